@@ -1,0 +1,8 @@
+"""``python -m dpci`` is the command line."""
+
+import sys
+
+from dpci.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

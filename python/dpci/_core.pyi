@@ -1,0 +1,206 @@
+"""Typed face of the Rust core. Not public: use ``dpci``; ``dpci.lowlevel`` for building blocks."""
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, TypedDict, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_F64: TypeAlias = NDArray[np.float64]
+_Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
+
+__version__: str
+
+@final
+class Loss:
+    """A loss with its public bounds; immutable."""
+
+    @staticmethod
+    def logistic() -> Loss: ...
+    @staticmethod
+    def huber_hinge(h: float) -> Loss: ...
+    @staticmethod
+    def smooth_hinge(s: float) -> Loss: ...
+    @staticmethod
+    def custom(
+        value: _Vectorised,
+        slope: _Vectorised,
+        curvature: _Vectorised,
+        slope_bound: float,
+        curvature_bound: float,
+        one_signed: bool,
+        target_bounds: tuple[float, float] | None,
+    ) -> Loss:
+        """Checks the declaration on a fixed public grid; raises InvalidInput where it fails."""
+
+    name: str
+    slope_bound: float
+    curvature_bound: float
+    one_signed: bool
+    target_bounds: tuple[float, float] | None
+    def evaluate(self, u: _F64, y: _F64) -> tuple[_F64, _F64, _F64]:
+        """(value, slope, curvature), elementwise."""
+    def sup_slope(self, radius: float) -> float: ...
+    def sup_curvature(self, radius: float) -> float: ...
+    def sup_weighted_sum(self, k: float, radius: float) -> float: ...
+    def sup_joint_norm(self, alpha: float, radius: float) -> float: ...
+
+class StepDict(TypedDict):
+    """One step of a release: what it is, what it costs, and its public constants."""
+
+    step: Literal["coefficients", "hessian", "gradient_cov", "moments"]
+    noise: str
+    """"spherical_laplace" | "gaussian" | "matrix_laplace"."""
+    cost: float
+    """epsilon under PureDP, rho under ZCDP, the share of mu squared under ApproxDP."""
+    scale: float
+    """Rate-inverse (Laplace families) or standard deviation (Gaussian) of the noise; in a plan of the moments, its value for unbounded params."""
+    hessian_scale: float | None
+    """The Hessian's scale in a joint release, whose ``scale`` is the gradient covariance's."""
+    sensitivity: float
+
+class PlanDict(TypedDict):
+    steps: list[StepDict]
+    least_l2_strength: float
+    """The fit needs l2_strength above this (0 where nothing is needed)."""
+    noise_spectral_radius: float
+    """r_H of the Hessian noise for unbounded params; 0 without moments."""
+    noise_ratio: float
+    """r_H / l2_strength."""
+    projection: str
+    """"floor" or "cautious" once "auto" is decided at the worst case."""
+    privacy_length: tuple[float, float]
+    """Least and greatest length of a 95% interval of one parameter that privacy noise alone causes (without sampling)."""
+    tolerance: float
+    """Certificate that the solver must reach."""
+    row_norm: float
+    """The bound on the rows with the intercept column."""
+    n_params: int
+
+class FitDict(TypedDict):
+    params: _F64
+    hessian: _F64 | None
+    gradient_cov: _F64 | None
+    noise_law: Literal["spherical_laplace", "gaussian"]
+    noise_scale: float
+    """1/rate of the spherical Laplace law, or the standard deviation of the Gaussian one."""
+    noise_spectral_radius: float
+    projection: str
+    """"floor" or "cautious": which one was used ("none" without moments)."""
+    steps: list[StepDict]
+    private: bool
+
+@final
+class Spec:
+    """Every public choice of a fit, validated; holds no data."""
+
+    def __new__(
+        cls,
+        *,
+        n_samples: int,
+        n_columns: int,
+        intercept: float | None,
+        row_norm: float,
+        loss: Loss,
+        l2_strength: float,
+        notion: Literal["pure", "zcdp", "approx"],
+        epsilon: float,
+        rho: float,
+        delta: float,
+        mechanism: Literal["objective", "output"],
+        noise: Literal["spherical_laplace", "gaussian"] | None,
+        split: tuple[float, float, float] | None,
+        moments: Literal["joint", "separate", "none"],
+        projection: Literal["floor", "cautious", "auto"],
+        calibration: Literal["tight", "paper"],
+        neighbors: Literal["replace_one", "add_remove"],
+    ) -> Spec:
+        """n_samples is the public n (n_public under add_remove); fields that a notion does not use are 0."""
+    def plan(self) -> PlanDict: ...
+
+def fit(spec: Spec, x: _F64, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None) -> FitDict:
+    """x is C-contiguous float64 (n, n_columns), y the targets (-1/1 or reals). seed=None: operating-system entropy."""
+
+def error_components(
+    hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str, contrast: _F64
+) -> tuple[_F64, _F64]:
+    """For each row c of contrast (m, d): sampling variance v = c'Vc and noise multiplier a."""
+
+def error_cov(hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str, noise_law: str, noise_scale: float) -> _F64: ...
+def exact_half_widths(v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, level: float) -> _F64: ...
+def exact_pvalues(v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, statistic: _F64) -> _F64:
+    """P(|error| >= |statistic|)."""
+
+def monte_carlo_interval(
+    v: _F64,
+    a: _F64,
+    noise_law: str,
+    noise_scale: float,
+    dim: int,
+    level: float,
+    n_draws: int,
+    seed: int | None,
+) -> tuple[_F64, _F64]:
+    """Empirical (alpha/2, 1 - alpha/2) quantiles of the error, to be added to the estimate."""
+
+# Building blocks; not private by themselves.
+def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64: ...
+def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64: ...
+def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
+    """(n, dim, dim); std_dev in isometric coordinates."""
+
+def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
+    """(n, dim, dim); scale = 1/gamma."""
+
+def release_bits(n: int) -> NDArray[np.uint64]:
+    """n words of the release generator (for tests of its independence across forks and threads)."""
+
+def minimize_erm(
+    x: _F64,
+    y: _F64,
+    *,
+    loss: Loss,
+    l2_strength: float,
+    intercept: float | None,
+    linear_term: _F64 | None,
+    start: _F64 | None,
+    solver: Literal["auto", "newton", "lbfgs"],
+    tolerance: float,
+    max_iterations: int,
+    n_threads: int | None,
+) -> dict[str, Any]:
+    """params, certificate, n_iterations, solver. linear_term is b/n."""
+
+def erm_value_and_gradient(
+    x: _F64, y: _F64, params: _F64, *, loss: Loss, l2_strength: float, intercept: float | None, n_threads: int | None
+) -> tuple[float, _F64]: ...
+def hessian_and_gradient_cov(
+    x: _F64, y: _F64, params: _F64, *, loss: Loss, l2_strength: float, intercept: float | None, n_threads: int | None
+) -> tuple[_F64, _F64]: ...
+def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
+
+# Accounting (math of budgets; no data).
+def gaussian_delta(epsilon: float, mu: float) -> float: ...
+def gaussian_mu(epsilon: float, delta: float) -> float: ...
+def pure_to_zcdp(epsilon: float, calibration: str) -> float: ...
+def zcdp_to_pure(rho: float, calibration: str) -> float:
+    """The epsilon whose zCDP cost is rho (inverse of pure_to_zcdp)."""
+
+def zcdp_to_approx_epsilon(rho: float, delta: float, calibration: str) -> float: ...
+def zcdp_to_approx_delta(rho: float, epsilon: float) -> float: ...
+def approx_to_zcdp(epsilon: float, delta: float, calibration: str) -> float:
+    """Greatest rho whose conversion is within (epsilon, delta)."""
+
+# Studies; never private.
+def audit(
+    spec: Spec,
+    x1: _F64,
+    y1: _F64,
+    x2: _F64,
+    y2: _F64,
+    *,
+    n_runs: int,
+    seed: int,
+    n_threads: int | None,
+) -> tuple[_F64, _F64]:
+    """n_runs releases on each data set: rows of (params, hessian lower triangle, gradient_cov lower triangle), before projection."""

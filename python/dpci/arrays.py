@@ -1,0 +1,106 @@
+"""The rows as the core takes them: any table of numbers becomes a C-contiguous float64 matrix and column names."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from dpci.errors import InvalidInput
+
+_NUMERIC_KINDS = "biuf"
+
+
+class Matrix(NamedTuple):
+    """A matrix and the names of its columns, if the caller's table names them."""
+
+    values: NDArray[np.float64]
+    names: tuple[str, ...] | None
+
+
+def as_matrix(table: ArrayLike) -> Matrix:
+    """Return a table as a C-contiguous float64 matrix of shape (n_samples, n_columns).
+
+    A C-contiguous float64 array is passed on without a copy. NaN and infinity are left for the core to refuse.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_samples, n_columns)
+        Lists, arrays of booleans, integers or floats in any memory layout, or a frame whose columns are such.
+
+    Raises
+    ------
+    InvalidInput
+        For anything that is not a two-dimensional table of numbers.
+    """
+    if scipy.sparse.issparse(table):
+        msg = "X must be dense, got a sparse matrix (pass X.toarray())"
+        raise InvalidInput(msg)
+    if isinstance(table, np.ma.MaskedArray):
+        msg = "X must have no masked values, got a masked array (fill it, or drop the rows)"
+        raise InvalidInput(msg)
+    if hasattr(table, "columns") and hasattr(table, "dtypes"):
+        return _from_frame(table)
+    return Matrix(_contiguous(_numeric("X", table), 2), None)
+
+
+def as_vector(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return numbers as a contiguous float64 vector."""
+    return _contiguous(_numeric(name, values), 1, name)
+
+
+def as_square(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return a finite square matrix as contiguous float64."""
+    matrix = _contiguous(_numeric(name, values), 2, name)
+    if matrix.shape[0] != matrix.shape[1]:
+        msg = f"{name} must be square, got shape {matrix.shape}"
+        raise InvalidInput(msg)
+    return check_finite(name, matrix)
+
+
+def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the array, or raise naming its first entry that is NaN or infinite."""
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        at = tuple(int(i) for i in bad[0])
+        msg = f"{name} must be finite, got {values[at]} at index {at if len(at) > 1 else at[0]}"
+        raise InvalidInput(msg)
+    return values
+
+
+def _from_frame(frame: Any) -> Matrix:  # noqa: ANN401  # pandas or polars: neither is a dependency
+    names = tuple(str(column) for column in frame.columns)
+    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if repeated is not None:
+        msg = f"the columns of X must have different names, got {repeated!r} twice"
+        raise InvalidInput(msg)
+    if hasattr(frame.dtypes, "items"):  # pandas: refuse column by column, which names the culprit
+        for column, dtype in frame.dtypes.items():
+            if getattr(dtype, "kind", "O") not in _NUMERIC_KINDS:
+                msg = f"the columns of X must be numeric, got dtype {dtype} in column {column!r}"
+                raise InvalidInput(msg)
+        values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        values = frame.to_numpy()
+    return Matrix(_contiguous(_numeric("X", values), 2), names)
+
+
+def _numeric(name: str, values: ArrayLike) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        msg = f"{name} must be a rectangular array of numbers, got {type(values).__name__} ({error})"
+        raise InvalidInput(msg) from error
+    if array.dtype.kind not in _NUMERIC_KINDS:
+        msg = f"{name} must hold booleans, integers or floats, got dtype {array.dtype}"
+        raise InvalidInput(msg)
+    return array
+
+
+def _contiguous(array: NDArray[Any], ndim: int, name: str = "X") -> NDArray[np.float64]:
+    if array.ndim != ndim:
+        shape = {1: "one-dimensional", 2: "two-dimensional, of shape (n_samples, n_columns)"}[ndim]
+        msg = f"{name} must be {shape}, got shape {array.shape}"
+        raise InvalidInput(msg)
+    with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which the core refuses
+        return np.require(array, np.float64, ["C_CONTIGUOUS", "ALIGNED"])

@@ -1,0 +1,150 @@
+"""The three privacy budgets: what the caller is ready to spend, in which notion of differential privacy."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from dpci import _core
+from dpci.errors import InvalidInput
+from dpci.validation import check_choice, check_fraction, check_positive
+
+__all__ = ["ZCDP", "ApproxDP", "Budget", "Calibration", "PureDP"]
+
+Calibration: TypeAlias = Literal["tight", "paper"]
+_CALIBRATIONS: tuple[Calibration, ...] = ("tight", "paper")
+
+
+@dataclass(frozen=True, slots=True)
+class PureDP:
+    """Pure differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss, finite and above zero.
+    """
+
+    epsilon: float
+    notion: ClassVar[Literal["pure"]] = "pure"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+
+    def to_zcdp(self, calibration: Calibration = "tight") -> "ZCDP":
+        """Return the zCDP guarantee that this one implies.
+
+        Parameters
+        ----------
+        calibration : {"tight", "paper"}
+            ``"tight"``: rho = epsilon * tanh(epsilon / 2), attained by randomised response. ``"paper"``: epsilon**2 / 2
+            (Bun & Steinke 2016, Proposition 1.4).
+        """
+        return ZCDP(_core.pure_to_zcdp(self.epsilon, _calibration(calibration)))
+
+    def to_approx(self, delta: float) -> "ApproxDP":
+        """Return the same epsilon with a ``delta``; a pure guarantee holds with every one."""
+        return ApproxDP(self.epsilon, delta)
+
+    def parameters(self) -> dict[str, float]:
+        """Return the numbers of the budget by name."""
+        return {"epsilon": self.epsilon}
+
+    def __str__(self) -> str:
+        return f"epsilon={self.epsilon:.6g} (pure DP)"
+
+
+@dataclass(frozen=True, slots=True)
+class ZCDP:
+    """Zero-concentrated differential privacy (Bun & Steinke 2016).
+
+    Parameters
+    ----------
+    rho : float
+        Privacy loss, finite and above zero.
+    """
+
+    rho: float
+    notion: ClassVar[Literal["zcdp"]] = "zcdp"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", check_positive("rho", self.rho))
+
+    def to_approx(self, delta: float, calibration: Calibration = "tight") -> "ApproxDP":
+        """Return the (epsilon, delta) guarantee that this one implies.
+
+        Parameters
+        ----------
+        delta : float
+            Above 0 and below 1.
+        calibration : {"tight", "paper"}
+            ``"tight"``: the best Renyi order. ``"paper"``: epsilon = rho + 2 sqrt(rho log(1/delta)) (Bun & Steinke 2016,
+            Proposition 1.3).
+        """
+        delta = check_fraction("delta", delta)
+        return ApproxDP(_core.zcdp_to_approx_epsilon(self.rho, delta, _calibration(calibration)), delta)
+
+    def pure_within(self, calibration: Calibration = "tight") -> PureDP:
+        """Return the greatest pure budget that costs no more than this one (a zCDP guarantee implies no pure one)."""
+        return PureDP(_core.zcdp_to_pure(self.rho, _calibration(calibration)))
+
+    def parameters(self) -> dict[str, float]:
+        """Return the numbers of the budget by name."""
+        return {"rho": self.rho}
+
+    def __str__(self) -> str:
+        return f"rho={self.rho:.6g} (zCDP)"
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxDP:
+    """Approximate, or (epsilon, delta), differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss, finite and above zero.
+    delta : float
+        Above 0 and below 1; much below one over the number of people.
+    """
+
+    epsilon: float
+    delta: float
+    notion: ClassVar[Literal["approx"]] = "approx"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", check_fraction("delta", self.delta))
+
+    def zcdp_within(self, calibration: Calibration = "tight") -> ZCDP:
+        """Return the greatest zCDP budget whose guarantee lies within this one (no zCDP guarantee follows from it)."""
+        return ZCDP(_core.approx_to_zcdp(self.epsilon, self.delta, _calibration(calibration)))
+
+    def parameters(self) -> dict[str, float]:
+        """Return the numbers of the budget by name."""
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
+    def __str__(self) -> str:
+        return f"epsilon={self.epsilon:.6g}, delta={self.delta:.3g} (approximate DP)"
+
+
+Budget: TypeAlias = PureDP | ZCDP | ApproxDP
+
+
+def check_budget(budget: object) -> Budget:
+    """Return a budget, or raise ``InvalidInput``."""
+    if not isinstance(budget, PureDP | ZCDP | ApproxDP):
+        msg = f"budget must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP, got budget={budget!r}"
+        raise InvalidInput(msg)
+    return budget
+
+
+def budget_from_parameters(notion: str, parameters: dict[str, float]) -> Budget:
+    """Rebuild a budget from its notion and its :meth:`parameters`."""
+    for kind in (PureDP, ZCDP, ApproxDP):
+        if kind.notion == notion:
+            return kind(**parameters)
+    msg = f"notion must be 'pure', 'zcdp' or 'approx', got notion={notion!r}"
+    raise InvalidInput(msg)
+
+
+def _calibration(value: Calibration) -> Calibration:
+    return check_choice("calibration", value, _CALIBRATIONS)

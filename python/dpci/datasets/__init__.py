@@ -1,0 +1,32 @@
+"""Public data sets: a packaged sample, loaders that verify checksums, and the schemas that bound their rows.
+
+`load_with_data_dependent_scaling` is the exception: it reads its scales off the data, as the published tables did.
+"""
+
+from dpci.datasets._files import DatasetUnavailable
+from dpci.datasets._loaders import (
+    Dataset,
+    load_adult,
+    load_adult_sample,
+    load_bank,
+    load_credit_default,
+    load_kddcup99,
+    load_schema,
+    schema_names,
+)
+from dpci.datasets._paper import load_with_data_dependent_scaling
+from dpci.datasets._tables import load_table
+
+__all__ = [
+    "Dataset",
+    "DatasetUnavailable",
+    "load_adult",
+    "load_adult_sample",
+    "load_bank",
+    "load_credit_default",
+    "load_kddcup99",
+    "load_schema",
+    "load_table",
+    "load_with_data_dependent_scaling",
+    "schema_names",
+]

@@ -1,0 +1,54 @@
+"""Exceptions and warnings: what they are called, and where everything else imports them from."""
+
+__all__ = [
+    "BudgetExceeded",
+    "DpciError",
+    "DpciWarning",
+    "InvalidInput",
+    "MomentNoiseWarning",
+    "NotConverged",
+    "PrivacyLeakWarning",
+    "RegularizationTooSmall",
+    "RowNormViolation",
+    "SeededNoiseWarning",
+]
+
+
+class DpciError(Exception):
+    """Base class of every error that dpci raises."""
+
+
+class InvalidInput(DpciError, ValueError):
+    """An argument breaks a rule; the message states the rule, then the value."""
+
+
+class RowNormViolation(DpciError, ValueError):
+    """A row of X is longer than the public bound ``row_norm``."""
+
+
+class RegularizationTooSmall(DpciError, ValueError):
+    """Objective perturbation has no noise at this ``l2_strength`` and budget; the message names the least one."""
+
+
+class NotConverged(DpciError):
+    """The minimiser could not be certified; nothing was released."""
+
+
+class BudgetExceeded(DpciError):
+    """A spend would exceed the budget; nothing was computed."""
+
+
+class DpciWarning(UserWarning):
+    """Base class of the warnings of dpci."""
+
+
+class PrivacyLeakWarning(DpciWarning):
+    """A value that has to be public was read off the data, or a computation is not private at all."""
+
+
+class SeededNoiseWarning(DpciWarning):
+    """The noise came from the caller's seed: whoever knows the seed can subtract it."""
+
+
+class MomentNoiseWarning(DpciWarning):
+    """The noise in the Hessian exceeds the regularisation, so intervals are longer than they could be."""

@@ -1,0 +1,65 @@
+"""Confidence intervals as an object: bounds, level, and what each row is about."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from dpci.tables import format_table
+
+__all__ = ["ConfidenceIntervals"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConfidenceIntervals:
+    """Marginal confidence intervals; ``numpy.asarray`` gives an array of shape (m, 2).
+
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters, or "contrast[i]".
+    estimate : numpy.ndarray of shape (m,)
+        Released parameters or contrasts of them.
+    lower, upper : numpy.ndarray of shape (m,)
+        Bounds.
+    level : float
+        Probability that an interval covers its target, before the data and the noise are drawn.
+    method : str
+        "exact" or "monte_carlo".
+    """
+
+    names: tuple[str, ...]
+    estimate: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    level: float
+    method: str
+
+    def __post_init__(self) -> None:
+        for array in (self.estimate, self.lower, self.upper):
+            array.flags.writeable = False
+
+    @property
+    def length(self) -> NDArray[np.float64]:
+        """Length of each interval."""
+        return self.upper - self.lower
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[tuple[float, float]]:
+        return iter([(float(low), float(high)) for low, high in zip(self.lower, self.upper, strict=True)])
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.float64]:
+        if copy is False:
+            msg = "the bounds are stored apart, so an array of them is always a copy, got copy=False"
+            raise ValueError(msg)
+        return np.column_stack([self.lower, self.upper]).astype(np.float64 if dtype is None else dtype, copy=False)
+
+    def __repr__(self) -> str:
+        rows = [
+            [name, f"{estimate:.4f}", f"{low:.4f}", f"{high:.4f}"]
+            for name, estimate, (low, high) in zip(self.names, self.estimate, self, strict=True)
+        ]
+        return format_table([f"{100 * self.level:g}% intervals", "estimate", "lower", "upper"], rows)

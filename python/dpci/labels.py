@@ -1,0 +1,154 @@
+"""The targets as the core takes them: two classes coded -1 and 1, or real numbers; the coding is public."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci.arrays import as_vector
+from dpci.errors import InvalidInput, PrivacyLeakWarning
+
+Label: TypeAlias = bool | int | float | str
+Classes: TypeAlias = tuple[Label, Label]
+
+_CLASSES_RULE = "classes must be two different booleans, numbers or strings (negative, positive)"
+
+
+def check_classes(classes: object) -> Classes:
+    """Return the caller's (negative, positive) as plain Python values."""
+    if not isinstance(classes, Sequence | np.ndarray) or isinstance(classes, str) or len(classes) != 2:  # noqa: PLR2004
+        msg = f"{_CLASSES_RULE}, got classes={classes!r}"
+        raise InvalidInput(msg)
+    negative, positive = (label.item() if isinstance(label, np.generic) else label for label in classes)
+    for label in (negative, positive):
+        # NaN differs from itself, so no target could ever equal it.
+        if not isinstance(label, bool | int | float | str) or label != label:  # noqa: PLR0124
+            msg = f"{_CLASSES_RULE}, got {label!r}"
+            raise InvalidInput(msg)
+    if negative == positive:
+        msg = f"{_CLASSES_RULE}, got {negative!r} twice"
+        raise InvalidInput(msg)
+    return negative, positive
+
+
+def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int) -> tuple[NDArray[np.float64], Classes]:
+    """Return the labels coded -1 and 1, and the (negative, positive) that they stand for.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels of any type.
+    classes : tuple, optional
+        The public (negative, positive); with it one class alone is legal. None: booleans, {0, 1} and {-1, 1} are
+        understood; any other pair is read off the labels, sorted, with a ``PrivacyLeakWarning``.
+    n_samples : int
+        Rows of X.
+    """
+    labels = _labels(y, n_samples)
+    if classes is None:
+        classes = _usual_classes(labels)
+    if classes is None:
+        classes = _inferred_classes(labels)
+    negative, positive = (_equal(labels, label) for label in classes)
+    unknown = ~(negative | positive)
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        msg = f"y must hold only classes=({classes[0]!r}, {classes[1]!r}), got {_plain(labels[row])!r} in row {row}"
+        raise InvalidInput(msg)
+    return np.where(positive, 1.0, -1.0), classes
+
+
+def encode_reals(y: ArrayLike, n_samples: int) -> NDArray[np.float64]:
+    """Return real targets as a vector; their range is checked by the core."""
+    targets = as_vector("y", y)
+    _check_length(len(targets), n_samples)
+    return targets
+
+
+def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
+    if isinstance(y, np.ma.MaskedArray):
+        msg = "y must have no masked values, got a masked array"
+        raise InvalidInput(msg)
+    try:
+        labels = np.asarray(y)
+    except (ValueError, TypeError) as error:
+        msg = f"y must be one-dimensional, got {type(y).__name__} ({error})"
+        raise InvalidInput(msg) from error
+    if labels.ndim != 1:
+        msg = f"y must be one-dimensional, got shape {labels.shape}"
+        raise InvalidInput(msg)
+    _check_length(len(labels), n_samples)
+    if labels.dtype.kind not in "biufUOT":
+        msg = f"y must hold booleans, numbers or strings, got dtype {labels.dtype}"
+        raise InvalidInput(msg)
+    missing = labels != labels  # noqa: PLR0124  # NaN alone differs from itself
+    if labels.dtype.kind == "O":
+        missing = np.array([_is_missing(label) for label in labels], dtype=bool)
+    if np.any(missing):
+        row = int(np.argmax(missing))
+        msg = f"y must have no missing values, got {_plain(labels[row])!r} in row {row}"
+        raise InvalidInput(msg)
+    return labels
+
+
+def _check_length(got: int, n_samples: int) -> None:
+    if got != n_samples:
+        msg = f"y must have one entry for each row of X, got {got} entries and {n_samples} rows"
+        raise InvalidInput(msg)
+
+
+def _usual_classes(labels: NDArray[Any]) -> Classes | None:
+    """Return the classes of booleans, {0, 1} and {-1, 1}."""
+    if labels.dtype.kind == "b":
+        return False, True
+    positive = _equal(labels, 1)
+    for negative in (0, -1):
+        is_negative = _equal(labels, negative)
+        if is_negative.any() and positive.any() and (is_negative | positive).all():
+            return negative, 1
+    return None
+
+
+def _inferred_classes(labels: NDArray[Any]) -> Classes:
+    try:
+        found = [_plain(label) for label in np.unique(labels)]
+    except TypeError as error:
+        msg = f"y must hold labels of one type, or classes=(negative, positive) must be given ({error})"
+        raise InvalidInput(msg) from error
+    if len(found) == 0:
+        msg = "the data must have at least one row, got an empty y"
+        raise InvalidInput(msg)
+    if len(found) == 1:
+        msg = f"y must hold two classes unless classes=(negative, positive) is given, got only {found[0]!r}"
+        raise InvalidInput(msg)
+    if len(found) > 2:  # noqa: PLR2004
+        msg = f"y must hold two classes, got {len(found)}: {', '.join(map(repr, found[:5]))}"
+        raise InvalidInput(msg)
+    classes = check_classes(found)
+    warnings.warn(
+        f"the classes were read off y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals which labels occur; "
+        "pass classes=(negative, positive) instead",
+        PrivacyLeakWarning,
+        stacklevel=4,
+    )
+    return classes
+
+
+def _equal(labels: NDArray[Any], label: Label) -> NDArray[np.bool_]:
+    """Compare elementwise; labels of another type are unequal. Strings and numbers never are the same label."""
+    if isinstance(label, str) != (labels.dtype.kind in "UT") and labels.dtype.kind != "O":
+        return np.zeros(len(labels), dtype=bool)
+    return np.asarray(labels == label, dtype=bool)
+
+
+def _is_missing(label: object) -> bool:
+    """Tell None, NaN, NaT and pandas.NA, which is equal to nothing and unequal to nothing."""
+    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
+        return True
+    return isinstance(label, float) and label != label  # noqa: PLR0124
+
+
+def _plain(label: object) -> Any:  # noqa: ANN401  # whatever the caller's labels are
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,317 @@
+"""The result of a private fit: released parameters and matrices, and everything that follows from them without data."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from dpci import _core
+from dpci.arrays import as_matrix, check_finite
+from dpci.budgets import Budget, budget_from_parameters
+from dpci.errors import InvalidInput
+from dpci.intervals import ConfidenceIntervals
+from dpci.labels import Classes
+from dpci.plotting import forest_plot
+from dpci.record import FitRecord
+from dpci.summary import summary_text
+from dpci.validation import check_choice, check_count, check_fraction, check_seed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["PrivateFit"]
+
+# Steps add up to the budget except for rounding.
+_ROUNDING = 1e-9
+
+
+class PrivateFit:
+    """A released model. Holds released and public values only; made by :func:`dpci.fit`, never changed.
+
+    Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
+    """
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: FitRecord) -> None:
+        self._record = record
+
+    # What was released.
+
+    @property
+    def params(self) -> NDArray[np.float64]:
+        """Released parameters, shape (k,), the intercept last."""
+        return self._record.params
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters; the intercept is called "intercept"."""
+        return self._record.names
+
+    @property
+    def hessian(self) -> NDArray[np.float64] | None:
+        """Released and projected Hessian of the mean objective, shape (k, k); None without moments."""
+        return self._record.hessian
+
+    @property
+    def gradient_cov(self) -> NDArray[np.float64] | None:
+        """Released and projected covariance of the gradient of one record, shape (k, k); None without moments."""
+        return self._record.gradient_cov
+
+    # What is public about it.
+
+    @property
+    def budget(self) -> Budget:
+        """The budget that was asked for."""
+        return self._record.total_budget()
+
+    @property
+    def spent(self) -> Budget:
+        """What the steps spent together, in the notion of the budget; never more than the budget."""
+        record = self._record
+        total = self.budget
+        if record.notion == "approx":
+            return total
+        name, whole = next(iter(record.budget.items()))
+        cost = sum(step.cost for step in record.steps)
+        return total if cost >= whole * (1 - _ROUNDING) else budget_from_parameters(record.notion, {name: cost})
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise came from the operating system; False for seeded fits."""
+        return self._record.private
+
+    @property
+    def n_samples(self) -> int:
+        """The public number of samples: ``n_public`` under add/remove."""
+        return self._record.n_samples
+
+    @property
+    def l2_strength(self) -> float:
+        """The regularisation λ, which is part of the definition of the target."""
+        return self._record.l2_strength
+
+    @property
+    def loss(self) -> dict[str, Any]:
+        """Name, parameter and public bounds of the loss."""
+        return dict(self._record.loss)
+
+    @property
+    def mechanism(self) -> str:
+        """"objective" or "output" perturbation."""
+        return self._record.mechanism
+
+    @property
+    def classes(self) -> Classes | None:
+        """(negative, positive) in the caller's labels; None for real targets."""
+        return self._record.classes
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version."""
+        record = self._record
+        return {
+            "private": record.private,
+            "relation": record.neighbors,
+            "notion": record.notion,
+            "budget": dict(record.budget),
+            "spent": self.spent.parameters(),
+            "cost_unit": record.cost_unit,
+            "steps": [step.to_dict() for step in record.steps],
+            "mechanism": record.mechanism,
+            "calibration": record.calibration,
+            "moments": record.moments,
+            "projection": record.projection,
+            "constants": {
+                "n_public": record.n_samples,
+                "l2_strength": record.l2_strength,
+                "row_norm": record.row_norm,
+                "intercept_scale": record.intercept_scale,
+                "on_violation": record.on_violation,
+                "loss": dict(record.loss),
+            },
+            "conditions": conditions(record),
+            "version": record.version,
+        }
+
+    # What follows from it: post-processing, which costs nothing.
+
+    @property
+    def cov(self) -> NDArray[np.float64]:
+        """Covariance of the error of the parameters, sampling and noise together, shape (k, k)."""
+        hessian, gradient_cov = self._moments()
+        record = self._record
+        cov = _core.error_cov(
+            hessian, gradient_cov, record.n_samples, record.mechanism, record.noise_law, record.noise_scale
+        )
+        cov.flags.writeable = False
+        return cov
+
+    @property
+    def std_errors(self) -> NDArray[np.float64]:
+        """Standard deviation of the error of each parameter, shape (k,)."""
+        errors = np.sqrt(np.diag(self.cov))
+        errors.flags.writeable = False
+        return errors
+
+    @property
+    def pvalues(self) -> NDArray[np.float64]:
+        """Two-sided p-values of "the parameter of the regularised target is 0", shape (k,)."""
+        v, a = self._error_components(np.eye(len(self.names)))
+        record = self._record
+        pvalues = _core.exact_pvalues(v, a, record.noise_law, record.noise_scale, len(self.names), self.params)
+        pvalues.flags.writeable = False
+        return pvalues
+
+    def conf_int(
+        self,
+        *,
+        level: float = 0.95,
+        method: Literal["exact", "monte_carlo"] = "exact",
+        contrast: ArrayLike | None = None,
+        n_draws: int = 10_000,
+        seed: int | None = None,
+    ) -> ConfidenceIntervals:
+        """Confidence intervals for parameters or contrasts of them, marginally.
+
+        The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by coordinate.
+        Intervals account for sampling and for the noise of the coefficients, not for the noise in the released matrices.
+
+        Parameters
+        ----------
+        level : float
+            Strictly between 0 and 1.
+        method : {"exact", "monte_carlo"}
+            The quantile of the error's law by quadrature, or empirical quantiles of draws (Wang, Kifer & Lee, Algorithms
+            3 and 5), which converge to it.
+        contrast : array-like of shape (k,) or (m, k), optional
+            Coefficients of the linear combinations; None: each parameter.
+        n_draws : int
+            Draws of the Monte Carlo method.
+        seed : int, optional
+            Seed of the Monte Carlo method. The draws are no release, so a seed here costs no privacy.
+
+        Returns
+        -------
+        ConfidenceIntervals
+            One interval for each row of the contrast.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit with ``moments="none"``, or arguments out of range.
+        """
+        level = check_fraction("level", level)
+        method = check_choice("method", method, ("exact", "monte_carlo"))
+        n_draws = check_count("n_draws", n_draws)
+        seed = check_seed(seed)
+        contrasts, names = self._contrasts(contrast)
+        v, a = self._error_components(contrasts)
+        estimate = contrasts @ self.params
+        law = (self._record.noise_law, self._record.noise_scale, len(self.names))
+        if method == "exact":
+            half_width = _core.exact_half_widths(v, a, *law, level)
+            lower, upper = -half_width, half_width
+        else:
+            lower, upper = _core.monte_carlo_interval(v, a, *law, level, n_draws, seed, None)
+        return ConfidenceIntervals(names, estimate, estimate + lower, estimate + upper, level, method)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Linear predictor of each row, shape (n,), the intercept included."""
+        matrix = as_matrix(X)
+        record = self._record
+        columns = record.names if record.intercept_scale is None else record.names[:-1]
+        if matrix.values.shape[1] != len(columns):
+            msg = f"X must have the {len(columns)} columns of the fit, got {matrix.values.shape[1]}"
+            raise InvalidInput(msg)
+        if record.named_columns and matrix.names is not None and matrix.names != columns:
+            at = next(i for i in range(len(columns)) if matrix.names[i] != columns[i])
+            msg = f"the columns of X must be those of the fit, in order: column {at} must be {columns[at]!r}, got {matrix.names[at]!r}"
+            raise InvalidInput(msg)
+        values = check_finite("X", matrix.values)
+        if record.intercept_scale is None:
+            return values @ record.params
+        return values @ record.params[:-1] + record.intercept_scale * record.params[-1]
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predicted class of each row in the caller's labels, shape (n,)."""
+        if self.classes is None:
+            msg = "predict needs a loss with two classes, got real targets (decision_function gives the linear predictor)"
+            raise InvalidInput(msg)
+        return np.array(self.classes)[(self.decision_function(X) > 0).astype(np.intp)]
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities of (negative, positive) for each row, shape (n, 2); logistic loss only."""
+        if self._record.loss["name"] != "logistic":
+            msg = f"predict_proba needs loss='logistic', which alone models a probability, got {self._record.loss['name']!r}"
+            raise InvalidInput(msg)
+        score = self.decision_function(X)
+        return np.column_stack([expit(-score), expit(score)])
+
+    def summary(self, *, level: float = 0.95) -> str:
+        """Table of estimates and intervals, and the facts that a reader needs to judge them."""
+        return summary_text(self, level=level)
+
+    def plot(self, *, level: float = 0.95, ax: "Axes | None" = None) -> "Axes":
+        """Forest plot of the intervals; needs matplotlib."""
+        return forest_plot(self.conf_int(level=level), private=self.private, ax=ax)
+
+    def to_json(self) -> str:
+        """The whole result as JSON; floats survive exactly. Holds nothing that was not released."""
+        return self._record.to_json()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "PrivateFit":
+        """Rebuild a result from :meth:`to_json`.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not a saved result, or of another schema version.
+        """
+        return cls(FitRecord.from_json(text))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PrivateFit.from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
+        return f"<PrivateFit: {len(self.names)} parameters, {self.mechanism} perturbation, {self.spent}{seeded}>"
+
+    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.hessian is None or self.gradient_cov is None:
+            msg = "intervals need released moments, got a fit with moments='none'"
+            raise InvalidInput(msg)
+        return self.hessian, self.gradient_cov
+
+    def _error_components(self, contrasts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        hessian, gradient_cov = self._moments()
+        return _core.error_components(hessian, gradient_cov, self.n_samples, self.mechanism, contrasts)
+
+    def _contrasts(self, contrast: ArrayLike | None) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        k = len(self.names)
+        if contrast is None:
+            return np.eye(k), self.names
+        try:
+            matrix = np.atleast_2d(np.array(contrast, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            msg = f"contrast must be an array of numbers, got {contrast!r}"
+            raise InvalidInput(msg) from error
+        if matrix.ndim != 2 or matrix.shape[1] != k:  # noqa: PLR2004
+            msg = f"contrast must have shape ({k},) or (m, {k}), got shape {np.shape(contrast)}"
+            raise InvalidInput(msg)
+        return check_finite("contrast", matrix), tuple(f"contrast[{i}]" for i in range(len(matrix)))
+
+
+def conditions(record: FitRecord) -> list[str]:
+    """Return what the guarantee rests on besides the theorem."""
+    rests_on = []
+    if not record.private:
+        rests_on.append("none: the noise is seeded, so whoever knows the seed can subtract it")
+    if record.loss["name"] == "custom":
+        rests_on.append("the declared bounds of the custom loss hold for every predictor and target")
+    if record.on_violation == "error":
+        rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
+    rests_on.append("noise is drawn and added in double precision, whose rounding is not part of the proof")
+    return rests_on

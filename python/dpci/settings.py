@@ -1,0 +1,183 @@
+"""The keywords of a fit: validated together, before any data are looked at, and handed to the core as one specification."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias, TypedDict, cast
+
+from dpci import _core
+from dpci.budgets import Budget, Calibration, check_budget
+from dpci.errors import InvalidInput
+from dpci.labels import Classes, check_classes
+from dpci.losses import Loss, check_loss, declaration
+from dpci.mechanisms import Mechanism, check_mechanism
+from dpci.validation import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_positive,
+    check_reals,
+    check_seed,
+    check_threads,
+)
+
+MechanismLike: TypeAlias = Literal["objective", "output"] | Mechanism
+LossLike: TypeAlias = Literal["logistic", "huber_hinge", "smooth_hinge"] | Loss
+Moments: TypeAlias = Literal["joint", "separate", "none"]
+Projection: TypeAlias = Literal["auto", "floor", "cautious"]
+OnViolation: TypeAlias = Literal["error", "clip"]
+Neighbors: TypeAlias = Literal["replace_one", "add_remove"]
+
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "moments": ("joint", "separate", "none"),
+    "projection": ("auto", "floor", "cautious"),
+    "calibration": ("tight", "paper"),
+    "on_violation": ("error", "clip"),
+    "neighbors": ("replace_one", "add_remove"),
+}
+
+
+class FitKeywords(TypedDict, total=False):
+    """The keywords of :func:`dpci.fit`, for functions that pass them on."""
+
+    budget: Budget
+    l2_strength: float
+    loss: LossLike
+    mechanism: MechanismLike
+    split: Sequence[float] | None
+    moments: Moments
+    projection: Projection
+    calibration: Calibration
+    classes: Sequence[Any] | None
+    fit_intercept: bool
+    intercept_scale: float
+    row_norm: float
+    on_violation: OnViolation
+    neighbors: Neighbors
+    n_public: int | None
+    n_threads: int | None
+    seed: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Validated keywords of a fit. All of them are public; none is computed from data."""
+
+    budget: Budget
+    l2_strength: float
+    loss: LossLike = "logistic"
+    mechanism: MechanismLike = "objective"
+    split: Sequence[float] | None = None
+    moments: Moments = "joint"
+    projection: Projection = "auto"
+    calibration: Calibration = "tight"
+    classes: Sequence[Any] | None = None
+    fit_intercept: bool = True
+    intercept_scale: float = 1.0
+    row_norm: float = 1.0
+    on_violation: OnViolation = "error"
+    neighbors: Neighbors = "replace_one"
+    n_public: int | None = None
+    n_threads: int | None = None
+    seed: int | None = None
+    core_loss: _core.Loss = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("budget", check_budget(self.budget))
+        for name in ("l2_strength", "intercept_scale", "row_norm"):
+            put(name, check_positive(name, getattr(self, name)))
+        put("loss", check_loss(self.loss))
+        put("mechanism", check_mechanism(self.mechanism))
+        if self.split is not None:
+            put("split", check_reals("split", self.split, 3))
+        for name, choices in _OPTIONS.items():
+            put(name, check_choice(name, getattr(self, name), choices))
+        put("fit_intercept", check_flag("fit_intercept", self.fit_intercept))
+        put("n_public", self._checked_n_public())
+        put("n_threads", check_threads(self.n_threads))
+        put("seed", check_seed(self.seed))
+        put("core_loss", cast("Loss", self.loss).to_core())
+        if self.classes is not None:
+            put("classes", check_classes(self.classes))
+            if not self.two_classes:
+                msg = f"classes must be None for a loss with real targets, got classes={self.classes!r}"
+                raise InvalidInput(msg)
+
+    @property
+    def two_classes(self) -> bool:
+        """Whether the loss takes two classes rather than real targets."""
+        return self.core_loss.target_bounds is None
+
+    @property
+    def label_classes(self) -> Classes | None:
+        """The public (negative, positive), if given."""
+        return cast("Classes | None", self.classes)
+
+    @property
+    def intercept(self) -> float | None:
+        """The constant that the core appends to every row."""
+        return self.intercept_scale if self.fit_intercept else None
+
+    def public_n(self, n_samples: int) -> int:
+        """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
+        return n_samples if self.n_public is None else self.n_public
+
+    def spec(self, n_samples: int, n_columns: int) -> _core.Spec:
+        """Return the specification for a table of this size, calibrated.
+
+        Raises
+        ------
+        InvalidInput
+            For a combination that is not offered.
+        RegularizationTooSmall
+            If the mechanism needs a greater ``l2_strength``.
+        """
+        numbers = self.budget.parameters()
+        mechanism = cast("Mechanism", self.mechanism)
+        return _core.Spec(
+            n_samples=self.public_n(n_samples),
+            n_columns=n_columns,
+            intercept=self.intercept,
+            row_norm=self.row_norm,
+            loss=self.core_loss,
+            l2_strength=self.l2_strength,
+            notion=self.budget.notion,
+            epsilon=numbers.get("epsilon", 0.0),
+            rho=numbers.get("rho", 0.0),
+            delta=numbers.get("delta", 0.0),
+            mechanism=mechanism.name,
+            noise=mechanism.noise,
+            split=cast("tuple[float, float, float] | None", self.split),
+            moments=self.moments,
+            projection=self.projection,
+            calibration=self.calibration,
+            neighbors=self.neighbors,
+        )
+
+    def public_record(self) -> dict[str, Any]:
+        """Return the settings that a result keeps, as plain values."""
+        kept = ("l2_strength", "moments", "calibration", "row_norm", "on_violation", "neighbors")
+        return {
+            **{name: getattr(self, name) for name in kept},
+            "loss": declaration(cast("Loss", self.loss), self.core_loss),
+            "mechanism": cast("Mechanism", self.mechanism).name,
+            "intercept_scale": self.intercept,
+            "notion": self.budget.notion,
+            "budget": self.budget.parameters(),
+        }
+
+    def _checked_n_public(self) -> int | None:
+        if self.neighbors == "replace_one":
+            if self.n_public is None:
+                return None
+            msg = f"n_public must be None with neighbors='replace_one', where n is public, got n_public={self.n_public!r}"
+            raise InvalidInput(msg)
+        if self.n_public is None:
+            msg = "n_public must be given with neighbors='add_remove', where the number of rows is private, got n_public=None"
+            raise InvalidInput(msg)
+        return check_count("n_public", self.n_public)
+
+
+KEYWORDS = tuple(part.name for part in fields(Settings) if part.init)

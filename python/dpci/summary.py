@@ -1,0 +1,73 @@
+"""The summary of a fit: a table of estimates, and under it the facts that a reader needs to judge them."""
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from dpci.tables import format_facts, format_table
+
+if TYPE_CHECKING:
+    from dpci.results import PrivateFit
+
+_WIDTH = 100
+
+
+def summary_text(result: "PrivateFit", *, level: float) -> str:
+    """Return the summary of a fit; without moments it has no errors and no intervals."""
+    parts = [_table(result, level), format_facts(_facts(result)), *_notes(result)]
+    if not result.private:
+        banner = "NOT PRIVATE (seeded)"
+        parts = [banner, *parts, banner]
+    return "\n\n".join(parts)
+
+
+def _table(result: "PrivateFit", level: float) -> str:
+    header = ["name", "estimate", "std error", "lower", "upper"]
+    if result.hessian is None:
+        return format_table(header[:2], [[n, f"{p:.4f}"] for n, p in zip(result.names, result.params, strict=True)])
+    intervals = result.conf_int(level=level)
+    columns = (result.params, result.std_errors, intervals.lower, intervals.upper)
+    rows = [[name, *(f"{number:.4f}" for number in row)] for name, *row in zip(result.names, *columns, strict=True)]
+    return f"{100 * level:g}% confidence intervals\n{format_table(header, rows)}"
+
+
+def _facts(result: "PrivateFit") -> list[tuple[str, str]]:
+    privacy = result.privacy
+    unit = str(privacy["cost_unit"]).replace("_", " ")
+    steps = [
+        (f"  {step['step'].replace('_', ' ')}", f"{unit} {step['cost']:.4g}, {step['noise'].replace('_', ' ')} noise")
+        for step in privacy["steps"]
+    ]
+    relation = {"replace_one": "replace one record", "add_remove": "add or remove one record"}[privacy["relation"]]
+    n_name = "n (public)" if privacy["relation"] == "add_remove" else "n"
+    return [
+        ("mechanism", f"{result.mechanism} perturbation, calibration {privacy['calibration']}"),
+        ("loss", _loss(result)),
+        ("budget spent", str(result.spent)),
+        *steps,
+        ("neighbours", relation),
+        (n_name, f"{result.n_samples:,}"),
+        ("lambda", f"{result.l2_strength:g}"),
+        ("moments", "none released" if result.hessian is None else f"{privacy['moments']}, projection {privacy['projection']}"),
+    ]
+
+
+def _loss(result: "PrivateFit") -> str:
+    loss = result.loss
+    shape = "".join(f" ({key}={loss[key]:g})" for key in ("h", "s") if key in loss)
+    classes = "" if result.classes is None else f", positive class {result.classes[1]!r}"
+    return f"{str(loss['name']).replace('_', ' ')}{shape}{classes}"
+
+
+def _notes(result: "PrivateFit") -> list[str]:
+    notes = [
+        f"Target: the minimiser of the population's regularised risk at lambda={result.l2_strength:g}, parameter by parameter; "
+        "it is not the unregularised coefficient."
+    ]
+    if result.hessian is None:
+        notes.append("No intervals: the whole budget went to the coefficients (moments='none').")
+    if result.loss["name"] == "custom":
+        notes.append(
+            "The privacy claim rests on the declaration of the custom loss: "
+            f"slope_bound={result.loss['slope_bound']:g}, curvature_bound={result.loss['curvature_bound']:g}."
+        )
+    return [textwrap.fill(note, _WIDTH) for note in notes]

@@ -1,0 +1,131 @@
+//! The one check of the rows: finite, within the norm bound, targets legal; or clipping to the bounds.
+
+use std::borrow::Cow;
+
+use super::{Design, RowBounds, Rows};
+use crate::exec::{Executor, blocks};
+use crate::linalg::vector;
+use crate::loss::Targets;
+use crate::{Error, Result};
+
+/// What happens to rows above the norm bound and to real targets outside their interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnViolation {
+    /// An error.
+    Error,
+    /// The row is scaled down to the bound, the target moved into its interval.
+    Clip,
+}
+
+/// The bound √(R² + s²) on rows with an intercept column `s`, rounded up.
+#[must_use]
+pub fn row_norm_bound(row_norm: f64, intercept: Option<f64>) -> f64 {
+    intercept.map_or(row_norm, |s| row_norm.hypot(s) * (1.0 + 2.0 * f64::EPSILON))
+}
+
+/// An upper bound on the exact Euclidean norm of a row of finite entries.
+fn norm_upper(row: &[f64]) -> f64 {
+    // n products and n sums of nonnegative terms, one root: relative error below (n + 2) units in the last place.
+    vector::norm(row) * (1.0 + (row.len() as f64 + 4.0) * f64::EPSILON)
+}
+
+/// Relative room that [`OnViolation::Error`] leaves above the bound for rows that the caller normalised in floating point.
+///
+/// Such a row is not refused but scaled below the bound like a clipped one, so the bound that privacy uses holds strictly.
+const ROUNDING_ROOM: f64 = 1e-9;
+
+/// The scale of every row: `None` when all are 1.
+pub(super) fn checked_row_scales(
+    design: &Design<'_>,
+    bounds: &RowBounds,
+    exec: &Executor<'_>,
+) -> Result<Option<Vec<f64>>> {
+    let Rows::Dense(dense) = &design.rows;
+    let chunks = design.chunks();
+    let found = exec.map(chunks.len(), |c| {
+        let mut shrunk = Vec::new();
+        for block in blocks(chunks[c].clone()) {
+            exec.check()?;
+            for i in block {
+                if let Some(scale) = row_scale(dense.row(i), i, bounds)? {
+                    shrunk.push((i, scale));
+                }
+            }
+        }
+        Ok(shrunk)
+    })?;
+    if found.iter().all(Vec::is_empty) {
+        return Ok(None);
+    }
+    let mut scales = vec![1.0; design.n_rows()];
+    for (i, scale) in found.into_iter().flatten() {
+        scales[i] = scale;
+    }
+    Ok(Some(scales))
+}
+
+/// The factor that brings a row within the bound; `None` when it is within.
+fn row_scale(row: &[f64], i: usize, bounds: &RowBounds) -> Result<Option<f64>> {
+    let norm = norm_upper(row);
+    if norm <= bounds.row_norm {
+        return Ok(None);
+    }
+    if !norm.is_finite()
+        && let Some((column, &value)) = row.iter().enumerate().find(|(_, v)| !v.is_finite())
+    {
+        return Err(Error::NonFiniteRow {
+            row: i,
+            column,
+            value,
+        });
+    }
+    let tolerated = bounds.row_norm * (1.0 + ROUNDING_ROOM);
+    if bounds.on_violation == OnViolation::Error && !(norm <= tolerated) {
+        return Err(Error::RowNorm {
+            row: i,
+            norm,
+            bound: bounds.row_norm,
+        });
+    }
+    // The product scale·row is rounded once more: stay two more units below. An overflowed norm gives scale 0, legal too.
+    Ok(Some(bounds.row_norm / norm * (1.0 - 4.0 * f64::EPSILON)))
+}
+
+/// The targets, checked and where asked clipped; borrowed when nothing changes.
+pub(super) fn checked_targets<'a>(
+    targets: &'a [f64],
+    bounds: &RowBounds,
+) -> Result<Cow<'a, [f64]>> {
+    match bounds.targets {
+        Targets::Signs => match targets.iter().position(|y| *y != 1.0 && *y != -1.0) {
+            None => Ok(Cow::Borrowed(targets)),
+            Some(row) => Err(Error::Target {
+                rule: "-1 or 1".into(),
+                row,
+                value: targets[row],
+            }),
+        },
+        Targets::Interval { lower, upper } => {
+            let inside = |y: &f64| *y >= lower && *y <= upper;
+            match targets.iter().position(|y| !inside(y)) {
+                None => Ok(Cow::Borrowed(targets)),
+                Some(_)
+                    if bounds.on_violation == OnViolation::Clip
+                        && targets.iter().all(|y| !y.is_nan()) =>
+                {
+                    Ok(Cow::Owned(
+                        targets.iter().map(|y| y.clamp(lower, upper)).collect(),
+                    ))
+                }
+                Some(row) => {
+                    let rule = format!("within target_bounds [{lower}, {upper}]");
+                    Err(Error::Target {
+                        rule,
+                        row,
+                        value: targets[row],
+                    })
+                }
+            }
+        }
+    }
+}

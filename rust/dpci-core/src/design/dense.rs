@@ -1,0 +1,63 @@
+//! Contiguous rows, borrowed from the caller, with an optional scale per row from clipping.
+
+use std::ops::Range;
+
+use crate::linalg::vector;
+
+/// Row-major features. Row `i` stands for `scale(i) · row(i)`.
+#[derive(Debug)]
+pub struct Dense<'a> {
+    features: &'a [f64],
+    n_columns: usize,
+    scales: Option<Vec<f64>>,
+}
+
+impl<'a> Dense<'a> {
+    pub(super) fn new(features: &'a [f64], n_columns: usize) -> Self {
+        Self {
+            features,
+            n_columns,
+            scales: None,
+        }
+    }
+
+    pub(super) fn set_scales(&mut self, scales: Option<Vec<f64>>) {
+        self.scales = scales;
+    }
+
+    pub(super) fn n_columns(&self) -> usize {
+        self.n_columns
+    }
+
+    /// Features of a row, before scaling.
+    pub(super) fn row(&self, i: usize) -> &'a [f64] {
+        &self.features[i * self.n_columns..(i + 1) * self.n_columns]
+    }
+
+    pub(super) fn scale(&self, i: usize) -> f64 {
+        self.scales.as_ref().map_or(1.0, |s| s[i])
+    }
+
+    /// Features of a range of rows, before scaling.
+    fn rows(&self, range: &Range<usize>) -> &'a [f64] {
+        &self.features[range.start * self.n_columns..range.end * self.n_columns]
+    }
+
+    pub(super) fn times_vector(&self, range: Range<usize>, vector: &[f64], out: &mut [f64]) {
+        vector::rows_times_vector(self.rows(&range), vector, out);
+        if let Some(scales) = &self.scales {
+            for (u, s) in out.iter_mut().zip(&scales[range]) {
+                *u *= s;
+            }
+        }
+    }
+
+    pub(super) fn add_weighted(&self, range: Range<usize>, weights: &mut [f64], out: &mut [f64]) {
+        if let Some(scales) = &self.scales {
+            for (w, s) in weights.iter_mut().zip(&scales[range.clone()]) {
+                *w *= s;
+            }
+        }
+        vector::add_weighted_rows(self.rows(&range), weights, out);
+    }
+}

@@ -1,0 +1,37 @@
+//! Minimises an empirical risk with a certificate: the objective handed to a solver.
+
+use crate::Result;
+use crate::objective::Objective;
+use crate::solver::{self, Minimum, Options, Problem};
+
+impl Problem for Objective<'_> {
+    fn dim(&self) -> usize {
+        self.design.n_params()
+    }
+
+    fn strong_convexity(&self) -> f64 {
+        self.l2_strength
+    }
+
+    fn value_and_gradient(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {
+        self.evaluate(point, false).map(|e| (e.value, e.gradient))
+    }
+
+    fn with_hessian(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
+        let e = self.evaluate(point, true)?;
+        Ok((e.value, e.gradient, e.hessian.unwrap_or_default()))
+    }
+}
+
+/// The certified minimiser of `objective`, from `start` or from zero.
+///
+/// # Errors
+/// As [`solver::minimize`] and [`Objective::evaluate`].
+pub fn minimize_risk(
+    objective: &Objective<'_>,
+    start: Option<&[f64]>,
+    options: &Options,
+) -> Result<Minimum> {
+    let zero = vec![0.0; objective.design.n_params()];
+    solver::minimize(objective, start.unwrap_or(&zero), options)
+}

@@ -1,0 +1,126 @@
+//! One error enum: a variant per broken rule, carrying the values that broke it.
+
+use thiserror::Error;
+
+/// Result of every fallible function of the core.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What rule was broken, and by which value. The message states the rule first.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A scalar argument lies outside its range.
+    #[error("{name} must be {rule}, got {name}={value}")]
+    OutOfRange {
+        /// The argument.
+        name: &'static str,
+        /// The rule it has to obey, as a phrase that follows "must be".
+        rule: &'static str,
+        /// The offending value.
+        value: f64,
+    },
+    /// A length or shape differs from what the other arguments imply.
+    #[error("{name} must have length {expected}, got {got}")]
+    Length {
+        /// The argument.
+        name: &'static str,
+        /// Implied length.
+        expected: usize,
+        /// Actual length.
+        got: usize,
+    },
+    /// The data have no rows, or no columns.
+    #[error(
+        "the data must have at least one row and one parameter, got {rows} rows and {params} parameters"
+    )]
+    Empty {
+        /// Rows given.
+        rows: usize,
+        /// Parameters, the intercept included.
+        params: usize,
+    },
+    /// A row holds NaN or an infinite value.
+    #[error("X must be finite, got {value} in row {row}, column {column}")]
+    NonFiniteRow {
+        /// Row index.
+        row: usize,
+        /// Column index.
+        column: usize,
+        /// Offending value.
+        value: f64,
+    },
+    /// A target is not allowed for the loss.
+    #[error("y must be {rule}, got {value} in row {row}")]
+    Target {
+        /// The rule, as a phrase that follows "must be".
+        rule: String,
+        /// Row index.
+        row: usize,
+        /// Offending value.
+        value: f64,
+    },
+    /// A row is longer than the public bound.
+    #[error(
+        "every row of X must have Euclidean norm at most row_norm={bound}, got {norm} in row {row} (scale the columns with public bounds, or pass on_violation=\"clip\")"
+    )]
+    RowNorm {
+        /// Row index.
+        row: usize,
+        /// Its norm.
+        norm: f64,
+        /// The public bound.
+        bound: f64,
+    },
+    /// No noise distribution exists at this regularisation and budget (docs/method.md, objective perturbation).
+    #[error(
+        "l2_strength must be greater than {least} for this loss, row_norm, n_samples and coefficient budget (epsilon_1={epsilon}), got l2_strength={value}"
+    )]
+    RegularizationTooSmall {
+        /// The least value, exclusive.
+        least: f64,
+        /// The value given.
+        value: f64,
+        /// The pure-DP budget of the coefficients.
+        epsilon: f64,
+    },
+    /// The combination of notion, mechanism and options is not offered.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A solver stopped before its certificate reached the tolerance; nothing is released.
+    #[error(
+        "the minimiser must be certified to within {tolerance:e}, got {certificate:e} after {iterations} iterations ({reason}); nothing was released"
+    )]
+    NotConverged {
+        /// Tolerance on the distance to the minimiser.
+        tolerance: f64,
+        /// Certificate reached, an upper bound on that distance.
+        certificate: f64,
+        /// Iterations made.
+        iterations: usize,
+        /// Why the solver stopped.
+        reason: &'static str,
+    },
+    /// A loss returned a value that is not finite, or failed in the caller's code.
+    #[error("the loss must return finite values, got {0}")]
+    Loss(String),
+    /// A matrix that must be positive definite is not.
+    #[error("{0} must be positive definite")]
+    NotPositiveDefinite(&'static str),
+    /// A mechanism produced a value that is not finite; nothing is released.
+    #[error("every released value must be finite, got {value} in {name}; nothing was released")]
+    NonFiniteRelease {
+        /// What was to be released.
+        name: &'static str,
+        /// Offending value.
+        value: f64,
+    },
+    /// The operating system gave no entropy; nothing is released.
+    #[error("release noise needs entropy from the operating system, got: {0}")]
+    Entropy(String),
+    /// The caller interrupted the computation; nothing is released.
+    #[error("interrupted")]
+    Interrupted,
+    /// A thread pool or an allocation failed.
+    #[error("the system refused a resource: {0}")]
+    Resource(String),
+}

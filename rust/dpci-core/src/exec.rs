@@ -1,0 +1,145 @@
+//! Parallel and cancellable execution whose results do not depend on the number of threads.
+//!
+//! Work is cut into chunks by its size alone and partial results are combined in chunk order. The pool lives as long as one
+//! call: a process-wide pool would hang in a forked child.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::{Error, Result};
+
+/// Rows handled at a time: a packed block of a hundred columns stays in a second-level cache.
+pub const BLOCK: usize = 128;
+
+/// At most this many partial results per pass; their sum is taken in order, whatever the number of threads.
+const MAX_CHUNKS: usize = 16;
+
+/// Chunks of `n` rows of `width` numbers whose partial sums are combined in order: a function of the size alone.
+#[must_use]
+pub fn row_chunks(n: usize, width: usize) -> Vec<Range<usize>> {
+    let count = (n.saturating_mul(width) >> 16).clamp(1, MAX_CHUNKS);
+    let size = n.div_ceil(count).next_multiple_of(BLOCK);
+    (0..n.div_ceil(size))
+        .map(|i| i * size..((i + 1) * size).min(n))
+        .collect()
+}
+
+/// Ranges of at most [`BLOCK`] rows that cover a chunk.
+pub fn blocks(chunk: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = chunk.end;
+    chunk
+        .step_by(BLOCK)
+        .map(move |start| start..(start + BLOCK).min(end))
+}
+
+/// Below this many elements a second thread costs more than it saves.
+const ELEMENTS_PER_THREAD: usize = 1 << 16;
+
+/// Runs chunks of work on a private thread pool and stops when the caller cancels.
+#[derive(Debug)]
+pub struct Executor<'c> {
+    pool: Option<ThreadPool>,
+    cancel: &'c AtomicBool,
+}
+
+impl<'c> Executor<'c> {
+    /// An executor for passes over `elements` numbers, on at most `n_threads` threads (`None`: all processors).
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for zero threads, [`Error::Resource`] when the system starts no thread.
+    pub fn new(n_threads: Option<usize>, elements: usize, cancel: &'c AtomicBool) -> Result<Self> {
+        if n_threads == Some(0) {
+            return Err(Error::OutOfRange {
+                name: "n_threads",
+                rule: "at least 1",
+                value: 0.0,
+            });
+        }
+        let available = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let useful = elements.div_ceil(ELEMENTS_PER_THREAD).max(1);
+        // More threads than processors only cost memory, whatever the caller asks for.
+        let threads = n_threads
+            .unwrap_or(available)
+            .min(useful)
+            .min(available.max(64));
+        let pool = if threads > 1 {
+            let built = ThreadPoolBuilder::new().num_threads(threads).build();
+            Some(built.map_err(|e| Error::Resource(e.to_string()))?)
+        } else {
+            None
+        };
+        Ok(Self { pool, cancel })
+    }
+
+    /// A single-threaded executor.
+    #[must_use]
+    pub fn sequential(cancel: &'c AtomicBool) -> Self {
+        Self { pool: None, cancel }
+    }
+
+    /// The flag that cancels this executor.
+    #[must_use]
+    pub fn cancel_flag(&self) -> &'c AtomicBool {
+        self.cancel
+    }
+
+    /// Fails with [`Error::Interrupted`] once the caller has cancelled. Cheap enough for every block of rows.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn check(&self) -> Result<()> {
+        if self.cancel.load(Ordering::Relaxed) {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Applies `work` to the chunks `0..n_chunks`; results come in chunk order, the first error by chunk order wins.
+    ///
+    /// # Errors
+    /// The error of a chunk, or [`Error::Interrupted`].
+    pub fn map<T: Send>(
+        &self,
+        n_chunks: usize,
+        work: impl Fn(usize) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        self.check()?;
+        match &self.pool {
+            Some(pool) if n_chunks > 1 => {
+                let results: Vec<Result<T>> = pool.install(|| {
+                    (0..n_chunks)
+                        .into_par_iter()
+                        .with_max_len(1)
+                        .map(&work)
+                        .collect()
+                });
+                results.into_iter().collect()
+            }
+            _ => (0..n_chunks).map(work).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_order_and_cancellation_stops() {
+        let cancel = AtomicBool::new(false);
+        let exec = Executor::new(Some(3), usize::MAX / 2, &cancel).unwrap();
+        assert_eq!(exec.map(100, Ok).unwrap(), (0..100).collect::<Vec<_>>());
+        cancel.store(true, Ordering::Relaxed);
+        assert_eq!(exec.map(2, Ok), Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn zero_threads_are_refused() {
+        let cancel = AtomicBool::new(false);
+        assert!(Executor::new(Some(0), 10, &cancel).is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! Confidence intervals from released values only: no data, no budget.
+//!
+//! [`Sandwich`] turns the released matrices into the two parts of an error, its sampling variance and the multiplier of the
+//! noise; [`half_widths`], [`tail`] and [`monte_carlo`] turn those into intervals and p-values.
+
+mod exact;
+mod mixture;
+mod monte_carlo;
+mod sandwich;
+mod spread;
+
+pub use exact::{half_width, half_widths, tail};
+pub use monte_carlo::monte_carlo;
+pub use sandwich::{Perturbation, Sandwich};
+
+use crate::{Error, Result};
+
+/// Refuses a confidence level outside the open unit interval.
+fn check_level(level: f64) -> Result<()> {
+    if !(level > 0.0 && level < 1.0) {
+        return Err(Error::OutOfRange {
+            name: "level",
+            rule: "> 0 and < 1",
+            value: level,
+        });
+    }
+    Ok(())
+}
+
+/// Refuses multipliers that do not pair with the variances.
+fn check_lengths(v: &[f64], a: &[f64]) -> Result<()> {
+    if v.len() != a.len() {
+        return Err(Error::Length {
+            name: "a",
+            expected: v.len(),
+            got: a.len(),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! Differentially private empirical risk minimisation that releases confidence intervals with its parameters.
+//!
+//! Read in this order: [`design`] holds the rows, [`loss`] the losses, [`objective`] the (perturbed) empirical risk and
+//! [`solver`] its minimisers; [`moments`] the Hessian and gradient covariance; [`noise`] the distributions, [`privacy`] the
+//! budgets, sensitivities and calibrations; [`mechanism`] is the only place where data meets noise; [`interval`] turns
+//! released values into confidence intervals. [`study`] repeats simulated releases and is never private.
+
+pub mod design;
+pub mod erm;
+pub mod error;
+pub mod exec;
+pub mod interval;
+pub mod linalg;
+pub mod loss;
+pub mod mechanism;
+pub mod moments;
+pub mod noise;
+pub mod objective;
+pub mod privacy;
+pub mod solver;
+pub mod study;
+
+pub use error::{Error, Result};

@@ -1,0 +1,161 @@
+//! Cholesky factorisation, symmetric eigendecomposition and the projections made from it.
+
+use faer::linalg::solvers::{Llt, Solve};
+use faer::{MatMut, MatRef, Side};
+
+use crate::{Error, Result};
+
+/// Cholesky factorisation of a symmetric positive definite matrix.
+#[derive(Debug)]
+pub struct Cholesky {
+    dim: usize,
+    factor: Llt<f64>,
+}
+
+impl Cholesky {
+    /// Factorises `matrix` (row-major, `dim × dim`); `name` is used in the error.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`], also for entries that are not finite.
+    pub fn new(matrix: &[f64], dim: usize, name: &'static str) -> Result<Self> {
+        if !matrix.iter().all(|v| v.is_finite()) {
+            return Err(Error::NotPositiveDefinite(name));
+        }
+        let view = MatRef::from_row_major_slice(matrix, dim, dim);
+        let factor = Llt::new(view, Side::Lower).map_err(|_| Error::NotPositiveDefinite(name))?;
+        Ok(Self { dim, factor })
+    }
+
+    /// Replaces `rhs` by the solution of `matrix · x = rhs`. `rhs` holds one or more vectors of length `dim`, one after another.
+    ///
+    /// # Panics
+    /// If the length of `rhs` is not a multiple of `dim`.
+    pub fn solve_in_place(&self, rhs: &mut [f64]) {
+        assert!(
+            rhs.len().is_multiple_of(self.dim),
+            "right-hand sides must have the factor's dimension"
+        );
+        let count = rhs.len() / self.dim;
+        self.factor
+            .solve_in_place(MatMut::from_column_major_slice_mut(rhs, self.dim, count));
+    }
+
+    /// Solves for one or more right-hand sides, see [`Cholesky::solve_in_place`].
+    #[must_use]
+    pub fn solve(&self, rhs: &[f64]) -> Vec<f64> {
+        let mut x = rhs.to_vec();
+        self.solve_in_place(&mut x);
+        x
+    }
+}
+
+/// Eigendecomposition `V diag(values) Vᵀ` of a symmetric matrix.
+#[derive(Debug)]
+pub struct Eigen {
+    /// Eigenvalues in nondecreasing order.
+    pub values: Vec<f64>,
+    /// Eigenvectors one after another, each of length `dim`.
+    pub vectors: Vec<f64>,
+}
+
+impl Eigen {
+    /// Decomposes `matrix` (row-major, `dim × dim`).
+    ///
+    /// # Errors
+    /// [`Error::Loss`] never; [`Error::NotPositiveDefinite`] when the matrix has no decomposition (entries not finite).
+    pub fn new(matrix: &[f64], dim: usize, name: &'static str) -> Result<Self> {
+        if !matrix.iter().all(|v| v.is_finite()) {
+            return Err(Error::NotPositiveDefinite(name));
+        }
+        let view = MatRef::from_row_major_slice(matrix, dim, dim);
+        let eigen = view
+            .self_adjoint_eigen(Side::Lower)
+            .map_err(|_| Error::NotPositiveDefinite(name))?;
+        let values = eigen.S().column_vector().iter().copied().collect();
+        let vectors = (0..dim)
+            .flat_map(|j| (0..dim).map(move |i| (i, j)))
+            .map(|(i, j)| eigen.U()[(i, j)])
+            .collect();
+        Ok(Self { values, vectors })
+    }
+
+    /// `V diag(values) Vᵀ`, exactly symmetric.
+    #[must_use]
+    pub fn recompose(&self) -> Vec<f64> {
+        let dim = self.values.len();
+        let mut out = vec![0.0; dim * dim];
+        for (value, vector) in self.values.iter().zip(self.vectors.chunks_exact(dim)) {
+            for (i, row) in out.chunks_exact_mut(dim).enumerate() {
+                let scaled = value * vector[i];
+                for (o, v) in row[..=i].iter_mut().zip(vector) {
+                    *o += scaled * v;
+                }
+            }
+        }
+        mirror_lower(&mut out, dim);
+        out
+    }
+}
+
+/// Replaces every eigenvalue by `map(eigenvalue)`; the result is exactly symmetric.
+///
+/// # Errors
+/// As [`Eigen::new`].
+pub fn project_eigenvalues(
+    matrix: &[f64],
+    dim: usize,
+    name: &'static str,
+    map: impl Fn(f64) -> f64,
+) -> Result<Vec<f64>> {
+    let mut eigen = Eigen::new(matrix, dim, name)?;
+    for value in &mut eigen.values {
+        *value = map(*value);
+    }
+    Ok(eigen.recompose())
+}
+
+/// Adds `shift` to the diagonal.
+pub fn add_diagonal(matrix: &mut [f64], dim: usize, shift: f64) {
+    for value in matrix.iter_mut().step_by(dim + 1) {
+        *value += shift;
+    }
+}
+
+/// Copies the lower triangle to the upper one.
+pub(crate) fn mirror_lower(matrix: &mut [f64], dim: usize) {
+    for i in 0..dim {
+        for j in 0..i {
+            matrix[j * dim + i] = matrix[i * dim + j];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Vec<f64> {
+        vec![4.0, 1.0, -0.5, 1.0, 3.0, 0.25, -0.5, 0.25, 2.0]
+    }
+
+    #[test]
+    fn cholesky_solves_and_refuses_indefinite_matrices() {
+        let a = example();
+        let x = Cholesky::new(&a, 3, "a").unwrap().solve(&[1.0, 2.0, 3.0]);
+        for (row, b) in a.chunks(3).zip([1.0, 2.0, 3.0]) {
+            let ax: f64 = row.iter().zip(&x).map(|(r, x)| r * x).sum();
+            assert!((ax - b).abs() < 1e-14);
+        }
+        assert!(Cholesky::new(&[1.0, 2.0, 2.0, 1.0], 2, "a").is_err());
+        assert!(Cholesky::new(&[f64::NAN], 1, "a").is_err());
+    }
+
+    #[test]
+    fn eigenvalues_are_mapped_and_the_identity_map_recomposes() {
+        let a = example();
+        let same = project_eigenvalues(&a, 3, "a", |v| v).unwrap();
+        assert!(a.iter().zip(&same).all(|(x, y)| (x - y).abs() < 1e-14));
+        let clamped = project_eigenvalues(&[1.0, 2.0, 2.0, 1.0], 2, "a", |v| v.max(0.0)).unwrap();
+        assert!(clamped.iter().all(|v| (v - 1.5).abs() < 1e-14));
+    }
+}

@@ -1,0 +1,270 @@
+//! A loss in the caller's code, with declared bounds that are checked on a fixed public grid and never at the data.
+
+use std::sync::Arc;
+
+use super::{Batch, Loss, Targets};
+use crate::{Error, Result};
+
+/// The caller's three functions of (linear predictor, target), elementwise.
+pub trait Evaluate: Send + Sync + std::fmt::Debug {
+    /// Writes `l(u; y)`.
+    ///
+    /// # Errors
+    /// [`Error::Loss`] when the caller's code fails or returns the wrong shape.
+    fn value(&self, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()>;
+
+    /// Writes `l'(u; y)`.
+    ///
+    /// # Errors
+    /// As [`Evaluate::value`].
+    fn slope(&self, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()>;
+
+    /// Writes `l''(u; y)`.
+    ///
+    /// # Errors
+    /// As [`Evaluate::value`].
+    fn curvature(&self, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()>;
+}
+
+/// A caller's loss. Privacy rests on the declared bounds, which are used as they are.
+#[derive(Debug, Clone)]
+pub struct Custom {
+    functions: Arc<dyn Evaluate>,
+    slope_bound: f64,
+    curvature_bound: f64,
+    one_signed: bool,
+    targets: Targets,
+}
+
+/// Relative slack of the grid checks, for rounding in the caller's functions.
+const SLACK: f64 = 1e-6;
+
+impl Custom {
+    /// A loss with declared bounds.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for bounds that are not finite and positive or an empty target interval, [`Error::Loss`] where the
+    /// functions contradict the declaration on the grid.
+    pub fn new(
+        functions: Arc<dyn Evaluate>,
+        slope_bound: f64,
+        curvature_bound: f64,
+        one_signed: bool,
+        targets: Targets,
+    ) -> Result<Self> {
+        for (name, value) in [
+            ("slope_bound", slope_bound),
+            ("curvature_bound", curvature_bound),
+        ] {
+            if !(value > 0.0) || !value.is_finite() {
+                return Err(Error::OutOfRange {
+                    name,
+                    rule: "finite and > 0",
+                    value,
+                });
+            }
+        }
+        if let Targets::Interval { lower, upper } = targets {
+            if !lower.is_finite() || !upper.is_finite() {
+                let value = if lower.is_finite() { upper } else { lower };
+                return Err(Error::OutOfRange {
+                    name: "target_bounds",
+                    rule: "finite",
+                    value,
+                });
+            }
+            if !(lower < upper) {
+                return Err(Error::OutOfRange {
+                    name: "target_bounds[0]",
+                    rule: "less than target_bounds[1]",
+                    value: lower,
+                });
+            }
+        }
+        let loss = Self {
+            functions,
+            slope_bound,
+            curvature_bound,
+            one_signed,
+            targets,
+        };
+        for y in loss.target_grid() {
+            loss.check_declaration(y)?;
+        }
+        Ok(loss)
+    }
+
+    fn target_grid(&self) -> Vec<f64> {
+        match self.targets {
+            Targets::Signs => vec![-1.0, 1.0],
+            Targets::Interval { lower, upper } => (0..=16)
+                .map(|i| lower + (upper - lower) * f64::from(i) / 16.0)
+                .collect(),
+        }
+    }
+
+    /// Checks the declaration for one target on a grid of predictors.
+    fn check_declaration(&self, y: f64) -> Result<()> {
+        let u = predictor_grid();
+        let targets = vec![y; u.len()];
+        let (mut value, mut slope, mut curvature) =
+            (vec![0.0; u.len()], vec![0.0; u.len()], vec![0.0; u.len()]);
+        let all = Batch {
+            value: Some(&mut value),
+            slope: Some(&mut slope),
+            curvature: Some(&mut curvature),
+        };
+        self.evaluate(&u, &targets, all)?;
+        let broken = |what: &str, at: usize| {
+            Err(Error::Loss(format!(
+                "{what} at linear predictor {}, target {y} (checked on a public grid)",
+                u[at]
+            )))
+        };
+        for i in 0..u.len() {
+            if slope[i].abs() > self.slope_bound * (1.0 + SLACK) {
+                return broken(
+                    &format!(
+                        "|slope|={} above slope_bound={}",
+                        slope[i].abs(),
+                        self.slope_bound
+                    ),
+                    i,
+                );
+            }
+            if curvature[i] > self.curvature_bound * (1.0 + SLACK) {
+                return broken(
+                    &format!(
+                        "curvature={} above curvature_bound={}",
+                        curvature[i], self.curvature_bound
+                    ),
+                    i,
+                );
+            }
+            if curvature[i] < -self.curvature_bound * SLACK {
+                return broken(
+                    &format!(
+                        "negative curvature={} (the loss must be convex)",
+                        curvature[i]
+                    ),
+                    i,
+                );
+            }
+        }
+        if self.one_signed {
+            let tiny = self.slope_bound * SLACK;
+            if slope.iter().any(|s| *s > tiny) && slope.iter().any(|s| *s < -tiny) {
+                return broken(
+                    "a slope of both signs although one_signed=True was declared",
+                    0,
+                );
+            }
+        }
+        for i in 1..u.len() {
+            let step = u[i] - u[i - 1];
+            // Convexity: slope(a)·step ≤ value(b) - value(a) ≤ slope(b)·step.
+            let rise = value[i] - value[i - 1];
+            let slack =
+                SLACK * (self.slope_bound * step + value[i].abs() + value[i - 1].abs()) + 1e-9;
+            if rise < slope[i - 1] * step - slack || rise > slope[i] * step + slack {
+                return broken("a slope that is not the derivative of a convex value", i);
+            }
+            // The mean curvature between two near points lies near the curvatures at its ends.
+            let bend = slope[i] - slope[i - 1];
+            let slack = SLACK * self.slope_bound + 1e-2 * self.curvature_bound * step;
+            if bend > self.curvature_bound * step * (1.0 + SLACK) + SLACK * self.slope_bound {
+                return broken("a slope that grows faster than curvature_bound", i);
+            }
+            let (low, high) = (
+                curvature[i].min(curvature[i - 1]),
+                curvature[i].max(curvature[i - 1]),
+            );
+            let near = step <= 0.011 && (high - low) < 0.2 * self.curvature_bound;
+            if near && (bend < low * step - slack || bend > high * step + slack) {
+                return broken("a curvature that is not the derivative of the slope", i);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The public grid: steps of 0.01 on [-12, 12], then logarithmic out to ±10⁴.
+fn predictor_grid() -> Vec<f64> {
+    let tail = (1..=60).map(|i| 12.0 * (1e4_f64 / 12.0).powf(f64::from(i) / 60.0));
+    let mut grid: Vec<f64> = tail.clone().map(|u| -u).collect();
+    grid.reverse();
+    grid.extend((-1200..=1200).map(|i| f64::from(i) / 100.0));
+    grid.extend(tail);
+    grid
+}
+
+/// Runs one of the caller's functions and checks that it returned finite values.
+fn finite(
+    name: &str,
+    out: &mut [f64],
+    u: &[f64],
+    y: &[f64],
+    call: impl FnOnce(&mut [f64]) -> Result<()>,
+) -> Result<()> {
+    call(out)?;
+    match out.iter().position(|v| !v.is_finite()) {
+        None => Ok(()),
+        Some(i) => Err(Error::Loss(format!(
+            "{name}={} at linear predictor {}, target {}",
+            out[i], u[i], y[i]
+        ))),
+    }
+}
+
+impl Loss for Custom {
+    fn name(&self) -> &'static str {
+        "custom"
+    }
+
+    fn targets(&self) -> Targets {
+        self.targets
+    }
+
+    fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
+        if let Some(value) = out.value {
+            finite("value", value, u, y, |o| self.functions.value(u, y, o))?;
+        }
+        if let Some(slope) = out.slope {
+            finite("slope", slope, u, y, |o| self.functions.slope(u, y, o))?;
+        }
+        if let Some(curvature) = out.curvature {
+            finite("curvature", curvature, u, y, |o| {
+                self.functions.curvature(u, y, o)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn slope_bound(&self) -> f64 {
+        self.slope_bound
+    }
+
+    fn curvature_bound(&self) -> f64 {
+        self.curvature_bound
+    }
+
+    fn one_signed(&self) -> bool {
+        self.one_signed
+    }
+
+    fn sup_slope(&self, _radius: f64) -> f64 {
+        self.slope_bound
+    }
+
+    fn sup_curvature(&self, _radius: f64) -> f64 {
+        self.curvature_bound
+    }
+
+    fn sup_weighted_sum(&self, k: f64, _radius: f64) -> f64 {
+        k * self.curvature_bound + self.slope_bound * self.slope_bound
+    }
+
+    fn sup_joint_norm(&self, alpha: f64, _radius: f64) -> f64 {
+        (alpha * self.curvature_bound).hypot(self.slope_bound * self.slope_bound)
+    }
+}

@@ -1,0 +1,107 @@
+//! The Huber hinge of the margin `z = yu`: 0 above 1+h, (1+h-z)²/4h within h of 1, 1-z below 1-h.
+
+use super::sigmoid_family::up;
+use super::{Batch, Loss};
+use crate::{Error, Result};
+
+/// Huber hinge of half-width `h > 0`: slope bound 1, curvature bound 1/(2h).
+#[derive(Debug, Clone, Copy)]
+pub struct HuberHinge {
+    h: f64,
+}
+
+impl HuberHinge {
+    /// A Huber hinge of half-width `h`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless `h` is finite, > 0 and its reciprocal finite.
+    pub fn new(h: f64) -> Result<Self> {
+        if !(h > 0.0) || !h.is_finite() || !(1.0 / h).is_finite() {
+            return Err(Error::OutOfRange {
+                name: "h",
+                rule: "finite and > 0",
+                value: h,
+            });
+        }
+        Ok(Self { h })
+    }
+
+    /// The position in the quadratic part: 0 above it, 1 below it.
+    fn depth(self, z: f64) -> f64 {
+        ((1.0 + self.h - z) / (2.0 * self.h)).clamp(0.0, 1.0)
+    }
+
+    /// Whether a margin of modulus at most `radius` can lie in the quadratic part, whose ends count as inside.
+    fn curved_within(self, radius: f64) -> bool {
+        // NaN counts as inside: the larger bound is the safe one.
+        !(up(radius) < 1.0 - self.h)
+    }
+}
+
+impl Loss for HuberHinge {
+    fn name(&self) -> &'static str {
+        "huber_hinge"
+    }
+
+    fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
+        let rows = || u.iter().zip(y);
+        if let Some(value) = out.value {
+            for (o, (u, y)) in value.iter_mut().zip(rows()) {
+                let (z, depth) = (u * y, self.depth(u * y));
+                *o = if depth < 1.0 {
+                    self.h * depth * depth
+                } else {
+                    1.0 - z
+                };
+            }
+        }
+        if let Some(slope) = out.slope {
+            for (o, (u, y)) in slope.iter_mut().zip(rows()) {
+                *o = -y * self.depth(u * y);
+            }
+        }
+        if let Some(curvature) = out.curvature {
+            for (o, (u, y)) in curvature.iter_mut().zip(rows()) {
+                *o = if (1.0 - u * y).abs() <= self.h {
+                    0.5 / self.h
+                } else {
+                    0.0
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn slope_bound(&self) -> f64 {
+        1.0
+    }
+
+    fn curvature_bound(&self) -> f64 {
+        0.5 / self.h
+    }
+
+    fn one_signed(&self) -> bool {
+        true
+    }
+
+    fn sup_slope(&self, radius: f64) -> f64 {
+        up(self.depth(-radius)).min(1.0)
+    }
+
+    fn sup_curvature(&self, radius: f64) -> f64 {
+        if self.curved_within(radius) {
+            self.curvature_bound()
+        } else {
+            0.0
+        }
+    }
+
+    fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
+        // The steepest curved margin has the slope bound of the whole interval, so both suprema are reached together.
+        up(k * self.sup_curvature(radius) + self.sup_slope(radius).powi(2))
+    }
+
+    fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
+        up((alpha * self.sup_curvature(radius)).hypot(self.sup_slope(radius).powi(2)))
+    }
+}

@@ -1,0 +1,58 @@
+//! The logistic loss `log(1 + e^{-z})` of the margin `z = yu`.
+
+use super::sigmoid_family::{self, SlopeRange, sigmoid_pair};
+use super::{Batch, Loss};
+use crate::Result;
+
+/// Logistic loss: slope bound 1, curvature bound 1/4.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Logistic;
+
+impl Logistic {
+    fn range(radius: f64) -> SlopeRange {
+        SlopeRange {
+            least: sigmoid_pair(-radius),
+            greatest: sigmoid_pair(radius),
+            factor: 1.0,
+        }
+    }
+}
+
+impl Loss for Logistic {
+    fn name(&self) -> &'static str {
+        "logistic"
+    }
+
+    fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
+        sigmoid_family::evaluate(1.0, 0.0, u, y, out);
+        Ok(())
+    }
+
+    fn slope_bound(&self) -> f64 {
+        1.0
+    }
+
+    fn curvature_bound(&self) -> f64 {
+        0.25
+    }
+
+    fn one_signed(&self) -> bool {
+        true
+    }
+
+    fn sup_slope(&self, radius: f64) -> f64 {
+        Self::range(radius).sup_slope()
+    }
+
+    fn sup_curvature(&self, radius: f64) -> f64 {
+        Self::range(radius).sup_curvature()
+    }
+
+    fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
+        Self::range(radius).sup_weighted_sum(k)
+    }
+
+    fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
+        Self::range(radius).sup_joint_norm(alpha)
+    }
+}

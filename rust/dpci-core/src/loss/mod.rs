@@ -1,0 +1,83 @@
+//! Losses of (linear predictor, target): value, slope, curvature, and the public bounds that privacy rests on.
+//!
+//! A loss `l(u; y)` is convex and twice differentiable (almost everywhere) in the linear predictor `u = xᵀθ`. Margin losses
+//! are `f(yu)` with `y` in {-1, 1}.
+
+mod custom;
+mod huber_hinge;
+mod logistic;
+mod sigmoid_family;
+mod smooth_hinge;
+
+pub use custom::{Custom, Evaluate};
+pub use huber_hinge::HuberHinge;
+pub use logistic::Logistic;
+pub use smooth_hinge::SmoothHinge;
+
+use crate::Result;
+
+/// Which targets a loss accepts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Targets {
+    /// Two classes, coded -1 and 1.
+    Signs,
+    /// Real targets in the closed public interval.
+    Interval {
+        /// Least target.
+        lower: f64,
+        /// Greatest target.
+        upper: f64,
+    },
+}
+
+/// Where a batch evaluation writes; a field that is `None` is not wanted.
+#[derive(Debug, Default)]
+pub struct Batch<'a> {
+    /// `l(u; y)` by row.
+    pub value: Option<&'a mut [f64]>,
+    /// `l'(u; y)` by row.
+    pub slope: Option<&'a mut [f64]>,
+    /// `l''(u; y)` by row.
+    pub curvature: Option<&'a mut [f64]>,
+}
+
+/// A loss with its public bounds (docs/method.md, "Losses").
+pub trait Loss: Send + Sync + std::fmt::Debug {
+    /// Name in results.
+    fn name(&self) -> &'static str;
+
+    /// Targets it accepts.
+    fn targets(&self) -> Targets {
+        Targets::Signs
+    }
+
+    /// Evaluates a batch; all slices have the length of `u`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Loss`] when caller's code fails or gives values that are not finite.
+    fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()>;
+
+    /// `L`: bound on |l'| over all predictors and targets.
+    fn slope_bound(&self) -> f64;
+
+    /// `t`: bound on l'' over all predictors and targets.
+    fn curvature_bound(&self) -> f64;
+
+    /// Whether, for a given target, l' never changes sign.
+    fn one_signed(&self) -> bool;
+
+    /// sup |l'| over |u| ≤ `radius`.
+    fn sup_slope(&self, radius: f64) -> f64;
+
+    /// sup l'' over |u| ≤ `radius`.
+    fn sup_curvature(&self, radius: f64) -> f64;
+
+    /// sup of `k·l'' + l'²` over |u| ≤ `radius` (joint release under pure DP).
+    fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64;
+
+    /// sup of √((α·l'')² + l'⁴) over |u| ≤ `radius` (joint release by Gaussian noise).
+    fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64;
+}
+
+#[cfg(test)]
+mod tests;

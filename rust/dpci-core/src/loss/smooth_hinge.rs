@@ -1,0 +1,75 @@
+//! The smooth hinge `s·log(1 + e^{(1-z)/s})` of the margin `z = yu` (Li et al., *Effect of epsilon on utility*).
+
+use super::sigmoid_family::{self, SlopeRange, sigmoid_pair};
+use super::{Batch, Loss};
+use crate::{Error, Result};
+
+/// Smooth hinge with smoothing `s > 0`: slope bound 1, curvature bound 1/(4s).
+#[derive(Debug, Clone, Copy)]
+pub struct SmoothHinge {
+    s: f64,
+}
+
+impl SmoothHinge {
+    /// A smooth hinge with smoothing `s`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless `s` is finite, > 0 and its reciprocal finite.
+    pub fn new(s: f64) -> Result<Self> {
+        if !(s > 0.0) || !s.is_finite() || !(1.0 / s).is_finite() {
+            return Err(Error::OutOfRange {
+                name: "s",
+                rule: "finite and > 0",
+                value: s,
+            });
+        }
+        Ok(Self { s })
+    }
+
+    fn range(self, radius: f64) -> SlopeRange {
+        SlopeRange {
+            least: sigmoid_pair((1.0 - radius) / self.s),
+            greatest: sigmoid_pair((1.0 + radius) / self.s),
+            factor: 1.0 / self.s,
+        }
+    }
+}
+
+impl Loss for SmoothHinge {
+    fn name(&self) -> &'static str {
+        "smooth_hinge"
+    }
+
+    fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
+        sigmoid_family::evaluate(self.s, 1.0, u, y, out);
+        Ok(())
+    }
+
+    fn slope_bound(&self) -> f64 {
+        1.0
+    }
+
+    fn curvature_bound(&self) -> f64 {
+        0.25 / self.s
+    }
+
+    fn one_signed(&self) -> bool {
+        true
+    }
+
+    fn sup_slope(&self, radius: f64) -> f64 {
+        self.range(radius).sup_slope()
+    }
+
+    fn sup_curvature(&self, radius: f64) -> f64 {
+        self.range(radius).sup_curvature()
+    }
+
+    fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
+        self.range(radius).sup_weighted_sum(k)
+    }
+
+    fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
+        self.range(radius).sup_joint_norm(alpha)
+    }
+}

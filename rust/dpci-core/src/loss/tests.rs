@@ -1,0 +1,106 @@
+//! Losses against finite differences and grids.
+
+use super::*;
+
+fn losses() -> Vec<Box<dyn Loss>> {
+    vec![
+        Box::new(Logistic),
+        Box::new(HuberHinge::new(0.5).unwrap()),
+        Box::new(HuberHinge::new(2.0).unwrap()),
+        Box::new(SmoothHinge::new(0.1).unwrap()),
+        Box::new(SmoothHinge::new(2.0).unwrap()),
+    ]
+}
+
+fn evaluate(loss: &dyn Loss, u: f64, y: f64) -> [f64; 3] {
+    let (mut v, mut s, mut c) = ([0.0], [0.0], [0.0]);
+    let out = Batch {
+        value: Some(&mut v),
+        slope: Some(&mut s),
+        curvature: Some(&mut c),
+    };
+    loss.evaluate(&[u], &[y], out).unwrap();
+    [v[0], s[0], c[0]]
+}
+
+#[test]
+fn derivatives_equal_finite_differences() {
+    for loss in losses() {
+        for i in -400..400 {
+            let u = f64::from(i) * 0.0171 + 0.003;
+            for y in [-1.0, 1.0] {
+                let h = 1e-5;
+                let [_, slope, curvature] = evaluate(&*loss, u, y);
+                let ([v1, s1, c1], [v0, s0, c0]) =
+                    (evaluate(&*loss, u + h, y), evaluate(&*loss, u - h, y));
+                assert!((slope - (v1 - v0) / (2.0 * h)).abs() < 1e-6, "{loss:?} {u}");
+                if (c1 - c0).abs() < 1e-3 {
+                    assert!(
+                        (curvature - (s1 - s0) / (2.0 * h)).abs() < 1e-6,
+                        "{loss:?} {u}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_overflow_at_huge_margins() {
+    for loss in losses() {
+        for u in [-1e4, 1e4, -1e300, 1e300] {
+            let [value, slope, curvature] = evaluate(&*loss, u, 1.0);
+            assert!(
+                value.is_finite() && slope.abs() <= 1.0 && curvature >= 0.0,
+                "{loss:?} {u}"
+            );
+        }
+    }
+}
+
+/// Suprema bound a fine grid and are nearly attained on it.
+#[test]
+fn suprema_are_tight_on_a_grid() {
+    for loss in losses() {
+        for radius in [0.0, 0.1, 0.5, 0.9, 1.0, 2.0, 7.0] {
+            let grid: Vec<[f64; 3]> = (-20_000..=20_000)
+                .map(|i| evaluate(&*loss, radius * f64::from(i) / 20_000.0, 1.0))
+                .collect();
+            let best = |f: &dyn Fn(f64, f64) -> f64| {
+                grid.iter()
+                    .map(|[_, s, c]| f(s.abs(), *c))
+                    .fold(0.0, f64::max)
+            };
+            let cases: [(f64, Box<dyn Fn(f64, f64) -> f64>); 5] = [
+                (loss.sup_slope(radius), Box::new(|s, _| s)),
+                (loss.sup_curvature(radius), Box::new(|_, c| c)),
+                (
+                    loss.sup_weighted_sum(2.0, radius),
+                    Box::new(|s, c| 2.0 * c + s * s),
+                ),
+                (
+                    loss.sup_weighted_sum(0.3, radius),
+                    Box::new(|s, c| 0.3 * c + s * s),
+                ),
+                (
+                    loss.sup_joint_norm(3.0, radius),
+                    Box::new(|s, c| (3.0 * c).hypot(s * s)),
+                ),
+            ];
+            for (claimed, f) in cases {
+                let found = best(&*f);
+                assert!(
+                    found <= claimed && claimed <= found * 1.001 + 1e-12,
+                    "{loss:?} {radius} {found} {claimed}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn parameters_are_checked() {
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320] {
+        assert!(HuberHinge::new(bad).is_err() && SmoothHinge::new(bad).is_err());
+    }
+}

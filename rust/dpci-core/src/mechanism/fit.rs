@@ -1,0 +1,161 @@
+//! A whole private fit: coefficients, then moments at the released coefficients, then projection.
+
+use super::coefficients::release_coefficients;
+use super::moment_noise::MomentNoise;
+use super::moments::release_moments;
+use super::projection::{Projection, project_gradient_cov, project_hessian};
+use super::seal::Sealed;
+use super::spec::{Spec, Step};
+use crate::design::Design;
+use crate::exec::Executor;
+use crate::linalg::{add_diagonal, vector};
+use crate::noise::NoiseGenerator;
+use crate::privacy::Calibration;
+use crate::{Error, Result};
+
+/// Everything that left the mechanism, before post-processing.
+#[derive(Debug, Clone)]
+pub struct Release {
+    /// Parameters θ̃.
+    pub params: Sealed,
+    /// Noisy data part of the Hessian; `None` where it is zero for every data set, or without moments.
+    pub hessian: Option<Sealed>,
+    /// Noisy data part of the gradient covariance; `None` without moments.
+    pub gradient_cov: Option<Sealed>,
+    /// The moments' noise; `None` without moments.
+    pub noise: Option<MomentNoise>,
+}
+
+/// A private fit: released values only.
+#[derive(Debug, Clone)]
+pub struct Fit {
+    /// Parameters, the intercept last.
+    pub params: Vec<f64>,
+    /// Projected Hessian and gradient covariance (row-major); `None` without moments.
+    pub matrices: Option<[Vec<f64>; 2]>,
+    /// `r_H`, see [`MomentNoise::spectral_radius`]; 0 without moments.
+    pub spectral_radius: f64,
+    /// The projection that was used.
+    pub projection: Projection,
+    /// What was spent, step by step.
+    pub steps: Vec<Step>,
+}
+
+/// Releases coefficients and moments.
+///
+/// # Privacy
+/// Spends the whole budget of `spec`: the steps compose adaptively (the moments see only the released coefficients).
+///
+/// # Errors
+/// Any error of a step; nothing is released then. [`Error::Length`] for a design of another width, or (replace-one) of
+/// another number of rows than the public one.
+pub fn release(
+    spec: &Spec,
+    design: &Design<'_>,
+    exec: &Executor<'_>,
+    generator: &mut impl NoiseGenerator,
+) -> Result<Release> {
+    if design.n_params() != spec.n_params() {
+        return Err(Error::Length {
+            name: "the rows of X",
+            expected: spec.n_params(),
+            got: design.n_params(),
+        });
+    }
+    if spec.choices.neighbors == crate::privacy::Neighbors::ReplaceOne
+        && design.n_rows() != spec.choices.n_samples
+    {
+        return Err(Error::Length {
+            name: "X",
+            expected: spec.choices.n_samples,
+            got: design.n_rows(),
+        });
+    }
+    let params = release_coefficients(spec, design, exec, generator)?;
+    // A margin is at most R‖θ̃‖, rounded up past the rounding of the norm.
+    let rounding = 1.0 + (spec.n_params() as f64 + 8.0) * f64::EPSILON;
+    let radius = spec.row_norm() * vector::norm(params.values()) * rounding;
+    let Some(noise) = spec.moment_noise(radius)? else {
+        return Ok(Release {
+            params,
+            hessian: None,
+            gradient_cov: None,
+            noise: None,
+        });
+    };
+    let (hessian, gradient_cov) = release_moments(spec, design, &params, &noise, exec, generator)?;
+    Ok(Release {
+        params,
+        hessian,
+        gradient_cov: Some(gradient_cov),
+        noise: Some(noise),
+    })
+}
+
+/// Post-processing: adds the regulariser's parts and projects.
+///
+/// # Errors
+/// [`Error::NotPositiveDefinite`] if an eigendecomposition fails.
+pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
+    let dim = spec.n_params();
+    let lambda = spec.choices.l2_strength;
+    let params = release.params.values().to_vec();
+    let mut steps = vec![spec.coefficients.clone()];
+    let spectral_radius = release
+        .noise
+        .as_ref()
+        .map_or(0.0, |n| n.spectral_radius(dim));
+    let projection = spec.choices.projection.decide(spectral_radius, lambda);
+    let matrices = match &release.gradient_cov {
+        None => None,
+        Some(noisy) => {
+            steps.extend(release.noise.iter().flat_map(|n| n.steps.iter().cloned()));
+            let mut hessian = release
+                .hessian
+                .as_ref()
+                .map_or_else(|| vec![0.0; dim * dim], |h| h.values().to_vec());
+            add_diagonal(&mut hessian, dim, lambda);
+            let hessian = if release.hessian.is_some() {
+                project_hessian(&hessian, dim, lambda, spectral_radius, projection)?
+            } else {
+                hessian
+            };
+            let mut gradient_cov = noisy.values().to_vec();
+            for (i, a) in params.iter().enumerate() {
+                for (j, b) in params.iter().enumerate() {
+                    gradient_cov[i * dim + j] -= (lambda * a) * (lambda * b);
+                }
+            }
+            // The paper's floor λ for Σ has no foundation, but is its method.
+            let floor = if spec.choices.calibration == Calibration::Paper {
+                lambda
+            } else {
+                0.0
+            };
+            Some([hessian, project_gradient_cov(&gradient_cov, dim, floor)?])
+        }
+    };
+    Ok(Fit {
+        params,
+        matrices,
+        spectral_radius,
+        projection,
+        steps,
+    })
+}
+
+/// A private fit: [`release`], then [`project_release`].
+///
+/// # Privacy
+/// As [`release`]; projection is post-processing.
+///
+/// # Errors
+/// As [`release`].
+pub fn release_fit(
+    spec: &Spec,
+    design: &Design<'_>,
+    exec: &Executor<'_>,
+    generator: &mut impl NoiseGenerator,
+) -> Result<Fit> {
+    project_release(spec, &release(spec, design, exec, generator)?)
+}

@@ -1,0 +1,18 @@
+//! The only place where data meets noise: every release, and the seal that every released value passes.
+
+mod coefficients;
+mod fit;
+mod moment_noise;
+mod moments;
+mod plan;
+mod projection;
+pub mod seal;
+mod spec;
+
+pub use coefficients::release_coefficients;
+pub use fit::{Fit, Release, project_release, release, release_fit};
+pub use moment_noise::{MatrixNoise, MomentNoise, NoiseFamily};
+pub use moments::release_moments;
+pub use plan::Plan;
+pub use projection::Projection;
+pub use spec::{Choices, Cost, Moments, NoiseKind, Spec, Step};

@@ -1,0 +1,274 @@
+//! Calibrates the noise of the Hessian and the gradient covariance from public values and the released parameters' norm.
+
+use super::spec::{Cost, Moments, Spec, Step};
+use crate::Result;
+use crate::noise::{Gaussian, MatrixLaplace, NoiseGenerator, symmetric};
+use crate::privacy::{Calibration, gaussian_std_dev, laplace_rate};
+
+/// Weight of the Hessian in the joint release under pure DP; the best of 1, 2, 4, 8 by measurement.
+const JOINT_WEIGHT: f64 = 2.0;
+
+/// A noise law on symmetric matrices.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum NoiseFamily {
+    /// Independent normals in isometric coordinates.
+    Gaussian {
+        /// Standard deviation of an isometric coordinate.
+        std_dev: f64,
+    },
+    /// Difference of two Wisharts, density ratio at most `e^{rate·nuclear norm}`.
+    MatrixLaplace {
+        /// Rate γ.
+        rate: f64,
+    },
+    /// Spherical Laplace on all `d²` entries, symmetrised: the paper's.
+    SquareLaplace {
+        /// Rate γ.
+        rate: f64,
+    },
+}
+
+/// The noise of one matrix.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MatrixNoise {
+    /// Law.
+    pub family: NoiseFamily,
+    /// Sensitivity in the law's norm.
+    pub sensitivity: f64,
+}
+
+impl MatrixNoise {
+    fn name(self) -> &'static str {
+        match self.family {
+            NoiseFamily::Gaussian { .. } => "gaussian",
+            NoiseFamily::MatrixLaplace { .. } => "matrix_laplace",
+            NoiseFamily::SquareLaplace { .. } => "spherical_laplace",
+        }
+    }
+
+    fn scale(self) -> f64 {
+        match self.family {
+            NoiseFamily::Gaussian { std_dev } => std_dev,
+            NoiseFamily::MatrixLaplace { rate } | NoiseFamily::SquareLaplace { rate } => 1.0 / rate,
+        }
+    }
+
+    /// Standard deviation of an off-diagonal entry.
+    #[must_use]
+    pub fn off_diagonal_std_dev(self, dim: usize) -> f64 {
+        let d = dim as f64;
+        let coordinate = match self.family {
+            NoiseFamily::Gaussian { std_dev } => std_dev,
+            NoiseFamily::MatrixLaplace { rate } => (d + 1.0).sqrt() / rate,
+            NoiseFamily::SquareLaplace { rate } => (d * d + 1.0).sqrt() / rate,
+        };
+        coordinate / 2.0_f64.sqrt()
+    }
+
+    /// A symmetric noise matrix, row-major.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfRange`] for a scale that is not finite and positive.
+    pub(super) fn sample(
+        self,
+        dim: usize,
+        generator: &mut impl NoiseGenerator,
+    ) -> Result<Vec<f64>> {
+        Ok(match self.family {
+            NoiseFamily::Gaussian { std_dev } => {
+                let coordinates =
+                    Gaussian::new(symmetric::isometric_dim(dim), std_dev)?.sample(generator);
+                symmetric::from_isometric(dim, &coordinates)
+            }
+            NoiseFamily::MatrixLaplace { rate } => MatrixLaplace::new(dim, rate)?.sample(generator),
+            NoiseFamily::SquareLaplace { rate } => {
+                symmetric::paper_symmetric(dim, rate, generator)?
+            }
+        })
+    }
+}
+
+/// The noise of both matrices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MomentNoise {
+    /// Noise of the Hessian's data part; `None` when that part is zero for every data set.
+    pub hessian: Option<MatrixNoise>,
+    /// Noise of the gradient covariance's data part.
+    pub gradient_cov: MatrixNoise,
+    /// The steps, for the record.
+    pub steps: Vec<Step>,
+}
+
+impl MomentNoise {
+    /// `r_H = 2√d·s`: the spectral radius of the Hessian's noise, `s` the standard deviation of an off-diagonal entry.
+    #[must_use]
+    pub fn spectral_radius(&self, dim: usize) -> f64 {
+        self.hessian.map_or(0.0, |noise| {
+            2.0 * (dim as f64).sqrt() * noise.off_diagonal_std_dev(dim)
+        })
+    }
+}
+
+impl Spec {
+    /// The moments' noise when all margins are at most `radius` in size; `None` without moments.
+    ///
+    /// # Privacy
+    /// A function of public values and of the released `‖θ̃‖`; the costs do not depend on `radius`.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfRange`] when a sensitivity is not finite and positive.
+    pub fn moment_noise(&self, radius: f64) -> Result<Option<MomentNoise>> {
+        let Some(costs) = self.moment_costs else {
+            return Ok(None);
+        };
+        let noise = match self.choices.moments {
+            Moments::Joint => {
+                self.joint(radius, costs[0].with(costs[0].value() + costs[1].value()))
+            }
+            _ => self.separate(radius, costs),
+        };
+        noise.map(Some)
+    }
+
+    /// One query: under pure DP `γ_H‖Δ_H‖_* + γ_Σ‖Δ_Σ‖_* ≤ ε`; with Gaussian noise one vector `(αH, Σ)`.
+    fn joint(&self, radius: f64, cost: Cost) -> Result<MomentNoise> {
+        let loss = &*self.choices.loss;
+        let has_hessian = loss.sup_curvature(radius) > 0.0;
+        let (hessian, gradient_cov) = if let Cost::Epsilon(epsilon) = cost {
+            let sensitivity = self
+                .bounds
+                .nuclear(loss.sup_weighted_sum(JOINT_WEIGHT, radius));
+            let rate = laplace_rate(sensitivity, epsilon)?;
+            let with = |rate| MatrixNoise {
+                family: NoiseFamily::MatrixLaplace { rate },
+                sensitivity,
+            };
+            (with(JOINT_WEIGHT * rate), with(rate))
+        } else {
+            let alpha = if has_hessian {
+                joint_alpha(|a| loss.sup_joint_norm(a, radius))
+            } else {
+                1.0
+            };
+            let sensitivity = self
+                .bounds
+                .joint_frobenius(loss.sup_joint_norm(alpha, radius));
+            let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
+            let with = |std_dev| MatrixNoise {
+                family: NoiseFamily::Gaussian { std_dev },
+                sensitivity,
+            };
+            (with(std_dev / alpha), with(std_dev))
+        };
+        let hessian = has_hessian.then_some(hessian);
+        let step = Step {
+            name: "moments",
+            noise: gradient_cov.name(),
+            cost,
+            scale: gradient_cov.scale(),
+            hessian_scale: hessian.map(MatrixNoise::scale),
+            sensitivity: gradient_cov.sensitivity,
+        };
+        Ok(MomentNoise {
+            hessian,
+            gradient_cov,
+            steps: vec![step],
+        })
+    }
+
+    /// Two queries, each with its own share.
+    fn separate(&self, radius: f64, [hessian_cost, cov_cost]: [Cost; 2]) -> Result<MomentNoise> {
+        let loss = &*self.choices.loss;
+        let calibration = self.choices.calibration;
+        let noise = |sup: f64, cost: Cost| {
+            Ok(match (cost, calibration) {
+                (Cost::Epsilon(epsilon), Calibration::Tight) => {
+                    let sensitivity = self.bounds.nuclear(sup);
+                    let rate = laplace_rate(sensitivity, epsilon)?;
+                    MatrixNoise {
+                        family: NoiseFamily::MatrixLaplace { rate },
+                        sensitivity,
+                    }
+                }
+                (Cost::Epsilon(epsilon), Calibration::Paper) => {
+                    let sensitivity = self.bounds.frobenius(sup, calibration);
+                    let rate = laplace_rate(sensitivity, epsilon)?;
+                    MatrixNoise {
+                        family: NoiseFamily::SquareLaplace { rate },
+                        sensitivity,
+                    }
+                }
+                _ => {
+                    let sensitivity = self.bounds.frobenius(sup, calibration);
+                    let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
+                    MatrixNoise {
+                        family: NoiseFamily::Gaussian { std_dev },
+                        sensitivity,
+                    }
+                }
+            })
+        };
+        let sup_curvature = loss.sup_curvature(radius);
+        let sup_squared_slope = loss.sup_slope(radius).powi(2) * (1.0 + f64::EPSILON);
+        let hessian = (sup_curvature > 0.0)
+            .then(|| noise(sup_curvature, hessian_cost))
+            .transpose()?;
+        let gradient_cov = noise(sup_squared_slope, cov_cost)?;
+        let step = |name, cost, noise: Option<MatrixNoise>| Step {
+            name,
+            noise: noise.map_or("none", MatrixNoise::name),
+            cost,
+            scale: noise.map_or(0.0, MatrixNoise::scale),
+            hessian_scale: None,
+            sensitivity: noise.map_or(0.0, |n| n.sensitivity),
+        };
+        let steps = vec![
+            step("hessian", hessian_cost, hessian),
+            step("gradient_cov", cov_cost, Some(gradient_cov)),
+        ];
+        Ok(MomentNoise {
+            hessian,
+            gradient_cov,
+            steps,
+        })
+    }
+}
+
+/// The weight α of the Hessian that minimises M(α)²/α, `M` the joint supremum: golden section on log α.
+///
+/// `M(α)²/α = sup (α l''² + l'⁴/α)` is a supremum of functions convex in α, so it has one minimum. Any α is valid; this one
+/// is never worse than separate releases at equal shares.
+fn joint_alpha(sup: impl Fn(f64) -> f64) -> f64 {
+    let cost = |log: f64| 2.0 * sup(log.exp()).ln() - log;
+    let golden = 0.5 * (5.0_f64.sqrt() - 1.0);
+    let (mut low, mut high) = (-30.0_f64, 30.0_f64);
+    for _ in 0..100 {
+        let (a, b) = (high - golden * (high - low), low + golden * (high - low));
+        if cost(a) <= cost(b) {
+            high = b;
+        } else {
+            low = a;
+        }
+    }
+    (0.5 * (low + high)).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loss::{HuberHinge, Logistic, Loss};
+
+    #[test]
+    fn alpha_of_logistic_and_huber() {
+        // Values for the logistic loss at margins up to .5, 2 and infinity, and 2h for the Huber hinge.
+        for (radius, expected) in [(0.5, 1.65), (2.0, 3.2), (f64::INFINITY, 3.85)] {
+            let alpha = joint_alpha(|a| Logistic.sup_joint_norm(a, radius));
+            assert!(
+                (alpha - expected).abs() < 0.01 * expected,
+                "{radius} {alpha}"
+            );
+        }
+        let huber = HuberHinge::new(0.7).unwrap();
+        assert!((joint_alpha(|a| huber.sup_joint_norm(a, 9.0)) - 1.4).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,64 @@
+//! What a fit will cost and how precise it can be, before any data are seen.
+
+use super::projection::Projection;
+use super::spec::{Cost, Spec, Step};
+use crate::Result;
+use crate::interval::{Perturbation, half_width};
+use crate::privacy;
+
+/// The public consequences of a [`Spec`].
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Steps; the moments' scales hold for parameters of any norm.
+    pub steps: Vec<Step>,
+    /// The fit needs λ above this; 0 where any λ > 0 serves.
+    pub least_l2_strength: f64,
+    /// `r_H` for parameters of any norm; 0 without moments.
+    pub spectral_radius: f64,
+    /// The projection at that `r_H`.
+    pub projection: Projection,
+    /// Least and greatest length of a 95% interval of one parameter from the coefficients' noise alone.
+    pub privacy_length: [f64; 2],
+}
+
+impl Spec {
+    /// The plan.
+    ///
+    /// # Errors
+    /// As [`Spec::moment_noise`].
+    pub fn plan(&self) -> Result<Plan> {
+        let mut steps = vec![self.coefficients.clone()];
+        let noise = self.moment_noise(f64::INFINITY)?;
+        let spectral_radius = noise
+            .as_ref()
+            .map_or(0.0, |n| n.spectral_radius(self.n_params()));
+        steps.extend(noise.into_iter().flat_map(|n| n.steps));
+        let [least, greatest] = self.noise_gain();
+        let length = |gain: f64| half_width(0.0, gain, &self.law, 0.95).map(|w| 2.0 * w);
+        Ok(Plan {
+            steps,
+            least_l2_strength: self.least_l2_strength()?,
+            spectral_radius,
+            projection: self
+                .choices
+                .projection
+                .decide(spectral_radius, self.choices.l2_strength),
+            privacy_length: [length(least)?, length(greatest)?],
+        })
+    }
+
+    /// The λ that objective perturbation must exceed.
+    fn least_l2_strength(&self) -> Result<f64> {
+        let c = &self.choices;
+        let epsilon = match (c.perturbation, self.coefficients.cost) {
+            (Perturbation::Output, _) | (_, Cost::MuSquared(_)) => return Ok(0.0),
+            (Perturbation::Objective, Cost::Epsilon(epsilon)) => epsilon,
+            (Perturbation::Objective, Cost::Rho(rho)) => privacy::zcdp_to_pure(rho, c.calibration)?,
+        };
+        Ok(privacy::least_l2_strength(
+            &self.bounds,
+            c.loss.curvature_bound(),
+            epsilon,
+        ))
+    }
+}

@@ -1,0 +1,78 @@
+//! The Hessian and the gradient covariance at a point, as sums over the data: what the sandwich formula needs.
+
+use crate::design::Design;
+use crate::exec::{BLOCK, Executor, blocks};
+use crate::linalg::{GramAccumulator, PackedBlock};
+use crate::loss::{Batch, Loss};
+use crate::{Error, Result};
+
+/// Data sums at `θ`, without the regulariser: `(1/n) Σ l'' x xᵀ` and `(1/n) Σ l'² x xᵀ`, row-major.
+#[derive(Debug, Clone)]
+pub struct DataMoments {
+    /// `(1/n) Σ l''(uᵢ) xᵢ xᵢᵀ`.
+    pub curvature: Vec<f64>,
+    /// `(1/n) Σ l'(uᵢ)² xᵢ xᵢᵀ`.
+    pub squared_slope: Vec<f64>,
+}
+
+/// Both sums in one pass; `n_samples` is the public `n` that divides them.
+///
+/// # Errors
+/// [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`].
+pub fn data_moments(
+    design: &Design<'_>,
+    loss: &dyn Loss,
+    params: &[f64],
+    n_samples: f64,
+    exec: &Executor<'_>,
+) -> Result<DataMoments> {
+    let dim = design.n_params();
+    if params.len() != dim {
+        return Err(Error::Length {
+            name: "params",
+            expected: dim,
+            got: params.len(),
+        });
+    }
+    let chunks = design.chunks();
+    let partials = exec.map(chunks.len(), |c| {
+        let mut sums = [GramAccumulator::new(dim), GramAccumulator::new(dim)];
+        let mut packed = PackedBlock::new(dim, BLOCK);
+        let mut buffers = [[0.0; BLOCK]; 3];
+        for range in blocks(chunks[c].clone()) {
+            exec.check()?;
+            let n = range.len();
+            let [u, slope, curvature] = &mut buffers;
+            let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
+            design.linear_predictor(range.clone(), params, u);
+            let out = Batch {
+                value: None,
+                slope: Some(&mut *slope),
+                curvature: Some(&mut *curvature),
+            };
+            loss.evaluate(u, design.targets(range.clone()), out)?;
+            for s in slope.iter_mut() {
+                *s *= *s;
+            }
+            design.pack(range, &mut packed);
+            sums[0].add(&packed, curvature);
+            sums[1].add(&packed, slope);
+        }
+        Ok(sums)
+    })?;
+    let [curvature, squared_slope] = partials
+        .into_iter()
+        .reduce(|mut total, part| {
+            total[0].merge(&part[0]);
+            total[1].merge(&part[1]);
+            total
+        })
+        .ok_or(Error::Empty {
+            rows: 0,
+            params: dim,
+        })?;
+    Ok(DataMoments {
+        curvature: curvature.finish(n_samples),
+        squared_slope: squared_slope.finish(n_samples),
+    })
+}

@@ -1,0 +1,145 @@
+//! The law of the coefficients' noise, as the intervals need it: a name and a scale, both public.
+
+use super::{check_dim, check_positive};
+use crate::{Error, Result};
+
+/// Law of the noise vector `b` that perturbs the coefficients.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum NoiseLaw {
+    /// Independent normal coordinates.
+    Gaussian {
+        /// Standard deviation of a coordinate.
+        std_dev: f64,
+    },
+    /// Density proportional to `exp(-rate·‖b‖₂)` on `R^dim`.
+    SphericalLaplace {
+        /// Number of coordinates.
+        dim: usize,
+        /// Rate γ.
+        rate: f64,
+    },
+}
+
+impl NoiseLaw {
+    /// The law named `name` (see [`Self::name`]) with the given [`Self::scale`] on `R^dim`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for another name, [`Error::OutOfRange`] for a bad scale or dimension.
+    pub fn from_name(name: &str, dim: usize, scale: f64) -> Result<Self> {
+        check_positive("scale", scale)?;
+        let law = match name {
+            "gaussian" => Self::Gaussian { std_dev: scale },
+            "spherical_laplace" => Self::SphericalLaplace {
+                dim,
+                rate: 1.0 / scale,
+            },
+            other => {
+                return Err(Error::Unsupported(format!(
+                    "the noise law must be \"gaussian\" or \"spherical_laplace\", got {other:?}"
+                )));
+            }
+        };
+        check_dim(dim)?;
+        law.check()?;
+        Ok(law)
+    }
+
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless the dimension is at least 1 and the scale is finite and positive.
+    pub fn check(&self) -> Result<()> {
+        match *self {
+            Self::Gaussian { std_dev } => check_positive("std_dev", std_dev),
+            Self::SphericalLaplace { dim, rate } => {
+                check_dim(dim)?;
+                check_positive("rate", rate)
+            }
+        }
+    }
+
+    /// Checks that the law lives on `R^dim`; a Gaussian law lives on all of them.
+    ///
+    /// # Errors
+    /// [`Error::Length`] when it does not.
+    pub fn check_dim(&self, dim: usize) -> Result<()> {
+        match *self {
+            Self::SphericalLaplace { dim: expected, .. } if expected != dim => Err(Error::Length {
+                name: "params",
+                expected,
+                got: dim,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// `"gaussian"` or `"spherical_laplace"`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Gaussian { .. } => "gaussian",
+            Self::SphericalLaplace { .. } => "spherical_laplace",
+        }
+    }
+
+    /// Standard deviation of the Gaussian, 1/rate of the spherical Laplace law.
+    #[must_use]
+    pub fn scale(&self) -> f64 {
+        match *self {
+            Self::Gaussian { std_dev } => std_dev,
+            Self::SphericalLaplace { rate, .. } => 1.0 / rate,
+        }
+    }
+
+    /// Standard deviation of one coordinate, or of any unit contrast: σ, or `√(dim+1)/rate`.
+    #[must_use]
+    pub fn coordinate_std_dev(&self) -> f64 {
+        match *self {
+            Self::Gaussian { std_dev } => std_dev,
+            Self::SphericalLaplace { dim, rate } => (dim as f64 + 1.0).sqrt() / rate,
+        }
+    }
+
+    /// Variance of one coordinate: σ², or `(dim+1)/rate²`.
+    #[must_use]
+    pub fn coordinate_variance(&self) -> f64 {
+        self.coordinate_std_dev().powi(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_scales_round_trip() {
+        for law in [
+            NoiseLaw::Gaussian { std_dev: 0.25 },
+            NoiseLaw::SphericalLaplace { dim: 3, rate: 4.0 },
+        ] {
+            assert_eq!(
+                NoiseLaw::from_name(law.name(), 3, law.scale()).unwrap(),
+                law
+            );
+        }
+        let laplace = NoiseLaw::SphericalLaplace { dim: 3, rate: 2.0 };
+        assert!((laplace.coordinate_variance() - 1.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn bad_parameters_are_refused() {
+        for scale in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(NoiseLaw::from_name("gaussian", 1, scale).is_err());
+            assert!(NoiseLaw::from_name("spherical_laplace", 1, scale).is_err());
+        }
+        assert!(NoiseLaw::from_name("gaussian", 0, 1.0).is_err());
+        assert!(NoiseLaw::from_name("spherical_laplace", 0, 1.0).is_err());
+        assert!(NoiseLaw::from_name("cauchy", 1, 1.0).is_err());
+        assert!(
+            NoiseLaw::SphericalLaplace { dim: 2, rate: 1.0 }
+                .check_dim(3)
+                .is_err()
+        );
+        assert!(NoiseLaw::Gaussian { std_dev: 1.0 }.check_dim(3).is_ok());
+    }
+}

@@ -1,0 +1,191 @@
+//! Symmetric matrix Laplace noise: the difference of two Wishart matrices, for nuclear-norm sensitivities.
+
+use rand::RngExt;
+use rand_distr::{ChiSquared, Distribution, StandardNormal};
+
+use super::{NoiseGenerator, check_dim, check_positive};
+use crate::{Error, Result};
+
+/// `N = P - Q` with P, Q independent Wishart matrices of `dim+1` degrees of freedom and scale `I/(2γ)`.
+///
+/// P has density `∝ exp(-γ tr P)` on the positive cone, so N has density
+/// `g(N) = exp(γ tr N)·∫ exp(-2γ tr P) dP` over `P ⪰ 0, P ⪰ N`, and `g(N+Δ) ≥ exp(-γ‖Δ‖_*)·g(N)`: the domain for N+Δ
+/// contains the domain for N shifted by the positive part of Δ. Added to a symmetric matrix of nuclear-norm sensitivity
+/// `Δ_*` with `γ = ε/Δ_*` it is therefore ε-DP (docs/method.md, "Noise"). In one dimension it is the Laplace law. One
+/// Wishart alone is not pure DP: neighbouring supports differ. Every isometric coordinate has standard deviation
+/// `√(dim+1)/γ`.
+#[derive(Debug, Clone)]
+pub struct MatrixLaplace {
+    dim: usize,
+    rate: f64,
+    /// Law of the squared diagonal of the Bartlett factor: chi-squared with dim+1, dim, .., 2 degrees of freedom.
+    diagonal: Vec<ChiSquared<f64>>,
+}
+
+impl MatrixLaplace {
+    /// The law on symmetric `dim`×`dim` matrices with rate γ = `rate`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless `dim` is at least 1 and `rate` is finite and positive.
+    pub fn new(dim: usize, rate: f64) -> Result<Self> {
+        check_dim(dim)?;
+        check_positive("rate", rate)?;
+        let diagonal = (0..dim)
+            .map(|i| ChiSquared::new((dim + 1 - i) as f64))
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .map_err(|_| Error::OutOfRange {
+                name: "dim",
+                rule: "a dimension that a float can hold",
+                value: dim as f64,
+            })?;
+        Ok(Self {
+            dim,
+            rate,
+            diagonal,
+        })
+    }
+
+    /// Standard deviation `√(dim+1)/rate` of every isometric coordinate; off-diagonal entries have 1/√2 of it.
+    #[must_use]
+    pub fn isometric_std_dev(&self) -> f64 {
+        (self.dim as f64 + 1.0).sqrt() / self.rate
+    }
+
+    /// One draw: `dim`×`dim`, row-major, exactly symmetric.
+    pub fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64> {
+        let d = self.dim;
+        let mut matrix = vec![0.0; d * d];
+        let mut column = vec![0.0; d];
+        let scale = 0.5 / self.rate;
+        self.add_wishart(generator, scale, &mut column, &mut matrix);
+        self.add_wishart(generator, -scale, &mut column, &mut matrix);
+        for row in 1..d {
+            for col in 0..row {
+                matrix[col * d + row] = matrix[row * d + col];
+            }
+        }
+        matrix
+    }
+
+    /// Adds `scale`·`LLᵀ` to the lower triangle, L the lower-triangular Bartlett factor of a standard Wishart matrix with
+    /// `dim+1` degrees of freedom, column by column: half the normals and a third of the products of `GᵀG`.
+    fn add_wishart(
+        &self,
+        generator: &mut impl NoiseGenerator,
+        scale: f64,
+        column: &mut [f64],
+        matrix: &mut [f64],
+    ) {
+        let d = self.dim;
+        for (k, chi_squared) in self.diagonal.iter().enumerate() {
+            column[k] = chi_squared.sample(generator).sqrt();
+            column[k + 1..]
+                .iter_mut()
+                .for_each(|x| *x = generator.sample(StandardNormal));
+            for row in k..d {
+                let factor = scale * column[row];
+                let entries = &mut matrix[row * d + k..=row * d + row];
+                for (entry, x) in entries.iter_mut().zip(&column[k..=row]) {
+                    *entry += factor * x;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::SimulationGenerator;
+    use crate::noise::testing::{assert_cdf, assert_mean, assert_same_law};
+
+    const RATE: f64 = 1.5;
+
+    fn draws(dim: usize, count: usize, stream: u64) -> Vec<Vec<f64>> {
+        let law = MatrixLaplace::new(dim, RATE).unwrap();
+        let mut generator = SimulationGenerator::new(23, stream);
+        (0..count).map(|_| law.sample(&mut generator)).collect()
+    }
+
+    #[test]
+    fn one_dimension_is_the_laplace_law() {
+        assert_cdf(draws(1, 20_000, 0).iter().map(|m| m[0]).collect(), |x| {
+            let half_tail = 0.5 * (-RATE * x.abs()).exp();
+            if x < 0.0 { half_tail } else { 1.0 - half_tail }
+        });
+    }
+
+    #[test]
+    fn entries_have_mean_zero_and_the_stated_variance() {
+        for dim in [2, 5, 11] {
+            let draws = draws(dim, 20_000, 1);
+            let std_dev = MatrixLaplace::new(dim, RATE).unwrap().isometric_std_dev();
+            let last = dim * dim - 1;
+            for (entry, variance) in [(0, 1.0), (last, 1.0), (1, 0.5), (last - 1, 0.5)] {
+                assert_mean(
+                    &draws.iter().map(|m| m[entry] / std_dev).collect::<Vec<_>>(),
+                    0.0,
+                );
+                assert_mean(
+                    &draws
+                        .iter()
+                        .map(|m| (m[entry] / std_dev).powi(2))
+                        .collect::<Vec<_>>(),
+                    variance,
+                );
+            }
+            assert_mean(
+                &draws
+                    .iter()
+                    .map(|m| m[0] * m[last] / std_dev.powi(2))
+                    .collect::<Vec<_>>(),
+                0.0,
+            );
+            assert_mean(
+                &draws
+                    .iter()
+                    .map(|m| m[0] * m[1] / std_dev.powi(2))
+                    .collect::<Vec<_>>(),
+                0.0,
+            );
+        }
+    }
+
+    #[test]
+    fn law_is_rotation_invariant_and_symmetric_about_zero() {
+        // A unit vector u turned away from the axes: uᵀNu has the law of a diagonal entry, and N that of -N.
+        let dim = 3;
+        let u = [2.0 / 3.0, -1.0 / 3.0, 2.0 / 3.0];
+        let form = |m: &Vec<f64>| {
+            (0..dim)
+                .flat_map(|i| (0..dim).map(move |j| (i, j)))
+                .map(|(i, j)| u[i] * u[j] * m[i * dim + j])
+                .sum::<f64>()
+        };
+        let rotated = draws(dim, 20_000, 2).iter().map(form).collect::<Vec<_>>();
+        let entry = draws(dim, 20_000, 3)
+            .iter()
+            .map(|m| m[4])
+            .collect::<Vec<_>>();
+        assert_same_law(entry.clone(), rotated.clone());
+        assert_same_law(entry, rotated.iter().map(|x| -x).collect());
+    }
+
+    #[test]
+    fn draws_are_exactly_symmetric() {
+        let m = &draws(7, 1, 4)[0];
+        for row in 0..7 {
+            for column in 0..row {
+                assert_eq!(m[row * 7 + column].to_bits(), m[column * 7 + row].to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn bad_parameters_are_refused() {
+        assert!(MatrixLaplace::new(0, 1.0).is_err());
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(MatrixLaplace::new(2, rate).is_err());
+        }
+    }
+}

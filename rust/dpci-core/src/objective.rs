@@ -1,0 +1,154 @@
+//! The (perturbed) empirical risk: value, gradient and Hessian in one pass over the rows.
+//!
+//! `J(θ) = (1/n) Σ l(xᵢᵀθ; yᵢ) + (λ/2)‖θ‖² + aᵀθ`, where `a = b/n` is the linear term of objective perturbation and `n` the
+//! public number of samples (under add/remove it is not the number of rows).
+
+use crate::design::Design;
+use crate::exec::{BLOCK, Executor, blocks};
+use crate::linalg::{GramAccumulator, PackedBlock, add_diagonal, vector};
+use crate::loss::{Batch, Loss};
+use crate::{Error, Result};
+
+/// An empirical risk as a function of the parameters.
+#[derive(Debug)]
+pub struct Objective<'a> {
+    /// Rows.
+    pub design: &'a Design<'a>,
+    /// Loss.
+    pub loss: &'a dyn Loss,
+    /// λ.
+    pub l2_strength: f64,
+    /// `a = b/n`, or nothing.
+    pub linear_term: Option<&'a [f64]>,
+    /// The public `n` that divides the sum.
+    pub n_samples: f64,
+    /// Threads and cancellation.
+    pub exec: &'a Executor<'a>,
+}
+
+/// The objective and its derivatives at one point.
+#[derive(Debug, Clone)]
+pub struct Evaluation {
+    /// `J(θ)`.
+    pub value: f64,
+    /// `∇J(θ)`.
+    pub gradient: Vec<f64>,
+    /// `∇²J(θ)`, row-major, where it was asked for.
+    pub hessian: Option<Vec<f64>>,
+}
+
+/// Sums over a chunk of rows.
+struct Partial {
+    value: f64,
+    gradient: Vec<f64>,
+    gram: Option<GramAccumulator>,
+}
+
+impl Objective<'_> {
+    /// Value and gradient, and the Hessian if `with_hessian`.
+    ///
+    /// # Errors
+    /// [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`] for parameters of another length.
+    pub fn evaluate(&self, params: &[f64], with_hessian: bool) -> Result<Evaluation> {
+        let dim = self.design.n_params();
+        if params.len() != dim {
+            return Err(Error::Length {
+                name: "params",
+                expected: dim,
+                got: params.len(),
+            });
+        }
+        let chunks = self.design.chunks();
+        let partials = self.exec.map(chunks.len(), |c| {
+            self.sum_chunk(chunks[c].clone(), params, with_hessian)
+        })?;
+        let mut partials = partials.into_iter();
+        let Some(mut total) = partials.next() else {
+            return Err(Error::Empty {
+                rows: 0,
+                params: dim,
+            });
+        };
+        for part in partials {
+            total.value += part.value;
+            total
+                .gradient
+                .iter_mut()
+                .zip(&part.gradient)
+                .for_each(|(a, b)| *a += b);
+            if let (Some(a), Some(b)) = (&mut total.gram, &part.gram) {
+                a.merge(b);
+            }
+        }
+        let n = self.n_samples;
+        let linear = |j: usize| self.linear_term.map_or(0.0, |a| a[j]);
+        let gradient: Vec<f64> = (0..dim)
+            .map(|j| total.gradient[j] / n + (self.l2_strength * params[j] + linear(j)))
+            .collect();
+        let ridge = 0.5 * self.l2_strength * vector::dot(params, params);
+        let value =
+            total.value / n + ridge + self.linear_term.map_or(0.0, |a| vector::dot(a, params));
+        let hessian = total.gram.map(|gram| {
+            let mut hessian = gram.finish(n);
+            add_diagonal(&mut hessian, dim, self.l2_strength);
+            hessian
+        });
+        Ok(Evaluation {
+            value,
+            gradient,
+            hessian,
+        })
+    }
+
+    /// Unnormalised sums over a chunk.
+    fn sum_chunk(
+        &self,
+        chunk: std::ops::Range<usize>,
+        params: &[f64],
+        with_hessian: bool,
+    ) -> Result<Partial> {
+        let dim = params.len();
+        let mut partial = Partial {
+            value: 0.0,
+            gradient: vec![0.0; dim],
+            gram: with_hessian.then(|| GramAccumulator::new(dim)),
+        };
+        let mut packed = with_hessian.then(|| PackedBlock::new(dim, BLOCK));
+        let mut buffers = [[0.0; BLOCK]; 4];
+        let mut block_gradient = vec![0.0; dim];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let n = range.len();
+            let [u, value, slope, curvature] = &mut buffers;
+            let (u, value, slope, curvature) = (
+                &mut u[..n],
+                &mut value[..n],
+                &mut slope[..n],
+                &mut curvature[..n],
+            );
+            self.design.linear_predictor(range.clone(), params, u);
+            let out = Batch {
+                value: Some(&mut *value),
+                slope: Some(&mut *slope),
+                curvature: with_hessian.then_some(&mut *curvature),
+            };
+            self.loss
+                .evaluate(u, self.design.targets(range.clone()), out)?;
+            partial.value += value.iter().sum::<f64>();
+            // A sum per block first keeps the rounding error of long sums small.
+            block_gradient.fill(0.0);
+            self.design
+                .add_weighted_rows(range.clone(), slope, &mut block_gradient);
+            partial
+                .gradient
+                .iter_mut()
+                .zip(&block_gradient)
+                .for_each(|(a, b)| *a += b);
+            if let (Some(gram), Some(packed)) = (&mut partial.gram, &mut packed) {
+                self.design.pack(range, packed);
+                gram.add(packed, curvature);
+            }
+        }
+        Ok(partial)
+    }
+}

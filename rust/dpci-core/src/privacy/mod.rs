@@ -1,0 +1,56 @@
+//! Privacy: budgets and their conversions, sensitivities, and the noise that a budget buys. Numbers only, no data.
+//!
+//! Everything here errs on the side of more noise: costs and sensitivities are rounded up, budgets and rates down.
+
+mod budget;
+mod calibration;
+mod conversion;
+mod gaussian;
+mod rounding;
+mod sensitivity;
+
+pub use budget::{Budget, Calibration, Neighbors, Split};
+pub use calibration::{gaussian_std_dev, laplace_rate, least_l2_strength, objective_rate};
+pub use conversion::{
+    approx_to_zcdp, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
+};
+pub use gaussian::{gaussian_delta, gaussian_mu};
+pub use sensitivity::DataBounds;
+
+use crate::{Error, Result};
+
+/// Refuses a value that is not finite and positive.
+fn check_positive(name: &'static str, value: f64) -> Result<()> {
+    if !(value > 0.0 && value.is_finite()) {
+        return Err(Error::OutOfRange {
+            name,
+            rule: "finite and > 0",
+            value,
+        });
+    }
+    Ok(())
+}
+
+/// Refuses a value that is not finite and at least 0.
+fn check_non_negative(name: &'static str, value: f64) -> Result<()> {
+    if !(value >= 0.0 && value.is_finite()) {
+        return Err(Error::OutOfRange {
+            name,
+            rule: "finite and >= 0",
+            value,
+        });
+    }
+    Ok(())
+}
+
+/// Refuses a delta outside the open unit interval.
+fn check_delta(delta: f64) -> Result<()> {
+    if !(delta > 0.0 && delta < 1.0) {
+        return Err(Error::OutOfRange {
+            name: "delta",
+            rule: "> 0 and < 1",
+            value: delta,
+        });
+    }
+    Ok(())
+}

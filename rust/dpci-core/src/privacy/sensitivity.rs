@@ -1,0 +1,169 @@
+//! How far one record can move what a fit computes, from public bounds alone.
+//!
+//! docs/method.md, "Coefficients" and "Moments", has the proofs; under add/remove the public record count stands for `n`
+//! everywhere, because the true one is private.
+
+use std::f64::consts::SQRT_2;
+
+use super::rounding::up;
+use super::{Calibration, Neighbors, check_positive};
+use crate::{Error, Result};
+
+/// The public facts about the rows on which sensitivities rest. All results are rounded up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DataBounds {
+    /// Public number of records.
+    pub n: f64,
+    /// R: bound on the Euclidean norm of a row, the intercept column included.
+    pub row_norm: f64,
+    /// The neighbouring relation.
+    pub neighbors: Neighbors,
+    /// Number of parameters, the intercept included.
+    pub params: usize,
+}
+
+impl DataBounds {
+    /// Checked bounds.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless `n` and `row_norm` are finite and positive and there is at least one parameter.
+    pub fn new(n: f64, row_norm: f64, neighbors: Neighbors, params: usize) -> Result<Self> {
+        check_positive("n_samples", n)?;
+        check_positive("row_norm", row_norm)?;
+        if params == 0 {
+            return Err(Error::OutOfRange {
+                name: "number of parameters",
+                rule: "at least 1",
+                value: 0.0,
+            });
+        }
+        Ok(Self {
+            n,
+            row_norm,
+            neighbors,
+            params,
+        })
+    }
+
+    /// `κ = tR²/(nλ)`: bound on the relative change of an eigenvalue of the Hessian when one rank-one term is added, t the
+    /// curvature bound and λ the L2 strength.
+    #[must_use]
+    pub fn kappa(&self, curvature_bound: f64, l2_strength: f64) -> f64 {
+        up(curvature_bound * self.row_norm.powi(2) / (self.n * l2_strength))
+    }
+
+    /// L2 sensitivity of the noise `b` that objective perturbation needs to reach a given minimiser: 2LR, or LR under
+    /// add/remove, L the slope bound.
+    #[must_use]
+    pub fn objective_shift(&self, slope_bound: f64) -> f64 {
+        up(self.neighbors.changed_records() * slope_bound * self.row_norm)
+    }
+
+    /// L2 sensitivity of the minimiser of the regularised risk: `2LR/(nλ)`, or `LR/(nλ)` under add/remove.
+    #[must_use]
+    pub fn argmin(&self, slope_bound: f64, l2_strength: f64) -> f64 {
+        up(self.objective_shift(slope_bound) / (self.n * l2_strength))
+    }
+
+    /// Frobenius sensitivity of `(1/n)·Σ w xxᵀ` with weights `0 ≤ w ≤ sup`.
+    ///
+    /// `√2·R²·sup/n`, since `‖a xxᵀ - b zzᵀ‖² ≤ a²‖x‖⁴ + b²‖z‖⁴` for positive semidefinite terms; without √2 for one
+    /// parameter, where the terms are numbers of one sign; `2R²·sup/n` is what Wang, Kifer & Lee print. Under add/remove
+    /// `R²·sup/n`.
+    #[must_use]
+    pub fn frobenius(&self, sup: f64, calibration: Calibration) -> f64 {
+        let factor = match (self.neighbors, calibration) {
+            (Neighbors::AddRemove, _) => 1.0,
+            (Neighbors::ReplaceOne, Calibration::Paper) => 2.0,
+            (Neighbors::ReplaceOne, Calibration::Tight) if self.params == 1 => 1.0,
+            (Neighbors::ReplaceOne, Calibration::Tight) => SQRT_2,
+        };
+        up(factor * self.mean_term(sup))
+    }
+
+    /// L2 sensitivity of two such matrices stacked into one vector, `sup` bounding the norm of a record's two weights.
+    ///
+    /// As [`Self::frobenius`], but √2 stands for one parameter too: the two weights of neighbours may point along different
+    /// axes.
+    #[must_use]
+    pub fn joint_frobenius(&self, sup: f64) -> f64 {
+        let factor = match self.neighbors {
+            Neighbors::AddRemove => 1.0,
+            Neighbors::ReplaceOne => SQRT_2,
+        };
+        up(factor * self.mean_term(sup))
+    }
+
+    /// Nuclear-norm sensitivity of `(1/n)·Σ w xxᵀ` with weights `0 ≤ w ≤ sup`: `2R²·sup/n`, or `R²·sup/n` under add/remove.
+    ///
+    /// For two matrices with rates in proportion k : 1, `sup` bounds k times the one weight plus the other.
+    #[must_use]
+    pub fn nuclear(&self, sup: f64) -> f64 {
+        up(self.neighbors.changed_records() * self.mean_term(sup))
+    }
+
+    /// `R²·sup/n`: the largest norm of one record's term of the mean.
+    fn mean_term(&self, sup: f64) -> f64 {
+        sup * self.row_norm.powi(2) / self.n
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_just_above(got: f64, exact: f64) {
+        assert!(
+            got >= exact && got < exact * (1.0 + 1e-14),
+            "{got} against {exact}"
+        );
+    }
+
+    #[test]
+    fn replace_one() {
+        let bounds = DataBounds::new(1000.0, 1.5, Neighbors::ReplaceOne, 7).unwrap();
+        assert_just_above(bounds.kappa(0.25, 0.01), 0.25 * 2.25 / 10.0);
+        assert_just_above(bounds.objective_shift(2.0), 6.0);
+        assert_just_above(bounds.argmin(2.0, 0.01), 0.6);
+        assert_just_above(
+            bounds.frobenius(0.25, Calibration::Tight),
+            SQRT_2 * 2.25 * 0.25 / 1000.0,
+        );
+        assert_just_above(
+            bounds.frobenius(0.25, Calibration::Paper),
+            2.0 * 2.25 * 0.25 / 1000.0,
+        );
+        assert_just_above(bounds.joint_frobenius(0.25), SQRT_2 * 2.25 * 0.25 / 1000.0);
+        assert_just_above(bounds.nuclear(0.25), 2.0 * 2.25 * 0.25 / 1000.0);
+    }
+
+    #[test]
+    fn add_remove_changes_one_record() {
+        let bounds = DataBounds::new(1000.0, 1.5, Neighbors::AddRemove, 7).unwrap();
+        let term = 2.25 * 0.25 / 1000.0;
+        assert_just_above(bounds.objective_shift(2.0), 3.0);
+        assert_just_above(bounds.argmin(2.0, 0.01), 0.3);
+        for calibration in [Calibration::Tight, Calibration::Paper] {
+            assert_just_above(bounds.frobenius(0.25, calibration), term);
+        }
+        assert_just_above(bounds.joint_frobenius(0.25), term);
+        assert_just_above(bounds.nuclear(0.25), term);
+    }
+
+    #[test]
+    fn one_parameter() {
+        let bounds = DataBounds::new(10.0, 1.0, Neighbors::ReplaceOne, 1).unwrap();
+        assert_just_above(bounds.frobenius(1.0, Calibration::Tight), 0.1);
+        assert_just_above(bounds.frobenius(1.0, Calibration::Paper), 0.2);
+        assert_just_above(bounds.joint_frobenius(1.0), SQRT_2 / 10.0);
+    }
+
+    #[test]
+    fn bad_bounds_are_refused() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(DataBounds::new(bad, 1.0, Neighbors::ReplaceOne, 1).is_err());
+            assert!(DataBounds::new(1.0, bad, Neighbors::ReplaceOne, 1).is_err());
+        }
+        assert!(DataBounds::new(1.0, 1.0, Neighbors::ReplaceOne, 0).is_err());
+    }
+}

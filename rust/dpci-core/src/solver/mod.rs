@@ -1,0 +1,134 @@
+//! Minimisers of smooth, strongly convex functions that certify their answer.
+//!
+//! For a λ-strongly convex `J`, `‖θ - argmin J‖ ≤ ‖∇J(θ)‖/λ`: the certificate. A point that misses the tolerance is an error,
+//! never a result, because the privacy proofs speak of the exact minimiser.
+
+mod lbfgs;
+mod line_search;
+mod newton;
+
+use crate::linalg::vector;
+use crate::{Error, Result};
+
+/// A smooth, strongly convex function.
+pub trait Problem {
+    /// Number of variables.
+    fn dim(&self) -> usize;
+
+    /// λ of the strong convexity.
+    fn strong_convexity(&self) -> f64;
+
+    /// Value and gradient at a point.
+    ///
+    /// # Errors
+    /// Whatever the function raises; the solver stops.
+    fn value_and_gradient(&self, point: &[f64]) -> Result<(f64, Vec<f64>)>;
+
+    /// Value, gradient and Hessian (row-major) at a point.
+    ///
+    /// # Errors
+    /// Whatever the function raises; the solver stops.
+    fn with_hessian(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)>;
+}
+
+/// Which method minimises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// [`Method::Newton`] up to [`NEWTON_MAX_DIM`] variables, [`Method::Lbfgs`] above.
+    Auto,
+    /// Damped Newton with a Cholesky factorisation.
+    Newton,
+    /// Limited-memory BFGS.
+    Lbfgs,
+}
+
+impl Method {
+    /// Name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Newton => "newton",
+            Self::Lbfgs => "lbfgs",
+        }
+    }
+}
+
+/// Up to this size the Hessian's n·d²/2 products cost less than the extra passes of L-BFGS.
+pub const NEWTON_MAX_DIM: usize = 400;
+
+/// How a solver is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Method.
+    pub method: Method,
+    /// The certificate `‖∇J‖/λ` to reach, > 0.
+    pub tolerance: f64,
+    /// Iterations allowed.
+    pub max_iterations: usize,
+}
+
+/// A certified minimiser.
+#[derive(Debug, Clone)]
+pub struct Minimum {
+    /// The point.
+    pub params: Vec<f64>,
+    /// Upper bound on its distance to the exact minimiser.
+    pub certificate: f64,
+    /// Iterations made.
+    pub iterations: usize,
+    /// The method that ran.
+    pub method: Method,
+}
+
+/// Minimises `problem` from `start`.
+///
+/// # Errors
+/// [`Error::NotConverged`] when iterations or the line search end before the tolerance is met or a value is not finite;
+/// the problem's own errors; [`Error::OutOfRange`] for a tolerance that is not finite and positive.
+pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Result<Minimum> {
+    if !(options.tolerance > 0.0) || !options.tolerance.is_finite() {
+        return Err(Error::OutOfRange {
+            name: "tolerance",
+            rule: "finite and > 0",
+            value: options.tolerance,
+        });
+    }
+    if start.len() != problem.dim() {
+        return Err(Error::Length {
+            name: "start",
+            expected: problem.dim(),
+            got: start.len(),
+        });
+    }
+    match options.method {
+        Method::Newton => newton::minimize(problem, start, options),
+        Method::Lbfgs => lbfgs::minimize(problem, start, options),
+        Method::Auto if problem.dim() <= NEWTON_MAX_DIM => {
+            newton::minimize(problem, start, options)
+        }
+        Method::Auto => lbfgs::minimize(problem, start, options),
+    }
+}
+
+/// `‖∇J‖/λ`, rounded up; NaN stays NaN and so never passes a comparison.
+fn certificate(gradient: &[f64], strong_convexity: f64) -> f64 {
+    vector::norm(gradient) / strong_convexity * (1.0 + gradient.len() as f64 * f64::EPSILON)
+}
+
+fn not_converged(
+    options: &Options,
+    certificate: f64,
+    iterations: usize,
+    reason: &'static str,
+) -> Error {
+    Error::NotConverged {
+        tolerance: options.tolerance,
+        certificate,
+        iterations,
+        reason,
+    }
+}
+
+#[cfg(test)]
+mod tests;

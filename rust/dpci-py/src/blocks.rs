@@ -1,0 +1,287 @@
+//! Building blocks for other libraries and for tests: samplers and solvers. Not private by themselves.
+
+use dpci_core::design::{Design, OnViolation, RowBounds};
+use dpci_core::erm::minimize_risk;
+use dpci_core::exec::Executor;
+use dpci_core::linalg::{add_diagonal, weighted_gram as gram};
+use dpci_core::moments::data_moments;
+use dpci_core::noise::{
+    Gaussian, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace, symmetric,
+};
+use dpci_core::objective::Objective;
+use dpci_core::solver::{Method, Options};
+use dpci_core::{Error, Result};
+use numpy::{
+    PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rand::Rng;
+
+use crate::errors::{InvalidInput, to_python};
+use crate::fit::Data;
+use crate::loss::Loss;
+use crate::task;
+
+/// `n` samples of `width` numbers each, one after another.
+fn draws(
+    py: Python<'_>,
+    n: usize,
+    width: usize,
+    mut sample: impl FnMut() -> Vec<f64> + Send,
+) -> PyResult<Vec<f64>> {
+    task::run(py, |cancel| {
+        let exec = Executor::sequential(cancel);
+        let mut out = Vec::new();
+        let total = n
+            .checked_mul(width)
+            .ok_or(Error::Resource("too many numbers".into()))?;
+        out.try_reserve_exact(total)
+            .map_err(|e| Error::Resource(e.to_string()))?;
+        for _ in 0..n {
+            exec.check()?;
+            out.extend(sample());
+        }
+        Ok(out)
+    })
+}
+
+#[pyfunction]
+pub(crate) fn spherical_laplace(
+    py: Python<'_>,
+    n: usize,
+    dim: usize,
+    scale: f64,
+    seed: u64,
+) -> PyResult<Bound<'_, PyArray2<f64>>> {
+    let law = SphericalLaplace::new(dim, 1.0 / scale).map_err(to_python)?;
+    let mut generator = SimulationGenerator::new(seed, 0);
+    PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
+}
+
+#[pyfunction]
+pub(crate) fn gaussian(
+    py: Python<'_>,
+    n: usize,
+    dim: usize,
+    std_dev: f64,
+    seed: u64,
+) -> PyResult<Bound<'_, PyArray2<f64>>> {
+    let law = Gaussian::new(dim, std_dev).map_err(to_python)?;
+    let mut generator = SimulationGenerator::new(seed, 0);
+    PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
+}
+
+#[pyfunction]
+pub(crate) fn symmetric_gaussian(
+    py: Python<'_>,
+    n: usize,
+    dim: usize,
+    std_dev: f64,
+    seed: u64,
+) -> PyResult<Bound<'_, PyArray3<f64>>> {
+    let law = Gaussian::new(symmetric::isometric_dim(dim), std_dev).map_err(to_python)?;
+    let mut generator = SimulationGenerator::new(seed, 0);
+    let matrix = || symmetric::from_isometric(dim, &law.sample(&mut generator));
+    PyArray1::from_vec(py, draws(py, n, dim * dim, matrix)?).reshape([n, dim, dim])
+}
+
+#[pyfunction]
+pub(crate) fn symmetric_matrix_laplace(
+    py: Python<'_>,
+    n: usize,
+    dim: usize,
+    scale: f64,
+    seed: u64,
+) -> PyResult<Bound<'_, PyArray3<f64>>> {
+    let law = MatrixLaplace::new(dim, 1.0 / scale).map_err(to_python)?;
+    let mut generator = SimulationGenerator::new(seed, 0);
+    PyArray1::from_vec(py, draws(py, n, dim * dim, || law.sample(&mut generator))?)
+        .reshape([n, dim, dim])
+}
+
+#[pyfunction]
+pub(crate) fn release_bits(py: Python<'_>, n: usize) -> PyResult<Bound<'_, PyArray1<u64>>> {
+    let mut generator = ReleaseGenerator::new().map_err(to_python)?;
+    Ok(PyArray1::from_vec(
+        py,
+        (0..n).map(|_| generator.next_u64()).collect(),
+    ))
+}
+
+/// A design without a bound on its rows, for functions that make no privacy claim.
+fn unbounded<'a>(
+    data: &Data<'a>,
+    loss: &Loss,
+    intercept: Option<f64>,
+    exec: &Executor<'_>,
+) -> Result<Design<'a>> {
+    let bounds = RowBounds {
+        row_norm: f64::MAX,
+        targets: loss.inner.targets(),
+        on_violation: OnViolation::Error,
+    };
+    Design::new(
+        data.features,
+        data.n_columns,
+        data.targets,
+        intercept,
+        &bounds,
+        exec,
+    )
+}
+
+/// λ of an objective that need not be private.
+fn check_l2_strength(value: f64) -> Result<f64> {
+    let legal = value > 0.0 && value.is_finite();
+    legal.then_some(value).ok_or(Error::OutOfRange {
+        name: "l2_strength",
+        rule: "finite and > 0",
+        value,
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (x, y, *, loss, l2_strength, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only")]
+pub(crate) fn minimize_erm<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'py, f64>,
+    y: PyReadonlyArray1<'py, f64>,
+    loss: &Bound<'py, Loss>,
+    l2_strength: f64,
+    intercept: Option<f64>,
+    linear_term: Option<PyReadonlyArray1<'py, f64>>,
+    start: Option<PyReadonlyArray1<'py, f64>>,
+    solver: &str,
+    tolerance: f64,
+    max_iterations: usize,
+    n_threads: Option<usize>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let method = match solver {
+        "auto" => Method::Auto,
+        "newton" => Method::Newton,
+        "lbfgs" => Method::Lbfgs,
+        _ => {
+            return Err(InvalidInput::new_err(format!(
+                "solver must be auto, newton or lbfgs, got solver={solver:?}"
+            )));
+        }
+    };
+    let data = Data::new(&x, &y)?;
+    let linear_term = linear_term.as_ref().map(|a| a.as_slice()).transpose()?;
+    let start = start.as_ref().map(|a| a.as_slice()).transpose()?;
+    let loss = loss.get();
+    let options = Options {
+        method,
+        tolerance,
+        max_iterations,
+    };
+    let minimum = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        let design = unbounded(&data, loss, intercept, &exec)?;
+        let objective = Objective {
+            design: &design,
+            loss: &*loss.inner,
+            l2_strength: check_l2_strength(l2_strength)?,
+            linear_term,
+            n_samples: design.n_rows() as f64,
+            exec: &exec,
+        };
+        minimize_risk(&objective, start, &options)
+    })?;
+    let dict = PyDict::new(py);
+    dict.set_item("params", PyArray1::from_vec(py, minimum.params))?;
+    dict.set_item("certificate", minimum.certificate)?;
+    dict.set_item("n_iterations", minimum.iterations)?;
+    dict.set_item("solver", minimum.method.name())?;
+    Ok(dict)
+}
+
+#[pyfunction]
+#[pyo3(signature = (x, y, params, *, loss, l2_strength, intercept, n_threads))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only")]
+pub(crate) fn erm_value_and_gradient<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'py, f64>,
+    y: PyReadonlyArray1<'py, f64>,
+    params: PyReadonlyArray1<'py, f64>,
+    loss: &Bound<'py, Loss>,
+    l2_strength: f64,
+    intercept: Option<f64>,
+    n_threads: Option<usize>,
+) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
+    let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
+    let evaluation = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        let design = unbounded(&data, loss, intercept, &exec)?;
+        let n_samples = design.n_rows() as f64;
+        let l2_strength = check_l2_strength(l2_strength)?;
+        let (loss, design) = (&*loss.inner, &design);
+        Objective {
+            design,
+            loss,
+            l2_strength,
+            linear_term: None,
+            n_samples,
+            exec: &exec,
+        }
+        .evaluate(params, false)
+    })?;
+    Ok((
+        evaluation.value,
+        PyArray1::from_vec(py, evaluation.gradient),
+    ))
+}
+
+/// Two square matrices.
+type Matrices<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
+
+#[pyfunction]
+#[pyo3(signature = (x, y, params, *, loss, l2_strength, intercept, n_threads))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only")]
+pub(crate) fn hessian_and_gradient_cov<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'py, f64>,
+    y: PyReadonlyArray1<'py, f64>,
+    params: PyReadonlyArray1<'py, f64>,
+    loss: &Bound<'py, Loss>,
+    l2_strength: f64,
+    intercept: Option<f64>,
+    n_threads: Option<usize>,
+) -> PyResult<Matrices<'py>> {
+    let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
+    let dim = params.len();
+    let [hessian, gradient_cov] = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        let design = unbounded(&data, loss, intercept, &exec)?;
+        let moments = data_moments(&design, &*loss.inner, params, design.n_rows() as f64, &exec)?;
+        let (mut hessian, mut gradient_cov) = (moments.curvature, moments.squared_slope);
+        let l2_strength = check_l2_strength(l2_strength)?;
+        add_diagonal(&mut hessian, dim, l2_strength);
+        for (e, value) in gradient_cov.iter_mut().enumerate() {
+            *value -= (l2_strength * params[e / dim]) * (l2_strength * params[e % dim]);
+        }
+        Ok([hessian, gradient_cov])
+    })?;
+    let square = |m| PyArray1::from_vec(py, m).reshape([dim, dim]);
+    Ok((square(hessian)?, square(gradient_cov)?))
+}
+
+#[pyfunction]
+#[pyo3(signature = (x, weights, *, n_threads))]
+pub(crate) fn weighted_gram<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'py, f64>,
+    weights: PyReadonlyArray1<'py, f64>,
+    n_threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let dim = x.shape()[1];
+    let (rows, weights) = (x.as_slice()?, weights.as_slice()?);
+    let matrix = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, rows.len(), cancel)?;
+        gram(rows, dim, weights, &exec)
+    })?;
+    PyArray1::from_vec(py, matrix).reshape([dim, dim])
+}

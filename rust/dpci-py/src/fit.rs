@@ -1,0 +1,155 @@
+//! The private fit, and repeated simulated releases for audits.
+
+use std::sync::atomic::AtomicBool;
+
+use dpci_core::Result;
+use dpci_core::design::Design;
+use dpci_core::exec::Executor;
+use dpci_core::mechanism::{Fit, release_fit};
+use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
+use dpci_core::study::{release_width, simulate_releases};
+use numpy::{
+    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::spec::{Spec, steps};
+use crate::task;
+
+/// The rows of a data set, as Python passes them.
+pub(crate) struct Data<'a> {
+    pub(crate) features: &'a [f64],
+    pub(crate) n_columns: usize,
+    pub(crate) targets: &'a [f64],
+}
+
+impl<'a> Data<'a> {
+    pub(crate) fn new(
+        x: &'a PyReadonlyArray2<'_, f64>,
+        y: &'a PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            features: x.as_slice()?,
+            n_columns: x.shape()[1],
+            targets: y.as_slice()?,
+        })
+    }
+
+    /// Numbers in one pass, for the choice of the number of threads.
+    pub(crate) fn elements(&self) -> usize {
+        self.features.len() + self.targets.len()
+    }
+
+    fn design(&self, spec: &Spec, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
+        let intercept = spec.inner.choices().intercept;
+        Design::new(
+            self.features,
+            self.n_columns,
+            self.targets,
+            intercept,
+            &spec.row_bounds(clip),
+            exec,
+        )
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed))]
+pub(crate) fn fit<'py>(
+    py: Python<'py>,
+    spec: &Bound<'py, Spec>,
+    x: PyReadonlyArray2<'py, f64>,
+    y: PyReadonlyArray1<'py, f64>,
+    clip: bool,
+    n_threads: Option<usize>,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let data = Data::new(&x, &y)?;
+    let spec = spec.get();
+    let fit = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        let design = data.design(spec, clip, &exec)?;
+        match seed {
+            None => release_fit(&spec.inner, &design, &exec, &mut ReleaseGenerator::new()?),
+            Some(seed) => release_fit(
+                &spec.inner,
+                &design,
+                &exec,
+                &mut SimulationGenerator::new(seed, 0),
+            ),
+        }
+    })?;
+    to_dict(py, spec, fit, seed.is_none())
+}
+
+fn to_dict<'py>(
+    py: Python<'py>,
+    spec: &Spec,
+    fit: Fit,
+    private: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dim = spec.inner.n_params();
+    let law = spec.inner.law();
+    let dict = PyDict::new(py);
+    let projection = fit
+        .matrices
+        .as_ref()
+        .map_or("none", |_| fit.projection.name());
+    dict.set_item("params", PyArray1::from_vec(py, fit.params))?;
+    let (hessian, gradient_cov) = fit
+        .matrices
+        .map_or((None, None), |[h, s]| (Some(h), Some(s)));
+    for (name, matrix) in [("hessian", hessian), ("gradient_cov", gradient_cov)] {
+        dict.set_item(
+            name,
+            matrix
+                .map(|m| PyArray1::from_vec(py, m).reshape([dim, dim]))
+                .transpose()?,
+        )?;
+    }
+    dict.set_item("noise_law", law.name())?;
+    dict.set_item("noise_scale", law.scale())?;
+    dict.set_item("noise_spectral_radius", fit.spectral_radius)?;
+    dict.set_item("projection", projection)?;
+    dict.set_item("steps", steps(py, &fit.steps)?)?;
+    dict.set_item("private", private)?;
+    Ok(dict)
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, x1, y1, x2, y2, *, n_runs, seed, n_threads))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "two data sets of two arrays each"
+)]
+pub(crate) fn audit<'py>(
+    py: Python<'py>,
+    spec: &Bound<'py, Spec>,
+    x1: PyReadonlyArray2<'py, f64>,
+    y1: PyReadonlyArray1<'py, f64>,
+    x2: PyReadonlyArray2<'py, f64>,
+    y2: PyReadonlyArray1<'py, f64>,
+    n_runs: usize,
+    seed: u64,
+    n_threads: Option<usize>,
+) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
+    let sets = [Data::new(&x1, &y1)?, Data::new(&x2, &y2)?];
+    let spec = spec.get();
+    let simulate = |cancel: &AtomicBool, data: &Data<'_>, seed: u64| {
+        let exec = Executor::new(n_threads, usize::MAX, cancel)?;
+        let design = data.design(spec, false, &exec)?;
+        simulate_releases(&spec.inner, &design, n_runs, seed, &exec)
+    };
+    let [first, second] = task::run(py, |cancel| {
+        Ok([
+            simulate(cancel, &sets[0], seed)?,
+            simulate(cancel, &sets[1], !seed)?,
+        ])
+    })?;
+    let shape = [n_runs, release_width(&spec.inner)];
+    Ok((
+        PyArray1::from_vec(py, first).reshape(shape)?,
+        PyArray1::from_vec(py, second).reshape(shape)?,
+    ))
+}

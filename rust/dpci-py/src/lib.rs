@@ -1,0 +1,43 @@
+//! Python bindings: extract, release the interpreter, call the core, map the error, wrap.
+
+mod blocks;
+mod errors;
+mod fit;
+mod intervals;
+mod loss;
+mod privacy;
+mod spec;
+mod task;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = true)]
+mod _core {
+    #[pymodule_export]
+    use super::blocks::{
+        erm_value_and_gradient, gaussian, hessian_and_gradient_cov, minimize_erm, release_bits,
+        spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace, weighted_gram,
+    };
+    #[pymodule_export]
+    use super::fit::{audit, fit};
+    #[pymodule_export]
+    use super::intervals::{
+        error_components, error_cov, exact_half_widths, exact_pvalues, monte_carlo_interval,
+    };
+    #[pymodule_export]
+    use super::loss::Loss;
+    #[pymodule_export]
+    use super::privacy::{
+        approx_to_zcdp, gaussian_delta, gaussian_mu, pure_to_zcdp, zcdp_to_approx_delta,
+        zcdp_to_approx_epsilon, zcdp_to_pure,
+    };
+    #[pymodule_export]
+    use super::spec::Spec;
+
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    #[pymodule_init]
+    fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        m.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,181 @@
+//! Losses as opaque Python objects, and caller's losses as core losses.
+
+use std::sync::Arc;
+
+use dpci_core::loss::{self as core, Batch, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets};
+use dpci_core::{Error, Result};
+use numpy::{PyArray1, PyArrayLike1, PyArrayMethods, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::errors::to_python;
+
+/// A loss with its public bounds; immutable.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct Loss {
+    pub(crate) inner: Arc<dyn core::Loss>,
+}
+
+/// Values, slopes and curvatures.
+type Evaluated<'py> = (
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+);
+
+#[pymethods]
+impl Loss {
+    #[staticmethod]
+    fn logistic() -> Self {
+        Self {
+            inner: Arc::new(Logistic),
+        }
+    }
+
+    #[staticmethod]
+    fn huber_hinge(h: f64) -> PyResult<Self> {
+        Ok(Self {
+            inner: Arc::new(HuberHinge::new(h).map_err(to_python)?),
+        })
+    }
+
+    #[staticmethod]
+    fn smooth_hinge(s: f64) -> PyResult<Self> {
+        Ok(Self {
+            inner: Arc::new(SmoothHinge::new(s).map_err(to_python)?),
+        })
+    }
+
+    #[staticmethod]
+    fn custom(
+        value: Py<PyAny>,
+        slope: Py<PyAny>,
+        curvature: Py<PyAny>,
+        slope_bound: f64,
+        curvature_bound: f64,
+        one_signed: bool,
+        target_bounds: Option<(f64, f64)>,
+    ) -> PyResult<Self> {
+        let functions = Arc::new(Functions {
+            value,
+            slope,
+            curvature,
+        });
+        let targets = target_bounds.map_or(Targets::Signs, |(lower, upper)| Targets::Interval {
+            lower,
+            upper,
+        });
+        let loss = core::Custom::new(functions, slope_bound, curvature_bound, one_signed, targets);
+        Ok(Self {
+            inner: Arc::new(loss.map_err(to_python)?),
+        })
+    }
+
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    #[getter]
+    fn slope_bound(&self) -> f64 {
+        self.inner.slope_bound()
+    }
+
+    #[getter]
+    fn curvature_bound(&self) -> f64 {
+        self.inner.curvature_bound()
+    }
+
+    #[getter]
+    fn one_signed(&self) -> bool {
+        self.inner.one_signed()
+    }
+
+    #[getter]
+    fn target_bounds(&self) -> Option<(f64, f64)> {
+        match self.inner.targets() {
+            Targets::Signs => None,
+            Targets::Interval { lower, upper } => Some((lower, upper)),
+        }
+    }
+
+    fn evaluate<'py>(
+        &self,
+        py: Python<'py>,
+        u: PyReadonlyArray1<'py, f64>,
+        y: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<Evaluated<'py>> {
+        let (u, y) = (u.as_slice()?, y.as_slice()?);
+        let mut parts = [vec![0.0; u.len()], vec![0.0; u.len()], vec![0.0; u.len()]];
+        let [value, slope, curvature] = &mut parts;
+        let out = Batch {
+            value: Some(value),
+            slope: Some(slope),
+            curvature: Some(curvature),
+        };
+        self.inner.evaluate(u, y, out).map_err(to_python)?;
+        let [value, slope, curvature] = parts.map(|p| PyArray1::from_vec(py, p));
+        Ok((value, slope, curvature))
+    }
+
+    fn sup_slope(&self, radius: f64) -> f64 {
+        self.inner.sup_slope(radius)
+    }
+
+    fn sup_curvature(&self, radius: f64) -> f64 {
+        self.inner.sup_curvature(radius)
+    }
+
+    fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
+        self.inner.sup_weighted_sum(k, radius)
+    }
+
+    fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
+        self.inner.sup_joint_norm(alpha, radius)
+    }
+}
+
+/// The caller's three vectorised functions.
+#[derive(Debug)]
+struct Functions {
+    value: Py<PyAny>,
+    slope: Py<PyAny>,
+    curvature: Py<PyAny>,
+}
+
+impl Evaluate for Functions {
+    fn value(&self, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()> {
+        call("value", &self.value, u, y, out)
+    }
+
+    fn slope(&self, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()> {
+        call("slope", &self.slope, u, y, out)
+    }
+
+    fn curvature(&self, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()> {
+        call("curvature", &self.curvature, u, y, out)
+    }
+}
+
+/// Calls one function on copies of the block, so that it can keep or change its arguments without harm.
+fn call(name: &str, function: &Py<PyAny>, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()> {
+    Python::attach(|py| {
+        let failed = |e: PyErr| Error::Loss(format!("an exception from {name}: {e}"));
+        let arguments = (PyArray1::from_slice(py, u), PyArray1::from_slice(py, y));
+        let returned = function.bind(py).call1(arguments).map_err(failed)?;
+        let shape = || {
+            Error::Loss(format!(
+                "from {name} something that is no array of {} floats",
+                u.len()
+            ))
+        };
+        let array: PyArrayLike1<'_, f64> = returned.extract().map_err(|_| shape())?;
+        let values = array.to_vec();
+        match values {
+            Ok(values) if values.len() == out.len() => {
+                out.copy_from_slice(&values);
+                Ok(())
+            }
+            _ => Err(shape()),
+        }
+    })
+}

@@ -1,0 +1,175 @@
+//! The public choices of a fit as a validated Python object.
+
+use std::sync::Arc;
+
+use dpci_core::design::{OnViolation, RowBounds};
+use dpci_core::interval::Perturbation;
+use dpci_core::mechanism::{self as core, Choices, Moments, NoiseKind, Projection, Step};
+use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::errors::{InvalidInput, to_python};
+use crate::loss::Loss;
+
+/// Validated public choices; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct Spec {
+    pub(crate) inner: core::Spec,
+}
+
+impl Spec {
+    /// The bounds that rows have to obey.
+    pub(crate) fn row_bounds(&self, clip: bool) -> RowBounds {
+        let choices = self.inner.choices();
+        RowBounds {
+            row_norm: choices.row_norm,
+            targets: choices.loss.targets(),
+            on_violation: if clip {
+                OnViolation::Clip
+            } else {
+                OnViolation::Error
+            },
+        }
+    }
+}
+
+#[pymethods]
+impl Spec {
+    #[new]
+    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, l2_strength, notion, epsilon, rho, delta,
+        mechanism, noise, split, moments, projection, calibration, neighbors))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword-only: one per public choice"
+    )]
+    fn new(
+        n_samples: usize,
+        n_columns: usize,
+        intercept: Option<f64>,
+        row_norm: f64,
+        loss: &Loss,
+        l2_strength: f64,
+        notion: &str,
+        epsilon: f64,
+        rho: f64,
+        delta: f64,
+        mechanism: &str,
+        noise: Option<&str>,
+        split: Option<(f64, f64, f64)>,
+        moments: &str,
+        projection: &str,
+        calibration: &str,
+        neighbors: &str,
+    ) -> PyResult<Self> {
+        let budget = match notion {
+            "pure" => Budget::pure(epsilon),
+            "zcdp" => Budget::zcdp(rho),
+            "approx" => Budget::approx(epsilon, delta),
+            _ => return Err(unknown("notion", notion)),
+        };
+        let choices = Choices {
+            n_samples,
+            n_columns,
+            intercept,
+            row_norm,
+            loss: Arc::clone(&loss.inner),
+            l2_strength,
+            budget: budget.map_err(to_python)?,
+            perturbation: perturbation(mechanism)?,
+            noise: noise.map(noise_kind).transpose()?,
+            split: split
+                .map(|(a, b, c)| Split::new(a, b, c))
+                .transpose()
+                .map_err(to_python)?,
+            moments: match moments {
+                "joint" => Moments::Joint,
+                "separate" => Moments::Separate,
+                "none" => Moments::None,
+                _ => return Err(unknown("moments", moments)),
+            },
+            projection: match projection {
+                "floor" => Projection::Floor,
+                "cautious" => Projection::Cautious,
+                "auto" => Projection::Auto,
+                _ => return Err(unknown("projection", projection)),
+            },
+            calibration: calibration_of(calibration)?,
+            neighbors: match neighbors {
+                "replace_one" => Neighbors::ReplaceOne,
+                "add_remove" => Neighbors::AddRemove,
+                _ => return Err(unknown("neighbors", neighbors)),
+            },
+        };
+        Ok(Self {
+            inner: core::Spec::new(choices).map_err(to_python)?,
+        })
+    }
+
+    fn plan<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let plan = self.inner.plan().map_err(to_python)?;
+        let dict = PyDict::new(py);
+        dict.set_item("steps", steps(py, &plan.steps)?)?;
+        dict.set_item("least_l2_strength", plan.least_l2_strength)?;
+        dict.set_item("noise_spectral_radius", plan.spectral_radius)?;
+        dict.set_item(
+            "noise_ratio",
+            plan.spectral_radius / self.inner.choices().l2_strength,
+        )?;
+        dict.set_item("projection", plan.projection.name())?;
+        dict.set_item(
+            "privacy_length",
+            (plan.privacy_length[0], plan.privacy_length[1]),
+        )?;
+        dict.set_item("tolerance", self.inner.tolerance())?;
+        dict.set_item("row_norm", self.inner.row_norm())?;
+        dict.set_item("n_params", self.inner.n_params())?;
+        Ok(dict)
+    }
+}
+
+/// Steps as a list of dictionaries.
+pub(crate) fn steps<'py>(py: Python<'py>, steps: &[Step]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for step in steps {
+        let dict = PyDict::new(py);
+        dict.set_item("step", step.name)?;
+        dict.set_item("noise", step.noise)?;
+        dict.set_item("cost", step.cost.value())?;
+        dict.set_item("scale", step.scale)?;
+        dict.set_item("hessian_scale", step.hessian_scale)?;
+        dict.set_item("sensitivity", step.sensitivity)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+pub(crate) fn perturbation(name: &str) -> PyResult<Perturbation> {
+    match name {
+        "objective" => Ok(Perturbation::Objective),
+        "output" => Ok(Perturbation::Output),
+        _ => Err(unknown("mechanism", name)),
+    }
+}
+
+pub(crate) fn calibration_of(name: &str) -> PyResult<Calibration> {
+    match name {
+        "tight" => Ok(Calibration::Tight),
+        "paper" => Ok(Calibration::Paper),
+        _ => Err(unknown("calibration", name)),
+    }
+}
+
+fn noise_kind(name: &str) -> PyResult<NoiseKind> {
+    match name {
+        "spherical_laplace" => Ok(NoiseKind::SphericalLaplace),
+        "gaussian" => Ok(NoiseKind::Gaussian),
+        _ => Err(unknown("noise", name)),
+    }
+}
+
+fn unknown(name: &str, value: &str) -> PyErr {
+    InvalidInput::new_err(format!(
+        "{name} must be one of the documented names, got {name}={value:?}"
+    ))
+}
