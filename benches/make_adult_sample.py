@@ -15,7 +15,7 @@ TARGET = Path(__file__).parents[1] / "python" / "dpci" / "datasets" / "adult_sam
 
 
 def main() -> None:
-    """Reads adult.data (DPCI_DATA, cache or network) and writes the sample; the same bytes every time."""
+    """Read adult.data (DPCI_DATA, cache or network) and write the sample; the same content every time."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=TARGET)
     output = parser.parse_args().output

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,11 +100,11 @@ class CategoricalColumn:
         if self.reference is not None:
             object.__setattr__(self, "reference", _label(self.reference))
             if self.reference not in self.categories:
-                raise InvalidInput(f"column {self.name!r}: reference must be a category, got {self.reference!r}")
+                msg = f"column {self.name!r}: reference must be a category, got {self.reference!r}"
+                raise InvalidInput(msg)
             if len(self.categories) == 1:
-                raise InvalidInput(
-                    f"column {self.name!r}: needs a category besides the reference, got {self.categories!r}"
-                )
+                msg = f"column {self.name!r}: needs a category besides the reference, got {self.categories!r}"
+                raise InvalidInput(msg)
         _check_choice(self.name, "unknown", self.unknown, Unknown)
 
     @property
@@ -138,7 +138,8 @@ class ClassTarget:
         object.__setattr__(self, "negative", _labels_of(self.column, "negative", self.negative))
         object.__setattr__(self, "positive", _labels_of(self.column, "positive", self.positive))
         if both := set(self.negative) & set(self.positive):
-            raise InvalidInput(f"target {self.column!r}: a label belongs to one class, got {sorted(both)} in both")
+            msg = f"target {self.column!r}: a label belongs to one class, got {sorted(both)} in both"
+            raise InvalidInput(msg)
 
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n,) of -1 and 1; a label of neither class is an error."""
@@ -175,22 +176,27 @@ Target: TypeAlias = ClassTarget | NumericTarget
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
-        raise InvalidInput(f"a column name must be a non-empty string, got {name!r}")
+        msg = f"a column name must be a non-empty string, got {name!r}"
+        raise InvalidInput(msg)
 
 
 def _check_bounds(name: str, lower: object, upper: object) -> None:
     for bound in (lower, upper):
         if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
-            raise InvalidInput(f"column {name!r}: bounds must be finite numbers, got {bound!r}")
+            msg = f"column {name!r}: bounds must be finite numbers, got {bound!r}"
+            raise InvalidInput(msg)
     if not (lower < upper):  # type: ignore[operator]  # both were just found to be numbers
-        raise InvalidInput(f"column {name!r}: lower must be below upper, got lower={lower}, upper={upper}")
+        msg = f"column {name!r}: lower must be below upper, got lower={lower}, upper={upper}"
+        raise InvalidInput(msg)
     if not math.isfinite(upper - lower):  # type: ignore[operator]
-        raise InvalidInput(f"column {name!r}: upper - lower must be finite, got lower={lower}, upper={upper}")
+        msg = f"column {name!r}: upper - lower must be finite, got lower={lower}, upper={upper}"
+        raise InvalidInput(msg)
 
 
-def _check_choice(name: str, field: str, value: object, choices: Any) -> None:
+def _check_choice(name: str, field: str, value: object, choices: object) -> None:
     if value not in get_args(choices):
-        raise InvalidInput(f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}")
+        msg = f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}"
+        raise InvalidInput(msg)
 
 
 def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
@@ -199,12 +205,13 @@ def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
         values = (values,)
     labels = tuple(_label(value) for value in values)
     if not labels or len(set(labels)) != len(labels):
-        raise InvalidInput(f"column {name!r}: {field} must be distinct and at least one, got {list(labels)}")
+        msg = f"column {name!r}: {field} must be distinct and at least one, got {list(labels)}"
+        raise InvalidInput(msg)
     return labels
 
 
 def _label(value: object) -> str:
-    """The text by which categories are compared: digits of a whole number, otherwise the stripped text."""
+    """Return the text by which categories are compared: digits of a whole number, otherwise the stripped text."""
     text = str(value).strip()
     # A table with a gap turns 2 into 2.0.
     whole = _WHOLE_NUMBER.fullmatch(text)
@@ -226,9 +233,8 @@ def _codes(values: object, index: Mapping[str, int]) -> NDArray[np.int64]:
 def _bounded_numbers(name: str, values: object, lower: float, upper: float, outside: Outside) -> NDArray[np.float64]:
     cells = np.asarray(values)
     try:
-        if cells.dtype.kind in "cmM":  # numpy would cast complex numbers and dates silently
-            raise TypeError
-        numbers = cells.astype(np.float64)
+        # A cast would drop imaginary parts and turn dates into counts of days.
+        numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind in "cmM" else "unsafe")
     except (TypeError, ValueError):
         numbers = np.fromiter((_number(cell) for cell in cells.tolist()), np.float64, cells.size)
     _check_rows(name, cells, np.isfinite(numbers), "hold finite numbers")
@@ -241,10 +247,10 @@ def _signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sign(values) * np.log1p(np.abs(values))
 
 
-def _number(cell: Any) -> float:
-    """The number that a cell holds; NaN where it holds none."""
+def _number(cell: object) -> float:
+    """Return the number that a cell holds; NaN where it holds none."""
     try:
-        return float(cell)
+        return float(cell)  # type: ignore[arg-type]  # the except clause is the check
     except (TypeError, ValueError):
         return math.nan
 
@@ -252,4 +258,5 @@ def _number(cell: Any) -> float:
 def _check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str) -> None:
     if not valid.all():
         row = int(np.argmin(valid))
-        raise InvalidInput(f"column {name!r} must {rule}, got {np.asarray(values).tolist()[row]!r} in row {row}")
+        msg = f"column {name!r} must {rule}, got {np.asarray(values).tolist()[row]!r} in row {row}"
+        raise InvalidInput(msg)

@@ -1,8 +1,9 @@
 """The commands of the command line: ``fit``, ``data`` and ``demo``."""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 import typer
@@ -10,12 +11,20 @@ from numpy.typing import NDArray
 
 import dpci
 from dpci._table_io import read_table, write_csv
+from dpci.budgets import Budget
 from dpci.datasets import load_adult_sample, load_schema, load_table, schema_names
 from dpci.datasets._catalogue import CATALOGUE
 from dpci.datasets._files import find, is_intact
 from dpci.datasets._tables import load_sample_table
 from dpci.errors import InvalidInput
+from dpci.losses import Loss
+from dpci.results import PrivateFit
 from dpci.schema import Schema
+from dpci.settings import FitKeywords
+from dpci.validation import check_fraction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 app = typer.Typer(
     help="Differentially private models with confidence intervals.",
@@ -56,8 +65,11 @@ class _NamedRows:
     def to_numpy(self) -> NDArray[np.float64]:
         return self.values
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's own
+        return np.array(self.values, dtype=dtype, copy=copy)
 
-def _version(wanted: bool) -> None:
+
+def _version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it
     if wanted:
         typer.echo(f"dpci {dpci.__version__}")
         raise typer.Exit
@@ -65,6 +77,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    *,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -75,6 +88,7 @@ def _options(
 @app.command()
 def fit(
     file: Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.")],
+    *,
     schema: Annotated[
         str, typer.Option(help="File of public bounds (.toml, .json), or the name of a packaged schema.")
     ],
@@ -104,36 +118,33 @@ def fit(
     plot: Annotated[Path | None, typer.Option(help="Write a forest plot to this file.")] = None,
 ) -> None:
     """Fit a private model to a table and print its parameters with confidence intervals."""
+    # Whatever can be refused is refused before budget is spent.
+    check_fraction("level", level)
+    description = load_schema(schema) if schema in schema_names() else Schema.from_file(schema)
+    if target is not None:
+        renamed = dataclasses.replace(description.target, column=target)
+        description = dataclasses.replace(description, target=renamed)
     keywords = {
+        "budget": parse_budget(epsilon, delta, rho),
+        "l2_strength": l2_strength,
         "loss": None if loss is None else parse_loss(loss),
         "mechanism": mechanism,
         "split": None if split is None else _numbers("split", split),
         "moments": moments,
         "projection": projection,
         "calibration": calibration,
+        "classes": (-1, 1),
+        "fit_intercept": intercept,
+        "intercept_scale": intercept_scale,
+        "row_norm": description.row_norm,
+        "on_violation": on_violation,
         "neighbors": neighbors,
         "n_public": n_public,
-        "on_violation": on_violation,
-        "intercept_scale": intercept_scale,
     }
-    budget = parse_budget(epsilon, delta, rho)
-    description = load_schema(schema) if schema in schema_names() else Schema.from_file(schema)
-    if target is not None:
-        renamed = dataclasses.replace(description.target, column=target)
-        description = dataclasses.replace(description, target=renamed)
+    # Options that were not given keep the defaults of dpci.fit, which checks them all.
+    given = cast("FitKeywords", {name: value for name, value in keywords.items() if value is not None})
     X, y, names = description.transform(read_table(file, delimiter=delimiter))
-    # Options that were not given keep the defaults of dpci.fit.
-    given = {name: value for name, value in keywords.items() if value is not None}
-    result = dpci.fit(
-        _NamedRows(X, names),
-        y,
-        budget=budget,
-        l2_strength=l2_strength,
-        fit_intercept=intercept,
-        row_norm=description.row_norm,
-        classes=(-1, 1),
-        **given,
-    )
+    result = dpci.fit(_NamedRows(X, names), y, **given)
     _show(result, level=level, json=json, plot=plot)
 
 
@@ -146,11 +157,13 @@ def data(
     """List the public data sets and where they were found, or export one as CSV with a header."""
     if name is None:
         if export is not None:
-            raise InvalidInput(f"--export needs the name of a data set, one of {[SAMPLE, *CATALOGUE]}, got none")
+            msg = f"--export needs the name of a data set, one of {[SAMPLE, *CATALOGUE]}, got none"
+            raise InvalidInput(msg)
         typer.echo("\n".join(_inventory()))
         return
     if export is None:
-        raise InvalidInput(f"dpci data {name} needs --export FILE, got none")
+        msg = f"dpci data {name} needs --export FILE, got none"
+        raise InvalidInput(msg)
     table = load_sample_table() if name == SAMPLE else load_table(name, split)
     write_csv(export, table)
     typer.echo(f"{export}: {len(next(iter(table.values())))} rows of {name}")
@@ -168,29 +181,31 @@ def demo(
     _show(result, plot=output / "adult_intervals.png")
 
 
-def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Any:
-    """Budget of the three options; exactly one notion may be named."""
+def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
+    """Return the budget of the three options; exactly one notion may be named."""
     if rho is not None and epsilon is None and delta is None:
         return dpci.ZCDP(rho=rho)
     if rho is None and epsilon is not None:
         return dpci.PureDP(epsilon=epsilon) if delta is None else dpci.ApproxDP(epsilon=epsilon, delta=delta)
     given = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    raise InvalidInput(
+    msg = (
         "a budget is --epsilon, --epsilon with --delta, or --rho, "
         f"got {[f'--{option}' for option, value in given.items() if value is not None]}"
     )
+    raise InvalidInput(msg)
 
 
-def parse_loss(text: str) -> Any:
-    """Loss of a text such as ``huber_hinge:0.5``."""
-    kinds = {
+def parse_loss(text: str) -> Loss:
+    """Return the loss of a text such as ``huber_hinge:0.5``."""
+    kinds: dict[str, tuple[Callable[..., Loss], str | None]] = {
         "logistic": (dpci.losses.Logistic, None),
         "huber_hinge": (dpci.losses.HuberHinge, "h"),
         "smooth_hinge": (dpci.losses.SmoothHinge, "s"),
     }
     kind, colon, width = text.partition(":")
     if kind not in kinds or (colon and kinds[kind][1] is None):
-        raise InvalidInput(f"loss must be logistic, huber_hinge[:h] or smooth_hinge[:s], got {text!r}")
+        msg = f"loss must be logistic, huber_hinge[:h] or smooth_hinge[:s], got {text!r}"
+        raise InvalidInput(msg)
     loss, parameter = kinds[kind]
     return loss(**{parameter: _numbers("loss", width)[0]}) if colon and parameter else loss()
 
@@ -199,16 +214,20 @@ def _numbers(option: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
-        raise InvalidInput(f"{option} must hold numbers, got {text!r}") from error
+        msg = f"{option} must hold numbers, got {text!r}"
+        raise InvalidInput(msg) from error
 
 
-def _show(result: Any, *, level: float = 0.95, json: Path | None = None, plot: Path | None = None) -> None:
-    typer.echo(result.summary(level=level))
+def _show(result: PrivateFit, *, level: float = 0.95, json: Path | None = None, plot: Path | None = None) -> None:
+    # The file first: what has been released is not lost when a later step fails.
     if json is not None:
         json.write_text(result.to_json(), encoding="utf-8")
+    typer.echo(result.summary(level=level))
+    if json is not None:
         typer.echo(f"wrote {json}")
     if plot is not None:
-        result.plot(level=level).figure.savefig(plot, dpi=150, bbox_inches="tight")
+        figure = cast("Figure", result.plot(level=level).figure)
+        figure.savefig(plot, dpi=150, bbox_inches="tight")
         typer.echo(f"wrote {plot}")
 
 

@@ -20,7 +20,8 @@ def read_table(path: Path, *, delimiter: str = ",") -> dict[str, Sequence[Any]]:
     """
     name = path.name.lower()
     if not name.endswith((".csv", ".csv.gz", ".parquet")):
-        raise InvalidInput(f"a table must be a .csv, .csv.gz or .parquet file, got {str(path)!r}")
+        msg = f"a table must be a .csv, .csv.gz or .parquet file, got {str(path)!r}"
+        raise InvalidInput(msg)
     try:
         if name.endswith(".parquet"):
             return _read_parquet(path)
@@ -28,11 +29,12 @@ def read_table(path: Path, *, delimiter: str = ",") -> dict[str, Sequence[Any]]:
             return _read_csv(path, file, delimiter)
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"a table must be readable, got {str(path)!r}: {reason}") from error
+        msg = f"a table must be readable, got {str(path)!r}: {reason}"
+        raise InvalidInput(msg) from error
 
 
 def write_csv(path: Path, table: Mapping[str, Iterable[Any]]) -> None:
-    """Writes columns of equal length with one header line; compressed if the name ends in ``.gz``."""
+    """Write columns of equal length with one header line; compressed if the name ends in ``.gz``."""
     with _open_text(path, "wt") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table)
@@ -47,12 +49,14 @@ def _open_text(path: Path, mode: str) -> TextIO:
 
 def _read_csv(path: Path, file: TextIO, delimiter: str) -> dict[str, Sequence[Any]]:
     if len(delimiter) != 1:
-        raise InvalidInput(f"the delimiter must be one character, got {delimiter!r}")
+        msg = f"the delimiter must be one character, got {delimiter!r}"
+        raise InvalidInput(msg)
     reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
     try:
         header = [name.strip() for name in next(reader, [])]
         if not header or len(set(header)) != len(header):
-            raise InvalidInput(f"{path} must begin with a line of distinct column names, got {header}")
+            msg = f"{path} must begin with a line of distinct column names, got {header}"
+            raise InvalidInput(msg)
         columns: list[list[str]] = [[] for _ in header]
         # Columns repeat few texts: keeping each once makes a big table fit into memory.
         known: dict[str, str] = {}
@@ -60,28 +64,30 @@ def _read_csv(path: Path, file: TextIO, delimiter: str) -> dict[str, Sequence[An
             if not line:
                 continue
             if len(line) != len(header):
-                raise InvalidInput(
-                    f"every line of {path} must have {len(header)} fields, got {len(line)} in line {reader.line_num}"
-                )
+                msg = f"every line of {path} must have {len(header)} fields, got {len(line)} in line {reader.line_num}"
+                raise InvalidInput(msg)
             for column, cell in zip(columns, line, strict=True):
                 column.append(known.setdefault(cell, cell))
     except (csv.Error, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} must be CSV text in UTF-8, got {error}") from error
+        msg = f"{path} must be CSV text in UTF-8, got {error}"
+        raise InvalidInput(msg) from error
     return dict(zip(header, columns, strict=True))
 
 
 def _read_parquet(path: Path) -> dict[str, Sequence[Any]]:
     try:
-        import pyarrow as pa  # type: ignore[import-untyped]  # optional, and it has no types
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+        import pyarrow as pa  # noqa: PLC0415  # optional
+        import pyarrow.parquet as pq  # noqa: PLC0415  # optional
     except ImportError as error:
-        raise InvalidInput(f"a Parquet file needs pyarrow (pip install pyarrow), got {str(path)!r}") from error
+        msg = f"a Parquet file needs pyarrow (pip install pyarrow), got {str(path)!r}"
+        raise InvalidInput(msg) from error
     try:
         table = pq.read_table(path)
     except pa.ArrowInvalid as error:
-        raise InvalidInput(f"{path} must be a Parquet file, got {error}") from error
+        msg = f"{path} must be a Parquet file, got {error}"
+        raise InvalidInput(msg) from error
     return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value

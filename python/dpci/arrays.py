@@ -1,6 +1,7 @@
 """The rows as the core takes them: any table of numbers becomes a C-contiguous float64 matrix and column names."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse
@@ -11,6 +12,19 @@ from dpci.errors import InvalidInput
 _NUMERIC_KINDS = "biuf"
 
 
+class Frame(Protocol):
+    """A table with named columns, as pandas and polars have it; neither is a dependency."""
+
+    @property
+    def columns(self) -> Iterable[Any]: ...  # noqa: D102  # the protocol is the documentation
+    @property
+    def dtypes(self) -> Any: ...  # noqa: ANN401, D102  # a Series in pandas, a list in polars
+    def to_numpy(self) -> NDArray[Any]: ...  # noqa: D102
+
+
+Table: TypeAlias = ArrayLike | Frame
+
+
 class Matrix(NamedTuple):
     """A matrix and the names of its columns, if the caller's table names them."""
 
@@ -18,7 +32,7 @@ class Matrix(NamedTuple):
     names: tuple[str, ...] | None
 
 
-def as_matrix(table: ArrayLike) -> Matrix:
+def as_matrix(table: Table) -> Matrix:
     """Return a table as a C-contiguous float64 matrix of shape (n_samples, n_columns).
 
     A C-contiguous float64 array is passed on without a copy. NaN and infinity are left for the core to refuse.
@@ -34,13 +48,11 @@ def as_matrix(table: ArrayLike) -> Matrix:
         For anything that is not a two-dimensional table of numbers.
     """
     if scipy.sparse.issparse(table):
-        msg = "X must be dense, got a sparse matrix (pass X.toarray())"
-        raise InvalidInput(msg)
+        raise InvalidInput("X must be dense, got a sparse matrix (pass X.toarray())")
     if isinstance(table, np.ma.MaskedArray):
-        msg = "X must have no masked values, got a masked array (fill it, or drop the rows)"
-        raise InvalidInput(msg)
+        raise InvalidInput("X must have no masked values, got a masked array (fill it, or drop the rows)")
     if hasattr(table, "columns") and hasattr(table, "dtypes"):
-        return _from_frame(table)
+        return _from_frame(cast("Frame", table))
     return Matrix(_contiguous(_numeric("X", table), 2), None)
 
 
@@ -53,8 +65,7 @@ def as_square(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return a finite square matrix as contiguous float64."""
     matrix = _contiguous(_numeric(name, values), 2, name)
     if matrix.shape[0] != matrix.shape[1]:
-        msg = f"{name} must be square, got shape {matrix.shape}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name} must be square, got shape {matrix.shape}")
     return check_finite(name, matrix)
 
 
@@ -63,44 +74,40 @@ def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
         at = tuple(int(i) for i in bad[0])
-        msg = f"{name} must be finite, got {values[at]} at index {at if len(at) > 1 else at[0]}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name} must be finite, got {values[at]} at index {at if len(at) > 1 else at[0]}")
     return values
 
 
-def _from_frame(frame: Any) -> Matrix:  # noqa: ANN401  # pandas or polars: neither is a dependency
+def _from_frame(frame: Frame) -> Matrix:
     names = tuple(str(column) for column in frame.columns)
     repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if repeated is not None:
-        msg = f"the columns of X must have different names, got {repeated!r} twice"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"the columns of X must have different names, got {repeated!r} twice")
     if hasattr(frame.dtypes, "items"):  # pandas: refuse column by column, which names the culprit
         for column, dtype in frame.dtypes.items():
             if getattr(dtype, "kind", "O") not in _NUMERIC_KINDS:
-                msg = f"the columns of X must be numeric, got dtype {dtype} in column {column!r}"
-                raise InvalidInput(msg)
-        values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+                raise InvalidInput(f"the columns of X must be numeric, got dtype {dtype} in column {column!r}")
+        values = frame.to_numpy(dtype=np.float64, na_value=np.nan)  # type: ignore[call-arg]  # pandas alone
     else:
         values = frame.to_numpy()
     return Matrix(_contiguous(_numeric("X", values), 2), names)
 
 
-def _numeric(name: str, values: ArrayLike) -> NDArray[Any]:
+def _numeric(name: str, values: object) -> NDArray[Any]:
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:
-        msg = f"{name} must be a rectangular array of numbers, got {type(values).__name__} ({error})"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(
+            f"{name} must be a rectangular array of numbers, got {type(values).__name__} ({error})"
+        ) from error
     if array.dtype.kind not in _NUMERIC_KINDS:
-        msg = f"{name} must hold booleans, integers or floats, got dtype {array.dtype}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name} must hold booleans, integers or floats, got dtype {array.dtype}")
     return array
 
 
 def _contiguous(array: NDArray[Any], ndim: int, name: str = "X") -> NDArray[np.float64]:
     if array.ndim != ndim:
         shape = {1: "one-dimensional", 2: "two-dimensional, of shape (n_samples, n_columns)"}[ndim]
-        msg = f"{name} must be {shape}, got shape {array.shape}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name} must be {shape}, got shape {array.shape}")
     with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which the core refuses
         return np.require(array, np.float64, ["C_CONTIGUOUS", "ALIGNED"])

@@ -76,8 +76,8 @@ class ZCDP:
         delta : float
             Above 0 and below 1.
         calibration : {"tight", "paper"}
-            ``"tight"``: the best Renyi order. ``"paper"``: epsilon = rho + 2 sqrt(rho log(1/delta)) (Bun & Steinke 2016,
-            Proposition 1.3).
+            ``"tight"``: the best Renyi order. ``"paper"``: epsilon = rho + 2 sqrt(rho log(1/delta)) (Bun & Steinke
+            2016, Proposition 1.3).
         """
         delta = check_fraction("delta", delta)
         return ApproxDP(_core.zcdp_to_approx_epsilon(self.rho, delta, _calibration(calibration)), delta)
@@ -132,8 +132,7 @@ Budget: TypeAlias = PureDP | ZCDP | ApproxDP
 def check_budget(budget: object) -> Budget:
     """Return a budget, or raise ``InvalidInput``."""
     if not isinstance(budget, PureDP | ZCDP | ApproxDP):
-        msg = f"budget must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP, got budget={budget!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"budget must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP, got budget={budget!r}")
     return budget
 
 
@@ -142,8 +141,7 @@ def budget_from_parameters(notion: str, parameters: dict[str, float]) -> Budget:
     for kind in (PureDP, ZCDP, ApproxDP):
         if kind.notion == notion:
             return kind(**parameters)
-    msg = f"notion must be 'pure', 'zcdp' or 'approx', got notion={notion!r}"
-    raise InvalidInput(msg)
+    raise InvalidInput(f"notion must be 'pure', 'zcdp' or 'approx', got notion={notion!r}")
 
 
 def _calibration(value: Calibration) -> Calibration:

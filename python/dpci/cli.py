@@ -7,7 +7,7 @@ from dpci.errors import DpciError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs ``dpci``.
+    """Run ``dpci``.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 when all went well, 2 for wrong usage or refused input, 130 after Ctrl-C.
     """
     try:
-        from dpci._commands import app  # needs an optional package
+        from dpci._commands import app  # noqa: PLC0415  # needs an optional package
     except ModuleNotFoundError as error:
         if error.name != "typer":
             raise

@@ -51,10 +51,13 @@ class ConfidenceIntervals:
     def __iter__(self) -> Iterator[tuple[float, float]]:
         return iter([(float(low), float(high)) for low, high in zip(self.lower, self.upper, strict=True)])
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.float64]:
+    def __array__(
+        self,
+        dtype: DTypeLike | None = None,
+        copy: bool | None = None,  # noqa: FBT001  # the signature is numpy's
+    ) -> NDArray[np.float64]:
         if copy is False:
-            msg = "the bounds are stored apart, so an array of them is always a copy, got copy=False"
-            raise ValueError(msg)
+            raise ValueError("the bounds are stored apart, so an array of them is always a copy, got copy=False")
         return np.column_stack([self.lower, self.upper]).astype(np.float64 if dtype is None else dtype, copy=False)
 
     def __repr__(self) -> str:

@@ -18,18 +18,15 @@ _CLASSES_RULE = "classes must be two different booleans, numbers or strings (neg
 
 def check_classes(classes: object) -> Classes:
     """Return the caller's (negative, positive) as plain Python values."""
-    if not isinstance(classes, Sequence | np.ndarray) or isinstance(classes, str) or len(classes) != 2:  # noqa: PLR2004
-        msg = f"{_CLASSES_RULE}, got classes={classes!r}"
-        raise InvalidInput(msg)
+    if not isinstance(classes, Sequence | np.ndarray) or isinstance(classes, str) or len(classes) != 2:
+        raise InvalidInput(f"{_CLASSES_RULE}, got classes={classes!r}")
     negative, positive = (label.item() if isinstance(label, np.generic) else label for label in classes)
     for label in (negative, positive):
         # NaN differs from itself, so no target could ever equal it.
         if not isinstance(label, bool | int | float | str) or label != label:  # noqa: PLR0124
-            msg = f"{_CLASSES_RULE}, got {label!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"{_CLASSES_RULE}, got {label!r}")
     if negative == positive:
-        msg = f"{_CLASSES_RULE}, got {negative!r} twice"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{_CLASSES_RULE}, got {negative!r} twice")
     return negative, positive
 
 
@@ -55,8 +52,9 @@ def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int) -> tupl
     unknown = ~(negative | positive)
     if unknown.any():
         row = int(np.argmax(unknown))
-        msg = f"y must hold only classes=({classes[0]!r}, {classes[1]!r}), got {_plain(labels[row])!r} in row {row}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"y must hold only classes=({classes[0]!r}, {classes[1]!r}), got {_plain(labels[row])!r} in row {row}"
+        )
     return np.where(positive, 1.0, -1.0), classes
 
 
@@ -69,34 +67,28 @@ def encode_reals(y: ArrayLike, n_samples: int) -> NDArray[np.float64]:
 
 def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
     if isinstance(y, np.ma.MaskedArray):
-        msg = "y must have no masked values, got a masked array"
-        raise InvalidInput(msg)
+        raise InvalidInput("y must have no masked values, got a masked array")
     try:
         labels = np.asarray(y)
     except (ValueError, TypeError) as error:
-        msg = f"y must be one-dimensional, got {type(y).__name__} ({error})"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(f"y must be one-dimensional, got {type(y).__name__} ({error})") from error
     if labels.ndim != 1:
-        msg = f"y must be one-dimensional, got shape {labels.shape}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"y must be one-dimensional, got shape {labels.shape}")
     _check_length(len(labels), n_samples)
     if labels.dtype.kind not in "biufUOT":
-        msg = f"y must hold booleans, numbers or strings, got dtype {labels.dtype}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"y must hold booleans, numbers or strings, got dtype {labels.dtype}")
     missing = labels != labels  # noqa: PLR0124  # NaN alone differs from itself
     if labels.dtype.kind == "O":
         missing = np.array([_is_missing(label) for label in labels], dtype=bool)
     if np.any(missing):
         row = int(np.argmax(missing))
-        msg = f"y must have no missing values, got {_plain(labels[row])!r} in row {row}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"y must have no missing values, got {_plain(labels[row])!r} in row {row}")
     return labels
 
 
 def _check_length(got: int, n_samples: int) -> None:
     if got != n_samples:
-        msg = f"y must have one entry for each row of X, got {got} entries and {n_samples} rows"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"y must have one entry for each row of X, got {got} entries and {n_samples} rows")
 
 
 def _usual_classes(labels: NDArray[Any]) -> Classes | None:
@@ -115,21 +107,21 @@ def _inferred_classes(labels: NDArray[Any]) -> Classes:
     try:
         found = [_plain(label) for label in np.unique(labels)]
     except TypeError as error:
-        msg = f"y must hold labels of one type, or classes=(negative, positive) must be given ({error})"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(
+            f"y must hold labels of one type, or classes=(negative, positive) must be given ({error})"
+        ) from error
     if len(found) == 0:
-        msg = "the data must have at least one row, got an empty y"
-        raise InvalidInput(msg)
+        raise InvalidInput("the data must have at least one row, got an empty y")
     if len(found) == 1:
-        msg = f"y must hold two classes unless classes=(negative, positive) is given, got only {found[0]!r}"
-        raise InvalidInput(msg)
-    if len(found) > 2:  # noqa: PLR2004
-        msg = f"y must hold two classes, got {len(found)}: {', '.join(map(repr, found[:5]))}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"y must hold two classes unless classes=(negative, positive) is given, got only {found[0]!r}"
+        )
+    if len(found) > 2:
+        raise InvalidInput(f"y must hold two classes, got {len(found)}: {', '.join(map(repr, found[:5]))}")
     classes = check_classes(found)
     warnings.warn(
-        f"the classes were read off y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals which labels occur; "
-        "pass classes=(negative, positive) instead",
+        f"the classes were read off y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals which labels "
+        "occur; pass classes=(negative, positive) instead",
         PrivacyLeakWarning,
         stacklevel=4,
     )

@@ -108,8 +108,7 @@ class Custom:
     def __post_init__(self) -> None:
         for part in ("value", "slope", "curvature"):
             if not callable(getattr(self, part)):
-                msg = f"{part} must be callable, got {part}={getattr(self, part)!r}"
-                raise InvalidInput(msg)
+                raise InvalidInput(f"{part} must be callable, got {part}={getattr(self, part)!r}")
         object.__setattr__(self, "slope_bound", check_positive("slope_bound", self.slope_bound))
         object.__setattr__(self, "curvature_bound", check_positive("curvature_bound", self.curvature_bound))
         object.__setattr__(self, "one_signed", check_flag("one_signed", self.one_signed))
@@ -141,8 +140,7 @@ def check_loss(loss: object) -> Loss:
     if isinstance(loss, str) and loss in _BY_NAME:
         return _BY_NAME[loss]()
     names = ", ".join(map(repr, _BY_NAME))
-    msg = f"loss must be one of {names} or an object of dpci.losses, got loss={loss!r}"
-    raise InvalidInput(msg)
+    raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={loss!r}")
 
 
 def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:
@@ -160,5 +158,5 @@ def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:
 
 def describe(loss: Mapping[str, Any]) -> str:
     """Return one phrase for a :func:`declaration`."""
-    shape = "".join(f"({key}={loss[key]:g})" for key in ("h", "s") if key in loss)
+    shape = "".join(f" ({key}={loss[key]:g})" for key in ("h", "s") if key in loss)
     return f"{str(loss['name']).replace('_', ' ')}{shape}"

@@ -14,7 +14,7 @@ _NOISES: tuple[Noise, ...] = ("spherical_laplace", "gaussian")
 
 @dataclass(frozen=True, slots=True)
 class ObjectivePerturbation:
-    """Minimise the risk plus a random linear term (Chaudhuri, Monteleoni & Sarwate 2011; Wang, Kifer & Lee, Algorithm 1).
+    """Minimise the risk plus a random linear term (Chaudhuri et al. 2011; Wang, Kifer & Lee, Algorithm 1).
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class ObjectivePerturbation:
 
 @dataclass(frozen=True, slots=True)
 class OutputPerturbation:
-    """Add noise to the minimiser (Chaudhuri, Monteleoni & Sarwate 2011; Wang, Kifer & Lee, Algorithm 4).
+    """Add noise to the minimiser (Chaudhuri et al. 2011; Wang, Kifer & Lee, Algorithm 4).
 
     Parameters
     ----------
@@ -57,11 +57,10 @@ def check_mechanism(mechanism: object) -> Mechanism:
         return ObjectivePerturbation()
     if mechanism == "output":
         return OutputPerturbation()
-    msg = (
+    raise InvalidInput(
         "mechanism must be 'objective', 'output', dpci.ObjectivePerturbation() or dpci.OutputPerturbation(), "
         f"got mechanism={mechanism!r}"
     )
-    raise InvalidInput(msg)
 
 
 def _check_noise(noise: object) -> None:

@@ -19,7 +19,7 @@ def forest_plot(intervals: ConfidenceIntervals, *, private: bool, ax: "Axes | No
     private : bool
         Seeded results are marked in the title.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; None: a new figure that is not shown.
+        Where to draw; None: a new figure.
 
     Raises
     ------
@@ -42,12 +42,7 @@ def forest_plot(intervals: ConfidenceIntervals, *, private: bool, ax: "Axes | No
 
 def _new_axes(n_rows: int) -> "Axes":
     try:
-        # The object-oriented interface needs no display and leaves the caller's pyplot state alone.
-        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # optional
-        from matplotlib.figure import Figure  # noqa: PLC0415  # optional
+        import matplotlib.pyplot as plt  # noqa: PLC0415  # optional
     except ImportError as error:
-        msg = "plots need matplotlib, got an environment without it: pip install 'dpci[plot]'"
-        raise DpciError(msg) from error
-    figure = Figure(figsize=(7, 1.2 + 0.32 * n_rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.add_subplot()
+        raise DpciError("plots need matplotlib, got an environment without it: pip install 'dpci[plot]'") from error
+    return plt.subplots(figsize=(7, 1.2 + 0.32 * n_rows), layout="constrained")[1]

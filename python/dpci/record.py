@@ -31,6 +31,8 @@ class Step:
         In the unit of :attr:`FitRecord.cost_unit`.
     scale : float
         1/rate (Laplace families) or standard deviation (Gaussian).
+    hessian_scale : float or None
+        The Hessian's scale in a joint release, whose ``scale`` is that of the gradient covariance.
     sensitivity : float
         What the noise was calibrated to, in the norm of its family.
     """
@@ -39,6 +41,7 @@ class Step:
     noise: str
     cost: float
     scale: float
+    hessian_scale: float | None
     sensitivity: float
 
     @classmethod
@@ -131,15 +134,12 @@ class FitRecord:
         try:
             values = json.loads(text)
         except (TypeError, ValueError) as error:
-            msg = f"a saved fit must be JSON, got {error}"
-            raise InvalidInput(msg) from error
+            raise InvalidInput(f"a saved fit must be JSON, got {error}") from error
         if not isinstance(values, dict) or values.pop("schema", None) != SCHEMA:
-            msg = f"a saved fit must be a JSON object with schema={SCHEMA!r}, got something else"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"a saved fit must be a JSON object with schema={SCHEMA!r}, got something else")
         version = values.pop("schema_version", None)
         if version != SCHEMA_VERSION:
-            msg = f"a saved fit must have schema_version={SCHEMA_VERSION}, got schema_version={version!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"a saved fit must have schema_version={SCHEMA_VERSION}, got schema_version={version!r}")
         try:
             values["names"] = tuple(values["names"])
             values["classes"] = None if values["classes"] is None else tuple(values["classes"])
@@ -148,13 +148,11 @@ class FitRecord:
         except InvalidInput:
             raise
         except (KeyError, TypeError, ValueError) as error:
-            msg = f"a saved fit must hold every field of its schema, got {error!r}"
-            raise InvalidInput(msg) from error
+            raise InvalidInput(f"a saved fit must hold every field of its schema, got {error!r}") from error
 
     def _check_shapes(self) -> None:
         k = len(self.names)
         for name, shape in (("params", (k,)), ("hessian", (k, k)), ("gradient_cov", (k, k))):
             array = getattr(self, name)
             if array is not None and array.shape != shape:
-                msg = f"{name} must have shape {shape}, got {array.shape}"
-                raise InvalidInput(msg)
+                raise InvalidInput(f"{name} must have shape {shape}, got {array.shape}")

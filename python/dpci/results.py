@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dpci import _core
-from dpci.arrays import as_matrix, check_finite
+from dpci.arrays import Table, as_matrix, check_finite
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
@@ -99,7 +99,7 @@ class PrivateFit:
 
     @property
     def mechanism(self) -> str:
-        """"objective" or "output" perturbation."""
+        """Where the noise enters: "objective" or "output"."""
         return self._record.mechanism
 
     @property
@@ -175,16 +175,17 @@ class PrivateFit:
     ) -> ConfidenceIntervals:
         """Confidence intervals for parameters or contrasts of them, marginally.
 
-        The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by coordinate.
-        Intervals account for sampling and for the noise of the coefficients, not for the noise in the released matrices.
+        The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by
+        coordinate. Intervals account for sampling and for the noise of the coefficients, not for the noise in the
+        released matrices.
 
         Parameters
         ----------
         level : float
             Strictly between 0 and 1.
         method : {"exact", "monte_carlo"}
-            The quantile of the error's law by quadrature, or empirical quantiles of draws (Wang, Kifer & Lee, Algorithms
-            3 and 5), which converge to it.
+            The quantile of the error's law by quadrature, or empirical quantiles of draws (Wang, Kifer & Lee,
+            Algorithms 3 and 5), which converge to it.
         contrast : array-like of shape (k,) or (m, k), optional
             Coefficients of the linear combinations; None: each parameter.
         n_draws : int
@@ -214,38 +215,40 @@ class PrivateFit:
             half_width = _core.exact_half_widths(v, a, *law, level)
             lower, upper = -half_width, half_width
         else:
-            lower, upper = _core.monte_carlo_interval(v, a, *law, level, n_draws, seed, None)
+            lower, upper = _core.monte_carlo_interval(v, a, *law, level, n_draws, seed)
         return ConfidenceIntervals(names, estimate, estimate + lower, estimate + upper, level, method)
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+    def decision_function(self, X: Table) -> NDArray[np.float64]:
         """Linear predictor of each row, shape (n,), the intercept included."""
         matrix = as_matrix(X)
         record = self._record
         columns = record.names if record.intercept_scale is None else record.names[:-1]
         if matrix.values.shape[1] != len(columns):
-            msg = f"X must have the {len(columns)} columns of the fit, got {matrix.values.shape[1]}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"X must have the {len(columns)} columns of the fit, got {matrix.values.shape[1]}")
         if record.named_columns and matrix.names is not None and matrix.names != columns:
             at = next(i for i in range(len(columns)) if matrix.names[i] != columns[i])
-            msg = f"the columns of X must be those of the fit, in order: column {at} must be {columns[at]!r}, got {matrix.names[at]!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(
+                f"the columns of X must be as in the fit: column {at} must be {columns[at]!r}, got {matrix.names[at]!r}"
+            )
         values = check_finite("X", matrix.values)
         if record.intercept_scale is None:
-            return values @ record.params
-        return values @ record.params[:-1] + record.intercept_scale * record.params[-1]
+            return np.asarray(values @ record.params)
+        return np.asarray(values @ record.params[:-1] + record.intercept_scale * record.params[-1])
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: Table) -> NDArray[Any]:
         """Predicted class of each row in the caller's labels, shape (n,)."""
         if self.classes is None:
-            msg = "predict needs a loss with two classes, got real targets (decision_function gives the linear predictor)"
-            raise InvalidInput(msg)
+            raise InvalidInput(
+                "predict needs a loss with two classes, got real targets (decision_function gives the linear predictor)"
+            )
         return np.array(self.classes)[(self.decision_function(X) > 0).astype(np.intp)]
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: Table) -> NDArray[np.float64]:
         """Probabilities of (negative, positive) for each row, shape (n, 2); logistic loss only."""
         if self._record.loss["name"] != "logistic":
-            msg = f"predict_proba needs loss='logistic', which alone models a probability, got {self._record.loss['name']!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(
+                f"predict_proba needs the logistic loss, which models a probability, got {self._record.loss['name']!r}"
+            )
         score = self.decision_function(X)
         return np.column_stack([expit(-score), expit(score)])
 
@@ -258,7 +261,7 @@ class PrivateFit:
         return forest_plot(self.conf_int(level=level), private=self.private, ax=ax)
 
     def to_json(self) -> str:
-        """The whole result as JSON; floats survive exactly. Holds nothing that was not released."""
+        """Return the whole result as JSON: released and public values only, floats exactly."""
         return self._record.to_json()
 
     @classmethod
@@ -281,8 +284,7 @@ class PrivateFit:
 
     def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if self.hessian is None or self.gradient_cov is None:
-            msg = "intervals need released moments, got a fit with moments='none'"
-            raise InvalidInput(msg)
+            raise InvalidInput("intervals need released moments, got a fit with moments='none'")
         return self.hessian, self.gradient_cov
 
     def _error_components(self, contrasts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -296,11 +298,9 @@ class PrivateFit:
         try:
             matrix = np.atleast_2d(np.array(contrast, dtype=np.float64))
         except (TypeError, ValueError) as error:
-            msg = f"contrast must be an array of numbers, got {contrast!r}"
-            raise InvalidInput(msg) from error
-        if matrix.ndim != 2 or matrix.shape[1] != k:  # noqa: PLR2004
-            msg = f"contrast must have shape ({k},) or (m, {k}), got shape {np.shape(contrast)}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"contrast must be an array of numbers, got {contrast!r}") from error
+        if matrix.ndim != 2 or matrix.shape[1] != k:
+            raise InvalidInput(f"contrast must have shape ({k},) or (m, {k}), got shape {np.shape(contrast)}")
         return check_finite("contrast", matrix), tuple(f"contrast[{i}]" for i in range(len(matrix)))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,19 @@ from numpy.typing import NDArray
 from dpci._columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
 from dpci.errors import InvalidInput
 
-__all__ = ["CategoricalColumn", "ClassTarget", "Encoded", "NumericColumn", "NumericTarget", "Schema"]
+__all__ = ["CategoricalColumn", "ClassTarget", "Encoded", "NumericColumn", "NumericTarget", "Schema", "Table"]
 
 _Part = TypeVar("_Part")
 
 # Rows are divided by slightly more than the worst-case norm, so that rounding cannot lift a row above 1.
 _ROUNDING_MARGIN = 1.0 + 2.0**-40
+
+
+class Table(Protocol):
+    """A mapping of columns, a data frame or a structured array: anything with ``table[name]``."""
+
+    def __getitem__(self, name: Any, /) -> Any:  # noqa: ANN401  # keys and columns of every such type
+        """Return a column."""
 
 
 class Encoded(NamedTuple):
@@ -81,10 +88,12 @@ class Schema:
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         if not self.columns:
-            raise InvalidInput("a schema must name at least one column, got none")
+            msg = "a schema must name at least one column, got none"
+            raise InvalidInput(msg)
         used = [self.target.column, *(column.name for column in self.columns)]
         if repeated := sorted({name for name in used if used.count(name) > 1}):
-            raise InvalidInput(f"a schema must name a column once, target included, got {repeated} twice")
+            msg = f"a schema must name a column once, target included, got {repeated} twice"
+            raise InvalidInput(msg)
 
     @property
     def row_norm(self) -> float:
@@ -101,7 +110,7 @@ class Schema:
         """Names of the columns of the matrix."""
         return tuple(name for column in self.columns for name in column.names)
 
-    def features(self, table: Any) -> NDArray[np.float64]:
+    def features(self, table: Table) -> NDArray[np.float64]:
         """Rows of a table, without the target.
 
         Parameters
@@ -133,11 +142,11 @@ class Schema:
         rows /= self.row_scale
         return rows
 
-    def targets(self, table: Any) -> NDArray[np.float64]:
+    def targets(self, table: Table) -> NDArray[np.float64]:
         """Targets of a table: -1 and 1, or scaled numbers; errors as in `features`."""
         return self.target.encode(_column(table, self.target.column))
 
-    def transform(self, table: Any) -> Encoded:
+    def transform(self, table: Table) -> Encoded:
         """``(X, y, names)`` of a table; parameters and errors as in `features`."""
         X = self.features(table)
         y = self.targets(table)
@@ -153,15 +162,17 @@ class Schema:
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
-        """Schema of a dictionary as TOML or JSON gives it; see docs/data.md for the layout."""
+        """Return the schema of a dictionary as TOML or JSON gives it; see docs/data.md for the layout."""
         entries = _as_mapping("a schema", description)
         for required in ("target", "columns"):
             if required not in entries:
-                raise InvalidInput(f"a schema must have {required!r}, got {sorted(entries)}")
+                msg = f"a schema must have {required!r}, got {sorted(entries)}"
+                raise InvalidInput(msg)
         target = _as_mapping("the target", entries.pop("target"))
         columns = entries.pop("columns")
         if not isinstance(columns, list | tuple):
-            raise InvalidInput(f"columns must be a list of tables, got {columns!r}")
+            msg = f"columns must be a list of tables, got {columns!r}"
+            raise InvalidInput(msg)
         target_kind: type[Target] = NumericTarget if "lower" in target else ClassTarget
         return _build(
             cls,
@@ -175,33 +186,39 @@ class Schema:
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> "Schema":
-        """Schema of a ``.toml`` or ``.json`` file."""
+        """Return the schema of a ``.toml`` or ``.json`` file."""
         path = Path(path)
         readers = {".toml": tomllib.loads, ".json": json.loads}
         if path.suffix not in readers:
-            raise InvalidInput(f"a schema file must end in .toml or .json, got {str(path)!r}")
+            msg = f"a schema file must end in .toml or .json, got {str(path)!r}"
+            raise InvalidInput(msg)
         try:
             return cls.from_dict(readers[path.suffix](path.read_text(encoding="utf-8")))
         except OSError as error:
-            raise InvalidInput(f"a schema file must be readable, got {str(path)!r}: {error.strerror}") from error
+            msg = f"a schema file must be readable, got {str(path)!r}: {error.strerror}"
+            raise InvalidInput(msg) from error
         except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise InvalidInput(f"a schema file must be valid {path.suffix[1:].upper()}, got {path}: {error}") from error
+            msg = f"a schema file must be valid {path.suffix[1:].upper()}, got {path}: {error}"
+            raise InvalidInput(msg) from error
 
 
 def _build_column(fields: dict[str, Any]) -> Column:
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise InvalidInput(f"kind of column {fields.get('name')!r} must be one of {list(_KINDS)}, got {kind!r}")
+        msg = f"kind of column {fields.get('name')!r} must be one of {list(_KINDS)}, got {kind!r}"
+        raise InvalidInput(msg)
     return _build(_KINDS[kind], f"column {fields.get('name')!r}", fields)
 
 
 def _build(kind: type[_Part], what: str, fields: Mapping[str, Any]) -> _Part:
     known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
     if extra := sorted(set(fields) - set(known)):
-        raise InvalidInput(f"{what} may have the fields {list(known)}, got {extra}")
+        msg = f"{what} may have the fields {list(known)}, got {extra}"
+        raise InvalidInput(msg)
     required = {name for name, field in known.items() if field.default is dataclasses.MISSING}
     if missing := sorted(required - set(fields)):
-        raise InvalidInput(f"{what} must have {missing}, got {sorted(fields)}")
+        msg = f"{what} must have {missing}, got {sorted(fields)}"
+        raise InvalidInput(msg)
     return kind(**fields)
 
 
@@ -216,26 +233,29 @@ def _plain(part: Column | Target) -> dict[str, Any]:
 
 def _as_mapping(what: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"{what} must be a table of fields, got {value!r}")
+        msg = f"{what} must be a table of fields, got {value!r}"
+        raise InvalidInput(msg)
     return dict(value)
 
 
-def _column(table: Any, name: str) -> NDArray[Any]:
+def _column(table: Table, name: str) -> NDArray[Any]:
     present = getattr(table, "columns", None)
     if present is None:
         present = table.keys() if isinstance(table, Mapping) else getattr(getattr(table, "dtype", None), "names", None)
     if present is None:
-        raise InvalidInput(f"a table must be a mapping of columns or a data frame, got {type(table).__name__}")
+        msg = f"a table must be a mapping of columns or a data frame, got {type(table).__name__}"
+        raise InvalidInput(msg)
     if name not in list(present):
-        raise InvalidInput(f"the table must have the column {name!r}, got {[str(column) for column in present]}")
+        msg = f"the table must have the column {name!r}, got {[str(column) for column in present]}"
+        raise InvalidInput(msg)
     values = np.asarray(table[name])
     if values.ndim != 1:
-        raise InvalidInput(f"column {name!r} must be one-dimensional, got shape {values.shape}")
+        msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
+        raise InvalidInput(msg)
     return values
 
 
 def _check_length(name: str, values: NDArray[Any], n_samples: int) -> None:
     if len(values) != n_samples:
-        raise InvalidInput(
-            f"all columns must have equal length, got {len(values)} in {name!r} and {n_samples} before it"
-        )
+        msg = f"all columns must have equal length, got {len(values)} in {name!r} and {n_samples} before it"
+        raise InvalidInput(msg)

@@ -1,4 +1,4 @@
-"""The keywords of a fit: validated together, before any data are looked at, and handed to the core as one specification."""
+"""The keywords of a fit: validated together before any data are looked at, then one specification for the core."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -98,12 +98,21 @@ class Settings:
         put("n_public", self._checked_n_public())
         put("n_threads", check_threads(self.n_threads))
         put("seed", check_seed(self.seed))
-        put("core_loss", cast("Loss", self.loss).to_core())
+        put("core_loss", self.checked_loss.to_core())
         if self.classes is not None:
             put("classes", check_classes(self.classes))
             if not self.two_classes:
-                msg = f"classes must be None for a loss with real targets, got classes={self.classes!r}"
-                raise InvalidInput(msg)
+                raise InvalidInput(f"classes must be None for a loss with real targets, got classes={self.classes!r}")
+
+    @property
+    def checked_loss(self) -> Loss:
+        """The loss, an object also where the caller gave a name."""
+        return cast("Loss", self.loss)
+
+    @property
+    def checked_mechanism(self) -> Mechanism:
+        """The mechanism, an object also where the caller gave a name."""
+        return cast("Mechanism", self.mechanism)
 
     @property
     def two_classes(self) -> bool:
@@ -135,7 +144,7 @@ class Settings:
             If the mechanism needs a greater ``l2_strength``.
         """
         numbers = self.budget.parameters()
-        mechanism = cast("Mechanism", self.mechanism)
+        mechanism = self.checked_mechanism
         return _core.Spec(
             n_samples=self.public_n(n_samples),
             n_columns=n_columns,
@@ -161,8 +170,8 @@ class Settings:
         kept = ("l2_strength", "moments", "calibration", "row_norm", "on_violation", "neighbors")
         return {
             **{name: getattr(self, name) for name in kept},
-            "loss": declaration(cast("Loss", self.loss), self.core_loss),
-            "mechanism": cast("Mechanism", self.mechanism).name,
+            "loss": declaration(self.checked_loss, self.core_loss),
+            "mechanism": self.checked_mechanism.name,
             "intercept_scale": self.intercept,
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
@@ -172,11 +181,13 @@ class Settings:
         if self.neighbors == "replace_one":
             if self.n_public is None:
                 return None
-            msg = f"n_public must be None with neighbors='replace_one', where n is public, got n_public={self.n_public!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(
+                f"n_public must be None with neighbors='replace_one', where n is public, got n_public={self.n_public!r}"
+            )
         if self.n_public is None:
-            msg = "n_public must be given with neighbors='add_remove', where the number of rows is private, got n_public=None"
-            raise InvalidInput(msg)
+            raise InvalidInput(
+                "n_public must be given with neighbors='add_remove', where len(X) is private, got n_public=None"
+            )
         return check_count("n_public", self.n_public)
 
 

@@ -3,6 +3,7 @@
 import textwrap
 from typing import TYPE_CHECKING
 
+from dpci.losses import describe
 from dpci.tables import format_facts, format_table
 
 if TYPE_CHECKING:
@@ -47,22 +48,24 @@ def _facts(result: "PrivateFit") -> list[tuple[str, str]]:
         ("neighbours", relation),
         (n_name, f"{result.n_samples:,}"),
         ("lambda", f"{result.l2_strength:g}"),
-        ("moments", "none released" if result.hessian is None else f"{privacy['moments']}, projection {privacy['projection']}"),
+        (
+            "moments",
+            "none released" if result.hessian is None else f"{privacy['moments']}, projection {privacy['projection']}",
+        ),
     ]
 
 
 def _loss(result: "PrivateFit") -> str:
-    loss = result.loss
-    shape = "".join(f" ({key}={loss[key]:g})" for key in ("h", "s") if key in loss)
     classes = "" if result.classes is None else f", positive class {result.classes[1]!r}"
-    return f"{str(loss['name']).replace('_', ' ')}{shape}{classes}"
+    return describe(result.loss) + classes
 
 
 def _notes(result: "PrivateFit") -> list[str]:
-    notes = [
-        f"Target: the minimiser of the population's regularised risk at lambda={result.l2_strength:g}, parameter by parameter; "
-        "it is not the unregularised coefficient."
-    ]
+    target = (
+        f"Target: the minimiser of the population's regularised risk at lambda={result.l2_strength:g}, parameter by "
+        "parameter; it is not the unregularised coefficient."
+    )
+    notes = [target]
     if result.hessian is None:
         notes.append("No intervals: the whole budget went to the coefficients (moments='none').")
     if result.loss["name"] == "custom":

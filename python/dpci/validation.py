@@ -18,20 +18,18 @@ _Choice = TypeVar("_Choice", bound=str)
 def check_real(name: str, value: object) -> float:
     """Return a real number as ``float``; booleans and strings are refused, NaN and infinity are not."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        msg = f"{name} must be a real number, got {name}={value!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name} must be a real number, got {name}={value!r}")
     try:
         return float(value)
-    except OverflowError:
-        return math.copysign(math.inf, 1 if value > 0 else -1)
+    except OverflowError:  # an integer beyond the range of floats
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # reals are ordered
 
 
 def check_positive(name: str, value: object) -> float:
     """Return a finite number above zero."""
     number = check_real(name, value)
     if not (number > 0.0) or math.isinf(number):
-        msg = f"{name} must be finite and > 0, got {name}={number}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name} must be finite and > 0, got {name}={number}")
     return number
 
 
@@ -39,8 +37,7 @@ def check_fraction(name: str, value: object) -> float:
     """Return a number strictly between 0 and 1."""
     number = check_real(name, value)
     if not (0.0 < number < 1.0):
-        msg = f"{name} must be > 0 and < 1, got {name}={number}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name} must be > 0 and < 1, got {name}={number}")
     return number
 
 
@@ -48,11 +45,9 @@ def check_count(name: str, value: object, *, least: int = 1) -> int:
     """Return an integer of at least ``least``; floats and booleans are refused."""
     number = _integer(name, value)
     if number < least:
-        msg = f"{name} must be at least {least}, got {name}={number}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name} must be at least {least}, got {name}={number}")
     if number >= _SEED_END // 2:
-        msg = f"{name} must be below 2**63, got {name}={number}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name} must be below 2**63, got {name}={number}")
     return number
 
 
@@ -62,8 +57,7 @@ def check_seed(value: object) -> int | None:
         return None
     number = _integer("seed", value)
     if not 0 <= number < _SEED_END:
-        msg = f"seed must be None or an integer in [0, 2**64), got seed={number}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"seed must be None or an integer in [0, 2**64), got seed={number}")
     return number
 
 
@@ -75,8 +69,7 @@ def check_threads(value: object) -> int | None:
 def check_flag(name: str, value: object) -> bool:
     """Return a boolean; numbers are refused because they are usually a misplaced argument."""
     if not isinstance(value, bool | np.bool_):
-        msg = f"{name} must be True or False, got {name}={value!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name} must be True or False, got {name}={value!r}")
     return bool(value)
 
 
@@ -85,17 +78,15 @@ def check_choice(name: str, value: object, choices: tuple[_Choice, ...]) -> _Cho
     for choice in choices:
         if isinstance(value, str) and value == choice:
             return choice
-    msg = f"{name} must be one of {', '.join(map(repr, choices))}, got {name}={value!r}"
-    raise InvalidInput(msg)
+    raise InvalidInput(f"{name} must be one of {', '.join(map(repr, choices))}, got {name}={value!r}")
 
 
 def check_reals(name: str, value: object, length: int) -> tuple[float, ...]:
     """Return a sequence of ``length`` real numbers as a tuple."""
     ordered = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
-    entries = tuple(value) if ordered and np.ndim(value) == 1 else ()  # type: ignore[arg-type]  # ordered
+    entries: tuple[object, ...] = tuple(value) if ordered and np.ndim(value) == 1 else ()  # type: ignore[arg-type]  # ordered
     if len(entries) != length:
-        msg = f"{name} must be a sequence of {length} numbers, got {name}={value!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name} must be a sequence of {length} numbers, got {name}={value!r}")
     return tuple(check_real(f"{name}[{i}]", entry) for i, entry in enumerate(entries))
 
 
@@ -105,5 +96,4 @@ def _integer(name: str, value: object) -> int:
             return operator.index(value)  # type: ignore[arg-type]  # the except clause is the check
         except TypeError:
             pass
-    msg = f"{name} must be an integer, got {name}={value!r}"
-    raise InvalidInput(msg)
+    raise InvalidInput(f"{name} must be an integer, got {name}={value!r}")

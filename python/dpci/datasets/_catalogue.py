@@ -38,7 +38,7 @@ class PublicFile:
     canonical: Callable[[bytes], bytes] = _same_bytes
 
     def digest(self, content: bytes) -> str:
-        """What `sha256` is compared with, of some uncompressed content."""
+        """Return what `sha256` is compared with, of some uncompressed content."""
         try:
             return hashlib.sha256(self.canonical(content)).hexdigest()
         except ValueError:

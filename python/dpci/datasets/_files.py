@@ -15,7 +15,7 @@ from dpci.datasets._catalogue import PublicFile
 from dpci.errors import DpciError
 
 
-class DatasetUnavailable(DpciError):  # noqa: N818  # named like the other exceptions of dpci
+class DatasetUnavailable(DpciError):  # named like the other exceptions of dpci
     """A public data file is neither here nor to be had, or is not the published one; the message says what to do."""
 
 
@@ -58,15 +58,18 @@ def read(file: PublicFile, *, download: bool = True) -> bytes:
         content = _content(found.path)
         got = "a damaged gzip archive" if content is None else file.digest(content)
         if content is None or got != file.sha256:
-            raise DatasetUnavailable(
+            msg = (
                 f"{found.path} must be the published file with sha256 {file.sha256}, got {got}; delete it or replace it"
             )
+            raise DatasetUnavailable(msg)
         return content
     if not download:
-        raise DatasetUnavailable(f"{_not_here(file)}; downloading was not allowed")
+        msg = f"{_not_here(file)}; downloading was not allowed"
+        raise DatasetUnavailable(msg)
     content = _download(file)
     if (got := file.digest(content)) != file.sha256:
-        raise DatasetUnavailable(f"the file at {file.url} must have sha256 {file.sha256}, got {got}")
+        msg = f"the file at {file.url} must have sha256 {file.sha256}, got {got}"
+        raise DatasetUnavailable(msg)
     _store(file, content)
     return content
 
@@ -104,7 +107,8 @@ def _not_here(file: PublicFile) -> str:
 def _download(file: PublicFile) -> bytes:
     pooch = _pooch()
     if pooch is None:
-        raise DatasetUnavailable(f"{_not_here(file)}, or install dpci[datasets] to download it")
+        msg = f"{_not_here(file)}, or install dpci[datasets] to download it"
+        raise DatasetUnavailable(msg)
     with tempfile.TemporaryDirectory() as folder:
         try:
             # The content is checked by our own digest below: the archive around it has none that is published.
@@ -116,11 +120,12 @@ def _download(file: PublicFile) -> bytes:
                 return zipfile.ZipFile(io.BytesIO(raw)).read(file.member)
             return gzip.decompress(raw) if file.url_is_gzip else raw
         except (OSError, EOFError, KeyError, ValueError, zlib.error, zipfile.BadZipFile) as error:
-            raise DatasetUnavailable(f"{_not_here(file)}; the download failed: {error}") from error
+            msg = f"{_not_here(file)}; the download failed: {error}"
+            raise DatasetUnavailable(msg) from error
 
 
 def _store(file: PublicFile, content: bytes) -> None:
-    """Keeps a verified file in the cache, whole or not at all; a cache that cannot be written is no error."""
+    """Keep a verified file in the cache, whole or not at all; a cache that cannot be written is no error."""
     cache = _cache()
     if cache is None:
         return

@@ -45,9 +45,10 @@ def schema_names() -> tuple[str, ...]:
 
 
 def load_schema(name: str) -> Schema:
-    """A packaged public schema: "adult", "adult_demo", "bank", "credit_default" or "kddcup99"."""
+    """Return a packaged public schema: "adult", "adult_demo", "bank", "credit_default" or "kddcup99"."""
     if name not in schema_names():
-        raise InvalidInput(f"a packaged schema must be one of {list(schema_names())}, got {name!r}")
+        msg = f"a packaged schema must be one of {list(schema_names())}, got {name!r}"
+        raise InvalidInput(msg)
     with resources.as_file(resources.files(__package__).joinpath("schemas", f"{name}.toml")) as path:
         return Schema.from_file(path)
 
@@ -102,7 +103,8 @@ def load_kddcup99(*, percent10: bool = True, download: bool = True) -> Dataset:
     `load_adult`.
     """
     if not percent10:
-        raise InvalidInput("percent10 must be True: only the 10% file is in the catalogue, got percent10=False")
+        msg = "percent10 must be True: only the 10% file is in the catalogue, got percent10=False"
+        raise InvalidInput(msg)
     return _dataset(KDDCUP99.name, load_table(KDDCUP99.name, download=download))
 
 

@@ -87,5 +87,6 @@ def _first(what: str, count: int | None, items: _Items) -> _Items:
     if count is None:
         return items
     if not (0 < count <= len(items)):
-        raise InvalidInput(f"{what} must be between 1 and {len(items)}, got {what}={count}")
+        msg = f"{what} must be between 1 and {len(items)}, got {what}={count}"
+        raise InvalidInput(msg)
     return items[:count]

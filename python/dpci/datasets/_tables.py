@@ -20,7 +20,8 @@ MISSING = "?"
 def entry(name: str) -> Entry:
     """Entry of the catalogue by name."""
     if name not in CATALOGUE:
-        raise InvalidInput(f"a data set must be one of {list(CATALOGUE)}, got {name!r}")
+        msg = f"a data set must be one of {list(CATALOGUE)}, got {name!r}"
+        raise InvalidInput(msg)
     return CATALOGUE[name]
 
 
@@ -51,7 +52,8 @@ def load_table(name: str, split: str | None = None, *, download: bool = True) ->
     source = entry(name)
     splits = list(source.files)
     if split is not None and split not in [*splits, "all"]:
-        raise InvalidInput(f"split of {name} must be one of {[*splits, 'all']}, got {split!r}")
+        msg = f"split of {name} must be one of {[*splits, 'all']}, got {split!r}"
+        raise InvalidInput(msg)
     wanted = splits if split == "all" else [split or splits[0]]
     parts = [parse(_files.read(source.files[part], download=download), source.layout) for part in wanted]
     return parts[0] if len(parts) == 1 else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

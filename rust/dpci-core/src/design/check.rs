@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Design, RowBounds, Rows};
-use crate::exec::{Executor, blocks};
+use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::vector;
 use crate::loss::Targets;
 use crate::{Error, Result};
@@ -23,11 +23,14 @@ pub fn row_norm_bound(row_norm: f64, intercept: Option<f64>) -> f64 {
     intercept.map_or(row_norm, |s| row_norm.hypot(s) * (1.0 + 2.0 * f64::EPSILON))
 }
 
-/// An upper bound on the exact Euclidean norm of a row of finite entries.
-fn norm_upper(row: &[f64]) -> f64 {
-    // n products and n sums of nonnegative terms, one root: relative error below (n + 2) units in the last place.
-    vector::norm(row) * (1.0 + (row.len() as f64 + 4.0) * f64::EPSILON)
+/// Factor from a computed norm of `len` entries to an upper bound on the exact one: `len` products and sums of nonnegative
+/// terms and one root err by less than `len + 2` units in the last place.
+fn rounding_factor(len: usize) -> f64 {
+    1.0 + (len as f64 + 4.0) * f64::EPSILON
 }
+
+/// Below this bound squares of entries could vanish in underflow and every row is measured with scaling.
+const LEAST_FAST_BOUND: f64 = 1e-140;
 
 /// Relative room that [`OnViolation::Error`] leaves above the bound for rows that the caller normalised in floating point.
 ///
@@ -44,9 +47,17 @@ pub(super) fn checked_row_scales(
     let chunks = design.chunks();
     let found = exec.map(chunks.len(), |c| {
         let mut shrunk = Vec::new();
+        let mut squares = [0.0; BLOCK];
+        let factor = rounding_factor(dense.n_columns());
         for block in blocks(chunks[c].clone()) {
             exec.check()?;
-            for i in block {
+            let squares = &mut squares[..block.len()];
+            dense.squared_norms(block.clone(), squares);
+            for (i, square) in block.zip(squares) {
+                let within = square.sqrt() * factor <= bounds.row_norm;
+                if within && bounds.row_norm > LEAST_FAST_BOUND {
+                    continue;
+                }
                 if let Some(scale) = row_scale(dense.row(i), i, bounds)? {
                     shrunk.push((i, scale));
                 }
@@ -66,7 +77,7 @@ pub(super) fn checked_row_scales(
 
 /// The factor that brings a row within the bound; `None` when it is within.
 fn row_scale(row: &[f64], i: usize, bounds: &RowBounds) -> Result<Option<f64>> {
-    let norm = norm_upper(row);
+    let norm = vector::norm(row) * rounding_factor(row.len());
     if norm <= bounds.row_norm {
         return Ok(None);
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::linalg::vector;
+use crate::linalg::{PackedBlock, vector};
 
 /// Row-major features. Row `i` stands for `scale(i) · row(i)`.
 #[derive(Debug)]
@@ -34,13 +34,18 @@ impl<'a> Dense<'a> {
         &self.features[i * self.n_columns..(i + 1) * self.n_columns]
     }
 
-    pub(super) fn scale(&self, i: usize) -> f64 {
-        self.scales.as_ref().map_or(1.0, |s| s[i])
-    }
-
     /// Features of a range of rows, before scaling.
     fn rows(&self, range: &Range<usize>) -> &'a [f64] {
         &self.features[range.start * self.n_columns..range.end * self.n_columns]
+    }
+
+    pub(super) fn squared_norms(&self, range: Range<usize>, out: &mut [f64]) {
+        vector::rows_squared_norms(self.rows(&range), self.n_columns, out);
+    }
+
+    pub(super) fn pack(&self, range: Range<usize>, last: Option<f64>, block: &mut PackedBlock) {
+        let scales = self.scales.as_ref().map(|s| &s[range.clone()]);
+        block.fill(range.len(), self.rows(&range), scales, last);
     }
 
     pub(super) fn times_vector(&self, range: Range<usize>, vector: &[f64], out: &mut [f64]) {

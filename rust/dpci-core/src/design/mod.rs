@@ -132,10 +132,7 @@ impl<'a> Design<'a> {
     /// Packs a range of rows for [`crate::linalg::GramAccumulator`].
     pub fn pack(&self, range: Range<usize>, block: &mut PackedBlock) {
         let Rows::Dense(dense) = &self.rows;
-        block.clear();
-        for i in range {
-            block.push(dense.row(i), dense.scale(i), self.intercept);
-        }
+        dense.pack(range, self.intercept, block);
     }
 
     /// The coefficients, and the intercept's contribution to every linear predictor.

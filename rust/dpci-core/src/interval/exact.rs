@@ -36,10 +36,15 @@ pub fn half_width(v: f64, a: f64, law: &NoiseLaw, level: f64) -> Result<f64> {
 /// not pair.
 pub fn half_widths(v: &[f64], a: &[f64], law: &NoiseLaw, level: f64) -> Result<Vec<f64>> {
     check_level(level)?;
-    check_lengths(v, a)?;
+    check_lengths("a", v, a)?;
     law.check()?;
     let normal = normal_half_width(level);
-    let mixture = mixture_of(law, Mixture::new);
+    let quadrature = if level > 0.5 {
+        Mixture::for_tail
+    } else {
+        Mixture::for_centre
+    };
+    let mixture = mixture_of(law, quadrature);
     let mut std_devs = Vec::new();
     v.iter()
         .zip(a)
@@ -59,24 +64,46 @@ pub fn half_widths(v: &[f64], a: &[f64], law: &NoiseLaw, level: f64) -> Result<V
 /// `P(|X| ≥ |x|)` for the error X of one contrast: the p-value of an estimate that lies x away from its hypothesis.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for an `x` that is NaN; otherwise as [`half_widths`].
+/// As [`tails`].
 pub fn tail(v: f64, a: f64, law: &NoiseLaw, x: f64) -> Result<f64> {
+    Ok(tails(&[v], &[a], law, &[x])?[0])
+}
+
+/// The tails of several contrasts, each at its own `x`.
+///
+/// # Errors
+/// [`Error::OutOfRange`] for an `x` that is NaN; otherwise as [`half_widths`].
+pub fn tails(v: &[f64], a: &[f64], law: &NoiseLaw, x: &[f64]) -> Result<Vec<f64>> {
+    check_lengths("a", v, a)?;
+    check_lengths("statistic", v, x)?;
     law.check()?;
-    let spread = Spread::new(v, a, law)?;
-    if x.is_nan() {
-        return Err(Error::OutOfRange {
-            name: "statistic",
-            rule: "a number",
-            value: x,
-        });
-    }
-    // An error that is surely 0 is 0/0 away from 0 and infinitely far from anything else.
-    let unit = if x.abs() > 0.0 {
-        x.abs() / spread.scale
-    } else {
-        0.0
-    };
-    let probability = match mixture_of(law, Mixture::fine) {
+    let mixture = mixture_of(law, Mixture::for_far_tail);
+    v.iter()
+        .zip(a)
+        .zip(x)
+        .map(|((v, a), x)| {
+            let spread = Spread::new(*v, *a, law)?;
+            if x.is_nan() {
+                return Err(Error::OutOfRange {
+                    name: "statistic",
+                    rule: "a number",
+                    value: *x,
+                });
+            }
+            // An error that is surely 0 is at 0, and infinitely far from anything else.
+            let unit = if x.abs() > 0.0 {
+                x.abs() / spread.scale
+            } else {
+                0.0
+            };
+            Ok(unit_tail(mixture.as_ref(), &spread, unit).min(1.0))
+        })
+        .collect()
+}
+
+/// `P(|X| ≥ unit·scale)`.
+fn unit_tail(mixture: Option<&Mixture>, spread: &Spread, unit: f64) -> f64 {
+    match mixture {
         Some(mixture) if spread.mixed > 0.0 => mixture
             .nodes
             .iter()
@@ -86,8 +113,7 @@ pub fn tail(v: f64, a: f64, law: &NoiseLaw, x: f64) -> Result<f64> {
             })
             .sum(),
         _ => libm::erfc(unit * FRAC_1_SQRT_2),
-    };
-    Ok(probability.min(1.0))
+    }
 }
 
 /// The half width of the standard normal law.
@@ -336,6 +362,7 @@ mod tests {
             assert!(tail(bad, 1.0, &law, 1.0).is_err());
         }
         assert!(half_widths(&[1.0, 2.0], &[1.0], &law, 0.95).is_err());
+        assert!(tails(&[1.0], &[1.0], &law, &[]).is_err());
         assert!(
             half_width(
                 1.0,

@@ -1,15 +1,9 @@
 //! Quadrature for the mixing variable of spherical Laplace noise.
 
-/// Where the map `ξ(y) = y - exp(-y-1)` is 0.
-const CENTRE: f64 = 0.278_464_542_761_073_8;
-
-/// Where to stop on the left: nodes that matter less than exp(-38) = 3e-17 even with the factor `W^(-1/2)` of a density at 0.
-const LEFT_CUT: f64 = -38.0;
-
 /// Nodes W and weights of the law of `W = Ω/E Ω ~ Gamma(k, rate k)`, `k = (dim+1)/2`.
 ///
-/// The trapezoid rule in y, where `W = exp(y - exp(-y-1))`: the integrand then decays doubly exponentially on both sides,
-/// also for small k, and the rule converges geometrically in 1/step. The weights are scaled to sum to 1.
+/// The trapezoid rule in ξ = log W, where the density is `∝ exp(k(ξ - e^ξ))` and converges geometrically in 1/step: everything
+/// that is averaged over it is analytic for |Im ξ| < π/2. The weights are scaled to sum to 1.
 #[derive(Debug)]
 pub(super) struct Mixture {
     /// Nodes and their weights, nodes increasing.
@@ -19,33 +13,54 @@ pub(super) struct Mixture {
 }
 
 impl Mixture {
-    /// Some sixty nodes: 1e-10 or better for probabilities of tails down to 1e-16.
-    pub(super) fn new(dim: usize) -> Self {
-        Self::with_resolution(dim, 1.0, -75.0)
+    /// For tails down to 1e-16, relative to which it is accurate to 1e-11 or better.
+    ///
+    /// The law of log W has width `1/√k`; a tail of probability p leaves of it about `1/√(k + ln(1/p))`, and the step is half of
+    /// that at p = 1e-12. Tails grow with W, so what is cut on the left weighs less than its own probability.
+    pub(super) fn for_tail(dim: usize) -> Self {
+        let shape = shape(dim);
+        Self::new(
+            shape,
+            tail_step(shape),
+            |_, log_weight| log_weight > -38.0,
+            -75.0,
+        )
     }
 
-    /// Several hundred nodes: for tails down to the least float.
-    pub(super) fn fine(dim: usize) -> Self {
-        Self::with_resolution(dim, 4.0, -760.0)
+    /// For tails down to the least float.
+    pub(super) fn for_far_tail(dim: usize) -> Self {
+        let shape = shape(dim);
+        Self::new(
+            shape,
+            tail_step(shape) / 4.0,
+            |_, log_weight| log_weight > -38.0,
+            -760.0,
+        )
     }
 
-    /// In log W the gamma law has width `1/√k`, and a tail probability p narrows what matters to about `1/√(k + ln(1/p))`:
-    /// the step is half of that at p = 1e-12.
-    fn with_resolution(dim: usize, resolution: f64, right_cut: f64) -> Self {
-        let shape = f64::midpoint(dim as f64, 1.0);
-        let step = 0.55 / (resolution * (1.2 * shape + 26.0).sqrt());
-        let node = |i: f64| {
-            let y = CENTRE + i * step;
-            let descent = (-y - 1.0).exp();
-            let log_w = y - descent;
-            let log_weight = shape * (log_w - log_w.exp_m1()) + descent.ln_1p();
-            (log_w, log_weight)
+    /// For probabilities of the centre, down to the density at 0, `∝ E W^(-1/2)`.
+    pub(super) fn for_centre(dim: usize) -> Self {
+        let shape = shape(dim);
+        let matters = |log_w: f64, log_weight: f64| log_weight - 0.5 * log_w > -30.0;
+        Self::new(
+            shape,
+            0.3 / f64::midpoint(1.0, shape).sqrt(),
+            matters,
+            -40.0,
+        )
+    }
+
+    /// Nodes to the left as long as they matter, to the right as long as their log weight exceeds the cut; 0 is the mode.
+    fn new(shape: f64, step: f64, matters: impl Fn(f64, f64) -> bool, right_cut: f64) -> Self {
+        let node = |i: i32| {
+            let log_w = f64::from(i) * step;
+            (log_w, shape * (log_w - log_w.exp_m1()))
         };
         let left = (1..)
-            .map(|i| node(-f64::from(i)))
-            .take_while(|(log_w, log_weight)| log_weight - 0.5 * log_w > LEFT_CUT);
+            .map(|i| node(-i))
+            .take_while(|(log_w, log_weight)| matters(*log_w, *log_weight));
         let right = (0..)
-            .map(|i| node(f64::from(i)))
+            .map(node)
             .take_while(|(_, log_weight)| *log_weight > right_cut);
         let mut nodes: Vec<_> = left.collect();
         nodes.reverse();
@@ -58,6 +73,14 @@ impl Mixture {
     }
 }
 
+fn shape(dim: usize) -> f64 {
+    f64::midpoint(dim as f64, 1.0)
+}
+
+fn tail_step(shape: f64) -> f64 {
+    0.55 / (1.2 * shape + 26.0).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,23 +88,44 @@ mod tests {
     #[test]
     fn moments_are_exact() {
         for dim in [1, 2, 3, 10, 91, 1000, 100_000] {
-            for (mixture, tolerance) in [(Mixture::new(dim), 1e-11), (Mixture::fine(dim), 1e-12)] {
-                let k = mixture.shape;
-                let moment = |p: f64| {
+            let k = shape(dim);
+            for mixture in [
+                Mixture::for_tail(dim),
+                Mixture::for_far_tail(dim),
+                Mixture::for_centre(dim),
+            ] {
+                let moment = |p: i32| {
                     mixture
                         .nodes
                         .iter()
-                        .map(|(w, q)| q * w.powf(p))
+                        .map(|(w, q)| q * w.powi(p))
                         .sum::<f64>()
                 };
-                assert!((moment(1.0) - 1.0).abs() < tolerance, "{dim}");
-                assert!((moment(2.0) - (1.0 + 1.0 / k)).abs() < tolerance, "{dim}");
-                if k > 1.0 {
-                    assert!((moment(-1.0) * (k - 1.0) / k - 1.0).abs() < 1e-7, "{dim}");
-                }
+                assert!((moment(1) - 1.0).abs() < 1e-11, "{dim}: {}", moment(1));
+                assert!(
+                    (moment(2) - (1.0 + 1.0 / k)).abs() < 1e-10,
+                    "{dim}: {}",
+                    moment(2)
+                );
             }
-            let nodes = Mixture::new(dim).nodes.len();
-            assert!((30..110).contains(&nodes), "{dim}: {nodes} nodes");
+        }
+        // E W^(-1/2) of the exponential law is √π.
+        let centre = Mixture::for_centre(1);
+        let density: f64 = centre.nodes.iter().map(|(w, q)| q / w.sqrt()).sum();
+        assert!((density / std::f64::consts::PI.sqrt() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn node_counts_stay_small() {
+        for dim in [10, 91, 1000, 100_000] {
+            let (tail, centre) = (
+                Mixture::for_tail(dim).nodes.len(),
+                Mixture::for_centre(dim).nodes.len(),
+            );
+            assert!(
+                tail < 120 && centre < 120,
+                "{dim}: {tail} and {centre} nodes"
+            );
         }
     }
 }

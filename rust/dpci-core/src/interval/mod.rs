@@ -1,7 +1,7 @@
 //! Confidence intervals from released values only: no data, no budget.
 //!
 //! [`Sandwich`] turns the released matrices into the two parts of an error, its sampling variance and the multiplier of the
-//! noise; [`half_widths`], [`tail`] and [`monte_carlo`] turn those into intervals and p-values.
+//! noise; [`half_widths`], [`tails`] and [`monte_carlo()`] turn those into intervals and p-values.
 
 mod exact;
 mod mixture;
@@ -9,7 +9,7 @@ mod monte_carlo;
 mod sandwich;
 mod spread;
 
-pub use exact::{half_width, half_widths, tail};
+pub use exact::{half_width, half_widths, tail, tails};
 pub use monte_carlo::monte_carlo;
 pub use sandwich::{Perturbation, Sandwich};
 
@@ -27,13 +27,13 @@ fn check_level(level: f64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses multipliers that do not pair with the variances.
-fn check_lengths(v: &[f64], a: &[f64]) -> Result<()> {
-    if v.len() != a.len() {
+/// Refuses an argument that does not pair with the variances `v`.
+fn check_lengths(name: &'static str, v: &[f64], argument: &[f64]) -> Result<()> {
+    if v.len() != argument.len() {
         return Err(Error::Length {
-            name: "a",
+            name,
             expected: v.len(),
-            got: a.len(),
+            got: argument.len(),
         });
     }
     Ok(())

@@ -39,7 +39,7 @@ pub fn monte_carlo(
     cancel: &AtomicBool,
 ) -> Result<Vec<(f64, f64)>> {
     check_level(level)?;
-    check_lengths(v, a)?;
+    check_lengths("a", v, a)?;
     law.check()?;
     if !(1..=MAX_DRAWS).contains(&n_draws) {
         return Err(Error::OutOfRange {
@@ -254,7 +254,7 @@ mod tests {
     use crate::interval::half_width;
     use crate::noise::SimulationGenerator;
 
-    const NEVER: AtomicBool = AtomicBool::new(false);
+    static NEVER: AtomicBool = AtomicBool::new(false);
     const LAWS: [NoiseLaw; 3] = [
         NoiseLaw::Gaussian { std_dev: 1.5 },
         NoiseLaw::SphericalLaplace { dim: 1, rate: 2.0 },

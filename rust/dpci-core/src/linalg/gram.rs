@@ -33,39 +33,62 @@ impl PackedBlock {
         }
     }
 
-    /// Empties the block.
-    pub fn clear(&mut self) {
-        self.n_rows = 0;
-    }
-
-    /// Appends `scale · row` followed by `last` (an intercept) where it is given.
+    /// Replaces the content by `n_rows` contiguous rows, row `i` times `scales[i]`, each followed by `last` (an intercept)
+    /// where it is given.
     ///
     /// # Panics
-    /// If the block is full or the row has another length.
-    pub fn push(&mut self, row: &[f64], scale: f64, last: Option<f64>) {
-        assert!(self.n_rows < self.capacity && row.len() + usize::from(last.is_some()) == self.dim);
+    /// If the rows exceed the capacity or have another length.
+    pub fn fill(&mut self, n_rows: usize, rows: &[f64], scales: Option<&[f64]>, last: Option<f64>) {
+        let width = self.dim - usize::from(last.is_some());
+        assert!(n_rows <= self.capacity && rows.len() == n_rows * width);
+        self.n_rows = n_rows;
         let stride = self.capacity * RIGHT;
-        for (panel, part) in row.chunks(RIGHT).enumerate() {
-            let at = panel * stride + self.n_rows * RIGHT;
-            let target = &mut self.right[at..at + RIGHT];
-            if let (Ok(target), Ok(part)) = (
-                <&mut [f64; RIGHT]>::try_from(&mut *target),
-                <&[f64; RIGHT]>::try_from(part),
-            ) {
-                for (t, p) in target.iter_mut().zip(part) {
-                    *t = scale * p;
+        if width > 0 {
+            Arch::new().dispatch(PackRows {
+                rows,
+                width,
+                scales,
+                stride,
+                right: &mut self.right,
+            });
+        }
+        if let Some(value) = last {
+            let panel = &mut self.right[width / RIGHT * stride..][..n_rows * RIGHT];
+            for row in panel.chunks_exact_mut(RIGHT) {
+                row[width % RIGHT] = value;
+            }
+        }
+    }
+}
+
+/// Copies rows into panels.
+struct PackRows<'a> {
+    rows: &'a [f64],
+    width: usize,
+    scales: Option<&'a [f64]>,
+    stride: usize,
+    right: &'a mut [f64],
+}
+
+impl WithSimd for PackRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        for (i, row) in self.rows.chunks_exact(self.width).enumerate() {
+            let scale = simd.splat_f64s(self.scales.map_or(1.0, |s| s[i]));
+            for (panel, part) in row.chunks(RIGHT).enumerate() {
+                let at = panel * self.stride + i * RIGHT;
+                let (target, _) = S::as_mut_simd_f64s(&mut self.right[at..at + RIGHT]);
+                let (source, rest) = S::as_simd_f64s(part);
+                for (t, &s) in target.iter_mut().zip(source) {
+                    *t = simd.mul_f64s(scale, s);
                 }
-            } else {
-                for (t, p) in target.iter_mut().zip(part) {
-                    *t = scale * p;
+                if !rest.is_empty() {
+                    target[source.len()] = simd.mul_f64s(scale, simd.partial_load_f64s(rest));
                 }
             }
         }
-        if let Some(value) = last {
-            let column = self.dim - 1;
-            self.right[column / RIGHT * stride + self.n_rows * RIGHT + column % RIGHT] = value;
-        }
-        self.n_rows += 1;
     }
 }
 
@@ -95,30 +118,16 @@ impl GramAccumulator {
     /// If dimensions or the number of weights differ.
     pub fn add(&mut self, block: &PackedBlock, weights: &[f64]) {
         assert!(block.dim == self.dim && weights.len() == block.n_rows);
-        self.pack_left(block, weights);
+        self.left
+            .resize(self.dim.div_ceil(LEFT) * block.n_rows * LEFT, 0.0);
         Arch::new().dispatch(AddBlock {
             dim: self.dim,
-            n_rows: block.n_rows,
-            left: &self.left,
+            weights,
+            left: &mut self.left,
             right: &block.right,
             right_stride: block.capacity * RIGHT,
             tiles: &mut self.tiles,
         });
-    }
-
-    /// The weighted rows in panels of [`LEFT`] columns.
-    fn pack_left(&mut self, block: &PackedBlock, weights: &[f64]) {
-        let n = block.n_rows;
-        self.left.resize(self.dim.div_ceil(LEFT) * n * LEFT, 0.0);
-        for (panel, target) in self.left.chunks_exact_mut((n * LEFT).max(1)).enumerate() {
-            let start = panel * LEFT / RIGHT * block.capacity * RIGHT + panel * LEFT % RIGHT;
-            let source = block.right[start..].chunks(RIGHT);
-            for ((t, s), w) in target.chunks_exact_mut(LEFT).zip(source).zip(weights) {
-                for (t, s) in t.iter_mut().zip(&s[..LEFT]) {
-                    *t = w * s;
-                }
-            }
-        }
     }
 
     /// Adds another accumulator of the same dimension.
@@ -156,15 +165,16 @@ impl GramAccumulator {
 /// The (left panel, right panel) pairs that touch the triangle left column ≤ right column.
 fn tiles(dim: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..dim.div_ceil(RIGHT)).flat_map(move |q| {
-        (0..dim.div_ceil(LEFT).min((q + 1) * (RIGHT / LEFT))).map(move |p| (p, q))
+        let last = dim.div_ceil(LEFT).min((q + 1) * (RIGHT / LEFT));
+        (0..last).map(move |p| (p, q))
     })
 }
 
 /// One block added to every tile.
 struct AddBlock<'a> {
     dim: usize,
-    n_rows: usize,
-    left: &'a [f64],
+    weights: &'a [f64],
+    left: &'a mut [f64],
     right: &'a [f64],
     right_stride: usize,
     tiles: &'a mut [f64],
@@ -175,19 +185,35 @@ impl WithSimd for AddBlock<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let n = self.n_rows;
+        let n = self.weights.len();
+        if n == 0 {
+            return;
+        }
+        // The weighted rows, in panels of LEFT columns.
+        for (panel, target) in self.left.chunks_exact_mut(n * LEFT).enumerate() {
+            let start = panel * LEFT / RIGHT * self.right_stride + panel * LEFT % RIGHT;
+            let source = self.right[start..].chunks(RIGHT);
+            let rows = target.chunks_exact_mut(LEFT).zip(source);
+            for ((target, source), &weight) in rows.zip(self.weights) {
+                let weight = simd.splat_f64s(weight);
+                let (target, _) = S::as_mut_simd_f64s(target);
+                let (source, _) = S::as_simd_f64s(&source[..LEFT]);
+                for (t, &s) in target.iter_mut().zip(source) {
+                    *t = simd.mul_f64s(weight, s);
+                }
+            }
+        }
         for (tile, (p, q)) in self
             .tiles
             .chunks_exact_mut(LEFT * RIGHT)
             .zip(tiles(self.dim))
         {
-            let left = &self.left[p * n * LEFT..][..n * LEFT];
-            let right = &self.right[q * self.right_stride..][..n * RIGHT];
+            let (left, _) = self.left[p * n * LEFT..][..n * LEFT].as_chunks();
+            let (right, _) = self.right[q * self.right_stride..][..n * RIGHT].as_chunks();
             match S::F64_LANES {
-                // 512 bit: 16 accumulators; 256 bit: 8 of 16 registers; narrower: plain code.
+                // 512 bit: 16 accumulators of 32 registers; 256 bit: 8 of 16; narrower: plain code.
                 8 => tile_kernel::<S, 8, 2>(simd, left, right, tile),
-                4 => tile_kernel::<S, 4, 2>(simd, left, right, tile),
-                2 => tile_kernel::<S, 4, 2>(simd, left, right, tile),
+                4 | 2 => tile_kernel::<S, 4, 2>(simd, left, right, tile),
                 _ => tile_kernel::<S, 4, 1>(simd, left, right, tile),
             }
         }
@@ -198,27 +224,26 @@ impl WithSimd for AddBlock<'_> {
 #[inline(always)]
 fn tile_kernel<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
-    left: &[f64],
-    right: &[f64],
+    left: &[[f64; LEFT]],
+    right: &[[f64; RIGHT]],
     tile: &mut [f64],
 ) {
-    let lanes = S::F64_LANES;
-    for column in (0..RIGHT).step_by(VECTORS * lanes) {
+    let width = VECTORS * S::F64_LANES;
+    for column in (0..RIGHT).step_by(width) {
         for row in (0..LEFT).step_by(ROWS) {
             let mut sums = [[simd.splat_f64s(0.0); VECTORS]; ROWS];
-            for (l, r) in left.chunks_exact(LEFT).zip(right.chunks_exact(RIGHT)) {
-                let (r, _) = S::as_simd_f64s(&r[column..column + VECTORS * lanes]);
-                let l = &l[row..row + ROWS];
-                for i in 0..ROWS {
-                    let weight = simd.splat_f64s(l[i]);
-                    for v in 0..VECTORS {
-                        sums[i][v] = simd.mul_add_f64s(weight, r[v], sums[i][v]);
+            for (l, r) in left.iter().zip(right) {
+                let (r, _) = S::as_simd_f64s(&r[column..column + width]);
+                for (sums, &weight) in sums.iter_mut().zip(&l[row..row + ROWS]) {
+                    let weight = simd.splat_f64s(weight);
+                    for (sum, &r) in sums.iter_mut().zip(r) {
+                        *sum = simd.mul_add_f64s(weight, r, *sum);
                     }
                 }
             }
             for (i, sums) in sums.into_iter().enumerate() {
                 let at = (row + i) * RIGHT + column;
-                let (target, _) = S::as_mut_simd_f64s(&mut tile[at..at + VECTORS * lanes]);
+                let (target, _) = S::as_mut_simd_f64s(&mut tile[at..at + width]);
                 for (t, s) in target.iter_mut().zip(sums) {
                     *t = simd.add_f64s(*t, s);
                 }
@@ -258,10 +283,7 @@ pub fn weighted_gram(
         let blocks = rows[chunk.start * dim..chunk.end * dim].chunks(BLOCK * dim);
         for (rows, weights) in blocks.zip(weights[chunk].chunks(BLOCK)) {
             exec.check()?;
-            packed.clear();
-            for row in rows.chunks_exact(dim) {
-                packed.push(row, 1.0, None);
-            }
+            packed.fill(weights.len(), rows, None, None);
             accumulator.add(&packed, weights);
         }
         Ok(accumulator)
@@ -270,10 +292,11 @@ pub fn weighted_gram(
         total.merge(&part);
         total
     });
-    total.map(|t| t.finish(1.0)).ok_or(Error::Empty {
+    let empty = Error::Empty {
         rows: 0,
         params: dim,
-    })
+    };
+    total.map(|t| t.finish(1.0)).ok_or(empty)
 }
 
 #[cfg(test)]
@@ -283,31 +306,31 @@ mod tests {
     #[test]
     fn equals_plain_loops_for_every_remainder() {
         for dim in [1, 2, 7, 8, 9, 15, 16, 17, 24, 33, 91] {
-            let rows: Vec<Vec<f64>> = (0..13)
-                .map(|i| {
-                    (0..dim)
-                        .map(|j| ((i * dim + j) as f64 * 0.37).sin())
-                        .collect()
-                })
-                .collect();
-            let weights: Vec<f64> = (0..13).map(|i| (f64::from(i) * 1.7).cos()).collect();
+            // Scaled rows with an intercept of 3.
+            let n = 13;
+            let width = dim - 1;
+            let features: Vec<f64> = (0..n * width).map(|i| (i as f64 * 0.37).sin()).collect();
+            let scales: Vec<f64> = (0..n).map(|i| 1.0 / (1.0 + i as f64)).collect();
+            let weights: Vec<f64> = (0..n).map(|i| (i as f64 * 1.7).cos()).collect();
             let mut accumulator = GramAccumulator::new(dim);
             let mut block = PackedBlock::new(dim, 5);
-            for (rows, weights) in rows.chunks(5).zip(weights.chunks(5)) {
-                block.clear();
-                for row in rows {
-                    block.push(&row[..dim - 1], 1.0, Some(row[dim - 1]));
-                }
-                accumulator.add(&block, weights);
+            for range in [0..5, 5..10, 10..13] {
+                let rows = &features[range.start * width..range.end * width];
+                block.fill(range.len(), rows, Some(&scales[range.clone()]), Some(3.0));
+                accumulator.add(&block, &weights[range]);
             }
             let gram = accumulator.finish(2.0);
+            let entry = |i: usize, a: usize| {
+                if a == width {
+                    3.0
+                } else {
+                    features[i * width + a] * scales[i]
+                }
+            };
             for a in 0..dim {
                 for b in 0..dim {
-                    let expected: f64 = rows
-                        .iter()
-                        .zip(&weights)
-                        .map(|(r, w)| w * r[a] * r[b] / 2.0)
-                        .sum();
+                    let products = (0..n).map(|i| weights[i] * entry(i, a) * entry(i, b));
+                    let expected: f64 = products.sum::<f64>() / 2.0;
                     assert!((gram[a * dim + b] - expected).abs() < 1e-13, "dim {dim}");
                 }
             }

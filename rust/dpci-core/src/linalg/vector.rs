@@ -28,6 +28,39 @@ pub fn norm(a: &[f64]) -> f64 {
             .sqrt()
 }
 
+/// `out[i] = ‖rows[i]‖²` for contiguous rows of `width` entries; overflow and NaN come out as they are.
+pub fn rows_squared_norms(rows: &[f64], width: usize, out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], usize, &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) {
+            let Op(rows, width, out) = self;
+            for (row, o) in rows.chunks_exact(width).zip(out) {
+                let (head, tail) = S::as_simd_f64s(row);
+                let mut sums = [simd.splat_f64s(0.0); 4];
+                for quad in head.chunks(4) {
+                    for (sum, &v) in sums.iter_mut().zip(quad) {
+                        *sum = simd.mul_add_f64s(v, v, *sum);
+                    }
+                }
+                let rest = simd.partial_load_f64s(tail);
+                sums[0] = simd.mul_add_f64s(rest, rest, sums[0]);
+                let pairs = [
+                    simd.add_f64s(sums[0], sums[1]),
+                    simd.add_f64s(sums[2], sums[3]),
+                ];
+                *o = simd.reduce_sum_f64s(simd.add_f64s(pairs[0], pairs[1]));
+            }
+        }
+    }
+    if width == 0 {
+        out.fill(0.0);
+    } else {
+        Arch::new().dispatch(Op(rows, width, out));
+    }
+}
+
 /// `out[i] = rows[i] · vector` for contiguous rows of the vector's length.
 pub fn rows_times_vector(rows: &[f64], vector: &[f64], out: &mut [f64]) {
     struct Op<'a>(&'a [f64], &'a [f64], &'a mut [f64]);
@@ -155,6 +188,8 @@ mod tests {
                 let rows = wave(n * width, 0.7);
                 let vector = wave(width, 1.3);
                 let weights = wave(n, 2.1);
+                let mut squares = vec![9.0; n];
+                rows_squared_norms(&rows, width, &mut squares);
                 let mut u = vec![9.0; n];
                 rows_times_vector(&rows, &vector, &mut u);
                 let mut g = wave(width, 0.1);
@@ -163,6 +198,7 @@ mod tests {
                 for i in 0..n {
                     let row = &rows[i * width..][..width];
                     assert!((u[i] - dot(row, &vector)).abs() < 1e-13);
+                    assert!((squares[i] - dot(row, row)).abs() < 1e-13);
                     expected
                         .iter_mut()
                         .zip(row)

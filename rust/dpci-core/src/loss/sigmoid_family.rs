@@ -2,15 +2,15 @@
 
 use super::Batch;
 
-/// Numerically safe `log(1 + eᵗ)`.
-pub(super) fn softplus(t: f64) -> f64 {
-    t.max(0.0) + (-t.abs()).exp().ln_1p()
-}
-
 /// `1 / (1 + e⁻ᵗ)` and its complement, both without cancellation.
 pub(super) fn sigmoid_pair(t: f64) -> (f64, f64) {
-    let e = (-t.abs()).exp();
-    let (large, small) = (1.0 / (1.0 + e), e / (1.0 + e));
+    pair(t, (-t.abs()).exp())
+}
+
+/// The pair from `e = e^{-|t|}`.
+fn pair(t: f64, e: f64) -> (f64, f64) {
+    let large = 1.0 / (1.0 + e);
+    let small = e * large;
     if t >= 0.0 {
         (large, small)
     } else {
@@ -18,34 +18,28 @@ pub(super) fn sigmoid_pair(t: f64) -> (f64, f64) {
     }
 }
 
-/// Evaluates `s·softplus((m - yu)/s)` in a batch; `s = 1, m = 0` is the logistic loss.
+/// Evaluates `s·log(1 + e^{(m - yu)/s})` in a batch; `s = 1, m = 0` is the logistic loss.
+///
+/// One exponential serves value, slope and curvature: it is most of the cost.
 pub(super) fn evaluate(s: f64, m: f64, u: &[f64], y: &[f64], out: Batch<'_>) {
-    let t = |u: &f64, y: &f64| (m - u * y) / s;
-    if let Some(value) = out.value {
-        for ((o, u), y) in value.iter_mut().zip(u).zip(y) {
-            *o = s * softplus(t(u, y));
+    let Batch {
+        mut value,
+        mut slope,
+        mut curvature,
+    } = out;
+    for (i, (u, y)) in u.iter().zip(y).enumerate() {
+        let t = (m - u * y) / s;
+        let e = (-t.abs()).exp();
+        let (p, q) = pair(t, e);
+        if let Some(value) = &mut value {
+            value[i] = s * (t.max(0.0) + e.ln_1p());
         }
-    }
-    match (out.slope, out.curvature) {
-        (Some(slope), Some(curvature)) => {
-            for (((a, b), u), y) in slope.iter_mut().zip(curvature).zip(u).zip(y) {
-                let (p, q) = sigmoid_pair(t(u, y));
-                *a = -y * p;
-                *b = p * q / s;
-            }
+        if let Some(slope) = &mut slope {
+            slope[i] = -y * p;
         }
-        (Some(slope), None) => {
-            for ((a, u), y) in slope.iter_mut().zip(u).zip(y) {
-                *a = -y * sigmoid_pair(t(u, y)).0;
-            }
+        if let Some(curvature) = &mut curvature {
+            curvature[i] = p * q / s;
         }
-        (None, Some(curvature)) => {
-            for ((b, u), y) in curvature.iter_mut().zip(u).zip(y) {
-                let (p, q) = sigmoid_pair(t(u, y));
-                *b = p * q / s;
-            }
-        }
-        (None, None) => {}
     }
 }
 

@@ -21,29 +21,6 @@ pub enum NoiseLaw {
 }
 
 impl NoiseLaw {
-    /// The law named `name` (see [`Self::name`]) with the given [`Self::scale`] on `R^dim`.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for another name, [`Error::OutOfRange`] for a bad scale or dimension.
-    pub fn from_name(name: &str, dim: usize, scale: f64) -> Result<Self> {
-        check_positive("scale", scale)?;
-        let law = match name {
-            "gaussian" => Self::Gaussian { std_dev: scale },
-            "spherical_laplace" => Self::SphericalLaplace {
-                dim,
-                rate: 1.0 / scale,
-            },
-            other => {
-                return Err(Error::Unsupported(format!(
-                    "the noise law must be \"gaussian\" or \"spherical_laplace\", got {other:?}"
-                )));
-            }
-        };
-        check_dim(dim)?;
-        law.check()?;
-        Ok(law)
-    }
-
     /// Checks the parameters.
     ///
     /// # Errors
@@ -112,29 +89,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_scales_round_trip() {
-        for law in [
-            NoiseLaw::Gaussian { std_dev: 0.25 },
-            NoiseLaw::SphericalLaplace { dim: 3, rate: 4.0 },
-        ] {
-            assert_eq!(
-                NoiseLaw::from_name(law.name(), 3, law.scale()).unwrap(),
-                law
-            );
-        }
+    fn names_scales_and_variances() {
+        let gaussian = NoiseLaw::Gaussian { std_dev: 0.25 };
+        assert_eq!(gaussian.name(), "gaussian");
+        assert!((gaussian.scale() - 0.25).abs() < 1e-15);
+        assert!((gaussian.coordinate_variance() - 0.0625).abs() < 1e-15);
         let laplace = NoiseLaw::SphericalLaplace { dim: 3, rate: 2.0 };
+        assert_eq!(laplace.name(), "spherical_laplace");
+        assert!((laplace.scale() - 0.5).abs() < 1e-15);
         assert!((laplace.coordinate_variance() - 1.0).abs() < 1e-15);
     }
 
     #[test]
     fn bad_parameters_are_refused() {
-        for scale in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(NoiseLaw::from_name("gaussian", 1, scale).is_err());
-            assert!(NoiseLaw::from_name("spherical_laplace", 1, scale).is_err());
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(NoiseLaw::Gaussian { std_dev: bad }.check().is_err());
+            assert!(
+                NoiseLaw::SphericalLaplace { dim: 1, rate: bad }
+                    .check()
+                    .is_err()
+            );
         }
-        assert!(NoiseLaw::from_name("gaussian", 0, 1.0).is_err());
-        assert!(NoiseLaw::from_name("spherical_laplace", 0, 1.0).is_err());
-        assert!(NoiseLaw::from_name("cauchy", 1, 1.0).is_err());
+        assert!(
+            NoiseLaw::SphericalLaplace { dim: 0, rate: 1.0 }
+                .check()
+                .is_err()
+        );
         assert!(
             NoiseLaw::SphericalLaplace { dim: 2, rate: 1.0 }
                 .check_dim(3)

@@ -1,0 +1,50 @@
+"""Differentially private model fitting that releases confidence intervals with its parameters."""
+
+from dpci import datasets, errors, losses, lowlevel
+from dpci._core import __version__
+from dpci.api import fit
+from dpci.budgets import ZCDP, ApproxDP, PureDP
+from dpci.errors import (
+    BudgetExceeded,
+    DpciError,
+    DpciWarning,
+    InvalidInput,
+    MomentNoiseWarning,
+    NotConverged,
+    PrivacyLeakWarning,
+    RegularizationTooSmall,
+    RowNormViolation,
+    SeededNoiseWarning,
+)
+from dpci.intervals import ConfidenceIntervals
+from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
+from dpci.planning import Plan, plan
+from dpci.results import PrivateFit
+
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "BudgetExceeded",
+    "ConfidenceIntervals",
+    "DpciError",
+    "DpciWarning",
+    "InvalidInput",
+    "MomentNoiseWarning",
+    "NotConverged",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
+    "Plan",
+    "PrivacyLeakWarning",
+    "PrivateFit",
+    "PureDP",
+    "RegularizationTooSmall",
+    "RowNormViolation",
+    "SeededNoiseWarning",
+    "__version__",
+    "datasets",
+    "errors",
+    "fit",
+    "losses",
+    "lowlevel",
+    "plan",
+]

@@ -1,0 +1,220 @@
+"""``fit``: from rows to a private model with confidence intervals."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci.arrays import Table, as_matrix
+from dpci.budgets import Budget, Calibration
+from dpci.errors import InvalidInput, MomentNoiseWarning, SeededNoiseWarning
+from dpci.labels import encode_labels, encode_reals
+from dpci.record import FitRecord, Step
+from dpci.results import PrivateFit
+from dpci.settings import (
+    LossLike,
+    MechanismLike,
+    Moments,
+    Neighbors,
+    OnViolation,
+    Projection,
+    Settings,
+)
+
+__all__ = ["fit"]
+
+
+def fit(
+    X: Table,
+    y: ArrayLike,
+    *,
+    budget: Budget,
+    l2_strength: float,
+    loss: LossLike = "logistic",
+    mechanism: MechanismLike = "objective",
+    split: Sequence[float] | None = None,
+    moments: Moments = "joint",
+    projection: Projection = "auto",
+    calibration: Calibration = "tight",
+    classes: Sequence[Any] | None = None,
+    fit_intercept: bool = True,
+    intercept_scale: float = 1.0,
+    row_norm: float = 1.0,
+    on_violation: OnViolation = "error",
+    neighbors: Neighbors = "replace_one",
+    n_public: int | None = None,
+    n_threads: int | None = None,
+    seed: int | None = None,
+) -> PrivateFit:
+    """Fit a linear model with differential privacy and release what confidence intervals need.
+
+    Minimises mean loss + (l2_strength / 2) * ||params||**2. Everything in the result is differentially private at the
+    budget, for the neighbouring relation of ``neighbors``, over data that obey the public bounds. Do not write to ``X``
+    or ``y`` during the call.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names. A
+        C-contiguous float64 array is not copied.
+    y : array-like of shape (n_samples,)
+        Two classes, or real numbers for a custom loss with ``target_bounds``.
+    budget : PureDP, ZCDP or ApproxDP
+        What to spend. Objective perturbation is offered under PureDP and ZCDP.
+    l2_strength : float
+        Regularisation λ > 0. It defines the target of the intervals and must not depend on the data.
+    loss : str or object of dpci.losses
+        "logistic", "huber_hinge", "smooth_hinge", or an object.
+    mechanism : str or object
+        "objective" or "output" perturbation, or an object that also names the noise.
+    split : sequence of three floats, optional
+        Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.8, .1, .1) under
+        PureDP, (.9, .05, .05) otherwise.
+    moments : {"joint", "separate", "none"}
+        How Hessian and gradient covariance are released; "none" gives the whole budget to the coefficients, and there
+        are no intervals.
+    projection : {"auto", "floor", "cautious"}
+        What happens to eigenvalues of the noisy Hessian near ``l2_strength``: "floor" raises them to it; "cautious"
+        also lowers those within the noise, for longer intervals; "auto" is cautious where the noise is large.
+    calibration : {"tight", "paper"}
+        "paper" uses the constants of Wang, Kifer & Lee (separate moments, both floored at λ, shares (.5, .25, .25));
+        also private, with more noise.
+    classes : (negative, positive), optional
+        The public classes. None: booleans, {0, 1} and {-1, 1} are understood, others are read off ``y`` with a warning.
+    fit_intercept : bool
+        Append the constant ``intercept_scale`` to every row; its parameter is last and is regularised too, which the
+        privacy proof needs.
+    intercept_scale : float
+        That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
+    row_norm : float
+        Public bound on the norm of a row, without the intercept.
+    on_violation : {"error", "clip"}
+        What to do with rows above ``row_norm`` and real targets out of their bounds. With "clip" the target of the
+        intervals is that of the clipped records.
+    neighbors : {"replace_one", "add_remove"}
+        Data sets that must be hard to tell apart: one record replaced, or one added or removed.
+    n_public : int, optional
+        Public stand-in for the number of rows, required by (and only for) "add_remove".
+    n_threads : int, optional
+        Threads; None: all cores. The result does not depend on it.
+    seed : int, optional
+        For simulations and tests: noise from this seed, which is not private and says so. None: noise from the
+        operating system.
+
+    Returns
+    -------
+    PrivateFit
+        Parameters, intervals and the record of what was spent.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, malformed data, or a combination that is not offered.
+    RowNormViolation
+        For a row above ``row_norm`` with ``on_violation="error"``.
+    RegularizationTooSmall
+        If objective perturbation needs a greater ``l2_strength``; the message names it.
+    NotConverged
+        If the minimiser could not be certified. Nothing is released by any error.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the classes were read off ``y``.
+    SeededNoiseWarning
+        If a seed is given.
+    MomentNoiseWarning
+        If "auto" chose the cautious projection.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> y = X[:, 0] > 0
+    >>> result = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.5), l2_strength=0.01)
+    >>> result.names
+    ('x0', 'x1', 'intercept')
+    """
+    settings = Settings(
+        budget=budget,
+        l2_strength=l2_strength,
+        loss=loss,
+        mechanism=mechanism,
+        split=split,
+        moments=moments,
+        projection=projection,
+        calibration=calibration,
+        classes=classes,
+        fit_intercept=fit_intercept,
+        intercept_scale=intercept_scale,
+        row_norm=row_norm,
+        on_violation=on_violation,
+        neighbors=neighbors,
+        n_public=n_public,
+        n_threads=n_threads,
+        seed=seed,
+    )
+    values, columns = as_matrix(X)
+    names = _param_names(columns, values.shape[1], settings)
+    spec = settings.spec(*values.shape)
+    if settings.two_classes:
+        targets, label_classes = encode_labels(y, settings.label_classes, len(values))
+    else:
+        targets, label_classes = encode_reals(y, len(values)), None
+    release = _core.fit(
+        spec,
+        values,
+        targets,
+        clip=settings.on_violation == "clip",
+        n_threads=settings.n_threads,
+        seed=settings.seed,
+    )
+    _warn(release, settings)
+    return PrivateFit(
+        FitRecord(
+            params=release["params"],
+            hessian=release["hessian"],
+            gradient_cov=release["gradient_cov"],
+            names=names,
+            named_columns=columns is not None,
+            classes=label_classes,
+            n_samples=settings.public_n(len(values)),
+            projection=release["projection"],
+            noise_law=release["noise_law"],
+            noise_scale=release["noise_scale"],
+            noise_spectral_radius=release["noise_spectral_radius"],
+            steps=tuple(Step.from_mapping(step) for step in release["steps"]),
+            private=release["private"],
+            version=_core.__version__,
+            **settings.public_record(),
+        )
+    )
+
+
+def _param_names(columns: tuple[str, ...] | None, n_columns: int, settings: Settings) -> tuple[str, ...]:
+    names = tuple(f"x{i}" for i in range(n_columns)) if columns is None else columns
+    if not settings.fit_intercept:
+        return names
+    if "intercept" in names:
+        raise InvalidInput("no column of X may be called 'intercept' with fit_intercept=True, got one (rename it)")
+    return (*names, "intercept")
+
+
+def _warn(release: "_core.FitDict", settings: Settings) -> None:
+    if not release["private"]:
+        warnings.warn(
+            "the noise comes from the caller's seed: the result is NOT PRIVATE (leave seed=None to release)",
+            SeededNoiseWarning,
+            stacklevel=3,
+        )
+    if settings.projection == "auto" and release["projection"] == "cautious":
+        ratio = release["noise_spectral_radius"] / settings.l2_strength
+        warnings.warn(
+            f"the noise in the Hessian is {ratio:.1f} times l2_strength, so the projection is cautious and the "
+            "intervals are longer than they could be: (epsilon, delta) or zCDP budgets, or larger moment "
+            "shares in split, reduce it",
+            MomentNoiseWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,325 @@
+"""Typed building blocks for other libraries and for tests; none of them is private by itself."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci import _core
+from dpci.arrays import Table, as_matrix, as_square, as_vector, check_finite
+from dpci.errors import InvalidInput
+from dpci.losses import check_loss
+from dpci.settings import LossLike
+from dpci.validation import (
+    check_choice,
+    check_count,
+    check_fraction,
+    check_positive,
+    check_real,
+    check_seed,
+    check_threads,
+)
+
+__all__ = [
+    "Minimum",
+    "erm_value_and_gradient",
+    "error_components",
+    "exact_half_widths",
+    "gaussian",
+    "gaussian_delta",
+    "gaussian_mu",
+    "hessian_and_gradient_cov",
+    "minimize_erm",
+    "monte_carlo_interval",
+    "spherical_laplace",
+    "symmetric_gaussian",
+    "symmetric_matrix_laplace",
+    "weighted_gram",
+]
+
+_F64: TypeAlias = NDArray[np.float64]
+NoiseLaw: TypeAlias = Literal["spherical_laplace", "gaussian"]
+_LAWS: tuple[NoiseLaw, ...] = ("spherical_laplace", "gaussian")
+Solver: TypeAlias = Literal["auto", "newton", "lbfgs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Not private by itself. A minimiser with its certificate.
+
+    Attributes
+    ----------
+    params : numpy.ndarray of shape (k,)
+        The minimiser, the intercept last.
+    certificate : float
+        Upper bound on its distance to the exact minimiser.
+    n_iterations : int
+        Iterations made.
+    solver : str
+        "newton" or "lbfgs".
+    """
+
+    params: _F64
+    certificate: float
+    n_iterations: int
+    solver: str
+
+
+def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
+    """Not private by itself. Draw vectors with density proportional to exp(-||b|| / scale).
+
+    Parameters
+    ----------
+    n, dim : int
+        Number of vectors and of coordinates.
+    scale : float
+        1/rate.
+    seed : int
+        Seed of the simulation generator.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n, dim)
+    """
+    return _core.spherical_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+
+
+def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
+    """Not private by itself. Draw vectors of independent normal coordinates, shape (n, dim)."""
+    return _core.gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
+
+
+def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
+    """Not private by itself. Draw symmetric matrices, normal in isometric coordinates, shape (n, dim, dim).
+
+    The diagonal has standard deviation ``std_dev``, other entries ``std_dev / sqrt(2)``.
+    """
+    return _core.symmetric_gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
+
+
+def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
+    """Not private by itself. Draw differences of two Wishart matrices, shape (n, dim, dim).
+
+    Their density changes by at most exp(t / scale) under a shift of nuclear norm t (docs/method.md, "Noise").
+    """
+    return _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+
+
+def minimize_erm(
+    X: Table,
+    y: ArrayLike,
+    *,
+    l2_strength: float,
+    loss: LossLike = "logistic",
+    intercept_scale: float | None = None,
+    linear_term: ArrayLike | None = None,
+    start: ArrayLike | None = None,
+    solver: Solver = "auto",
+    tolerance: float = 1e-10,
+    max_iterations: int = 1000,
+    n_threads: int | None = None,
+) -> Minimum:
+    """Not private by itself. Minimise mean loss + (l2_strength / 2) ||params||² + linear_term · params.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_columns)
+        Rows, of any norm.
+    y : array-like of shape (n_samples,)
+        Targets: -1 and 1, or reals for a custom loss with ``target_bounds``.
+    l2_strength : float
+        Regularisation, above zero.
+    loss : str or object of dpci.losses
+        Loss.
+    intercept_scale : float, optional
+        Constant appended to every row; None: no intercept.
+    linear_term : array-like of shape (k,), optional
+        Perturbation of the mean objective.
+    start : array-like of shape (k,), optional
+        Where to start; None: zero.
+    solver : {"auto", "newton", "lbfgs"}
+        "auto" chooses by size.
+    tolerance : float
+        Bound on the certified distance to the minimiser.
+    max_iterations : int
+        Limit.
+    n_threads : int, optional
+        Threads; None: all cores.
+
+    Raises
+    ------
+    NotConverged
+        If the certificate does not reach the tolerance.
+    """
+    found = _core.minimize_erm(
+        as_matrix(X).values,
+        as_vector("y", y),
+        loss=check_loss(loss).to_core(),
+        l2_strength=check_positive("l2_strength", l2_strength),
+        intercept=_intercept(intercept_scale),
+        linear_term=None if linear_term is None else _vector("linear_term", linear_term),
+        start=None if start is None else _vector("start", start),
+        solver=check_choice("solver", solver, ("auto", "newton", "lbfgs")),
+        tolerance=check_positive("tolerance", tolerance),
+        max_iterations=check_count("max_iterations", max_iterations),
+        n_threads=check_threads(n_threads),
+    )
+    return Minimum(found["params"], found["certificate"], found["n_iterations"], found["solver"])
+
+
+def erm_value_and_gradient(
+    X: Table,
+    y: ArrayLike,
+    params: ArrayLike,
+    *,
+    l2_strength: float,
+    loss: LossLike = "logistic",
+    intercept_scale: float | None = None,
+    n_threads: int | None = None,
+) -> tuple[float, _F64]:
+    """Not private by itself. Value and gradient, shape (k,), of the regularised mean objective at ``params``."""
+    return _core.erm_value_and_gradient(
+        as_matrix(X).values,
+        as_vector("y", y),
+        _vector("params", params),
+        loss=check_loss(loss).to_core(),
+        l2_strength=check_positive("l2_strength", l2_strength),
+        intercept=_intercept(intercept_scale),
+        n_threads=check_threads(n_threads),
+    )
+
+
+def hessian_and_gradient_cov(
+    X: Table,
+    y: ArrayLike,
+    params: ArrayLike,
+    *,
+    l2_strength: float,
+    loss: LossLike = "logistic",
+    intercept_scale: float | None = None,
+    n_threads: int | None = None,
+) -> tuple[_F64, _F64]:
+    """Not private by itself. Hessian of the regularised mean objective and covariance of one record's gradient.
+
+    Both have shape (k, k); the covariance is mean(slope² x xᵀ) - l2_strength² params paramsᵀ, the covariance where the
+    gradient of the objective vanishes.
+    """
+    return _core.hessian_and_gradient_cov(
+        as_matrix(X).values,
+        as_vector("y", y),
+        _vector("params", params),
+        loss=check_loss(loss).to_core(),
+        l2_strength=check_positive("l2_strength", l2_strength),
+        intercept=_intercept(intercept_scale),
+        n_threads=check_threads(n_threads),
+    )
+
+
+def weighted_gram(X: Table, weights: ArrayLike, *, n_threads: int | None = None) -> _F64:
+    """Not private by itself. XᵀWX for a diagonal W of ``weights`` (n_samples,), shape (n_columns, n_columns)."""
+    return _core.weighted_gram(as_matrix(X).values, as_vector("weights", weights), n_threads=check_threads(n_threads))
+
+
+def error_components(
+    hessian: ArrayLike,
+    gradient_cov: ArrayLike,
+    n_samples: int,
+    contrast: ArrayLike,
+    *,
+    mechanism: Literal["objective", "output"],
+) -> tuple[_F64, _F64]:
+    """Not private by itself. Sampling variance and noise multiplier of each row of ``contrast`` (m, k).
+
+    Pass released matrices only. The error of a contrast is normal with that variance plus the multiplier times one
+    coordinate of the coefficients' noise (Wang, Kifer & Lee, section 4).
+    """
+    return _core.error_components(
+        as_square("hessian", hessian),
+        as_square("gradient_cov", gradient_cov),
+        check_count("n_samples", n_samples),
+        check_choice("mechanism", mechanism, ("objective", "output")),
+        as_matrix(contrast).values,
+    )
+
+
+def exact_half_widths(
+    variance: ArrayLike,
+    multiplier: ArrayLike,
+    *,
+    noise_law: NoiseLaw,
+    noise_scale: float,
+    dim: int,
+    level: float = 0.95,
+) -> _F64:
+    """Not private by itself. Half-widths of the exact intervals for the errors of :func:`error_components`.
+
+    ``dim`` is the number of parameters, ``noise_scale`` 1/rate or the standard deviation.
+    """
+    return _core.exact_half_widths(
+        _vector("variance", variance),
+        _vector("multiplier", multiplier),
+        check_choice("noise_law", noise_law, _LAWS),
+        check_positive("noise_scale", noise_scale),
+        check_count("dim", dim),
+        check_fraction("level", level),
+    )
+
+
+def monte_carlo_interval(
+    variance: ArrayLike,
+    multiplier: ArrayLike,
+    *,
+    noise_law: NoiseLaw,
+    noise_scale: float,
+    dim: int,
+    level: float = 0.95,
+    n_draws: int = 10_000,
+    seed: int | None = None,
+) -> tuple[_F64, _F64]:
+    """Not private by itself. Empirical lower and upper quantiles of the errors of :func:`error_components`.
+
+    To be added to the estimate. Draws are shared by the contrasts, whose intervals are marginal.
+    """
+    return _core.monte_carlo_interval(
+        _vector("variance", variance),
+        _vector("multiplier", multiplier),
+        check_choice("noise_law", noise_law, _LAWS),
+        check_positive("noise_scale", noise_scale),
+        check_count("dim", dim),
+        check_fraction("level", level),
+        check_count("n_draws", n_draws),
+        check_seed(seed),
+    )
+
+
+def gaussian_delta(epsilon: float, mu: float) -> float:
+    """Not private by itself. Least delta of a Gaussian mechanism with sensitivity/std_dev = mu at ``epsilon`` >= 0.
+
+    Exact (Balle & Wang 2018, Theorem 8).
+    """
+    return _core.gaussian_delta(check_real("epsilon", epsilon), check_positive("mu", mu))
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Not private by itself. Greatest sensitivity/std_dev of a Gaussian mechanism that is (epsilon, delta)-DP."""
+    return _core.gaussian_mu(check_real("epsilon", epsilon), check_fraction("delta", delta))
+
+
+def _sizes(n: int, dim: int) -> tuple[int, int]:
+    return check_count("n", n, least=0), check_count("dim", dim)
+
+
+def _seed(value: object) -> int:
+    seed = check_seed(value)
+    if seed is None:
+        raise InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
+    return seed
+
+
+def _intercept(scale: float | None) -> float | None:
+    return None if scale is None else check_positive("intercept_scale", scale)
+
+
+def _vector(name: str, values: ArrayLike) -> _F64:
+    return check_finite(name, as_vector(name, values))

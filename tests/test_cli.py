@@ -1,0 +1,228 @@
+"""The command line as a user meets it: what it prints, what it writes, and how it refuses."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci import datasets
+from dpci._commands import parse_budget, parse_loss
+from dpci._table_io import read_table, write_csv
+from dpci.cli import main
+from dpci.datasets import _files
+from dpci.datasets._catalogue import CATALOGUE
+from dpci.errors import InvalidInput
+
+PNG = b"\x89PNG"
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "sample.csv"
+    assert main(["data", "adult_sample", "--export", str(path)]) == 0
+    return path
+
+
+def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """The one line of a refusal."""
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("dpci: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def fit_arguments(sample: Path, *more: str) -> tuple[str, ...]:
+    return ("fit", str(sample), "--schema", "adult_demo", "--l2-strength", "0.01", *more)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"dpci {dpci.__version__}\n"
+
+
+def test_the_module_runs() -> None:
+    run = subprocess.run([sys.executable, "-m", "dpci", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("dpci ")
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(command in text for command in ("fit", "data", "demo"))
+
+
+def test_fit(sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, plot = tmp_path / "fit.json", tmp_path / "fit.png"
+    arguments = fit_arguments(sample, "--target", "income", "--epsilon", "1", "--json", str(out), "--plot", str(plot))
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    result = dpci.PrivateFit.from_json(out.read_text(encoding="utf-8"))
+    assert result.private
+    assert result.names == (*datasets.load_schema("adult_demo").names, "intercept")
+    assert result.n_samples == 4_000
+    assert result.budget == dpci.PureDP(epsilon=1.0)
+    assert all(name in text for name in result.names)
+    assert plot.read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--epsilon", "2", "--delta", "1e-6", "--mechanism", "output"),
+        ("--rho", "0.5", "--mechanism", "output", "--loss", "huber_hinge:1", "--level", "0.9"),
+        ("--epsilon", "1", "--loss", "smooth_hinge:0.5", "--moments", "separate", "--split", "0.6,0.2,0.2"),
+        ("--epsilon", "1", "--calibration", "paper", "--projection", "floor", "--on-violation", "clip"),
+        ("--epsilon", "1", "--neighbors", "add_remove", "--n-public", "4000", "--no-intercept"),
+    ],
+)
+def test_options(sample: Path, options: tuple[str, ...], tmp_path: Path) -> None:
+    out = tmp_path / "fit.json"
+    assert main(fit_arguments(sample, *options, "--json", str(out))) == 0
+    record = json.loads(out.read_text(encoding="utf-8"))
+    assert isinstance(record, dict)
+    result = dpci.PrivateFit.from_json(out.read_text(encoding="utf-8"))
+    assert len(result.params) == (6 if "--no-intercept" in options else 7)
+
+
+def test_a_schema_file_and_parquet(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(0)
+    columns = {"age": rng.integers(18, 90, 500), "ward": rng.choice(["A", "B"], 500), "sick": rng.choice([0, 1], 500)}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    (tmp_path / "s.toml").write_text(
+        """
+        [target]
+        column = "ill"
+        negative = 0
+        positive = 1
+        [[columns]]
+        kind = "numeric"
+        name = "age"
+        lower = 18
+        upper = 90
+        [[columns]]
+        kind = "categorical"
+        name = "ward"
+        categories = ["A", "B"]
+        reference = "A"
+        """,
+        encoding="utf-8",
+    )
+    arguments = ["fit", str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "s.toml"), "--target", "sick"]
+    assert main([*arguments, "--epsilon", "3", "--l2-strength", "0.1", "--json", str(tmp_path / "r.json")]) == 0
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "a budget is --epsilon"),
+        (("--epsilon", "1", "--rho", "1"), "got ['--epsilon', '--rho']"),
+        (("--delta", "1e-6"), "got ['--delta']"),
+        (("--epsilon", "-1"), "epsilon must be finite and > 0, got epsilon=-1.0"),
+        (("--epsilon", "1", "--target", "wage"), "the table must have the column 'wage'"),
+        (("--epsilon", "1", "--loss", "hinge"), "loss must be logistic"),
+        (("--epsilon", "1", "--loss", "huber_hinge:wide"), "loss must hold numbers, got 'wide'"),
+        (("--epsilon", "1", "--loss", "logistic:1"), "loss must be logistic"),
+        (("--epsilon", "1", "--split", "0.5;0.5"), "split must hold numbers"),
+        (("--epsilon", "1", "--split", "0.5,0.5"), "split"),
+        (("--epsilon", "1", "--mechanism", "magic"), "mechanism"),
+        (("--epsilon", "1", "--level", "1"), "level"),
+        (("--epsilon", "1", "--schema", "iris.toml"), "a schema file must be readable"),
+        (("--epsilon", "1", "--schema", "iris"), "must end in .toml or .json"),
+        (("--epsilon", "0.001"), "l2_strength"),
+    ],
+)
+def test_refusals(sample: Path, options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert message in refused(capsys, *fit_arguments(sample, *options))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.csv", None, "a table must be readable"),
+        ("t.txt", b"a,b\n", "must be a .csv, .csv.gz or .parquet file"),
+        ("t.csv", b"", "must begin with a line of distinct column names"),
+        ("t.csv", b"a,a\n1,2\n", "must begin with a line of distinct column names"),
+        ("t.csv", b"a,b\n1,2\n1\n", "must have 2 fields, got 1 in line 3"),
+        ("t.csv", b"a,b\n\xff,2\n", "must be CSV text in UTF-8"),
+        ("t.csv", b"a,b\n1,2\n", "the table must have the column 'age', got ['a', 'b']"),
+        ("t.csv.gz", b"a,b\n1,2\n", "a table must be readable"),
+        ("t.parquet", b"a,b\n1,2\n", "must be a Parquet file"),
+    ],
+)
+def test_bad_tables(
+    tmp_path: Path, name: str, content: bytes | None, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    assert message in refused(capsys, *fit_arguments(tmp_path / name, "--epsilon", "1"))
+
+
+@pytest.mark.parametrize("argv", [["fit"], ["fly"], ["fit", "t.csv", "--epsilon", "one"], ["data", "--bogus"]])
+def test_wrong_usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_without_typer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.delitem(sys.modules, "dpci._commands")
+    assert "pip install 'dpci[cli]'" in refused(capsys, "--version")
+
+
+def test_data_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + sum(len(entry.files) for entry in CATALOGUE.values())
+    for line, file in zip(
+        lines[2:], (file for entry in CATALOGUE.values() for file in entry.files.values()), strict=True
+    ):
+        assert ("not here" in line) == (_files.find(file) is None)
+        assert "WRONG" not in line
+
+
+def test_data_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "needs the name of a data set" in refused(capsys, "data", "--export", str(tmp_path / "t.csv"))
+    assert "needs --export FILE" in refused(capsys, "data", "adult")
+    assert "a data set must be one of" in refused(capsys, "data", "iris", "--export", str(tmp_path / "t.csv"))
+    assert "No such file" in refused(capsys, "data", "adult_sample", "--export", str(tmp_path / "no" / "t.csv"))
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_tables_round_trip(tmp_path: Path, name: str) -> None:
+    table = {"a b": [1.0, 2.5, 1e300], "c": ['x, "y"', "", "é"]}
+    write_csv(tmp_path / name, table)
+    assert read_table(tmp_path / name) == {"a b": ["1", "2.5", str(int(1e300))], "c": table["c"]}
+
+
+def test_an_exported_table_gives_the_same_rows(sample: Path) -> None:
+    data = datasets.load_adult_sample()
+    assert data.schema is not None
+    X, y, _ = data.schema.transform(read_table(sample))
+    np.testing.assert_array_equal(X, data.X)
+    np.testing.assert_array_equal(y, data.y)
+
+
+def test_budgets_and_losses() -> None:
+    assert parse_budget(None, None, 0.5) == dpci.ZCDP(rho=0.5)
+    assert parse_budget(1.0, 1e-6, None) == dpci.ApproxDP(epsilon=1.0, delta=1e-6)
+    assert parse_loss("huber_hinge:0.25") == dpci.losses.HuberHinge(h=0.25)
+    assert parse_loss("smooth_hinge") == dpci.losses.SmoothHinge()
+    with pytest.raises(InvalidInput):
+        parse_loss("huber_hinge:-1")
+
+
+def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--output", str(tmp_path / "demo")]) == 0
+    text = capsys.readouterr().out
+    assert "lives with a spouse" in text
+    assert "sex=Male" in text
+    assert (tmp_path / "demo" / "adult_intervals.png").read_bytes().startswith(PNG)
