@@ -20,7 +20,7 @@ use pyo3::types::PyDict;
 use rand::Rng;
 
 use crate::errors::{InvalidInput, to_python};
-use crate::fit::Data;
+use crate::fit::{Data, Matrices};
 use crate::loss::Loss;
 use crate::task;
 
@@ -162,6 +162,7 @@ pub(crate) fn minimize_erm<'py>(
     let method = match solver {
         "auto" => Method::Auto,
         "newton" => Method::Newton,
+        "preconditioned" => Method::Preconditioned,
         "lbfgs" => Method::Lbfgs,
         _ => {
             return Err(InvalidInput::new_err(format!(
@@ -234,9 +235,6 @@ pub(crate) fn erm_value_and_gradient<'py>(
         PyArray1::from_vec(py, evaluation.gradient),
     ))
 }
-
-/// Two square matrices.
-type Matrices<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
 
 #[pyfunction]
 #[pyo3(signature = (x, y, params, *, loss, l2_strength, intercept, n_threads))]

@@ -117,6 +117,9 @@ fn to_dict<'py>(
     Ok(dict)
 }
 
+/// Two matrices.
+pub(crate) type Matrices<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
+
 #[pyfunction]
 #[pyo3(signature = (spec, x1, y1, x2, y2, *, n_runs, seed, n_threads))]
 #[expect(
@@ -133,7 +136,7 @@ pub(crate) fn audit<'py>(
     n_runs: usize,
     seed: u64,
     n_threads: Option<usize>,
-) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
+) -> PyResult<Matrices<'py>> {
     let sets = [Data::new(&x1, &y1)?, Data::new(&x2, &y2)?];
     let spec = spec.get();
     let simulate = |cancel: &AtomicBool, data: &Data<'_>, seed: u64| {

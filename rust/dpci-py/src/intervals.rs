@@ -92,12 +92,7 @@ pub(crate) fn exact_pvalues<'py>(
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let law = NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?;
     let (v, a, statistic) = (v.as_slice()?, a.as_slice()?, statistic.as_slice()?);
-    let tails: Result<Vec<f64>> = py.detach(|| {
-        let parts = v.iter().zip(a).zip(statistic);
-        parts
-            .map(|((&v, &a), &x)| core::tail(v, a, &law, x))
-            .collect()
-    });
+    let tails = py.detach(|| core::tails(v, a, &law, statistic));
     Ok(PyArray1::from_vec(py, tails.map_err(to_python)?))
 }
 

@@ -15,6 +15,10 @@ use crate::errors::to_python;
 const SIGNAL_POLL: Duration = Duration::from_millis(50);
 
 /// Runs `work` on a thread of its own. The calling thread waits without the lock, looks for signals, and cancels on one.
+#[allow(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the method alone is not general enough in its lifetime"
+)]
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> Result<T> + Send,

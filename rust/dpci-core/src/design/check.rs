@@ -32,6 +32,9 @@ fn rounding_factor(len: usize) -> f64 {
 /// Below this bound squares of entries could vanish in underflow and every row is measured with scaling.
 const LEAST_FAST_BOUND: f64 = 1e-140;
 
+/// Longer rows are refused even when clipping: their products with parameters could overflow before they are scaled.
+const GREATEST_NORM: f64 = 1e150;
+
 /// Relative room that [`OnViolation::Error`] leaves above the bound for rows that the caller normalised in floating point.
 ///
 /// Such a row is not refused but scaled below the bound like a clipped one, so the bound that privacy uses holds strictly.
@@ -90,6 +93,13 @@ fn row_scale(row: &[f64], i: usize, bounds: &RowBounds) -> Result<Option<f64>> {
             value,
         });
     }
+    if !(norm <= GREATEST_NORM) {
+        return Err(Error::OutOfRange {
+            name: "the norm of every row of X",
+            rule: "at most 1e150, whatever on_violation",
+            value: norm,
+        });
+    }
     let tolerated = bounds.row_norm * (1.0 + ROUNDING_ROOM);
     if bounds.on_violation == OnViolation::Error && !(norm <= tolerated) {
         return Err(Error::RowNorm {
@@ -98,7 +108,7 @@ fn row_scale(row: &[f64], i: usize, bounds: &RowBounds) -> Result<Option<f64>> {
             bound: bounds.row_norm,
         });
     }
-    // The product scale·row is rounded once more: stay two more units below. An overflowed norm gives scale 0, legal too.
+    // The product scale·row is rounded once more: stay two more units below.
     Ok(Some(bounds.row_norm / norm * (1.0 - 4.0 * f64::EPSILON)))
 }
 
@@ -108,7 +118,7 @@ pub(super) fn checked_targets<'a>(
     bounds: &RowBounds,
 ) -> Result<Cow<'a, [f64]>> {
     match bounds.targets {
-        Targets::Signs => match targets.iter().position(|y| *y != 1.0 && *y != -1.0) {
+        Targets::Signs => match targets.iter().position(|y| ![-1.0, 1.0].contains(y)) {
             None => Ok(Cow::Borrowed(targets)),
             Some(row) => Err(Error::Target {
                 rule: "-1 or 1".into(),

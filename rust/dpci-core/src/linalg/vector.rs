@@ -8,13 +8,17 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-/// Euclidean norm, without overflow for finite entries.
+/// Euclidean norm, without overflow for finite entries; NaN if any entry is NaN.
 #[must_use]
 pub fn norm(a: &[f64]) -> f64 {
-    let largest = a.iter().fold(
-        0.0_f64,
-        |m, v| if v.is_nan() { f64::NAN } else { m.max(v.abs()) },
-    );
+    // Not f64::max, which drops NaN: a NaN gradient would look converged, a NaN row would look short.
+    let largest = a.iter().fold(0.0_f64, |m, v| {
+        if v.abs() <= m || m.is_nan() {
+            m
+        } else {
+            v.abs()
+        }
+    });
     if !(largest > 0.0) || !largest.is_finite() {
         return largest;
     }
@@ -214,7 +218,15 @@ mod tests {
         assert!((norm(&[3e200, 4e200]) / 5e200 - 1.0).abs() < 1e-15);
         assert!((norm(&[3e-200, 4e-200]) / 5e-200 - 1.0).abs() < 1e-15);
         assert!((norm(&[3.0, 4.0]) - 5.0).abs() < 1e-15);
-        assert!(norm(&[1.0, f64::NAN]).is_nan());
+        for nan in [
+            &[1.0, f64::NAN][..],
+            &[f64::NAN, 0.0],
+            &[f64::NAN, 0.0, 1.0],
+            &[f64::NAN, f64::INFINITY],
+        ] {
+            assert!(norm(nan).is_nan());
+        }
+        assert!(norm(&[1.0, f64::NEG_INFINITY]).is_infinite());
         assert!(norm(&[]).abs() < f64::MIN_POSITIVE);
     }
 }

@@ -86,7 +86,11 @@ impl SlopeRange {
     fn maximum(self, stationary: [f64; 2], f: impl Fn(f64, f64) -> f64) -> f64 {
         let [low, high] = [self.least, self.greatest].map(|(p, q)| f(p, q));
         // Not f64::max, which drops NaN: a bound that is NaN must stay NaN and be refused.
-        let ends = if low > high { low } else { high };
+        let ends = if low > high || low.is_nan() {
+            low
+        } else {
+            high
+        };
         let inside = stationary
             .into_iter()
             .filter(|p| (self.least.0..=self.greatest.0).contains(p));

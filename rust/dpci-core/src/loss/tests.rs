@@ -58,6 +58,9 @@ fn no_overflow_at_huge_margins() {
     }
 }
 
+/// A function of (|slope|, curvature) whose supremum is claimed.
+type Combination = Box<dyn Fn(f64, f64) -> f64>;
+
 /// Suprema bound a fine grid and are nearly attained on it.
 #[test]
 fn suprema_are_tight_on_a_grid() {
@@ -71,7 +74,7 @@ fn suprema_are_tight_on_a_grid() {
                     .map(|[_, s, c]| f(s.abs(), *c))
                     .fold(0.0, f64::max)
             };
-            let cases: [(f64, Box<dyn Fn(f64, f64) -> f64>); 5] = [
+            let cases: [(f64, Combination); 5] = [
                 (loss.sup_slope(radius), Box::new(|s, _| s)),
                 (loss.sup_curvature(radius), Box::new(|_, c| c)),
                 (

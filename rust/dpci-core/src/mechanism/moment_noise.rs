@@ -2,11 +2,17 @@
 
 use super::spec::{Cost, Moments, Spec, Step};
 use crate::Result;
+use crate::loss::Loss;
 use crate::noise::{Gaussian, MatrixLaplace, NoiseGenerator, symmetric};
 use crate::privacy::{Calibration, gaussian_std_dev, laplace_rate};
 
-/// Weight of the Hessian in the joint release under pure DP; the best of 1, 2, 4, 8 by measurement.
-const JOINT_WEIGHT: f64 = 2.0;
+/// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
+/// measurement, kept within `[L²/2t, L²/t]` for losses of another scale. At `k = L²/t` neither matrix is noisier than
+/// in separate releases of equal shares, at `L²/2t` the Hessian by at most a half (docs/method.md, "Moments").
+fn joint_weight(loss: &dyn Loss) -> f64 {
+    let greatest = loss.slope_bound().powi(2) / loss.curvature_bound();
+    2.0_f64.max(0.5 * greatest).min(greatest)
+}
 
 /// A noise law on symmetric matrices.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,7 +106,8 @@ pub struct MomentNoise {
 }
 
 impl MomentNoise {
-    /// `r_H = 2√d·s`: the spectral radius of the Hessian's noise, `s` the standard deviation of an off-diagonal entry.
+    /// `r_H = 2√d·s`, `s` the standard deviation of an off-diagonal entry: where the spectrum of the Hessian's noise ends if
+    /// its entries are Gaussian; that of the matrix Laplace law ends up to 1.18 times as far (docs/method.md, "Projection").
     #[must_use]
     pub fn spectral_radius(&self, dim: usize) -> f64 {
         self.hessian.map_or(0.0, |noise| {
@@ -135,15 +142,13 @@ impl Spec {
         let loss = &*self.choices.loss;
         let has_hessian = loss.sup_curvature(radius) > 0.0;
         let (hessian, gradient_cov) = if let Cost::Epsilon(epsilon) = cost {
-            let sensitivity = self
-                .bounds
-                .nuclear(loss.sup_weighted_sum(JOINT_WEIGHT, radius));
+            let sensitivity = self.bounds.nuclear(loss.sup_weighted_sum(weight, radius));
             let rate = laplace_rate(sensitivity, epsilon)?;
             let with = |rate| MatrixNoise {
                 family: NoiseFamily::MatrixLaplace { rate },
                 sensitivity,
             };
-            (with(JOINT_WEIGHT * rate), with(rate))
+            (with(weight * rate), with(rate))
         } else {
             let alpha = if has_hessian {
                 joint_alpha(|a| loss.sup_joint_norm(a, radius))
@@ -256,7 +261,20 @@ fn joint_alpha(sup: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::{HuberHinge, Logistic, Loss};
+    use crate::loss::{HuberHinge, Logistic};
+
+    #[test]
+    fn weight_is_two_for_the_logistic_loss_and_follows_the_scale() {
+        let weight = |h: f64| joint_weight(&HuberHinge::new(h).unwrap());
+        for (got, expected) in [
+            (joint_weight(&Logistic), 2.0),
+            (weight(1.0), 2.0),
+            (weight(0.05), 0.1),
+            (weight(50.0), 50.0),
+        ] {
+            assert!((got - expected).abs() < 1e-12, "{got} {expected}");
+        }
+    }
 
     #[test]
     fn alpha_of_logistic_and_huber() {

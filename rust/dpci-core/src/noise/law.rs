@@ -21,6 +21,27 @@ pub enum NoiseLaw {
 }
 
 impl NoiseLaw {
+    /// The law named `name` (see [`Self::name`]) with the given [`Self::scale`] on `R^dim`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for another name, [`Error::OutOfRange`] for a bad scale or dimension.
+    pub fn from_name(name: &str, dim: usize, scale: f64) -> Result<Self> {
+        let law = match name {
+            "gaussian" => Self::Gaussian { std_dev: scale },
+            "spherical_laplace" => Self::SphericalLaplace {
+                dim,
+                rate: 1.0 / scale,
+            },
+            other => {
+                return Err(Error::Unsupported(format!(
+                    "noise_law must be \"gaussian\" or \"spherical_laplace\", got noise_law={other:?}"
+                )));
+            }
+        };
+        law.check()?;
+        Ok(law)
+    }
+
     /// Checks the parameters.
     ///
     /// # Errors

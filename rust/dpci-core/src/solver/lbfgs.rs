@@ -1,10 +1,11 @@
-//! Limited-memory BFGS (Nocedal 1980; two-loop recursion) for thousands of variables.
+//! Limited-memory BFGS (Nocedal 1980; two-loop recursion), bare or preconditioned by a Cholesky factor of a Hessian.
 //!
-//! 1. Evaluate value and gradient.
+//! 1. Evaluate value and gradient; where preconditioned, also the Hessian, and factorise it.
 //! 2. Stop when the certificate `‖∇J‖/λ` meets the tolerance.
-//! 3. Direction by the two-loop recursion over the last [`MEMORY`] steps.
+//! 3. Direction by the two-loop recursion over the last [`MEMORY`] steps, with the factor in its middle.
 //! 4. Bracketing line search for sufficient decrease and the curvature condition.
 //! 5. Keep the step if its curvature `sᵀy` is positive.
+//! 6. Where preconditioned: factorise again when the present rate needs more steps than a new Hessian costs.
 //!
 //! The relative decrease of the value is *not* a stopping rule: it is blind below the square root of the rounding error.
 
@@ -13,7 +14,7 @@ use std::collections::VecDeque;
 use super::line_search::{Sample, accepts, shorten};
 use super::{Method, Minimum, Options, Problem, certificate, not_converged};
 use crate::Result;
-use crate::linalg::vector;
+use crate::linalg::{Cholesky, vector};
 
 /// Steps remembered.
 const MEMORY: usize = 20;
@@ -29,26 +30,41 @@ struct Pair {
     product: f64,
 }
 
+/// The current point.
+struct State {
+    params: Vec<f64>,
+    value: f64,
+    gradient: Vec<f64>,
+}
+
+/// The quasi-Newton model of the inverse Hessian.
+#[derive(Default)]
+struct Model {
+    factor: Option<Cholesky>,
+    pairs: VecDeque<Pair>,
+}
+
 pub(super) fn minimize(
     problem: &impl Problem,
     start: &[f64],
     options: &Options,
+    method: Method,
 ) -> Result<Minimum> {
     let lambda = problem.strong_convexity();
-    let mut params = start.to_vec();
-    let (mut value, mut gradient) = problem.value_and_gradient(&params)?;
-    let mut pairs: VecDeque<Pair> = VecDeque::with_capacity(MEMORY + 1);
-    let mut reached = certificate(&gradient, lambda);
+    let preconditioned = method == Method::Preconditioned;
+    let mut model = Model::default();
+    let mut here = evaluate(problem, start.to_vec(), preconditioned, &mut model)?;
+    let mut reached = certificate(&here.gradient, lambda);
     for iteration in 0..=options.max_iterations {
         if reached <= options.tolerance {
             return Ok(Minimum {
-                params,
+                params: here.params,
                 certificate: reached,
                 iterations: iteration,
-                method: Method::Lbfgs,
+                method,
             });
         }
-        if !reached.is_finite() || !value.is_finite() {
+        if !reached.is_finite() || !here.value.is_finite() {
             return Err(not_converged(
                 options,
                 reached,
@@ -59,20 +75,8 @@ pub(super) fn minimize(
         if iteration == options.max_iterations {
             break;
         }
-        let direction = direction(&gradient, &pairs);
-        let here = Sample {
-            value,
-            slope: vector::dot(&gradient, &direction),
-        };
-        // The first direction is the bare gradient: its length says nothing about the scale of θ.
-        let first = if pairs.is_empty() {
-            (1.0 / vector::norm(&gradient)).min(1.0)
-        } else {
-            1.0
-        };
-        let Some(next) = search(problem, &params, &direction, here, first, options.tolerance)?
-        else {
-            if pairs.is_empty() {
+        let Some(next) = search(problem, &here, &model, options.tolerance)? else {
+            if model.pairs.is_empty() {
                 return Err(not_converged(
                     options,
                     reached,
@@ -80,35 +84,17 @@ pub(super) fn minimize(
                     "the line search failed",
                 ));
             }
-            // The memory can be stale near the end: once more from the gradient.
-            pairs.clear();
+            // The memory can be stale near the end: once more without it.
+            model.pairs.clear();
             continue;
         };
-        let step: Vec<f64> = next
-            .params
-            .iter()
-            .zip(&params)
-            .map(|(a, b)| a - b)
-            .collect();
-        let change: Vec<f64> = next
-            .gradient
-            .iter()
-            .zip(&gradient)
-            .map(|(a, b)| a - b)
-            .collect();
-        let product = vector::dot(&step, &change);
-        if product > f64::EPSILON * vector::norm(&step) * vector::norm(&change) {
-            pairs.push_back(Pair {
-                step,
-                change,
-                product,
-            });
-            if pairs.len() > MEMORY {
-                pairs.pop_front();
-            }
+        model.remember(&here, &next);
+        let before = reached;
+        here = next;
+        reached = certificate(&here.gradient, lambda);
+        if preconditioned && is_slow(before, reached, options.tolerance, problem.dim()) {
+            here = evaluate(problem, here.params, true, &mut model)?;
         }
-        (params, value, gradient) = (next.params, next.value, next.gradient);
-        reached = certificate(&gradient, lambda);
     }
     Err(not_converged(
         options,
@@ -118,60 +104,120 @@ pub(super) fn minimize(
     ))
 }
 
-/// `-H·gradient` for the quasi-Newton approximation `H` of the inverse Hessian.
-fn direction(gradient: &[f64], pairs: &VecDeque<Pair>) -> Vec<f64> {
-    let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
-    let mut weights = vec![0.0; pairs.len()];
-    for (weight, pair) in weights.iter_mut().zip(pairs).rev() {
-        *weight = vector::dot(&pair.step, &q) / pair.product;
-        q.iter_mut()
-            .zip(&pair.change)
-            .for_each(|(q, y)| *q -= *weight * y);
-    }
-    if let Some(last) = pairs.back() {
-        let scale = last.product / vector::dot(&last.change, &last.change);
-        q.iter_mut().for_each(|q| *q *= scale);
-    }
-    for (weight, pair) in weights.iter().zip(pairs) {
-        let beta = vector::dot(&pair.change, &q) / pair.product;
-        q.iter_mut()
-            .zip(&pair.step)
-            .for_each(|(q, s)| *q += (weight - beta) * s);
-    }
-    q
+/// Evaluates a point; with a new preconditioner, for which the memory is dropped, if `precondition`.
+fn evaluate(
+    problem: &impl Problem,
+    params: Vec<f64>,
+    precondition: bool,
+    model: &mut Model,
+) -> Result<State> {
+    let (value, gradient) = if precondition {
+        let (value, gradient, hessian) = problem.with_hessian(&params)?;
+        model.factor = Some(Cholesky::new(&hessian, problem.dim(), "the Hessian")?);
+        model.pairs.clear();
+        (value, gradient)
+    } else {
+        problem.value_and_gradient(&params)?
+    };
+    Ok(State {
+        params,
+        value,
+        gradient,
+    })
 }
 
-/// A point that the line search accepted.
-struct Accepted {
-    params: Vec<f64>,
-    value: f64,
-    gradient: Vec<f64>,
+/// Whether the rate of the last step leaves more steps to go than a new Hessian costs: about `dim/16` gradients, and then
+/// few steps. A guess: it only saves or costs time.
+fn is_slow(before: f64, reached: f64, tolerance: f64, dim: usize) -> bool {
+    let rate = (reached / before).ln();
+    let to_go = (tolerance / reached).ln();
+    to_go < 0.0 && (rate >= 0.0 || to_go / rate > 4.0 + dim as f64 / 16.0)
+}
+
+impl Model {
+    /// `-B·gradient` for the model `B` of the inverse Hessian.
+    fn direction(&self, gradient: &[f64]) -> Vec<f64> {
+        let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        let mut weights = vec![0.0; self.pairs.len()];
+        for (weight, pair) in weights.iter_mut().zip(&self.pairs).rev() {
+            *weight = vector::dot(&pair.step, &q) / pair.product;
+            q.iter_mut()
+                .zip(&pair.change)
+                .for_each(|(q, y)| *q -= *weight * y);
+        }
+        if let Some(factor) = &self.factor {
+            factor.solve_in_place(&mut q);
+        } else if let Some(last) = self.pairs.back() {
+            let scale = last.product / vector::dot(&last.change, &last.change);
+            for q in &mut q {
+                *q *= scale;
+            }
+        }
+        for (weight, pair) in weights.iter().zip(&self.pairs) {
+            let beta = vector::dot(&pair.change, &q) / pair.product;
+            q.iter_mut()
+                .zip(&pair.step)
+                .for_each(|(q, s)| *q += (weight - beta) * s);
+        }
+        q
+    }
+
+    /// Keeps a step of positive curvature.
+    fn remember(&mut self, from: &State, to: &State) {
+        let difference = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect();
+        let step: Vec<f64> = difference(&to.params, &from.params);
+        let change: Vec<f64> = difference(&to.gradient, &from.gradient);
+        let product = vector::dot(&step, &change);
+        if product > f64::EPSILON * vector::norm(&step) * vector::norm(&change) {
+            self.pairs.push_back(Pair {
+                step,
+                change,
+                product,
+            });
+            if self.pairs.len() > MEMORY {
+                self.pairs.pop_front();
+            }
+        }
+    }
+
+    /// First step length to try. A bare gradient says nothing about the scale of θ.
+    fn first_step(&self, gradient: &[f64]) -> f64 {
+        if self.pairs.is_empty() && self.factor.is_none() {
+            (1.0 / vector::norm(gradient)).min(1.0)
+        } else {
+            1.0
+        }
+    }
 }
 
 /// Finds a step with sufficient decrease and a much smaller slope; `None` when no trial is accepted.
 fn search(
     problem: &impl Problem,
-    params: &[f64],
-    direction: &[f64],
-    here: Sample,
-    first: f64,
+    from: &State,
+    model: &Model,
     tolerance: f64,
-) -> Result<Option<Accepted>> {
+) -> Result<Option<State>> {
+    let direction = model.direction(&from.gradient);
+    let here = Sample {
+        value: from.value,
+        slope: vector::dot(&from.gradient, &direction),
+    };
     if !(here.slope < 0.0) {
         return Ok(None);
     }
-    let mut step = first;
+    let mut step = model.first_step(&from.gradient);
     let (mut low, mut high) = (0.0_f64, f64::INFINITY);
     for _ in 0..MAX_TRIALS {
-        let point: Vec<f64> = params
+        let params: Vec<f64> = from
+            .params
             .iter()
-            .zip(direction)
+            .zip(&direction)
             .map(|(t, p)| t + step * p)
             .collect();
-        let (value, gradient) = problem.value_and_gradient(&point)?;
+        let (value, gradient) = problem.value_and_gradient(&params)?;
         let there = Sample {
             value,
-            slope: vector::dot(&gradient, direction),
+            slope: vector::dot(&gradient, &direction),
         };
         let certified = certificate(&gradient, problem.strong_convexity()) <= tolerance;
         if !accepts(here, there, step) && !certified {
@@ -186,8 +232,8 @@ fn search(
                 2.0 * step
             };
         } else {
-            return Ok(Some(Accepted {
-                params: point,
+            return Ok(Some(State {
+                params,
                 value,
                 gradient,
             }));

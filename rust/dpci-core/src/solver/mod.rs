@@ -34,11 +34,13 @@ pub trait Problem {
 /// Which method minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// [`Method::Newton`] up to [`NEWTON_MAX_DIM`] variables, [`Method::Lbfgs`] above.
+    /// By size: [`Method::Newton`], then [`Method::Preconditioned`], then [`Method::Lbfgs`].
     Auto,
     /// Damped Newton with a Cholesky factorisation.
     Newton,
-    /// Limited-memory BFGS.
+    /// L-BFGS preconditioned by a Cholesky factorisation of a Hessian, renewed when progress is slow.
+    Preconditioned,
+    /// Limited-memory BFGS, without any Hessian.
     Lbfgs,
 }
 
@@ -49,13 +51,17 @@ impl Method {
         match self {
             Self::Auto => "auto",
             Self::Newton => "newton",
+            Self::Preconditioned => "preconditioned",
             Self::Lbfgs => "lbfgs",
         }
     }
 }
 
-/// Up to this size the Hessian's n·d²/2 products cost less than the extra passes of L-BFGS.
-pub const NEWTON_MAX_DIM: usize = 400;
+/// Up to this size a Hessian costs little more than the gradient pass that comes with it.
+const NEWTON_MAX_DIM: usize = 32;
+
+/// Up to this size one Hessian, n·d²/2 products, costs less than the passes that it saves.
+const PRECONDITIONED_MAX_DIM: usize = 400;
 
 /// How a solver is run.
 #[derive(Debug, Clone, Copy)]
@@ -101,13 +107,16 @@ pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Res
             got: start.len(),
         });
     }
-    match options.method {
-        Method::Newton => newton::minimize(problem, start, options),
-        Method::Lbfgs => lbfgs::minimize(problem, start, options),
-        Method::Auto if problem.dim() <= NEWTON_MAX_DIM => {
-            newton::minimize(problem, start, options)
-        }
-        Method::Auto => lbfgs::minimize(problem, start, options),
+    let method = match options.method {
+        Method::Auto if problem.dim() <= NEWTON_MAX_DIM => Method::Newton,
+        Method::Auto if problem.dim() <= PRECONDITIONED_MAX_DIM => Method::Preconditioned,
+        Method::Auto => Method::Lbfgs,
+        chosen => chosen,
+    };
+    if method == Method::Newton {
+        newton::minimize(problem, start, options)
+    } else {
+        lbfgs::minimize(problem, start, options, method)
     }
 }
 

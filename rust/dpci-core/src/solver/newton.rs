@@ -51,7 +51,9 @@ pub(super) fn minimize(
             None => problem.with_hessian(&params)?.2,
         };
         let mut direction = Cholesky::new(&matrix, problem.dim(), "the Hessian")?.solve(&gradient);
-        direction.iter_mut().for_each(|p| *p = -*p);
+        for p in &mut direction {
+            *p = -*p;
+        }
         let here = Sample {
             value,
             slope: vector::dot(&gradient, &direction),

@@ -69,7 +69,8 @@ fn newton_and_lbfgs_agree_and_certify() {
         let start = vec![0.0; dim];
         let newton = minimize(&problem, &start, &options(Method::Newton)).unwrap();
         let lbfgs = minimize(&problem, &start, &options(Method::Lbfgs)).unwrap();
-        for m in [&newton, &lbfgs] {
+        let preconditioned = minimize(&problem, &start, &options(Method::Preconditioned)).unwrap();
+        for m in [&newton, &lbfgs, &preconditioned] {
             let (_, gradient) = problem.value_and_gradient(&m.params).unwrap();
             assert!(vector::norm(&gradient) / 0.01 <= 1e-10 && m.certificate <= 1e-10);
         }
@@ -104,7 +105,7 @@ fn failures_are_errors() {
             Ok((value, gradient, vec![1.0]))
         }
     }
-    for method in [Method::Newton, Method::Lbfgs] {
+    for method in [Method::Newton, Method::Preconditioned, Method::Lbfgs] {
         for slope in [1.0, f64::NAN] {
             let failed = minimize(&Broken(slope), &[0.0], &options(method));
             assert!(

@@ -1,0 +1,60 @@
+# The front door: every command of the repository. Needs Python 3.11 or later, Rust stable and make.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# What maturin installs besides the package itself; see pyproject.toml.
+EXTRAS ?= dev
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help build demo test prove lint format bench docs clean
+
+help: ## List the commands.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(BIN)/maturin:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "dpci needs Python 3.11 or later; name one with make PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip 'maturin>=1.9,<2'
+
+build: $(BIN)/maturin ## Build the package and install it into .venv with its tools.
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --extras $(EXTRAS)
+
+demo: EXTRAS = cli,plot
+demo: build ## Fit the packaged census sample, print the summary, write the forest plot.
+	$(BIN)/dpci demo
+
+test: build ## Run all tests: Rust, then Python (less than 10 minutes).
+	cargo test --quiet
+	$(BIN)/python -m pytest
+
+prove: build ## Run audits, long statistical tests and tables; write the log to docs/evidence.
+	@mkdir -p docs/evidence
+	{ echo "commit $$(git rev-parse HEAD)"; date -u; $(BIN)/python -m pytest -m prove -s -rA; } 2>&1 \
+		| tee docs/evidence/prove.log
+
+lint: build ## Check format, lints and types; a warning is an error.
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: build ## Format Rust and Python.
+	cargo fmt --all
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: build ## Run the benchmarks, Rust then Python (use an idle machine).
+	cargo bench --package dpci-benches
+	@for script in benches/bench_*.py; do if [ -e "$$script" ]; then $(BIN)/python "$$script"; fi; done
+
+docs: build ## Build the reference of the Rust core; a broken link is an error.
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package dpci-core
+
+clean: ## Remove what was built, but not .venv.
+	cargo clean
+	rm -rf dist .mypy_cache .pytest_cache .ruff_cache demo_output

@@ -1,0 +1,444 @@
+"""The public interface: shapes, labels, frames, round trips, warnings and what a result tells."""
+
+import copy
+import doctest
+import inspect
+import json
+import pickle
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpci
+from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge
+from dpci.settings import KEYWORDS, FitKeywords
+
+N, D = 2000, 3
+PURE = dpci.PureDP(epsilon=2.0)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(11)
+    X = rng.uniform(-0.5, 0.5, size=(N, D))
+    y = (X @ [4.0, -2.0, 0.0] + rng.logistic(size=N) > 0).astype(int)
+    return X, y
+
+
+def fit(rows, **keywords):
+    return dpci.fit(*rows, **{"budget": PURE, "l2_strength": 0.02, "seed": 5, **keywords})
+
+
+
+def sigmoid(u):
+    return np.exp(-np.logaddexp(0.0, -u))
+
+
+SOFT_LABELS = Custom(
+    lambda u, y: np.logaddexp(0.0, u) - y * u,
+    lambda u, y: sigmoid(u) - y,
+    lambda u, _y: sigmoid(u) * sigmoid(-u),
+    slope_bound=1.0,
+    curvature_bound=0.25,
+    target_bounds=(0.0, 1.0),
+)
+CUSTOM_LOGISTIC = Custom(
+    lambda u, y: np.logaddexp(0.0, -y * u),
+    lambda u, y: -y * sigmoid(-y * u),
+    lambda u, _y: sigmoid(u) * sigmoid(-u),
+    slope_bound=1.0,
+    curvature_bound=0.25,
+    one_signed=True,
+)
+
+
+def test_shapes_and_names(rows):
+    result = fit(rows)
+    k = D + 1
+    assert result.names == ("x0", "x1", "x2", "intercept")
+    assert result.params.shape == result.std_errors.shape == result.pvalues.shape == (k,)
+    assert result.hessian.shape == result.gradient_cov.shape == result.cov.shape == (k, k)
+    intervals = result.conf_int()
+    assert np.asarray(intervals).shape == (k, 2)
+    assert len(intervals) == k
+    np.testing.assert_array_equal(np.asarray(intervals)[:, 0], intervals.lower)
+    assert (intervals.lower < result.params).all()
+    assert (result.params < intervals.upper).all()
+    assert result.n_samples == N
+    assert result.classes == (0, 1)
+    assert result.l2_strength == 0.02
+
+
+def test_without_intercept(rows):
+    result = fit(rows, fit_intercept=False)
+    assert result.names == ("x0", "x1", "x2")
+    np.testing.assert_allclose(result.decision_function(rows[0]), rows[0] @ result.params)
+
+
+def test_intercept_scale(rows):
+    result = fit(rows, intercept_scale=0.5)
+    expected = rows[0] @ result.params[:-1] + 0.5 * result.params[-1]
+    np.testing.assert_allclose(result.decision_function(rows[0]), expected)
+
+
+def test_arrays_are_read_only(rows):
+    result = fit(rows)
+    intervals = result.conf_int()
+    for array in (result.params, result.hessian, result.cov, result.std_errors, result.pvalues, intervals.lower):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0.0
+    with pytest.raises(AttributeError):
+        result.params = np.zeros(4)
+
+
+@pytest.mark.parametrize(
+    ("budget", "mechanism"),
+    [
+        (PURE, "objective"),
+        (PURE, "output"),
+        (dpci.ZCDP(rho=0.5), "objective"),
+        (dpci.ZCDP(rho=0.5), dpci.OutputPerturbation(noise="gaussian")),
+        (dpci.ApproxDP(epsilon=1.0, delta=1e-6), "output"),
+    ],
+)
+@pytest.mark.parametrize("calibration", ["tight", "paper"])
+def test_every_mechanism(rows, budget, mechanism, calibration):
+    result = fit(rows, budget=budget, mechanism=mechanism, calibration=calibration, projection="floor")
+    assert result.budget == result.spent == budget
+    assert np.isfinite(np.asarray(result.conf_int())).all()
+    privacy = result.privacy
+    names = ["coefficients", "moments"] if calibration == "tight" else ["coefficients", "hessian", "gradient_cov"]
+    assert [step["step"] for step in privacy["steps"]] == names
+    assert privacy["notion"] == budget.notion
+    shares = [step["cost"] for step in privacy["steps"]]
+    if calibration == "paper":
+        np.testing.assert_allclose(np.array(shares) / sum(shares), [0.5, 0.25, 0.25])
+    if budget.notion != "approx":
+        np.testing.assert_allclose(sum(shares), next(iter(budget.parameters().values())))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber_hinge", Logistic(), HuberHinge(h=1.0), SmoothHinge(s=0.5)])
+def test_losses(rows, loss):
+    result = fit(rows, loss=loss)
+    assert (result.predict(rows[0]) == rows[1]).mean() > 0.6
+    assert result.loss["slope_bound"] == 1.0
+
+
+def test_custom_loss_is_the_built_in_one(rows):
+    custom, built_in = fit(rows, loss=CUSTOM_LOGISTIC, mechanism="output"), fit(rows, mechanism="output")
+    np.testing.assert_allclose(custom.params, built_in.params, atol=1e-6)
+    assert "rests on the declaration" in custom.summary()
+    assert "rests on the declaration" not in built_in.summary()
+    assert any("declared bounds" in condition for condition in custom.privacy["conditions"])
+    restored = dpci.PrivateFit.from_json(custom.to_json())
+    assert restored.loss == custom.loss
+    assert restored.loss["curvature_bound"] == 0.25
+
+
+def test_real_targets(rows):
+    X = rows[0]
+    y = np.clip(0.5 + X[:, 0], 0, 1)
+    result = dpci.fit(X, y, budget=PURE, l2_strength=0.02, loss=SOFT_LABELS, seed=1)
+    assert result.classes is None
+    assert result.decision_function(X).shape == (N,)
+    with pytest.raises(dpci.InvalidInput, match="predict needs a loss with two classes"):
+        result.predict(X)
+    with pytest.raises(dpci.InvalidInput, match=r"y must be within target_bounds \[0, 1\], got 2 in row 0"):
+        dpci.fit(X, np.where(np.arange(N) == 0, 2.0, y), budget=PURE, l2_strength=0.02, loss=SOFT_LABELS)
+    dpci.fit(X, y * 2, budget=PURE, l2_strength=0.02, loss=SOFT_LABELS, on_violation="clip", seed=1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "expected"),
+    [
+        ([0, 1], None, (0, 1)),
+        ([-1, 1], None, (-1, 1)),
+        ([0.0, 1.0], None, (0, 1)),
+        ([False, True], None, (False, True)),
+        (["no", "yes"], ("no", "yes"), ("no", "yes")),
+        (["no", "yes"], np.array(["yes", "no"]), ("yes", "no")),
+        ([3, 7], [7, 3], (7, 3)),
+        ([1, 0], (1, 0), (1, 0)),
+    ],
+)
+def test_labels(rows, labels, classes, expected):
+    X, y = rows
+    result = fit((X, np.array(labels)[y]), classes=classes)
+    assert result.classes == expected
+    predicted = result.predict(X)
+    assert set(predicted) == set(labels)
+    assert (predicted == np.array(labels)[y]).mean() > 0.6
+    np.testing.assert_array_equal(predicted == expected[1], result.decision_function(X) > 0)
+    assert dpci.PrivateFit.from_json(result.to_json()).predict(X).dtype == predicted.dtype
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [3, 7], [1, 2]])
+def test_inferred_labels_warn(rows, labels):
+    with pytest.warns(dpci.PrivacyLeakWarning, match="read off y") as caught:
+        result = fit((rows[0], np.array(labels)[rows[1]]))
+    assert result.classes == tuple(labels)
+    assert next(w for w in caught if w.category is dpci.PrivacyLeakWarning).filename == __file__.replace(".pyc", ".py")
+
+
+def test_object_labels_and_series(rows):
+    y = pd.Series(np.array(["no", "yes"])[rows[1]], dtype="category")
+    assert fit((rows[0], y), classes=("no", "yes")).classes == ("no", "yes")
+    assert fit((rows[0], y.astype(object).tolist()), classes=("no", "yes")).classes == ("no", "yes")
+
+
+def test_one_class_alone_is_legal_when_declared(rows):
+    result = fit((rows[0], np.ones(N)), classes=(0, 1))
+    assert (result.predict(rows[0]) == 1).all()
+
+
+def test_frames_keep_names(rows):
+    frame = pd.DataFrame(rows[0], columns=["age", "hours", "gain"])
+    result = fit((frame, rows[1]))
+    assert result.names == ("age", "hours", "gain", "intercept")
+    np.testing.assert_array_equal(result.params, fit(rows).params)
+    np.testing.assert_array_equal(result.predict(frame), result.predict(rows[0]))
+    with pytest.raises(dpci.InvalidInput, match="column 1 must be 'hours', got 'gain'"):
+        result.predict(frame[["age", "gain", "hours"]])
+    # The names of a fit on an array are made up, so any frame of that width will do.
+    fit(rows).predict(frame)
+
+
+def test_frames_of_mixed_numeric_columns(rows):
+    frame = pd.DataFrame(np.round(rows[0]), columns=["a", "b", "c"]).clip(0, 1)
+    mixed = frame.assign(a=frame["a"].astype(bool), b=frame["b"].astype("Int64"), c=frame["c"].astype("float32"))
+    np.testing.assert_array_equal(fit((mixed, rows[1]), row_norm=2.0).params, fit((frame, rows[1]), row_norm=2.0).params)
+
+
+def test_predict_proba(rows):
+    result = fit(rows)
+    proba = result.predict_proba(rows[0])
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(proba[:, 1] > 0.5, result.predict(rows[0]) == 1)
+    with pytest.raises(dpci.InvalidInput, match="logistic"):
+        fit(rows, loss="huber_hinge").predict_proba(rows[0])
+
+
+def test_contrasts(rows):
+    result = fit(rows)
+    plain = result.conf_int(level=0.9)
+    one = result.conf_int(level=0.9, contrast=[0, 1, 0, 0])
+    assert np.asarray(one).shape == (1, 2)
+    np.testing.assert_allclose(np.asarray(one)[0], np.asarray(plain)[1])
+    np.testing.assert_allclose(np.asarray(result.conf_int(level=0.9, contrast=np.eye(4)[:2])), np.asarray(plain)[:2])
+    wide = result.conf_int(level=0.9, contrast=np.array([[2, 0, 0, 0]]))
+    np.testing.assert_allclose(wide.length, 2 * plain.length[0])
+
+
+def test_monte_carlo_agrees_with_exact(rows):
+    result = fit(rows)
+    exact = result.conf_int(level=0.9)
+    drawn = result.conf_int(level=0.9, method="monte_carlo", n_draws=200_000, seed=3)
+    np.testing.assert_allclose(np.asarray(drawn), np.asarray(exact), atol=0.02 * exact.length.max())
+    again = result.conf_int(level=0.9, method="monte_carlo", n_draws=200_000, seed=3)
+    np.testing.assert_array_equal(np.asarray(drawn), np.asarray(again))
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_intervals_and_pvalues_agree(rows, mechanism):
+    result = fit(rows, mechanism=mechanism)
+    # An interval at level 1 - p just reaches zero.
+    for i, p in enumerate(result.pvalues):
+        if 1e-8 < p < 1:
+            bounds = np.asarray(result.conf_int(level=1 - p))[i]
+            assert np.abs(bounds).min() < 1e-6 * np.abs(bounds).max()
+    np.testing.assert_allclose(result.std_errors**2, np.diag(result.cov))
+
+
+def test_without_moments(rows):
+    result = fit(rows, moments="none")
+    assert result.hessian is None
+    assert result.gradient_cov is None
+    assert result.spent == PURE
+    assert "No intervals" in result.summary()
+    for ask in (result.conf_int, lambda: result.cov, lambda: result.std_errors, lambda: result.pvalues, result.plot):
+        with pytest.raises(dpci.InvalidInput, match="moments='none'"):
+            ask()
+    assert dpci.PrivateFit.from_json(result.to_json()).hessian is None
+
+
+def test_round_trips(rows):
+    result = fit(rows, split=(0.6, 0.2, 0.2), classes=(0, 1), loss=HuberHinge(0.3))
+    text = result.to_json()
+    assert json.loads(text)["schema_version"] == 1
+    for other in (dpci.PrivateFit.from_json(text), pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+        np.testing.assert_array_equal(other.params, result.params)
+        np.testing.assert_array_equal(other.hessian, result.hessian)
+        np.testing.assert_array_equal(np.asarray(other.conf_int()), np.asarray(result.conf_int()))
+        assert other.privacy == result.privacy
+        assert other.summary() == result.summary()
+        assert other.to_json() == text
+        assert not other.private
+        assert not other.params.flags.writeable
+
+
+def test_seeded_fits_say_so(rows):
+    with pytest.warns(dpci.SeededNoiseWarning, match="NOT PRIVATE"):
+        seeded = fit(rows)
+    assert not seeded.private
+    assert seeded.summary().startswith("NOT PRIVATE (seeded)")
+    assert "NOT PRIVATE (seeded)" in repr(seeded)
+    assert not seeded.privacy["private"]
+    released = fit(rows, seed=None)
+    assert released.private
+    assert "NOT PRIVATE" not in released.summary()
+    assert not np.array_equal(released.params, fit(rows, seed=None).params)
+
+
+def test_same_seed_same_bits_for_any_number_of_threads(rows):
+    results = [fit(rows, n_threads=n) for n in (None, 1, 2, 3)]
+    for result in results[1:]:
+        assert result.to_json() == results[0].to_json()
+
+
+def test_moment_noise_warning(rows):
+    with pytest.warns(dpci.MomentNoiseWarning, match=r"\(epsilon, delta\) or zCDP budgets, or larger moment shares"):
+        result = fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005)
+    assert result.privacy["projection"] == "cautious"
+
+
+def test_add_remove_keeps_the_number_of_rows_to_itself(rows):
+    result = fit(rows, neighbors="add_remove", n_public=2222)
+    assert result.n_samples == 2222
+    assert str(N) not in result.to_json()
+    assert f"{N:,}" not in result.summary()
+    assert "add or remove one record" in result.summary()
+
+
+def test_summary_has_what_a_reader_needs(rows):
+    text = fit(rows).summary(level=0.9)
+    wanted = ["90% confidence", "std error", "objective perturbation", "epsilon=2", "replace one record", "2,000", "0.02"]
+    for part in [*wanted, "coefficients", "moments", "population", "not the unregularised"]:
+        assert part in text, part
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_plot(rows, tmp_path):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    axes = fit(rows).plot(level=0.9)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["x0", "x1", "x2", "intercept"]
+    axes.figure.savefig(tmp_path / "forest.png")
+    given = plt.subplots()[1]
+    assert fit(rows).plot(ax=given) is given
+    plt.close("all")
+
+
+def test_plot_without_matplotlib(rows, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
+    with pytest.raises(dpci.DpciError, match=r"dpci\[plot\]"):
+        fit(rows).plot()
+
+
+def test_plan_needs_no_data_and_tells_what_the_fit_spends(rows):
+    keywords = {"budget": dpci.ZCDP(rho=0.3), "l2_strength": 0.02, "loss": "huber_hinge"}
+    plan = dpci.plan(n_samples=N, n_features=D, **keywords)
+    result = dpci.fit(*rows, **keywords, seed=1)
+    planned, spent = plan.steps[0], result.privacy["steps"][0]
+    assert planned.to_dict() == spent
+    assert plan.n_params == D + 1
+    assert plan.row_norm == pytest.approx(np.sqrt(2))
+    assert 0 < plan.privacy_length[0] <= plan.privacy_length[1]
+    assert plan.noise_ratio == pytest.approx(plan.noise_spectral_radius / 0.02)
+    for part in ("coefficients", "least lambda", "huber hinge", "rho"):
+        assert part in repr(plan)
+    with pytest.raises(AttributeError):
+        plan.n_params = 3
+    with pytest.raises(dpci.RegularizationTooSmall, match=r"l2_strength must be greater than"):
+        dpci.plan(n_samples=N, n_features=D, budget=PURE, l2_strength=plan.least_l2_strength / 100)
+
+
+def test_plan_under_add_remove():
+    keywords = {"budget": PURE, "l2_strength": 0.02, "neighbors": "add_remove"}
+    left_out = dpci.plan(n_samples=N, n_features=D, **keywords)
+    assert left_out == dpci.plan(n_samples=N, n_features=D, n_public=N, **keywords)
+    with pytest.raises(dpci.InvalidInput, match="n_public must equal n_samples=2000"):
+        dpci.plan(n_samples=N, n_features=D, n_public=N + 1, **keywords)
+
+
+def test_budgets():
+    assert dpci.PureDP(1) == dpci.PureDP(1.0)
+    assert len({dpci.ZCDP(0.5), dpci.ZCDP(0.5), dpci.ApproxDP(1, 1e-6)}) == 2
+    assert dpci.PureDP(1.0).to_zcdp().rho == pytest.approx(np.tanh(0.5))
+    assert dpci.PureDP(1.0).to_zcdp("paper").rho == pytest.approx(0.5)
+    assert dpci.PureDP(1.0).to_approx(1e-6) == dpci.ApproxDP(1.0, 1e-6)
+    assert dpci.ZCDP(0.5).to_approx(1e-6, "paper").epsilon == pytest.approx(0.5 + 2 * np.sqrt(0.5 * np.log(1e6)))
+    assert dpci.ZCDP(0.5).to_approx(1e-6).epsilon < dpci.ZCDP(0.5).to_approx(1e-6, "paper").epsilon
+    approx = dpci.ApproxDP(1.0, 1e-6)
+    assert approx.zcdp_within().to_approx(1e-6).epsilon == pytest.approx(1.0, rel=1e-6)
+    assert dpci.ZCDP(0.3).pure_within().to_zcdp().rho == pytest.approx(0.3)
+    assert pickle.loads(pickle.dumps(approx)) == approx
+    with pytest.raises(AttributeError):
+        approx.epsilon = 2.0
+
+
+def test_no_copy_of_contiguous_doubles(rows):
+    X = np.ascontiguousarray(rows[0])
+    assert np.shares_memory(dpci.arrays.as_matrix(X).values, X)
+
+
+def test_fit_from_many_threads(rows):
+    expected = fit(rows).params
+    found = [None] * 8
+
+    def work(i):
+        found[i] = fit(rows, n_threads=1).params
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(found))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for params in found:
+        np.testing.assert_array_equal(params, expected)
+
+
+def test_keywords_are_the_same_everywhere():
+    signature = inspect.signature(dpci.fit).parameters
+    assert tuple(name for name in signature if name not in {"X", "y"}) == KEYWORDS
+    assert set(FitKeywords.__annotations__) == set(KEYWORDS)
+    assert all(p.kind is p.KEYWORD_ONLY for name, p in signature.items() if name not in {"X", "y"})
+
+
+def test_lowlevel(rows):
+    X, y = rows[0], 2.0 * rows[1] - 1
+    found = dpci.lowlevel.minimize_erm(X, y, l2_strength=0.02, intercept_scale=1.0)
+    value, gradient = dpci.lowlevel.erm_value_and_gradient(X, y, found.params, l2_strength=0.02, intercept_scale=1.0)
+    assert value < np.log(2)
+    assert np.linalg.norm(gradient) / 0.02 < 1e-9
+    assert found.certificate <= 1e-10
+    hessian, gradient_cov = dpci.lowlevel.hessian_and_gradient_cov(
+        X, y, found.params, l2_strength=0.02, intercept_scale=1.0
+    )
+    components = dpci.lowlevel.error_components(hessian, gradient_cov, N, np.eye(4), mechanism="output")
+    law = {"noise_law": "gaussian", "noise_scale": 0.1, "dim": 4}
+    half_widths = dpci.lowlevel.exact_half_widths(*components, **law)
+    lower, upper = dpci.lowlevel.monte_carlo_interval(*components, **law, n_draws=100_000, seed=1)
+    np.testing.assert_allclose(upper, half_widths, rtol=0.03)
+    np.testing.assert_allclose(lower, -half_widths, rtol=0.03)
+    np.testing.assert_allclose(dpci.lowlevel.weighted_gram(X, y**2), X.T @ X)
+    assert dpci.lowlevel.gaussian_delta(1.0, dpci.lowlevel.gaussian_mu(1.0, 1e-6)) == pytest.approx(1e-6)
+
+
+@pytest.mark.parametrize("name", ["spherical_laplace", "gaussian", "symmetric_gaussian", "symmetric_matrix_laplace"])
+def test_lowlevel_noise(name):
+    draw = getattr(dpci.lowlevel, name)
+    noise = draw(5, 3, 0.5, 7)
+    assert noise.shape == ((5, 3, 3) if name.startswith("symmetric") else (5, 3))
+    np.testing.assert_array_equal(noise, draw(5, 3, 0.5, 7))
+    assert not np.array_equal(noise, draw(5, 3, 0.5, 8))
+
+
+def test_lowlevel_says_that_it_is_not_private():
+    for name in dpci.lowlevel.__all__:
+        assert getattr(dpci.lowlevel, name).__doc__.startswith("Not private by itself.")
+
+
+def test_docstring_examples():
+    assert doctest.testmod(dpci.api).failed == 0

@@ -1,0 +1,212 @@
+"""The layer rules: which module may import which, in the core, the bindings and the Python package.
+
+Privacy rests on them: data meets noise in `mechanism` alone, and intervals are computed where no data can be seen.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CORE = ROOT / "rust" / "dpci-core" / "src"
+BINDINGS = ROOT / "rust" / "dpci-py" / "src"
+PACKAGE = ROOT / "python" / "dpci"
+
+# What each module of the core may import besides `error` and itself. `exec` runs loops on threads and can be interrupted.
+ALLOWED = {
+    "error": set(),
+    "exec": set(),
+    "linalg": {"exec"},
+    "loss": {"linalg"},
+    "design": {"exec", "linalg", "loss"},
+    "objective": {"design", "exec", "linalg", "loss"},
+    "moments": {"design", "exec", "linalg", "loss"},
+    "solver": {"exec", "linalg"},
+    "erm": {"design", "exec", "linalg", "loss", "objective", "solver"},
+    "noise": set(),
+    "privacy": {"loss"},
+    "interval": {"exec", "linalg", "noise", "privacy"},
+    "mechanism": {
+        "design",
+        "erm",
+        "exec",
+        "interval",
+        "linalg",
+        "loss",
+        "moments",
+        "noise",
+        "objective",
+        "privacy",
+        "solver",
+    },
+}
+# A study repeats mechanisms, so it may import all of them.
+ALLOWED["study"] = {*ALLOWED["mechanism"], "mechanism"}
+
+# External crates that only some modules may name.
+CRATE_HOMES = {
+    "faer": {"linalg"},
+    "pulp": {"linalg"},
+    "rayon": {"exec"},
+    "rand": {"noise", "interval"},
+    "rand_distr": {"noise", "interval"},
+    "rand_chacha": {"noise"},
+    "pyo3": set(),
+    "numpy": set(),
+}
+
+
+def rust_code(path):
+    """Source without comments, strings and test modules, which may import anything."""
+    text = re.sub(r'"(?:\\.|[^"\\])*"', '""', path.read_text(encoding="utf-8"))
+    text = re.sub(r"//[^\n]*", "", text)
+    return re.split(r"#\[cfg\(test\)\]\s*(?:pub(?:\([a-z]+\))? )?mod \w+ \{", text)[0]
+
+
+def module_of(path):
+    """Top-level module of a file of the core."""
+    return path.relative_to(CORE).parts[0].removesuffix(".rs")
+
+
+def crate_imports(code):
+    """Top-level modules named after `crate::`, also inside braces."""
+    found = set()
+    for match in re.finditer(r"\bcrate::", code):
+        rest = code[match.end() :]
+        found |= set(brace_heads(rest)) if rest.startswith("{") else {re.match(r"\w+", rest).group()}
+    # `crate::Error` and `crate::Result` are the module `error`; macros and items in capitals are no modules.
+    return {name for name in found if name.islower()}
+
+
+def brace_heads(text):
+    """First identifiers of the entries of a `use` group."""
+    depth, at_head = 0, False
+    for token in re.finditer(r"[{},]|\w+", text):
+        if token.group() == "{":
+            depth += 1
+            at_head = depth == 1
+        elif token.group() == "}":
+            depth -= 1
+            if depth == 0:
+                return
+        elif token.group() == ",":
+            at_head = depth == 1
+        elif at_head:
+            yield token.group()
+            at_head = False
+
+
+def test_the_readers_understand_rust():
+    assert crate_imports("use crate::{Error, design::{Design, blocks}, loss::Loss};") == {"design", "loss"}
+    assert crate_imports("fn f(x: crate::noise::Law) -> crate::Result<()>") == {"noise"}
+
+
+def core_files():
+    # Files that hold tests only are free as test modules are.
+    return [p for p in sorted(CORE.rglob("*.rs")) if p.name not in {"lib.rs", "tests.rs", "testing.rs"}]
+
+
+def test_every_module_of_the_core_has_a_rule():
+    assert {module_of(path) for path in core_files()} <= set(ALLOWED)
+
+
+@pytest.mark.parametrize("path", core_files(), ids=lambda p: str(p.relative_to(CORE)))
+def test_core_imports(path):
+    module = module_of(path)
+    code = rust_code(path)
+    beyond = crate_imports(code) - ALLOWED[module] - {module, "error"}
+    assert not beyond, f"{module} may import only {sorted(ALLOWED[module])}, but imports {sorted(beyond)}"
+    # A path that climbs to the crate root would escape the check above.
+    assert "super::super" not in code
+    for crate, homes in CRATE_HOMES.items():
+        if module not in homes:
+            assert not re.search(rf"\b{crate}::", code), f"{crate} may be named only in {sorted(homes)}"
+
+
+def test_data_meets_noise_in_the_mechanisms_alone():
+    meeting = {
+        module
+        for module, allowed in ALLOWED.items()
+        if "noise" in allowed and allowed & {"design", "moments", "objective", "erm"}
+    }
+    assert meeting == {"mechanism", "study"}
+    assert not ALLOWED["interval"] & {"design", "erm", "loss", "moments", "objective"}
+    assert not ALLOWED["noise"]
+
+
+def test_core_does_not_know_python():
+    manifest = (CORE.parent / "Cargo.toml").read_text(encoding="utf-8")
+    assert "pyo3" not in manifest
+    assert "numpy" not in manifest
+
+
+@pytest.mark.parametrize("path", sorted(BINDINGS.rglob("*.rs")), ids=lambda p: p.name)
+def test_bindings_decide_nothing(path):
+    # A condition ends at its block or, in a match guard, at the arrow.
+    for condition in re.findall(r"\bif (?!let\b)([^{]*?)(?:\{|=>)", rust_code(path)):
+        assert not re.search(r"[<>]|[=!]=\s*-?\d", condition), f"a decision on a number belongs in the core: if {condition}"
+
+
+def python_imports(path):
+    """Modules of the package that a file imports at its top or in a function, as first names after `dpci`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    checking = {
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if node in checking:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module == "dpci":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpci."):
+            found.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("dpci.")}
+        assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path.name}: imports are absolute"
+    return found
+
+
+@pytest.mark.parametrize("name", ["intervals", "plotting", "record", "results", "summary", "tables"])
+def test_results_see_no_data(name):
+    data_side = {"api", "datasets", "schema", "settings", "lowlevel", "cli"}
+    assert not python_imports(PACKAGE / f"{name}.py") & data_side
+
+
+def test_python_foundations():
+    assert python_imports(PACKAGE / "errors.py") == set()
+    assert python_imports(PACKAGE / "validation.py") == {"errors"}
+    assert python_imports(PACKAGE / "arrays.py") == {"errors"}
+
+
+def test_only_fit_releases():
+    callers = {path.name for path in PACKAGE.rglob("*.py") if "_core.fit(" in path.read_text(encoding="utf-8")}
+    assert callers == {"api.py"}
+
+
+def test_optional_packages_are_not_imported():
+    optional = ["matplotlib", "pandas", "polars", "pooch", "pyarrow", "sklearn", "typer"]
+    script = f"import sys, dpci; print([name for name in {optional} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert result.stdout.strip() == "[]"
+
+
+def source_files():
+    return sorted([*CORE.rglob("*.rs"), *BINDINGS.rglob("*.rs"), *PACKAGE.rglob("*.py")])
+
+
+@pytest.mark.parametrize("path", source_files(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_are_short_and_say_what_they_are_for(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 450
+    if path.suffix == ".rs":
+        assert text.startswith("//! ")
+    else:
+        assert (ast.get_docstring(ast.parse(text)) or "").split("\n")[0].endswith(".")
