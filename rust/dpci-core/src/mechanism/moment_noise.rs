@@ -142,6 +142,7 @@ impl Spec {
         let loss = &*self.choices.loss;
         let has_hessian = loss.sup_curvature(radius) > 0.0;
         let (hessian, gradient_cov) = if let Cost::Epsilon(epsilon) = cost {
+            let weight = joint_weight(loss);
             let sensitivity = self.bounds.nuclear(loss.sup_weighted_sum(weight, radius));
             let rate = laplace_rate(sensitivity, epsilon)?;
             let with = |rate| MatrixNoise {
