@@ -21,12 +21,12 @@ def minimum(run: Callable[[], object], repetitions: int = REPETITIONS) -> float:
     return min(times)
 
 
-def pin(n_cores: int) -> None:
-    """Keep this process on its first ``n_cores`` cores."""
-    os.sched_setaffinity(0, set(sorted(_CORES)[:n_cores]))
-
-
 _CORES = os.sched_getaffinity(0)
+
+
+def pin(n_cores: int) -> None:
+    """Keep this thread, and those that it starts, on the first ``n_cores`` cores of the process."""
+    os.sched_setaffinity(0, set(sorted(_CORES)[:n_cores]))
 
 
 def multiply_rate() -> float:

@@ -6,6 +6,7 @@ from scipy import stats
 
 import dpci
 from dpci import lowlevel
+from dpci.settings import Settings
 
 SCALE = 0.7
 # Largest first dimension: the isometric coordinates of a 91 x 91 matrix.
@@ -193,18 +194,17 @@ def test_matrix_laplace_has_the_spectrum_of_a_difference_of_wisharts(matrices, a
 
 
 def test_paper_noise_is_a_symmetrised_spherical_laplace_matrix(accept, variance_gamma_cdf):
-    """Released matrices less the exact ones at the released parameters are the noise itself."""
-    dim, n_runs, l2_strength = 3, 40_000, 0.5
+    """What is released, before the regulariser is added, less its exact value at the released parameters."""
+    dim, n_runs = 3, 40_000
     X = np.array([[0.6, -0.3, 0.1], [0.0, 0.5, -0.8]])
     y = np.array([1.0, -1.0])
-    spec = dpci.settings.Settings(
-        budget=dpci.PureDP(8.0), l2_strength=l2_strength, calibration="paper", fit_intercept=False
-    ).spec(len(X), dim)
+    settings = Settings(budget=dpci.PureDP(8.0), l2_strength=0.5, calibration="paper", fit_intercept=False)
+    spec = settings.spec(len(X), dim)
     releases = dpci._core.audit(spec, X, y, X, y, n_runs=n_runs, seed=500, n_threads=1)[0]
     params, hessian = releases[:, :dim], releases[:, dim : dim + dim * (dim + 1) // 2]
     rows, columns = np.tril_indices(dim)
     positive = 1.0 / (1.0 + np.exp(-params @ X.T))
-    exact = np.einsum("ni,ij,ik->njk", positive * (1.0 - positive), X, X) / len(X) + l2_strength * np.eye(dim)
+    exact = np.einsum("ni,ij,ik->njk", positive * (1.0 - positive), X, X) / len(X)
     noise = hessian - exact[:, rows, columns]
 
     # The Hessian has a quarter of the budget, and the paper's Lemma 2 the sensitivity 2 sup(curvature) / n.

@@ -46,7 +46,7 @@ pub fn data_moments(
             let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
             design.linear_predictor(range.clone(), params, u);
             let out = Batch {
-                value: None,
+                total: None,
                 slope: Some(&mut *slope),
                 curvature: Some(&mut *curvature),
             };

@@ -114,27 +114,23 @@ impl Objective<'_> {
             gram: with_hessian.then(|| GramAccumulator::new(dim)),
         };
         let mut packed = with_hessian.then(|| PackedBlock::new(dim, BLOCK));
-        let mut buffers = [[0.0; BLOCK]; 4];
+        let mut buffers = [[0.0; BLOCK]; 3];
         let mut block_gradient = vec![0.0; dim];
         for range in blocks(chunk) {
             self.exec.check()?;
             let n = range.len();
-            let [u, value, slope, curvature] = &mut buffers;
-            let (u, value, slope, curvature) = (
-                &mut u[..n],
-                &mut value[..n],
-                &mut slope[..n],
-                &mut curvature[..n],
-            );
+            let [u, slope, curvature] = &mut buffers;
+            let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
+            let mut total = 0.0;
             self.design.linear_predictor(range.clone(), params, u);
             let out = Batch {
-                value: Some(&mut *value),
+                total: Some(&mut total),
                 slope: Some(&mut *slope),
                 curvature: with_hessian.then_some(&mut *curvature),
             };
             self.loss
                 .evaluate(u, self.design.targets(range.clone()), out)?;
-            partial.value += value.iter().sum::<f64>();
+            partial.value += total;
             // A sum per block first keeps the rounding error of long sums small.
             block_gradient.fill(0.0);
             self.design

@@ -15,6 +15,19 @@ pub(crate) struct Loss {
     pub(crate) inner: Arc<dyn core::Loss>,
 }
 
+impl Loss {
+    /// The loss of one row.
+    fn value(&self, u: &[f64], y: &[f64]) -> Result<f64> {
+        let mut total = 0.0;
+        let out = Batch {
+            total: Some(&mut total),
+            ..Batch::default()
+        };
+        self.inner.evaluate(u, y, out)?;
+        Ok(total)
+    }
+}
+
 /// Values, slopes and curvatures.
 type Evaluated<'py> = (
     Bound<'py, PyArray1<f64>>,
@@ -105,16 +118,21 @@ impl Loss {
         y: PyReadonlyArray1<'py, f64>,
     ) -> PyResult<Evaluated<'py>> {
         let (u, y) = (u.as_slice()?, y.as_slice()?);
-        let mut parts = [vec![0.0; u.len()], vec![0.0; u.len()], vec![0.0; u.len()]];
-        let [value, slope, curvature] = &mut parts;
-        let out = Batch {
-            value: Some(value),
-            slope: Some(slope),
-            curvature: Some(curvature),
+        let (mut slope, mut curvature) = (vec![0.0; u.len()], vec![0.0; u.len()]);
+        let derivatives = Batch {
+            total: None,
+            slope: Some(&mut slope),
+            curvature: Some(&mut curvature),
         };
-        self.inner.evaluate(u, y, out).map_err(to_python)?;
-        let [value, slope, curvature] = parts.map(|p| PyArray1::from_vec(py, p));
-        Ok((value, slope, curvature))
+        self.inner.evaluate(u, y, derivatives).map_err(to_python)?;
+        let rows = u.chunks(1).zip(y.chunks(1));
+        let value: Result<Vec<f64>> = rows.map(|(u, y)| self.value(u, y)).collect();
+        let value = value.map_err(to_python)?;
+        Ok((
+            PyArray1::from_vec(py, value),
+            PyArray1::from_vec(py, slope),
+            PyArray1::from_vec(py, curvature),
+        ))
     }
 
     fn sup_slope(&self, radius: f64) -> f64 {

@@ -210,26 +210,30 @@ impl WithSimd for AddBlock<'_> {
         {
             let (left, _) = self.left[p * n * LEFT..][..n * LEFT].as_chunks();
             let (right, _) = self.right[q * self.right_stride..][..n * RIGHT].as_chunks();
+            // The last tile of a panel meets the diagonal with its right half alone.
+            let from = if p % 2 == 1 && p / 2 == q { LEFT } else { 0 };
             match S::F64_LANES {
                 // 512 bit: 16 accumulators of 32 registers; 256 bit: 8 of 16; narrower: plain code.
-                8 => tile_kernel::<S, 8, 2>(simd, left, right, tile),
-                4 | 2 => tile_kernel::<S, 4, 2>(simd, left, right, tile),
-                _ => tile_kernel::<S, 4, 1>(simd, left, right, tile),
+                8 if from > 0 => tile_kernel::<S, 8, 1>(simd, left, right, from, tile),
+                8 => tile_kernel::<S, 8, 2>(simd, left, right, from, tile),
+                4 | 2 => tile_kernel::<S, 4, 2>(simd, left, right, from, tile),
+                _ => tile_kernel::<S, 4, 1>(simd, left, right, from, tile),
             }
         }
     }
 }
 
-/// `tile += leftᵀ · right` in sub-tiles of `ROWS` × (`VECTORS` · lanes) register accumulators.
+/// `tile += leftᵀ · right` from column `from`, in sub-tiles of `ROWS` × (`VECTORS` · lanes) register accumulators.
 #[inline(always)]
 fn tile_kernel<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     left: &[[f64; LEFT]],
     right: &[[f64; RIGHT]],
+    from: usize,
     tile: &mut [f64],
 ) {
     let width = VECTORS * S::F64_LANES;
-    for column in (0..RIGHT).step_by(width) {
+    for column in (from..RIGHT).step_by(width) {
         for row in (0..LEFT).step_by(ROWS) {
             let mut sums = [[simd.splat_f64s(0.0); VECTORS]; ROWS];
             for (l, r) in left.iter().zip(right) {

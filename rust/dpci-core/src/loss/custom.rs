@@ -94,6 +94,15 @@ impl Custom {
         Ok(loss)
     }
 
+    /// `l(u; y)` by row.
+    fn values(&self, u: &[f64], y: &[f64]) -> Result<Vec<f64>> {
+        let mut values = vec![0.0; u.len()];
+        finite("value", &mut values, u, y, |o| {
+            self.functions.value(u, y, o)
+        })?;
+        Ok(values)
+    }
+
     fn target_grid(&self) -> Vec<f64> {
         match self.targets {
             Targets::Signs => vec![-1.0, 1.0],
@@ -107,14 +116,14 @@ impl Custom {
     fn check_declaration(&self, y: f64) -> Result<()> {
         let u = predictor_grid();
         let targets = vec![y; u.len()];
-        let (mut value, mut slope, mut curvature) =
-            (vec![0.0; u.len()], vec![0.0; u.len()], vec![0.0; u.len()]);
-        let all = Batch {
-            value: Some(&mut value),
+        let (mut slope, mut curvature) = (vec![0.0; u.len()], vec![0.0; u.len()]);
+        let value = self.values(&u, &targets)?;
+        let derivatives = Batch {
+            total: None,
             slope: Some(&mut slope),
             curvature: Some(&mut curvature),
         };
-        self.evaluate(&u, &targets, all)?;
+        self.evaluate(&u, &targets, derivatives)?;
         let broken = |what: &str, at: usize| {
             Err(Error::Loss(format!(
                 "{what} at linear predictor {}, target {y} (checked on a public grid)",
@@ -226,8 +235,8 @@ impl Loss for Custom {
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
-        if let Some(value) = out.value {
-            finite("value", value, u, y, |o| self.functions.value(u, y, o))?;
+        if let Some(total) = out.total {
+            *total = self.values(u, y)?.iter().sum();
         }
         if let Some(slope) = out.slope {
             finite("slope", slope, u, y, |o| self.functions.slope(u, y, o))?;

@@ -45,15 +45,13 @@ impl Loss for HuberHinge {
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
         let rows = || u.iter().zip(y);
-        if let Some(value) = out.value {
-            for (o, (u, y)) in value.iter_mut().zip(rows()) {
-                let (z, depth) = (u * y, self.depth(u * y));
-                *o = if depth < 1.0 {
-                    self.h * depth * depth
-                } else {
-                    1.0 - z
-                };
-            }
+        if let Some(total) = out.total {
+            *total = rows()
+                .map(|(u, y)| match self.depth(u * y) {
+                    depth if depth < 1.0 => self.h * depth * depth,
+                    _ => 1.0 - u * y,
+                })
+                .sum();
         }
         if let Some(slope) = out.slope {
             for (o, (u, y)) in slope.iter_mut().zip(rows()) {

@@ -33,8 +33,8 @@ pub enum Targets {
 /// Where a batch evaluation writes; a field that is `None` is not wanted.
 #[derive(Debug, Default)]
 pub struct Batch<'a> {
-    /// `l(u; y)` by row.
-    pub value: Option<&'a mut [f64]>,
+    /// `Σ l(u; y)` over the rows: the sum alone, because logarithms of many rows merge into one.
+    pub total: Option<&'a mut f64>,
     /// `l'(u; y)` by row.
     pub slope: Option<&'a mut [f64]>,
     /// `l''(u; y)` by row.

@@ -13,14 +13,14 @@ fn losses() -> Vec<Box<dyn Loss>> {
 }
 
 fn evaluate(loss: &dyn Loss, u: f64, y: f64) -> [f64; 3] {
-    let (mut v, mut s, mut c) = ([0.0], [0.0], [0.0]);
+    let (mut v, mut s, mut c) = (0.0, [0.0], [0.0]);
     let out = Batch {
-        value: Some(&mut v),
+        total: Some(&mut v),
         slope: Some(&mut s),
         curvature: Some(&mut c),
     };
     loss.evaluate(&[u], &[y], out).unwrap();
-    [v[0], s[0], c[0]]
+    [v, s[0], c[0]]
 }
 
 #[test]
@@ -42,6 +42,23 @@ fn derivatives_equal_finite_differences() {
                 }
             }
         }
+    }
+}
+
+/// The total of many rows, long margins among them, equals the sum of the rows' totals.
+#[test]
+fn totals_add_up() {
+    let u: Vec<f64> = (0..2000).map(|i| f64::from(i % 41 - 20) * 3.0).collect();
+    let y = vec![1.0; u.len()];
+    for loss in losses() {
+        let mut total = 0.0;
+        let out = Batch {
+            total: Some(&mut total),
+            ..Batch::default()
+        };
+        loss.evaluate(&u, &y, out).unwrap();
+        let expected: f64 = u.iter().map(|u| evaluate(&*loss, *u, 1.0)[0]).sum();
+        assert!((total / expected - 1.0).abs() < 1e-12, "{loss:?}");
     }
 }
 
