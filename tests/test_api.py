@@ -31,7 +31,6 @@ def fit(rows, **keywords):
     return dpci.fit(*rows, **{"budget": PURE, "l2_strength": 0.02, "seed": 5, **keywords})
 
 
-
 def sigmoid(u):
     return np.exp(-np.logaddexp(0.0, -u))
 
@@ -208,7 +207,9 @@ def test_frames_keep_names(rows):
 def test_frames_of_mixed_numeric_columns(rows):
     frame = pd.DataFrame(np.round(rows[0]), columns=["a", "b", "c"]).clip(0, 1)
     mixed = frame.assign(a=frame["a"].astype(bool), b=frame["b"].astype("Int64"), c=frame["c"].astype("float32"))
-    np.testing.assert_array_equal(fit((mixed, rows[1]), row_norm=2.0).params, fit((frame, rows[1]), row_norm=2.0).params)
+    np.testing.assert_array_equal(
+        fit((mixed, rows[1]), row_norm=2.0).params, fit((frame, rows[1]), row_norm=2.0).params
+    )
 
 
 def test_predict_proba(rows):
@@ -313,7 +314,15 @@ def test_add_remove_keeps_the_number_of_rows_to_itself(rows):
 
 def test_summary_has_what_a_reader_needs(rows):
     text = fit(rows).summary(level=0.9)
-    wanted = ["90% confidence", "std error", "objective perturbation", "epsilon=2", "replace one record", "2,000", "0.02"]
+    wanted = [
+        "90% confidence",
+        "std error",
+        "objective perturbation",
+        "epsilon=2",
+        "replace one record",
+        "2,000",
+        "0.02",
+    ]
     for part in [*wanted, "coefficients", "moments", "population", "not the unregularised"]:
         assert part in text, part
     assert max(map(len, text.splitlines())) <= 110

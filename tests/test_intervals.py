@@ -18,7 +18,7 @@ RATIOS = (0.0, 1e-6, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999999, 1.0)
 
 
 def parts(dim, ratio):
-    """Sampling variance and multiplier of an error of variance 1 of which spherical Laplace noise makes up ``ratio``."""
+    """Sampling variance and multiplier of an error of variance 1 of which noise makes up ``ratio``."""
     return 1.0 - ratio, np.sqrt(ratio / (dim + 1)) / SCALE
 
 

@@ -1,4 +1,4 @@
-"""Exact half widths against ten million simulated errors in NumPy, and the Monte Carlo intervals against the exact law."""
+"""Exact half widths against ten million simulated errors in NumPy, and Monte Carlo intervals against the exact law."""
 
 import numpy as np
 import pytest

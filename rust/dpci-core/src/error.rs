@@ -124,3 +124,19 @@ pub enum Error {
     #[error("the system refused a resource: {0}")]
     Resource(String),
 }
+
+/// Refuses an argument whose length differs from the implied one.
+///
+/// # Errors
+/// [`Error::Length`].
+pub fn check_length(name: &'static str, expected: usize, got: usize) -> Result<()> {
+    if expected == got {
+        Ok(())
+    } else {
+        Err(Error::Length {
+            name,
+            expected,
+            got,
+        })
+    }
+}

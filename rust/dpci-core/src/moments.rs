@@ -1,6 +1,7 @@
 //! The Hessian and the gradient covariance at a point, as sums over the data: what the sandwich formula needs.
 
 use crate::design::Design;
+use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::{GramAccumulator, PackedBlock};
 use crate::loss::{Batch, Loss};
@@ -27,13 +28,7 @@ pub fn data_moments(
     exec: &Executor<'_>,
 ) -> Result<DataMoments> {
     let dim = design.n_params();
-    if params.len() != dim {
-        return Err(Error::Length {
-            name: "params",
-            expected: dim,
-            got: params.len(),
-        });
-    }
+    check_length("params", dim, params.len())?;
     let chunks = design.chunks();
     let partials = exec.map(chunks.len(), |c| {
         let mut sums = [GramAccumulator::new(dim), GramAccumulator::new(dim)];
@@ -46,9 +41,9 @@ pub fn data_moments(
             let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
             design.linear_predictor(range.clone(), params, u);
             let out = Batch {
-                total: None,
                 slope: Some(&mut *slope),
                 curvature: Some(&mut *curvature),
+                ..Batch::default()
             };
             loss.evaluate(u, design.targets(range.clone()), out)?;
             for s in slope.iter_mut() {

@@ -4,6 +4,7 @@
 //! public number of samples (under add/remove it is not the number of rows).
 
 use crate::design::Design;
+use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::{GramAccumulator, PackedBlock, add_diagonal, vector};
 use crate::loss::{Batch, Loss};
@@ -51,13 +52,7 @@ impl Objective<'_> {
     /// [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`] for parameters of another length.
     pub fn evaluate(&self, params: &[f64], with_hessian: bool) -> Result<Evaluation> {
         let dim = self.design.n_params();
-        if params.len() != dim {
-            return Err(Error::Length {
-                name: "params",
-                expected: dim,
-                got: params.len(),
-            });
-        }
+        check_length("params", dim, params.len())?;
         let chunks = self.design.chunks();
         let partials = self.exec.map(chunks.len(), |c| {
             self.sum_chunk(chunks[c].clone(), params, with_hessian)
@@ -127,6 +122,7 @@ impl Objective<'_> {
                 total: Some(&mut total),
                 slope: Some(&mut *slope),
                 curvature: with_hessian.then_some(&mut *curvature),
+                weights: None,
             };
             self.loss
                 .evaluate(u, self.design.targets(range.clone()), out)?;

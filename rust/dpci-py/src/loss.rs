@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dpci_core::error::check_length;
 use dpci_core::loss::{self as core, Batch, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets};
 use dpci_core::{Error, Result};
 use numpy::{PyArray1, PyArrayLike1, PyArrayMethods, PyReadonlyArray1};
@@ -118,11 +119,12 @@ impl Loss {
         y: PyReadonlyArray1<'py, f64>,
     ) -> PyResult<Evaluated<'py>> {
         let (u, y) = (u.as_slice()?, y.as_slice()?);
+        check_length("y", u.len(), y.len()).map_err(to_python)?;
         let (mut slope, mut curvature) = (vec![0.0; u.len()], vec![0.0; u.len()]);
         let derivatives = Batch {
-            total: None,
             slope: Some(&mut slope),
             curvature: Some(&mut curvature),
+            ..Batch::default()
         };
         self.inner.evaluate(u, y, derivatives).map_err(to_python)?;
         let rows = u.chunks(1).zip(y.chunks(1));

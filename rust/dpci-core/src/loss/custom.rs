@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Loss, Targets};
+use super::{Batch, Loss, Targets, weighted_sum};
 use crate::{Error, Result};
 
 /// The caller's three functions of (linear predictor, target), elementwise.
@@ -119,9 +119,9 @@ impl Custom {
         let (mut slope, mut curvature) = (vec![0.0; u.len()], vec![0.0; u.len()]);
         let value = self.values(&u, &targets)?;
         let derivatives = Batch {
-            total: None,
             slope: Some(&mut slope),
             curvature: Some(&mut curvature),
+            ..Batch::default()
         };
         self.evaluate(&u, &targets, derivatives)?;
         let broken = |what: &str, at: usize| {
@@ -236,7 +236,7 @@ impl Loss for Custom {
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
         if let Some(total) = out.total {
-            *total = self.values(u, y)?.iter().sum();
+            *total = weighted_sum(self.values(u, y)?, out.weights);
         }
         if let Some(slope) = out.slope {
             finite("slope", slope, u, y, |o| self.functions.slope(u, y, o))?;

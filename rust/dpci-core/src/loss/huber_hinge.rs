@@ -1,7 +1,7 @@
 //! The Huber hinge of the margin `z = yu`: 0 above 1+h, (1+h-z)²/4h within h of 1, 1-z below 1-h.
 
 use super::sigmoid_family::up;
-use super::{Batch, Loss};
+use super::{Batch, Loss, weighted_sum};
 use crate::{Error, Result};
 
 /// Huber hinge of half-width `h > 0`: slope bound 1, curvature bound 1/(2h).
@@ -46,12 +46,11 @@ impl Loss for HuberHinge {
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
         let rows = || u.iter().zip(y);
         if let Some(total) = out.total {
-            *total = rows()
-                .map(|(u, y)| match self.depth(u * y) {
-                    depth if depth < 1.0 => self.h * depth * depth,
-                    _ => 1.0 - u * y,
-                })
-                .sum();
+            let values = rows().map(|(u, y)| match self.depth(u * y) {
+                depth if depth < 1.0 => self.h * depth * depth,
+                _ => 1.0 - u * y,
+            });
+            *total = weighted_sum(values, out.weights);
         }
         if let Some(slope) = out.slope {
             for (o, (u, y)) in slope.iter_mut().zip(rows()) {

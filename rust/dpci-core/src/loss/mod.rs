@@ -33,12 +33,26 @@ pub enum Targets {
 /// Where a batch evaluation writes; a field that is `None` is not wanted.
 #[derive(Debug, Default)]
 pub struct Batch<'a> {
-    /// `Σ l(u; y)` over the rows: the sum alone, because logarithms of many rows merge into one.
+    /// `Σ w·l(u; y)` over the rows: the sum alone, because logarithms of many rows merge into one.
     pub total: Option<&'a mut f64>,
+    /// The weights `w` of the total; `None`: all 1.
+    pub weights: Option<&'a [f64]>,
     /// `l'(u; y)` by row.
     pub slope: Option<&'a mut [f64]>,
     /// `l''(u; y)` by row.
     pub curvature: Option<&'a mut [f64]>,
+}
+
+/// `Σ w·value`, with weights 1 where none are given.
+fn weighted_sum(values: impl IntoIterator<Item = f64>, weights: Option<&[f64]>) -> f64 {
+    match weights {
+        None => values.into_iter().sum(),
+        Some(weights) => values
+            .into_iter()
+            .zip(weights)
+            .map(|(value, weight)| value * weight)
+            .sum(),
+    }
 }
 
 /// A loss with its public bounds (docs/method.md, "Losses").

@@ -18,6 +18,7 @@ fn evaluate(loss: &dyn Loss, u: f64, y: f64) -> [f64; 3] {
         total: Some(&mut v),
         slope: Some(&mut s),
         curvature: Some(&mut c),
+        weights: None,
     };
     loss.evaluate(&[u], &[y], out).unwrap();
     [v, s[0], c[0]]
@@ -59,6 +60,13 @@ fn totals_add_up() {
         loss.evaluate(&u, &y, out).unwrap();
         let expected: f64 = u.iter().map(|u| evaluate(&*loss, *u, 1.0)[0]).sum();
         assert!((total / expected - 1.0).abs() < 1e-12, "{loss:?}");
+        let out = Batch {
+            total: Some(&mut total),
+            weights: Some(&[3.0; 2000]),
+            ..Batch::default()
+        };
+        loss.evaluate(&u, &y, out).unwrap();
+        assert!((total / expected / 3.0 - 1.0).abs() < 1e-12, "{loss:?}");
     }
 }
 

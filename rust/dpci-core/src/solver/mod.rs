@@ -7,6 +7,7 @@ mod lbfgs;
 mod line_search;
 mod newton;
 
+use crate::error::check_length;
 use crate::linalg::vector;
 use crate::{Error, Result};
 
@@ -100,13 +101,7 @@ pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Res
             value: options.tolerance,
         });
     }
-    if start.len() != problem.dim() {
-        return Err(Error::Length {
-            name: "start",
-            expected: problem.dim(),
-            got: start.len(),
-        });
-    }
+    check_length("start", problem.dim(), start.len())?;
     let method = match options.method {
         Method::Auto if problem.dim() <= NEWTON_MAX_DIM => Method::Newton,
         Method::Auto if problem.dim() <= PRECONDITIONED_MAX_DIM => Method::Preconditioned,

@@ -1,0 +1,447 @@
+"""Bad input: every case gives its own clear error, or the right answer; nothing panics, hangs or is released."""
+
+import decimal
+import fractions
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import dpci
+from dpci import InvalidInput, RegularizationTooSmall, RowNormViolation
+from dpci.losses import Custom, HuberHinge, SmoothHinge
+
+N, D = 60, 3
+INF, NAN = float("inf"), float("nan")
+X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(N, D))
+Y = np.arange(N) % 2
+BUDGET = dpci.ZCDP(rho=5.0)
+
+
+def fit(x=X, y=Y, **keywords):
+    return dpci.fit(x, y, **{"budget": BUDGET, "l2_strength": 0.5, "projection": "floor", "seed": 1, **keywords})
+
+
+def with_entry(value, row=7, column=2):
+    changed = X.copy()
+    changed[row, column] = value
+    return changed
+
+
+def custom(**changes):
+    """The logistic loss in Python, declared wrongly in one place."""
+    parts = {
+        "value": lambda u, y: np.logaddexp(0.0, -y * u),
+        "slope": lambda u, y: -y * np.exp(-np.logaddexp(0.0, y * u)),
+        "curvature": lambda u, _y: np.exp(-np.logaddexp(0.0, u) - np.logaddexp(0.0, -u)),
+        "slope_bound": 1.0,
+        "curvature_bound": 0.25,
+        **changes,
+    }
+    return Custom(parts.pop("value"), parts.pop("slope"), parts.pop("curvature"), **parts)
+
+
+def explode(_u, _y):
+    raise RuntimeError("broken loss")
+
+
+ROWS = {
+    "nan": (with_entry(NAN), r"X must be finite, got NaN in row 7, column 2"),
+    "inf": (with_entry(INF), r"X must be finite, got inf in row 7, column 2"),
+    "minus inf": (with_entry(-INF), r"X must be finite, got -inf in row 7"),
+    "beyond clipping": (with_entry(1e308), r"norm of every row of X must be at most 1e150"),
+    "huge": (with_entry(1e100), r"every row of X must have Euclidean norm at most row_norm=1\b.* in row 7"),
+    "above the bound": (with_entry(1.5), r"every row of X must have Euclidean norm at most row_norm=1\b.* in row 7"),
+    "one-dimensional": (X[:, 0], r"X must be two-dimensional.*got shape \(60,\)"),
+    "three-dimensional": (X[None], r"X must be two-dimensional.*got shape \(1, 60, 3\)"),
+    "scalar": (3.0, r"X must be two-dimensional.*got shape \(\)"),
+    "None": (None, r"X must hold booleans, integers or floats, got dtype object"),
+    "strings": (X.astype(str), r"X must hold booleans, integers or floats, got dtype <U"),
+    "bytes": (X.astype("S4"), r"X must hold booleans, integers or floats, got dtype \|S4"),
+    "objects": (X.astype(object), r"X must hold booleans, integers or floats, got dtype object"),
+    "complex": (X.astype(complex), r"X must hold booleans, integers or floats, got dtype complex128"),
+    "dates": (np.zeros((N, D), "M8[s]"), r"X must hold booleans, integers or floats, got dtype datetime64"),
+    "ragged": ([[1.0, 2.0], [3.0]], r"X must be a rectangular array of numbers, got list"),
+    "list of strings": ([["a", "b"]] * N, r"X must hold booleans, integers or floats, got dtype <U1"),
+    "sparse": (scipy.sparse.csr_array(X), r"X must be dense, got a sparse matrix \(pass X.toarray\(\)\)"),
+    "masked": (np.ma.masked_greater(X, 0.4), r"X must have no masked values"),
+    "no rows": (X[:0], r"at least one row and one parameter, got 0 rows and 4 parameters"),
+    "frame of strings": (pd.DataFrame({"a": ["x"] * N}), r"columns of X must be numeric, got dtype .* in column 'a'"),
+    "frame of categories": (
+        pd.DataFrame({"a": pd.Categorical([1, 2] * 30)}),
+        r"columns of X must be numeric, got dtype category in column 'a'",
+    ),
+    "frame with missing": (
+        pd.DataFrame({"a": pd.array([1, None] * 30, dtype="Int64")}),
+        r"X must be finite, got NaN in row 1, column 0",
+    ),
+    "repeated column": (pd.DataFrame(X, columns=["a", "b", "a"]), r"must have different names, got 'a' twice"),
+    "column called intercept": (pd.DataFrame(X, columns=["a", "b", "intercept"]), r"may be called 'intercept'"),
+}
+
+TARGETS = {
+    "two-dimensional": (Y[:, None], {}, r"y must be one-dimensional, got shape \(60, 1\)"),
+    "scalar": (1, {}, r"y must be one-dimensional, got shape \(\)"),
+    "None": (None, {}, r"y must be one-dimensional, got shape \(\)"),
+    "short": (Y[:-1], {}, r"y must have one entry for each row of X, got 59 entries and 60 rows"),
+    "long": (np.append(Y, 0), {}, r"y must have one entry for each row of X, got 61 entries and 60 rows"),
+    "empty": ([], {}, r"y must have one entry for each row of X, got 0 entries"),
+    "nan": (np.where(Y == 1, NAN, 0.0), {}, r"y must have no missing values, got nan in row 1"),
+    "missing among objects": ([None, "a"] * 30, {}, r"y must have no missing values, got None in row 0"),
+    "missing in a series": (pd.Series([pd.NA, "a"] * 30), {}, r"y must have no missing values, got .* in row 0"),
+    "masked": (np.ma.masked_equal(Y, 1), {}, r"y must have no masked values"),
+    "complex": (Y.astype(complex), {}, r"y must hold booleans, numbers or strings, got dtype complex128"),
+    "ragged": ([[1], [2, 3]], {}, r"y must be one-dimensional, got list"),
+    "one class": (np.ones(N), {}, r"y must hold two classes unless classes=.* is given, got only 1.0"),
+    "one class of strings": (["a"] * N, {}, r"y must hold two classes unless classes=.* is given, got only 'a'"),
+    "three classes": (np.arange(N) % 3, {}, r"y must hold two classes, got 3: 0, 1, 2"),
+    "mixed types": (["a", 1] * 30, {"dtype": object}, r"y must hold labels of one type|y must hold two classes"),
+    "undeclared": (np.arange(N) % 3, {"classes": (0, 1)}, r"y must hold only classes=\(0, 1\), got 2 in row 2"),
+    "numbers for strings": (Y, {"classes": ("0", "1")}, r"y must hold only classes=\('0', '1'\), got 0 in row 0"),
+    "strings for numbers": (Y.astype(str), {"classes": (0, 1)}, r"y must hold only classes=\(0, 1\), got '0' in row 0"),
+}
+
+KEYWORDS = {
+    "budget missing": ({"budget": None}, InvalidInput, r"budget must be dpci.PureDP, .* got budget=None"),
+    "budget a number": ({"budget": 1.0}, InvalidInput, r"budget must be dpci.PureDP, .* got budget=1.0"),
+    "l2_strength zero": ({"l2_strength": 0}, InvalidInput, r"l2_strength must be finite and > 0, got l2_strength=0.0"),
+    "l2_strength negative": ({"l2_strength": -1}, InvalidInput, r"l2_strength must be finite and > 0, got .*=-1.0"),
+    "l2_strength nan": ({"l2_strength": NAN}, InvalidInput, r"l2_strength must be finite and > 0, got .*=nan"),
+    "l2_strength infinite": ({"l2_strength": INF}, InvalidInput, r"l2_strength must be finite and > 0, got .*=inf"),
+    "l2_strength beyond floats": ({"l2_strength": 10**400}, InvalidInput, r"l2_strength must be finite and > 0"),
+    "l2_strength text": ({"l2_strength": "1"}, InvalidInput, r"l2_strength must be a real number, got l2_strength='1'"),
+    "l2_strength boolean": ({"l2_strength": True}, InvalidInput, r"l2_strength must be a real number, got .*=True"),
+    "l2_strength None": ({"l2_strength": None}, InvalidInput, r"l2_strength must be a real number, got .*=None"),
+    "l2_strength an array": ({"l2_strength": np.ones(1)}, InvalidInput, r"l2_strength must be a real number"),
+    "l2_strength too small": (
+        {"l2_strength": 1e-9, "budget": dpci.PureDP(0.1)},
+        RegularizationTooSmall,
+        r"l2_strength must be greater than 0\.\d+ .* got l2_strength=0.000000001",
+    ),
+    "row_norm zero": ({"row_norm": 0.0}, InvalidInput, r"row_norm must be finite and > 0, got row_norm=0.0"),
+    "row_norm nan": ({"row_norm": NAN}, InvalidInput, r"row_norm must be finite and > 0, got row_norm=nan"),
+    "intercept_scale": (
+        {"intercept_scale": -1.0},
+        InvalidInput,
+        r"intercept_scale must be finite and > 0, got .*=-1.0",
+    ),
+    "fit_intercept": ({"fit_intercept": 1}, InvalidInput, r"fit_intercept must be True or False, got fit_intercept=1"),
+    "loss name": ({"loss": "hinge"}, InvalidInput, r"loss must be one of 'logistic', .* got loss='hinge'"),
+    "loss class": ({"loss": HuberHinge}, InvalidInput, r"loss must be one of 'logistic'"),
+    "mechanism": ({"mechanism": "laplace"}, InvalidInput, r"mechanism must be 'objective', .* got mechanism='laplace'"),
+    "moments": (
+        {"moments": None},
+        InvalidInput,
+        r"moments must be one of 'joint', 'separate', 'none', got moments=None",
+    ),
+    "projection": ({"projection": "no"}, InvalidInput, r"projection must be one of 'auto', .* got projection='no'"),
+    "calibration": (
+        {"calibration": 1},
+        InvalidInput,
+        r"calibration must be one of 'tight', 'paper', got calibration=1",
+    ),
+    "paper and cautious": (
+        {"calibration": "paper", "projection": "cautious"},
+        InvalidInput,
+        r'calibration="paper" projects at the floor, got projection="cautious"',
+    ),
+    "on_violation": (
+        {"on_violation": "drop"},
+        InvalidInput,
+        r"on_violation must be one of 'error', 'clip', got .*'drop'",
+    ),
+    "neighbors": ({"neighbors": "swap"}, InvalidInput, r"neighbors must be one of 'replace_one', 'add_remove', got"),
+    "n_public missing": (
+        {"neighbors": "add_remove"},
+        InvalidInput,
+        r"n_public must be given with neighbors='add_remove'",
+    ),
+    "n_public unused": ({"n_public": 10}, InvalidInput, r"n_public must be None with neighbors='replace_one'"),
+    "n_public zero": (
+        {"neighbors": "add_remove", "n_public": 0},
+        InvalidInput,
+        r"n_public must be at least 1, got n_public=0",
+    ),
+    "n_public a float": (
+        {"neighbors": "add_remove", "n_public": 10.0},
+        InvalidInput,
+        r"n_public must be an integer, got n_public=10.0",
+    ),
+    "split too short": ({"split": (0.5, 0.5)}, InvalidInput, r"split must be a sequence of 3 numbers, got"),
+    "split text": ({"split": "abc"}, InvalidInput, r"split must be a sequence of 3 numbers, got split='abc'"),
+    "split a number": ({"split": 0.5}, InvalidInput, r"split must be a sequence of 3 numbers, got split=0.5"),
+    "split of text": ({"split": ("a", 0.5, 0.5)}, InvalidInput, r"split\[0\] must be a real number"),
+    "split sum": ({"split": (0.5, 0.3, 0.3)}, InvalidInput, r"split must"),
+    "split zero": ({"split": (1.0, 0.0, 0.0)}, InvalidInput, r"split must"),
+    "split negative": ({"split": (1.2, -0.1, -0.1)}, InvalidInput, r"split must"),
+    "split nan": ({"split": (NAN, 0.5, 0.5)}, InvalidInput, r"split must"),
+    "split without moments": ({"split": (0.8, 0.1, 0.1), "moments": "none"}, InvalidInput, r"split must be None"),
+    "classes same": ({"classes": (1, 1)}, InvalidInput, r"classes must be two different .* got 1 twice"),
+    "classes three": (
+        {"classes": (0, 1, 2)},
+        InvalidInput,
+        r"classes must be two different .* got classes=\(0, 1, 2\)",
+    ),
+    "classes text": ({"classes": "01"}, InvalidInput, r"classes must be two different .* got classes='01'"),
+    "classes nan": ({"classes": (0, NAN)}, InvalidInput, r"classes must be two different .* got nan"),
+    "classes None inside": ({"classes": (None, 1)}, InvalidInput, r"classes must be two different .* got None"),
+    "classes a set": ({"classes": {0, 1}}, InvalidInput, r"classes must be two different .* got classes=\{0, 1\}"),
+    "n_threads zero": ({"n_threads": 0}, InvalidInput, r"n_threads must be at least 1, got n_threads=0"),
+    "n_threads negative": ({"n_threads": -2}, InvalidInput, r"n_threads must be at least 1, got n_threads=-2"),
+    "n_threads a float": ({"n_threads": 2.0}, InvalidInput, r"n_threads must be an integer, got n_threads=2.0"),
+    "seed negative": ({"seed": -1}, InvalidInput, r"seed must be None or an integer in \[0, 2\*\*64\), got seed=-1"),
+    "seed too big": ({"seed": 2**64}, InvalidInput, r"seed must be None or an integer in \[0, 2\*\*64\)"),
+    "seed boolean": ({"seed": True}, InvalidInput, r"seed must be an integer, got seed=True"),
+    "seed a float": ({"seed": 1.0}, InvalidInput, r"seed must be an integer, got seed=1.0"),
+    "objective and approximate": (
+        {"budget": dpci.ApproxDP(1.0, 1e-6)},
+        InvalidInput,
+        r'objective perturbation is offered under PureDP and ZCDP, got ApproxDP: use mechanism="output"',
+    ),
+    "objective and Gaussian": (
+        {"mechanism": dpci.ObjectivePerturbation(noise="gaussian")},
+        InvalidInput,
+        r'objective perturbation .* takes noise="spherical_laplace", got noise="gaussian"',
+    ),
+    "output, pure and Gaussian": (
+        {"mechanism": dpci.OutputPerturbation(noise="gaussian"), "budget": dpci.PureDP(1.0)},
+        InvalidInput,
+        r'output perturbation under PureDP takes noise="spherical_laplace"',
+    ),
+    "output, zCDP and Laplace": (
+        {"mechanism": dpci.OutputPerturbation(noise="spherical_laplace")},
+        InvalidInput,
+        r'output perturbation under ZCDP and ApproxDP takes noise="gaussian"',
+    ),
+    "unknown keyword": ({"radius": 1.0}, TypeError, r"unexpected keyword argument 'radius'"),
+    "misspelt keyword": ({"l2_strenght": 1.0}, TypeError, r"unexpected keyword argument 'l2_strenght'"),
+}
+
+OBJECTS = {
+    "epsilon zero": (lambda: dpci.PureDP(0), r"epsilon must be finite and > 0, got epsilon=0.0"),
+    "epsilon negative": (lambda: dpci.PureDP(epsilon=-1.0), r"epsilon must be finite and > 0, got epsilon=-1.0"),
+    "epsilon infinite": (lambda: dpci.PureDP(INF), r"epsilon must be finite and > 0, got epsilon=inf"),
+    "epsilon nan": (lambda: dpci.PureDP(NAN), r"epsilon must be finite and > 0, got epsilon=nan"),
+    "epsilon text": (lambda: dpci.PureDP("1"), r"epsilon must be a real number, got epsilon='1'"),
+    "epsilon decimal": (lambda: dpci.PureDP(decimal.Decimal(1)), r"epsilon must be a real number"),
+    "rho zero": (lambda: dpci.ZCDP(0.0), r"rho must be finite and > 0, got rho=0.0"),
+    "rho infinite": (lambda: dpci.ZCDP(INF), r"rho must be finite and > 0, got rho=inf"),
+    "delta zero": (lambda: dpci.ApproxDP(1.0, 0.0), r"delta must be > 0 and < 1, got delta=0.0"),
+    "delta one": (lambda: dpci.ApproxDP(1.0, 1.0), r"delta must be > 0 and < 1, got delta=1.0"),
+    "delta nan": (lambda: dpci.ApproxDP(1.0, NAN), r"delta must be > 0 and < 1, got delta=nan"),
+    "approx epsilon": (lambda: dpci.ApproxDP(-1.0, 0.1), r"epsilon must be finite and > 0, got epsilon=-1.0"),
+    "conversion": (lambda: dpci.ZCDP(1.0).to_approx(2.0), r"delta must be > 0 and < 1, got delta=2.0"),
+    "conversion kind": (lambda: dpci.PureDP(1.0).to_zcdp("loose"), r"calibration must be one of 'tight', 'paper'"),
+    "noise": (lambda: dpci.OutputPerturbation(noise="cauchy"), r"noise must be one of .* got noise='cauchy'"),
+    "Huber width": (lambda: HuberHinge(h=0.0), r"h must be finite and > 0, got h=0.0"),
+    "smooth width": (lambda: SmoothHinge(s=-0.1), r"s must be finite and > 0, got s=-0.1"),
+    "custom not callable": (lambda: custom(slope=1.0), r"slope must be callable, got slope=1.0"),
+    "custom slope_bound": (lambda: custom(slope_bound=0.0), r"slope_bound must be finite and > 0, got slope_bound=0.0"),
+    "custom steep": (lambda: custom(slope_bound=0.5), r"above slope_bound=0.5"),
+    "custom curved": (lambda: custom(curvature_bound=0.1), r"above curvature_bound=0.1"),
+    "custom concave": (lambda: custom(curvature=lambda u, _y: -np.ones_like(u)), r"negative curvature"),
+    "custom wrong slope": (lambda: custom(slope=lambda u, _y: 0.5 * np.tanh(u)), r"not the derivative"),
+    "custom one_signed": (lambda: custom(one_signed="yes"), r"one_signed must be True or False, got one_signed='yes'"),
+    "custom targets": (lambda: custom(target_bounds=(1.0, 0.0)), r"target_bounds\[0\] must be less than"),
+    "custom targets kind": (lambda: custom(target_bounds=1.0), r"target_bounds must be a sequence of 2 numbers"),
+    "custom nan": (lambda: custom(value=lambda u, _y: u * NAN), r"the loss must return finite values"),
+    "custom shape": (lambda: custom(value=lambda _u, _y: np.zeros(3)), r"the loss|must"),
+    "custom raises": (lambda: custom(value=explode), r"broken loss"),
+    "saved, not JSON": (lambda: dpci.PrivateFit.from_json("{"), r"a saved fit must be JSON"),
+    "saved, other JSON": (
+        lambda: dpci.PrivateFit.from_json("[1]"),
+        r"must be a JSON object with schema='dpci.PrivateFit'",
+    ),
+    "saved, other version": (
+        lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 99}'),
+        r"must have schema_version=1, got schema_version=99",
+    ),
+    "saved, incomplete": (
+        lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 1}'),
+        r"must hold every field of its schema",
+    ),
+    "saved, not text": (lambda: dpci.PrivateFit.from_json(None), r"a saved fit must be JSON"),
+    "plan n": (
+        lambda: dpci.plan(n_samples=0, n_features=1, budget=BUDGET, l2_strength=1.0),
+        r"n_samples must be at least 1",
+    ),
+    "plan d": (
+        lambda: dpci.plan(n_samples=1, n_features=-1, budget=BUDGET, l2_strength=1.0),
+        r"n_features must be at least 0",
+    ),
+    "plan no parameters": (
+        lambda: dpci.plan(n_samples=1, n_features=0, budget=BUDGET, l2_strength=1.0, fit_intercept=False),
+        r"at least one row and one parameter",
+    ),
+}
+
+ASKED = {
+    "level zero": (lambda r: r.conf_int(level=0), r"level must be > 0 and < 1, got level=0.0"),
+    "level one": (lambda r: r.conf_int(level=1.0), r"level must be > 0 and < 1, got level=1.0"),
+    "level percent": (lambda r: r.conf_int(level=95), r"level must be > 0 and < 1, got level=95.0"),
+    "level nan": (lambda r: r.conf_int(level=NAN), r"level must be > 0 and < 1, got level=nan"),
+    "summary level": (lambda r: r.summary(level=2), r"level must be > 0 and < 1, got level=2.0"),
+    "method": (lambda r: r.conf_int(method="bootstrap"), r"method must be one of 'exact', 'monte_carlo', got"),
+    "contrast short": (
+        lambda r: r.conf_int(contrast=[1.0]),
+        r"contrast must have shape \(4,\) or \(m, 4\), got shape \(1,\)",
+    ),
+    "contrast deep": (lambda r: r.conf_int(contrast=np.ones((1, 1, 4))), r"contrast must have shape"),
+    "contrast nan": (lambda r: r.conf_int(contrast=[NAN, 0, 0, 0]), r"contrast must be finite, got nan"),
+    "contrast text": (lambda r: r.conf_int(contrast="abcd"), r"contrast must be an array of numbers"),
+    "n_draws zero": (
+        lambda r: r.conf_int(method="monte_carlo", n_draws=0),
+        r"n_draws must be at least 1, got n_draws=0",
+    ),
+    "n_draws huge": (lambda r: r.conf_int(method="monte_carlo", n_draws=10**12), r"n_draws must be"),
+    "draw seed": (lambda r: r.conf_int(method="monte_carlo", seed=-1), r"seed must be None or an integer"),
+    "predict width": (lambda r: r.predict(X[:, :2]), r"X must have the 3 columns of the fit, got 2"),
+    "predict nan": (lambda r: r.predict(with_entry(NAN)), r"X must be finite, got nan at index \(7, 2\)"),
+    "predict text": (lambda r: r.predict(X.astype(str)), r"X must hold booleans, integers or floats"),
+}
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_rows(case):
+    x, message = ROWS[case]
+    error = RowNormViolation if "Euclidean" in message else InvalidInput
+    with pytest.raises(error, match=message):
+        fit(x, np.arange(np.shape(x)[0]) % 2 if isinstance(x, np.ndarray) and x.ndim else Y)
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_targets(case):
+    y, keywords, message = TARGETS[case]
+    keywords = dict(keywords)
+    if "dtype" in keywords:
+        y = np.array(y, dtype=keywords.pop("dtype"))
+    with pytest.raises(InvalidInput, match=message):
+        fit(X, y, **keywords)
+
+
+@pytest.mark.parametrize("case", KEYWORDS)
+def test_keywords(case):
+    keywords, error, message = KEYWORDS[case]
+    with pytest.raises(error, match=message):
+        fit(**keywords)
+
+
+@pytest.mark.parametrize("case", OBJECTS)
+def test_objects(case):
+    make, message = OBJECTS[case]
+    with pytest.raises(InvalidInput, match=message):
+        make()
+
+
+@pytest.fixture(scope="module")
+def result():
+    return fit()
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_asked_of_a_result(case, result):
+    ask, message = ASKED[case]
+    with pytest.raises(InvalidInput, match=message):
+        ask(result)
+
+
+def test_every_error_is_an_error_of_dpci_and_a_value_error():
+    for error in (InvalidInput, RowNormViolation, RegularizationTooSmall):
+        assert issubclass(error, dpci.DpciError)
+        assert issubclass(error, ValueError)
+    for error in (dpci.NotConverged, dpci.BudgetExceeded):
+        assert issubclass(error, dpci.DpciError)
+
+
+def test_keywords_are_checked_before_the_data():
+    with pytest.raises(InvalidInput, match="seed"):
+        fit(with_entry(NAN), Y, seed=-1)
+
+
+def test_positional_settings_are_refused():
+    with pytest.raises(TypeError):
+        dpci.fit(X, Y, BUDGET, 0.5)
+    with pytest.raises(TypeError):
+        dpci.fit(X, Y, budget=BUDGET)
+
+
+def read_only(x):
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+def every_other_row(x):
+    wide = np.zeros((2 * N, D))
+    wide[::2] = x
+    return wide[::2]
+
+
+def unaligned(x):
+    raw = np.zeros(x.nbytes + 1, dtype=np.uint8)
+    view = raw[1:].view(np.float64).reshape(x.shape)
+    view[:] = x
+    return view
+
+
+LAYOUTS = {
+    "list": np.ndarray.tolist,
+    "tuple of rows": lambda x: tuple(map(tuple, x)),
+    "read-only": read_only,
+    "Fortran order": np.asfortranarray,
+    "every other row": every_other_row,
+    "reversed twice": lambda x: x[::-1].copy()[::-1],
+    "big-endian": lambda x: x.astype(">f8"),
+    "unaligned": unaligned,
+    "long double": lambda x: x.astype(np.longdouble),
+    "matrix": np.asmatrix,
+    "frame": pd.DataFrame,
+    "frame of column blocks": lambda x: pd.DataFrame({str(i): x[:, i].copy() for i in range(D)}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_gives_the_same_answer(layout, result):
+    np.testing.assert_array_equal(fit(LAYOUTS[layout](X)).params, result.params)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i4", "i8", "u8", "f2", "f4", "f8"])
+def test_every_numeric_type_gives_the_same_answer(dtype):
+    ones = np.round(np.abs(X))
+    expected = fit(ones, row_norm=2.0).params
+    np.testing.assert_array_equal(fit(ones.astype(dtype), Y.astype(dtype), row_norm=2.0).params, expected)
+
+
+def test_input_is_left_as_it_was():
+    x, y = with_entry(3.0), Y.copy()
+    fit(x, y, on_violation="clip")
+    np.testing.assert_array_equal(x, with_entry(3.0))
+    np.testing.assert_array_equal(y, Y)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_very_few_rows(n):
+    found = fit(X[:n], Y[:n], classes=(0, 1))
+    assert np.isfinite(np.asarray(found.conf_int())).all()
+
+
+def test_intercept_alone():
+    found = fit(X[:, :0])
+    assert found.names == ("intercept",)
+    assert np.isfinite(found.params).all()
+
+
+def test_clip_takes_rows_far_out(result):
+    big = fit(X * 1e100, on_violation="clip")
+    assert np.isfinite(big.params).all()
+    with pytest.raises(InvalidInput, match="X must be finite"):
+        fit(with_entry(NAN), on_violation="clip")
+    # Rows within the bound are not touched.
+    np.testing.assert_array_equal(fit(on_violation="clip").params, result.params)
+
+
+def test_numbers_of_other_classes():
+    found = fit(l2_strength=fractions.Fraction(1, 2), seed=np.uint64(1), n_threads=np.int8(1), row_norm=np.float32(1))
+    np.testing.assert_array_equal(found.params, fit().params)
