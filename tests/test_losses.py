@@ -87,8 +87,8 @@ def test_no_overflow_at_huge_margins(loss, size):
     np.testing.assert_allclose(slope, [0.0, -1.0], atol=5e-4)
     np.testing.assert_allclose(curvature, 0.0, atol=1e-4)
     if size >= 1e4:
-        np.testing.assert_array_equal(slope, [0.0, -1.0])
-        np.testing.assert_array_equal(curvature, 0.0)
+        np.testing.assert_allclose(slope, [0.0, -1.0], rtol=0, atol=1e-300)
+        np.testing.assert_allclose(curvature, 0.0, rtol=0, atol=1e-300)
 
 
 @by_loss
@@ -237,59 +237,84 @@ def raises(_u, _y):
     raise RuntimeError("out of coffee")
 
 
+NOT_AN_ARRAY = "no array of"
 WRONG = {
-    "slope_bound too small": (LOGISTIC, {"slope_bound": 0.99}),
-    "curvature_bound too small": (LOGISTIC, {"curvature_bound": 0.2499}),
-    "curvature_bound far too small": (LOGISTIC, {"curvature_bound": 1e-6}),
+    "slope_bound too small": (LOGISTIC, {"slope_bound": 0.99}, "above slope_bound=0.99"),
+    "curvature_bound too small": (LOGISTIC, {"curvature_bound": 0.2499}, "above curvature_bound=0.2499"),
+    "curvature_bound far too small": (LOGISTIC, {"curvature_bound": 1e-6}, "above curvature_bound"),
     "not convex": (
         LOGISTIC,
-        {"value": lambda u, _y: np.cos(u), "slope": lambda u, _y: -np.sin(u), "curvature": lambda u, _y: -np.cos(u)},
+        {
+            "value": lambda u, _y: np.cos(u),
+            "slope": lambda u, _y: -np.sin(u),
+            "curvature": lambda u, _y: -np.cos(u),
+            "curvature_bound": 1.0,
+            "one_signed": False,
+        },
+        "must be convex",
     ),
-    "slope of another function": (LOGISTIC, {"slope": lambda u, y: -0.9 * y * sigmoid(-y * u)}),
-    "slope with the wrong sign": (LOGISTIC, {"slope": lambda u, y: y * sigmoid(-y * u)}),
-    "slope that forgets the label": (LOGISTIC, {"slope": lambda u, _y: -sigmoid(-u)}),
-    "curvature of another function": (LOGISTIC, {"curvature": lambda u, _y: 0.8 * sigmoid(u) * sigmoid(-u)}),
-    "curvature of zero": (LOGISTIC, {"curvature": lambda u, _y: 0.0 * u}),
-    "one sign that is two": (PSEUDO_HUBER, {"one_signed": True}),
-    "slope_bound too small for regression": (PSEUDO_HUBER, {"slope_bound": 0.9}),
-    "targets the slope bound forgot": (
+    "slope of another function": (LOGISTIC, {"slope": lambda u, y: -0.9 * y * sigmoid(-y * u)}, "not the derivative"),
+    "slope with the wrong sign": (LOGISTIC, {"slope": lambda u, y: y * sigmoid(-y * u)}, "not the derivative"),
+    "slope that forgets the label": (LOGISTIC, {"slope": lambda u, _y: -sigmoid(-u)}, "not the derivative"),
+    "curvature of another function": (
+        LOGISTIC,
+        {"curvature": lambda u, _y: 0.8 * sigmoid(u) * sigmoid(-u)},
+        "curvature that is not the derivative of the slope",
+    ),
+    "curvature of zero": (
+        LOGISTIC,
+        {"curvature": lambda u, _y: 0.0 * u},
+        "curvature that is not the derivative of the slope",
+    ),
+    "one sign that is two": (PSEUDO_HUBER, {"one_signed": True}, "slope of both signs"),
+    "slope_bound too small for regression": (PSEUDO_HUBER, {"slope_bound": 0.9}, "above slope_bound"),
+    "no slope bound holds": (
         PSEUDO_HUBER,
         {
             "value": lambda u, y: (u - y) ** 2,
             "slope": lambda u, y: 2.0 * (u - y),
             "curvature": lambda u, _y: np.full_like(u, 2.0),
             "curvature_bound": 2.0,
-            "slope_bound": 4.0,
+            "slope_bound": 8.0,
         },
+        "above slope_bound=8",
     ),
-    "value NaN": (LOGISTIC, {"value": lambda u, _y: np.nan * u}),
-    "slope infinite": (LOGISTIC, {"slope": lambda u, y: np.where(u > 11.0, np.inf, -y * sigmoid(-y * u))}),
-    "curvature NaN": (LOGISTIC, {"curvature": lambda u, _y: np.where(u < -11.0, np.nan, sigmoid(u) * sigmoid(-u))}),
-    "a number for an array": (LOGISTIC, {"curvature": lambda _u, _y: 0.25}),
-    "too short": (LOGISTIC, {"value": lambda u, y: np.logaddexp(0.0, -y * u)[:-1]}),
-    "a column": (LOGISTIC, {"value": lambda u, y: np.logaddexp(0.0, -y * u)[:, None]}),
-    "text": (LOGISTIC, {"slope": lambda _u, _y: "steep"}),
-    "complex": (LOGISTIC, {"slope": lambda u, y: -y * sigmoid(-y * u) + 0j}),
-    "nothing": (LOGISTIC, {"value": lambda _u, _y: None}),
-    "an exception": (LOGISTIC, {"value": raises}),
-    "too many arguments": (LOGISTIC, {"slope": lambda u: u}),
-    "not callable": (LOGISTIC, {"curvature": 0.25}),
-    "a bound of zero": (LOGISTIC, {"slope_bound": 0.0}),
-    "a negative bound": (LOGISTIC, {"curvature_bound": -0.25}),
-    "a NaN bound": (LOGISTIC, {"slope_bound": np.nan}),
-    "an infinite bound": (LOGISTIC, {"curvature_bound": np.inf}),
-    "target bounds in disorder": (PSEUDO_HUBER, {"target_bounds": (2.0, -2.0)}),
-    "equal target bounds": (PSEUDO_HUBER, {"target_bounds": (1.0, 1.0)}),
-    "infinite target bounds": (PSEUDO_HUBER, {"target_bounds": (0.0, np.inf)}),
-    "NaN target bounds": (PSEUDO_HUBER, {"target_bounds": (np.nan, 1.0)}),
-    "three target bounds": (PSEUDO_HUBER, {"target_bounds": (0.0, 1.0, 2.0)}),
+    "value NaN": (LOGISTIC, {"value": lambda u, _y: np.nan * u}, "value=NaN"),
+    "slope infinite": (
+        LOGISTIC,
+        {"slope": lambda u, y: np.where(u > 11.0, np.inf, -y * sigmoid(-y * u))},
+        "slope=inf at linear predictor 11.01",
+    ),
+    "curvature NaN": (
+        LOGISTIC,
+        {"curvature": lambda u, _y: np.where(u < -11.0, np.nan, sigmoid(u) * sigmoid(-u))},
+        "curvature=NaN",
+    ),
+    "a number for an array": (LOGISTIC, {"curvature": lambda _u, _y: 0.25}, NOT_AN_ARRAY),
+    "too short": (LOGISTIC, {"value": lambda u, y: np.logaddexp(0.0, -y * u)[:-1]}, NOT_AN_ARRAY),
+    "a column": (LOGISTIC, {"value": lambda u, y: np.logaddexp(0.0, -y * u)[:, None]}, NOT_AN_ARRAY),
+    "text": (LOGISTIC, {"slope": lambda _u, _y: "steep"}, NOT_AN_ARRAY),
+    "complex": (LOGISTIC, {"slope": lambda u, y: -y * sigmoid(-y * u) + 0j}, NOT_AN_ARRAY),
+    "nothing": (LOGISTIC, {"value": lambda _u, _y: None}, NOT_AN_ARRAY),
+    "an exception": (LOGISTIC, {"value": raises}, "out of coffee"),
+    "too few arguments": (LOGISTIC, {"slope": lambda u: u}, "positional argument"),
+    "not callable": (LOGISTIC, {"curvature": 0.25}, "curvature must be callable"),
+    "a bound of zero": (LOGISTIC, {"slope_bound": 0.0}, "slope_bound must be finite and > 0"),
+    "a negative bound": (LOGISTIC, {"curvature_bound": -0.25}, "curvature_bound must be finite and > 0"),
+    "a NaN bound": (LOGISTIC, {"slope_bound": np.nan}, "slope_bound must be finite and > 0"),
+    "an infinite bound": (LOGISTIC, {"curvature_bound": np.inf}, "curvature_bound must be finite and > 0"),
+    "target bounds in disorder": (PSEUDO_HUBER, {"target_bounds": (2.0, -2.0)}, "less than target_bounds"),
+    "equal target bounds": (PSEUDO_HUBER, {"target_bounds": (1.0, 1.0)}, "less than target_bounds"),
+    "infinite target bounds": (PSEUDO_HUBER, {"target_bounds": (0.0, np.inf)}, "target_bounds must be finite"),
+    "NaN target bounds": (PSEUDO_HUBER, {"target_bounds": (np.nan, 1.0)}, "target_bounds must be finite"),
+    "three target bounds": (PSEUDO_HUBER, {"target_bounds": (0.0, 1.0, 2.0)}, "target_bounds must be"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_declarations_are_refused(case):
-    base, changes = WRONG[case]
-    with pytest.raises(dpci.InvalidInput):
+    base, changes, message = WRONG[case]
+    with pytest.raises(dpci.InvalidInput, match=message):
         custom(base, **changes)
 
 

@@ -1,7 +1,7 @@
 //! Minimises an empirical risk with a certificate: the objective handed to a solver.
 
 use crate::Result;
-use crate::objective::Objective;
+use crate::objective::{HessianRows, Objective};
 use crate::solver::{self, Minimum, Options, Problem};
 
 impl Problem for Objective<'_> {
@@ -14,11 +14,17 @@ impl Problem for Objective<'_> {
     }
 
     fn value_and_gradient(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {
-        self.evaluate(point, false).map(|e| (e.value, e.gradient))
+        let e = self.evaluate(point, HessianRows::None)?;
+        Ok((e.value, e.gradient))
     }
 
     fn with_hessian(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
-        let e = self.evaluate(point, true)?;
+        let e = self.evaluate(point, HessianRows::All)?;
+        Ok((e.value, e.gradient, e.hessian.unwrap_or_default()))
+    }
+
+    fn with_preconditioner(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
+        let e = self.evaluate(point, HessianRows::Sample)?;
         Ok((e.value, e.gradient, e.hessian.unwrap_or_default()))
     }
 }

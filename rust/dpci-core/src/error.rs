@@ -2,6 +2,16 @@
 
 use thiserror::Error;
 
+/// A number without hundreds of zeros.
+fn readable(value: f64) -> String {
+    let plain = value == 0.0 || !value.is_finite() || (1e-5..1e16).contains(&value.abs());
+    if plain {
+        value.to_string()
+    } else {
+        format!("{value:e}")
+    }
+}
+
 /// Result of every fallible function of the core.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -10,7 +20,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A scalar argument lies outside its range.
-    #[error("{name} must be {rule}, got {name}={value}")]
+    #[error("{name} must be {rule}, got {name}={}", readable(*value))]
     OutOfRange {
         /// The argument.
         name: &'static str,

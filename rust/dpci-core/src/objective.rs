@@ -38,24 +38,39 @@ pub struct Evaluation {
     pub hessian: Option<Vec<f64>>,
 }
 
+/// Which Hessian an evaluation computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HessianRows {
+    /// None.
+    None,
+    /// From all rows: exact.
+    All,
+    /// From every k-th block of rows, scaled up; exact unless there are many more rows than parameters. A preconditioner.
+    Sample,
+}
+
+/// Rows for each parameter that make a sampled Hessian a good preconditioner: eigenvalues err by about 2/√200 = 14%.
+const SAMPLED_ROWS_PER_PARAMETER: usize = 200;
+
 /// Sums over a chunk of rows.
 struct Partial {
     value: f64,
     gradient: Vec<f64>,
     gram: Option<GramAccumulator>,
+    gram_rows: usize,
 }
 
 impl Objective<'_> {
-    /// Value and gradient, and the Hessian if `with_hessian`.
+    /// Value and gradient, and the Hessian from the rows that are asked for.
     ///
     /// # Errors
     /// [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`] for parameters of another length.
-    pub fn evaluate(&self, params: &[f64], with_hessian: bool) -> Result<Evaluation> {
+    pub fn evaluate(&self, params: &[f64], hessian_rows: HessianRows) -> Result<Evaluation> {
         let dim = self.design.n_params();
         check_length("params", dim, params.len())?;
         let chunks = self.design.chunks();
         let partials = self.exec.map(chunks.len(), |c| {
-            self.sum_chunk(chunks[c].clone(), params, with_hessian)
+            self.sum_chunk(chunks[c].clone(), params, hessian_rows)
         })?;
         let mut partials = partials.into_iter();
         let Some(mut total) = partials.next() else {
@@ -73,6 +88,7 @@ impl Objective<'_> {
                 .for_each(|(a, b)| *a += b);
             if let (Some(a), Some(b)) = (&mut total.gram, &part.gram) {
                 a.merge(b);
+                total.gram_rows += part.gram_rows;
             }
         }
         let n = self.n_samples;
@@ -84,7 +100,8 @@ impl Objective<'_> {
         let value =
             total.value / n + ridge + self.linear_term.map_or(0.0, |a| vector::dot(a, params));
         let hessian = total.gram.map(|gram| {
-            let mut hessian = gram.finish(n);
+            let share = total.gram_rows as f64 / self.design.n_rows() as f64;
+            let mut hessian = gram.finish(n * share);
             add_diagonal(&mut hessian, dim, self.l2_strength);
             hessian
         });
@@ -100,13 +117,21 @@ impl Objective<'_> {
         &self,
         chunk: std::ops::Range<usize>,
         params: &[f64],
-        with_hessian: bool,
+        hessian_rows: HessianRows,
     ) -> Result<Partial> {
         let dim = params.len();
+        let with_hessian = hessian_rows != HessianRows::None;
+        let stride = match hessian_rows {
+            HessianRows::Sample => {
+                (self.design.n_rows() / (SAMPLED_ROWS_PER_PARAMETER * dim)).clamp(1, 8)
+            }
+            _ => 1,
+        };
         let mut partial = Partial {
             value: 0.0,
             gradient: vec![0.0; dim],
             gram: with_hessian.then(|| GramAccumulator::new(dim)),
+            gram_rows: 0,
         };
         let mut packed = with_hessian.then(|| PackedBlock::new(dim, BLOCK));
         let mut buffers = [[0.0; BLOCK]; 3];
@@ -136,7 +161,10 @@ impl Objective<'_> {
                 .iter_mut()
                 .zip(&block_gradient)
                 .for_each(|(a, b)| *a += b);
-            if let (Some(gram), Some(packed)) = (&mut partial.gram, &mut packed) {
+            if let (Some(gram), Some(packed)) = (&mut partial.gram, &mut packed)
+                && (range.start / BLOCK).is_multiple_of(stride)
+            {
+                partial.gram_rows += n;
                 self.design.pack(range, packed);
                 gram.add(packed, curvature);
             }

@@ -8,7 +8,7 @@ use dpci_core::moments::data_moments;
 use dpci_core::noise::{
     Gaussian, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace, symmetric,
 };
-use dpci_core::objective::Objective;
+use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::solver::{Method, Options};
 use dpci_core::{Error, Result};
 use numpy::{
@@ -228,7 +228,7 @@ pub(crate) fn erm_value_and_gradient<'py>(
             n_samples,
             exec: &exec,
         }
-        .evaluate(params, false)
+        .evaluate(params, HessianRows::None)
     })?;
     Ok((
         evaluation.value,

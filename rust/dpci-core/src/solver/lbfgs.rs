@@ -112,7 +112,7 @@ fn evaluate(
     model: &mut Model,
 ) -> Result<State> {
     let (value, gradient) = if precondition {
-        let (value, gradient, hessian) = problem.with_hessian(&params)?;
+        let (value, gradient, hessian) = problem.with_preconditioner(&params)?;
         model.factor = Some(Cholesky::new(&hessian, problem.dim(), "the Hessian")?);
         model.pairs.clear();
         (value, gradient)
@@ -126,12 +126,12 @@ fn evaluate(
     })
 }
 
-/// Whether the rate of the last step leaves more steps to go than a new Hessian costs: about `dim/16` gradients, and then
+/// Whether the rate of the last step leaves more steps to go than a new Hessian costs: about `dim/64` gradients, and then
 /// few steps. A guess: it only saves or costs time.
 fn is_slow(before: f64, reached: f64, tolerance: f64, dim: usize) -> bool {
     let rate = (reached / before).ln();
     let to_go = (tolerance / reached).ln();
-    to_go < 0.0 && (rate >= 0.0 || to_go / rate > 4.0 + dim as f64 / 16.0)
+    to_go < 0.0 && (rate >= 0.0 || to_go / rate > 4.0 + dim as f64 / 64.0)
 }
 
 impl Model {

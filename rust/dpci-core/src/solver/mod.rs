@@ -30,6 +30,14 @@ pub trait Problem {
     /// # Errors
     /// Whatever the function raises; the solver stops.
     fn with_hessian(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)>;
+
+    /// Value, gradient, and a positive definite matrix near the Hessian that is cheaper than it, where there is one.
+    ///
+    /// # Errors
+    /// Whatever the function raises; the solver stops.
+    fn with_preconditioner(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
+        self.with_hessian(point)
+    }
 }
 
 /// Which method minimises.
