@@ -21,7 +21,7 @@ $(BIN)/maturin:
 	$(BIN)/python -m pip install --quiet --upgrade pip 'maturin>=1.9,<2'
 
 build: $(BIN)/maturin ## Build the package and install it into .venv with its tools.
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --extras $(EXTRAS)
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS)]'
 
 demo: EXTRAS = cli,plot
 demo: build ## Fit the packaged census sample, print the summary, write the forest plot.

@@ -4,6 +4,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -38,7 +39,7 @@ def multiply_rate() -> float:
 
 def print_machine() -> None:
     """Print the processor and the load, which should be near 0."""
-    with open("/proc/cpuinfo") as info:
+    with Path("/proc/cpuinfo").open() as info:
         model = next((line.split(":")[1].strip() for line in info if line.startswith("model name")), platform.machine())
     print(f"{model}, {len(_CORES)} cores, load {os.getloadavg()[0]:.2f}, numpy {np.__version__}")
 

@@ -1,8 +1,8 @@
 """A whole private fit against the time that non-private solvers need for the parameters alone.
 
-n=100,000, d=90 dense. Ours: parameters, moments, 91 exact intervals. Opponents at their best over one and two BLAS threads:
-scikit-learn's newton-cholesky (tol 1e-10) and SciPy's L-BFGS-B (gtol 1e-10). Minimum of five, one run, pinned to one core;
-scaling to two cores apart. Also prints the peak memory of a fit. Run on an idle machine.
+n=100,000, d=90 dense. Ours: parameters, moments, 91 exact intervals. Opponents at their best over one and two BLAS
+threads: scikit-learn's newton-cholesky (tol 1e-10) and SciPy's L-BFGS-B (gtol 1e-10). Minimum of five, one run, ours
+pinned to one core; scaling to two cores apart. Also prints the peak memory of a fit. Run on an idle machine.
 """
 
 import subprocess
@@ -10,13 +10,13 @@ import sys
 import warnings
 
 import numpy as np
-from _timing import minimum, pin, print_machine, table
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import dpci
+from _timing import minimum, pin, print_machine, table
 
 N, D, L2_STRENGTH = 100_000, 90, 0.002
 
@@ -64,7 +64,9 @@ def peak_memory() -> None:
         "after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "print((after - before) * 1024 / X.nbytes)"
     )
-    share = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True).stdout
+    share = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     print(f"\npeak memory of a fit of 500,000 x 91: input plus {float(share):.1%}")
 
 

@@ -1,15 +1,16 @@
 """Intervals and the weighted Gram matrix against NumPy.
 
-Monte Carlo: 10,000 draws for 91 parameters. NumPy runs the published algorithm (draws of the whole error vector) and, apart,
-the marginal law that dpci draws from; both at their best over one and two BLAS threads. Gram: n=500,000, d=91, against XᵀWX
-as a product and as a symmetric product of scaled rows. Minimum of five, one run, pinned to one core. Use an idle machine.
+Monte Carlo: 10,000 draws for 91 parameters. NumPy runs the published algorithm (draws of the whole error vector) and,
+apart, the marginal law that dpci draws from; both at their best over one and two BLAS threads. Gram: n=500,000, d=91,
+against XᵀWX as a product and as a symmetric product of scaled rows. Minimum of five, one run, ours pinned to one core.
+Use an idle machine.
 """
 
 import numpy as np
-from _timing import minimum, multiply_rate, pin, print_machine, table
 from threadpoolctl import threadpool_limits
 
 import dpci
+from _timing import minimum, multiply_rate, pin, print_machine, table
 from dpci import _core
 
 DIM, DRAWS, LEVEL = 91, 10_000, 0.95

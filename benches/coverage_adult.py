@@ -1,10 +1,10 @@
-"""Coverage and length of the intervals on Adult, in the settings of Wang, Kifer and Lee: the table of docs/method.md.
+"""Coverage and length of the intervals on Adult, in the settings of Wang, Kifer and Lee.
 
-Bootstrap replicates of the prepared data set stand for samples of a population whose parameters are known: the minimiser on
-the full data. A variability interval is the span of the released parameters themselves over many replicates; no interval of
-the same coverage can be shorter. Not private: the noise is seeded and the target is read off the data.
+Bootstrap replicates of the prepared data set stand for samples of a population with known parameters: the minimiser
+on the full data. A variability interval is the span of the released parameters themselves over many replicates; no
+interval of the same coverage can be shorter. Not private: the noise is seeded and the target is read off the data.
 
-Run with DPCI_DATA set: ``python benches/coverage_adult.py`` (about half an hour on two cores).
+Run with DPCI_DATA set: ``python benches/coverage_adult.py`` (about ten minutes on two cores).
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ def study(
         return np.stack([(intervals.lower <= target) & (target <= intervals.upper), intervals.upper - intervals.lower])
 
     def parameters(seed: int) -> NDArray[np.float64]:
-        return np.asarray(fit(cell, X, y, 10**6 + seed, coefficient_share, moments="none",
-                              calibration=options["calibration"]).params)
+        return np.asarray(
+            fit(cell, X, y, 10**6 + seed, coefficient_share, moments="none", calibration=options["calibration"]).params
+        )
 
     with ThreadPoolExecutor(2) as pool:
         replicates = np.array(list(pool.map(replicate, range(counts[0]))))
@@ -111,9 +112,13 @@ def main() -> None:
             ("tight", 10, {"calibration": "tight", "split": shares, "projection": "floor"}),
         ]
     settings += [("default split", d, {"calibration": "tight"}) for d in arguments.dims]
-    print(f"Adult, n=30,162, lambda={L2_STRENGTH}, epsilon={EPSILON} or rho={RHO} in all, level .95, "
-          f"{counts[0]} replicates, {counts[1]} for the variability interval\n")
-    print("| setting | d | notion | mechanism | loss | coverage | s.e. | mean length | length / variability | reference |")
+    print(
+        f"Adult, n=30,162, lambda={L2_STRENGTH}, epsilon={EPSILON} or rho={RHO} in all, level .95, "
+        f"{counts[0]} replicates, {counts[1]} for the variability interval\n"
+    )
+    print(
+        "| setting | d | notion | mechanism | loss | coverage | s.e. | mean length | length / variability | reference |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     started = time.perf_counter()
     for name, d, options in settings:
@@ -125,8 +130,11 @@ def main() -> None:
             if known and name in ("paper", "tight"):
                 pair = known[:2] if name == "paper" else known[2:]
                 reference = f"{pair[0]:.3f} / {pair[1]:.2f}"
-            print(f"| {name} | {d} | {cell.notion} | {cell.mechanism} | {cell.loss} | {coverage:.4f} | {error:.4f} "
-                  f"| {length:.4g} | {ratio:.3f} | {reference} |", flush=True)
+            print(
+                f"| {name} | {d} | {cell.notion} | {cell.mechanism} | {cell.loss} | {coverage:.4f} | {error:.4f} "
+                f"| {length:.4g} | {ratio:.3f} | {reference} |",
+                flush=True,
+            )
     print(f"\n{time.perf_counter() - started:.0f} s")
 
 

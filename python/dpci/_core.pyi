@@ -52,9 +52,9 @@ class StepDict(TypedDict):
     noise: str
     """"spherical_laplace" | "gaussian" | "matrix_laplace"."""
     cost: float
-    """epsilon under PureDP, rho under ZCDP, the share of mu squared under ApproxDP."""
+    """epsilon under PureDP; rho under ZCDP; mu squared under ApproxDP, or rho with calibration="paper"."""
     scale: float
-    """Rate-inverse (Laplace families) or standard deviation (Gaussian) of the noise; in a plan of the moments, its value for unbounded params."""
+    """1/rate (Laplace families) or standard deviation (Gaussian); in a plan, the moments' for any params."""
     hessian_scale: float | None
     """The Hessian's scale in a joint release, whose ``scale`` is the gradient covariance's."""
     sensitivity: float
@@ -70,7 +70,7 @@ class PlanDict(TypedDict):
     projection: str
     """"floor" or "cautious" once "auto" is decided at the worst case."""
     privacy_length: tuple[float, float]
-    """Least and greatest length of a 95% interval of one parameter that privacy noise alone causes (without sampling)."""
+    """Least and greatest length of a 95% interval of one parameter from the noise alone, without sampling."""
     tolerance: float
     """Certificate that the solver must reach."""
     row_norm: float
@@ -126,7 +126,9 @@ def error_components(
 ) -> tuple[_F64, _F64]:
     """For each row c of contrast (m, d): sampling variance v = c'Vc and noise multiplier a."""
 
-def error_cov(hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str, noise_law: str, noise_scale: float) -> _F64: ...
+def error_cov(
+    hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str, noise_law: str, noise_scale: float
+) -> _F64: ...
 def exact_half_widths(v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, level: float) -> _F64: ...
 def exact_pvalues(v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, statistic: _F64) -> _F64:
     """P(|error| >= |statistic|)."""
@@ -203,4 +205,4 @@ def audit(
     seed: int,
     n_threads: int | None,
 ) -> tuple[_F64, _F64]:
-    """n_runs releases on each data set: rows of (params, hessian lower triangle, gradient_cov lower triangle), before projection."""
+    """n_runs releases on each data set: rows of params and the lower triangles of both matrices, before projection."""
