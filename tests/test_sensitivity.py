@@ -155,7 +155,9 @@ def shares_of_moments(kind, steps, loss, params, old, new):  # noqa: PLR0917  # 
     hessian, cov = (change / N for change in changes_of_moments(loss, params, old, new))
     if kind.startswith("joint"):
         (step,) = steps
-        weight = step["scale"] / step["hessian_scale"] if step["hessian_scale"] else 0.0
+        if step["hessian_scale"] is None:
+            assert not hessian.any()
+        weight = step["scale"] / (step["hessian_scale"] or np.inf)
         if kind == "joint_gaussian":
             return [np.hypot(weight * frobenius(hessian), frobenius(cov)) / step["sensitivity"]]
         return [(weight * nuclear(hessian) + nuclear(cov)) / step["sensitivity"]]
