@@ -3,7 +3,7 @@
 use crate::design::Design;
 use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks};
-use crate::linalg::{GramAccumulator, PackedBlock};
+use crate::linalg::{GramAccumulator, PackedBlock, vector};
 use crate::loss::{Batch, Loss};
 use crate::{Error, Result};
 
@@ -33,11 +33,11 @@ pub fn data_moments(
     let partials = exec.map(chunks.len(), |c| {
         let mut sums = [GramAccumulator::new(dim), GramAccumulator::new(dim)];
         let mut packed = PackedBlock::new(dim, BLOCK);
-        let mut buffers = [[0.0; BLOCK]; 3];
+        let mut buffers = [[0.0; BLOCK]; 4];
         for range in blocks(chunks[c].clone()) {
             exec.check()?;
             let n = range.len();
-            let [u, slope, curvature] = &mut buffers;
+            let [u, slope, curvature, multiplicity] = &mut buffers;
             let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
             design.linear_predictor(range.clone(), params, u);
             let out = Batch {
@@ -49,9 +49,12 @@ pub fn data_moments(
             for s in slope.iter_mut() {
                 *s *= *s;
             }
-            design.pack(range, &mut packed);
-            sums[0].add(&packed, curvature);
-            sums[1].add(&packed, slope);
+            if let Some(weights) = design.multiplicities() {
+                let multiplicity = vector::load(&weights[range.clone()], multiplicity);
+                vector::multiply(slope, multiplicity);
+                vector::multiply(curvature, multiplicity);
+            }
+            design.add_grams(range, [curvature, slope], &mut sums, &mut packed);
         }
         Ok(sums)
     })?;

@@ -1,6 +1,7 @@
 //! The (perturbed) empirical risk: value, gradient and Hessian in one pass over the rows.
 //!
-//! `J(θ) = (1/n) Σ l(xᵢᵀθ; yᵢ) + (λ/2)‖θ‖² + aᵀθ`, where `a = b/n` is the linear term of objective perturbation and `n` the
+//! `J(θ) = (1/n) Σ mᵢ l(xᵢᵀθ; yᵢ) + (λ/2)‖θ‖² + aᵀθ`, where `mᵢ` is the number of records that row i
+//! stands for, `a = b/n` the linear term of objective perturbation and `n` the
 //! public number of samples (under add/remove it is not the number of rows).
 
 use crate::design::Design;
@@ -17,6 +18,8 @@ pub struct Objective<'a> {
     pub design: &'a Design<'a>,
     /// Loss.
     pub loss: &'a dyn Loss,
+    /// How many records each row stands for; `None`: as the design's multiplicities say.
+    pub weights: Option<&'a [u32]>,
     /// λ.
     pub l2_strength: f64,
     /// `a = b/n`, or nothing.
@@ -56,7 +59,7 @@ const SAMPLED_ROWS_PER_PARAMETER: usize = 200;
 struct Partial {
     value: f64,
     gradient: Vec<f64>,
-    gram: Option<GramAccumulator>,
+    gram: Option<[GramAccumulator; 1]>,
     gram_rows: usize,
 }
 
@@ -86,7 +89,7 @@ impl Objective<'_> {
                 .iter_mut()
                 .zip(&part.gradient)
                 .for_each(|(a, b)| *a += b);
-            if let (Some(a), Some(b)) = (&mut total.gram, &part.gram) {
+            if let (Some([a]), Some([b])) = (&mut total.gram, &part.gram) {
                 a.merge(b);
                 total.gram_rows += part.gram_rows;
             }
@@ -101,7 +104,7 @@ impl Objective<'_> {
             total.value / n + ridge + self.linear_term.map_or(0.0, |a| vector::dot(a, params));
         let hessian = total.gram.map(|gram| {
             let share = total.gram_rows as f64 / self.design.n_rows() as f64;
-            let mut hessian = gram.finish(n * share);
+            let mut hessian = gram[0].finish(n * share);
             add_diagonal(&mut hessian, dim, self.l2_strength);
             hessian
         });
@@ -122,7 +125,7 @@ impl Objective<'_> {
         let dim = params.len();
         let with_hessian = hessian_rows != HessianRows::None;
         let stride = match hessian_rows {
-            HessianRows::Sample => {
+            HessianRows::Sample if self.weights.or(self.design.multiplicities()).is_none() => {
                 (self.design.n_rows() / (SAMPLED_ROWS_PER_PARAMETER * dim)).clamp(1, 8)
             }
             _ => 1,
@@ -130,28 +133,34 @@ impl Objective<'_> {
         let mut partial = Partial {
             value: 0.0,
             gradient: vec![0.0; dim],
-            gram: with_hessian.then(|| GramAccumulator::new(dim)),
+            gram: with_hessian.then(|| [GramAccumulator::new(dim)]),
             gram_rows: 0,
         };
-        let mut packed = with_hessian.then(|| PackedBlock::new(dim, BLOCK));
-        let mut buffers = [[0.0; BLOCK]; 3];
+        let mut packed = PackedBlock::new(dim, if with_hessian { BLOCK } else { 0 });
+        let mut buffers = [[0.0; BLOCK]; 4];
         let mut block_gradient = vec![0.0; dim];
+        let weights = self.weights.or(self.design.multiplicities());
         for range in blocks(chunk) {
             self.exec.check()?;
             let n = range.len();
-            let [u, slope, curvature] = &mut buffers;
+            let [u, slope, curvature, multiplicity] = &mut buffers;
             let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
+            let multiplicity = weights.map(|w| vector::load(&w[range.clone()], multiplicity));
             let mut total = 0.0;
             self.design.linear_predictor(range.clone(), params, u);
             let out = Batch {
                 total: Some(&mut total),
                 slope: Some(&mut *slope),
                 curvature: with_hessian.then_some(&mut *curvature),
-                weights: None,
+                weights: multiplicity,
             };
             self.loss
                 .evaluate(u, self.design.targets(range.clone()), out)?;
             partial.value += total;
+            if let Some(multiplicity) = multiplicity {
+                vector::multiply(slope, multiplicity);
+                vector::multiply(curvature, multiplicity);
+            }
             // A sum per block first keeps the rounding error of long sums small.
             block_gradient.fill(0.0);
             self.design
@@ -161,12 +170,11 @@ impl Objective<'_> {
                 .iter_mut()
                 .zip(&block_gradient)
                 .for_each(|(a, b)| *a += b);
-            if let (Some(gram), Some(packed)) = (&mut partial.gram, &mut packed)
+            if let Some(gram) = &mut partial.gram
                 && (range.start / BLOCK).is_multiple_of(stride)
             {
                 partial.gram_rows += n;
-                self.design.pack(range, packed);
-                gram.add(packed, curvature);
+                self.design.add_grams(range, [curvature], gram, &mut packed);
             }
         }
         Ok(partial)

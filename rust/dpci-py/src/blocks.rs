@@ -19,8 +19,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rand::Rng;
 
+use crate::data::{Data, Features};
 use crate::errors::{InvalidInput, to_python};
-use crate::fit::{Data, Matrices};
+use crate::fit::Matrices;
 use crate::loss::Loss;
 use crate::task;
 
@@ -122,14 +123,7 @@ fn unbounded<'a>(
         targets: loss.inner.targets(),
         on_violation: OnViolation::Error,
     };
-    Design::new(
-        data.features,
-        data.n_columns,
-        data.targets,
-        intercept,
-        &bounds,
-        exec,
-    )
+    Design::new(data.rows(), data.targets(), intercept, &bounds, exec)
 }
 
 /// λ of an objective that need not be private.
@@ -147,7 +141,7 @@ fn check_l2_strength(value: f64) -> Result<f64> {
 #[expect(clippy::too_many_arguments, reason = "keyword-only")]
 pub(crate) fn minimize_erm<'py>(
     py: Python<'py>,
-    x: PyReadonlyArray2<'py, f64>,
+    x: Features<'py>,
     y: PyReadonlyArray1<'py, f64>,
     loss: &Bound<'py, Loss>,
     l2_strength: f64,
@@ -184,10 +178,11 @@ pub(crate) fn minimize_erm<'py>(
         let design = unbounded(&data, loss, intercept, &exec)?;
         let objective = Objective {
             design: &design,
+            weights: None,
             loss: &*loss.inner,
             l2_strength: check_l2_strength(l2_strength)?,
             linear_term,
-            n_samples: design.n_rows() as f64,
+            n_samples: design.n_records() as f64,
             exec: &exec,
         };
         minimize_risk(&objective, start, &options)
@@ -205,7 +200,7 @@ pub(crate) fn minimize_erm<'py>(
 #[expect(clippy::too_many_arguments, reason = "keyword-only")]
 pub(crate) fn erm_value_and_gradient<'py>(
     py: Python<'py>,
-    x: PyReadonlyArray2<'py, f64>,
+    x: Features<'py>,
     y: PyReadonlyArray1<'py, f64>,
     params: PyReadonlyArray1<'py, f64>,
     loss: &Bound<'py, Loss>,
@@ -217,11 +212,12 @@ pub(crate) fn erm_value_and_gradient<'py>(
     let evaluation = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
         let design = unbounded(&data, loss, intercept, &exec)?;
-        let n_samples = design.n_rows() as f64;
+        let n_samples = design.n_records() as f64;
         let l2_strength = check_l2_strength(l2_strength)?;
         let (loss, design) = (&*loss.inner, &design);
         Objective {
             design,
+            weights: None,
             loss,
             l2_strength,
             linear_term: None,
@@ -241,7 +237,7 @@ pub(crate) fn erm_value_and_gradient<'py>(
 #[expect(clippy::too_many_arguments, reason = "keyword-only")]
 pub(crate) fn hessian_and_gradient_cov<'py>(
     py: Python<'py>,
-    x: PyReadonlyArray2<'py, f64>,
+    x: Features<'py>,
     y: PyReadonlyArray1<'py, f64>,
     params: PyReadonlyArray1<'py, f64>,
     loss: &Bound<'py, Loss>,
@@ -254,7 +250,13 @@ pub(crate) fn hessian_and_gradient_cov<'py>(
     let [hessian, gradient_cov] = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
         let design = unbounded(&data, loss, intercept, &exec)?;
-        let moments = data_moments(&design, &*loss.inner, params, design.n_rows() as f64, &exec)?;
+        let moments = data_moments(
+            &design,
+            &*loss.inner,
+            params,
+            design.n_records() as f64,
+            &exec,
+        )?;
         let (mut hessian, mut gradient_cov) = (moments.curvature, moments.squared_slope);
         let l2_strength = check_l2_strength(l2_strength)?;
         add_diagonal(&mut hessian, dim, l2_strength);

@@ -2,64 +2,24 @@
 
 use std::sync::atomic::AtomicBool;
 
-use dpci_core::Result;
-use dpci_core::design::Design;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{Fit, release_fit};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::study::{release_width, simulate_releases};
-use numpy::{
-    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
-};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::data::{Data, Features};
 use crate::spec::{Spec, steps};
 use crate::task;
-
-/// The rows of a data set, as Python passes them.
-pub(crate) struct Data<'a> {
-    pub(crate) features: &'a [f64],
-    pub(crate) n_columns: usize,
-    pub(crate) targets: &'a [f64],
-}
-
-impl<'a> Data<'a> {
-    pub(crate) fn new(
-        x: &'a PyReadonlyArray2<'_, f64>,
-        y: &'a PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<Self> {
-        Ok(Self {
-            features: x.as_slice()?,
-            n_columns: x.shape()[1],
-            targets: y.as_slice()?,
-        })
-    }
-
-    /// Numbers in one pass, for the choice of the number of threads.
-    pub(crate) fn elements(&self) -> usize {
-        self.features.len() + self.targets.len()
-    }
-
-    fn design(&self, spec: &Spec, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
-        let intercept = spec.inner.choices().intercept;
-        Design::new(
-            self.features,
-            self.n_columns,
-            self.targets,
-            intercept,
-            &spec.row_bounds(clip),
-            exec,
-        )
-    }
-}
 
 #[pyfunction]
 #[pyo3(signature = (spec, x, y, *, clip, n_threads, seed))]
 pub(crate) fn fit<'py>(
     py: Python<'py>,
     spec: &Bound<'py, Spec>,
-    x: PyReadonlyArray2<'py, f64>,
+    x: Features<'py>,
     y: PyReadonlyArray1<'py, f64>,
     clip: bool,
     n_threads: Option<usize>,
@@ -129,9 +89,9 @@ pub(crate) type Matrices<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<
 pub(crate) fn audit<'py>(
     py: Python<'py>,
     spec: &Bound<'py, Spec>,
-    x1: PyReadonlyArray2<'py, f64>,
+    x1: Features<'py>,
     y1: PyReadonlyArray1<'py, f64>,
-    x2: PyReadonlyArray2<'py, f64>,
+    x2: Features<'py>,
     y2: PyReadonlyArray1<'py, f64>,
     n_runs: usize,
     seed: u64,

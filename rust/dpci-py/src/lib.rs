@@ -1,12 +1,14 @@
 //! Python bindings: extract, release the interpreter, call the core, map the error, wrap.
 
 mod blocks;
+mod data;
 mod errors;
 mod fit;
 mod intervals;
 mod loss;
 mod privacy;
 mod spec;
+mod study;
 mod task;
 
 use pyo3::prelude::*;
@@ -33,6 +35,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::spec::Spec;
+    #[pymodule_export]
+    use super::study::Study;
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

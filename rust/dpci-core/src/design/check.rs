@@ -46,22 +46,28 @@ pub(super) fn checked_row_scales(
     bounds: &RowBounds,
     exec: &Executor<'_>,
 ) -> Result<Option<Vec<f64>>> {
-    let Rows::Dense(dense) = &design.rows;
     let chunks = design.chunks();
     let found = exec.map(chunks.len(), |c| {
         let mut shrunk = Vec::new();
         let mut squares = [0.0; BLOCK];
-        let factor = rounding_factor(dense.n_columns());
+        let factor = rounding_factor(design.rows.n_columns());
         for block in blocks(chunks[c].clone()) {
             exec.check()?;
             let squares = &mut squares[..block.len()];
-            dense.squared_norms(block.clone(), squares);
+            match &design.rows {
+                Rows::Dense(dense) => dense.squared_norms(block.clone(), squares),
+                Rows::Csr(csr) => csr.squared_norms(block.clone(), squares),
+            }
             for (i, square) in block.zip(squares) {
                 let within = square.sqrt() * factor <= bounds.row_norm;
                 if within && bounds.row_norm > LEAST_FAST_BOUND {
                     continue;
                 }
-                if let Some(scale) = row_scale(dense.row(i), i, bounds)? {
+                let (values, columns) = match &design.rows {
+                    Rows::Dense(dense) => (dense.row(i), None),
+                    Rows::Csr(csr) => (csr.entries(i).values, Some(csr.entries(i).columns)),
+                };
+                if let Some(scale) = row_scale(values, columns, i, bounds)? {
                     shrunk.push((i, scale));
                 }
             }
@@ -79,14 +85,22 @@ pub(super) fn checked_row_scales(
 }
 
 /// The factor that brings a row within the bound; `None` when it is within.
-fn row_scale(row: &[f64], i: usize, bounds: &RowBounds) -> Result<Option<f64>> {
+///
+/// `columns` are those of the values where not all columns are stored.
+fn row_scale(
+    row: &[f64],
+    columns: Option<&[i32]>,
+    i: usize,
+    bounds: &RowBounds,
+) -> Result<Option<f64>> {
     let norm = vector::norm(row) * rounding_factor(row.len());
     if norm <= bounds.row_norm {
         return Ok(None);
     }
     if !norm.is_finite()
-        && let Some((column, &value)) = row.iter().enumerate().find(|(_, v)| !v.is_finite())
+        && let Some((at, &value)) = row.iter().enumerate().find(|(_, v)| !v.is_finite())
     {
+        let column = columns.map_or(at, |c| usize::try_from(c[at]).unwrap_or(at));
         return Err(Error::NonFiniteRow {
             row: i,
             column,

@@ -1,21 +1,22 @@
-//! Contiguous rows, borrowed from the caller, with an optional scale per row from clipping.
+//! Contiguous rows, mostly borrowed from the caller, with an optional scale per row from clipping.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::linalg::{PackedBlock, vector};
 
 /// Row-major features. Row `i` stands for `scale(i) · row(i)`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Dense<'a> {
-    features: &'a [f64],
+    features: Cow<'a, [f64]>,
     n_columns: usize,
     scales: Option<Vec<f64>>,
 }
 
 impl<'a> Dense<'a> {
-    pub(super) fn new(features: &'a [f64], n_columns: usize) -> Self {
+    pub(super) fn new(features: impl Into<Cow<'a, [f64]>>, n_columns: usize) -> Self {
         Self {
-            features,
+            features: features.into(),
             n_columns,
             scales: None,
         }
@@ -29,13 +30,21 @@ impl<'a> Dense<'a> {
         self.n_columns
     }
 
+    pub(super) fn n_entries(&self) -> usize {
+        self.features.len()
+    }
+
+    pub(super) fn scale(&self, i: usize) -> f64 {
+        self.scales.as_ref().map_or(1.0, |s| s[i])
+    }
+
     /// Features of a row, before scaling.
-    pub(super) fn row(&self, i: usize) -> &'a [f64] {
+    pub(super) fn row(&self, i: usize) -> &[f64] {
         &self.features[i * self.n_columns..(i + 1) * self.n_columns]
     }
 
     /// Features of a range of rows, before scaling.
-    fn rows(&self, range: &Range<usize>) -> &'a [f64] {
+    pub(crate) fn rows(&self, range: &Range<usize>) -> &[f64] {
         &self.features[range.start * self.n_columns..range.end * self.n_columns]
     }
 

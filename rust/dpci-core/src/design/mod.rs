@@ -1,39 +1,88 @@
 //! The rows: features, targets and the implicit intercept column, checked once against their public bounds.
 //!
-//! Everything that reads rows goes through [`Design`]: linear predictors, weighted sums of rows, packed blocks for Gram
-//! matrices. A new storage (compressed sparse rows, merged duplicates) is one more variant of [`Rows`].
+//! Everything that reads rows goes through [`Design`]: linear predictors, weighted sums of rows, Gram matrices. Rows are dense
+//! or sparse; equal records can be merged, each then standing for as many records as its multiplicity says.
 
 mod check;
+mod csr;
 mod dense;
+mod merge;
 
 pub use check::{OnViolation, row_norm_bound};
+pub use csr::{Csr, Entries};
 pub use dense::Dense;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::error::check_length;
 use crate::exec::{Executor, row_chunks};
-use crate::linalg::PackedBlock;
+use crate::linalg::{GramAccumulator, PackedBlock};
 use crate::loss::Targets;
 use crate::{Error, Result};
 
 /// How the features are stored.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Rows<'a> {
     /// Contiguous rows.
     Dense(Dense<'a>),
+    /// Compressed sparse rows.
+    Csr(Csr<'a>),
+}
+
+impl<'a> Rows<'a> {
+    /// Contiguous rows of `n_columns` features.
+    #[must_use]
+    pub fn dense(features: &'a [f64], n_columns: usize) -> Self {
+        Self::Dense(Dense::new(features, n_columns))
+    }
+
+    fn n_columns(&self) -> usize {
+        match self {
+            Self::Dense(dense) => dense.n_columns(),
+            Self::Csr(csr) => csr.n_columns(),
+        }
+    }
+
+    /// Numbers stored: what one pass reads.
+    fn n_entries(&self) -> usize {
+        match self {
+            Self::Dense(dense) => dense.n_entries(),
+            Self::Csr(csr) => csr.n_entries(),
+        }
+    }
+
+    fn check_rows(&self, expected: usize) -> Result<()> {
+        match self {
+            Self::Dense(dense) => {
+                let n_columns = dense.n_columns();
+                let rows = dense.n_entries().checked_div(n_columns).unwrap_or(expected);
+                check_length("y", rows, expected)
+            }
+            Self::Csr(csr) => check_length("y", csr.n_rows(), expected),
+        }
+    }
+
+    fn set_scales(&mut self, scales: Option<Vec<f64>>) {
+        match self {
+            Self::Dense(dense) => dense.set_scales(scales),
+            Self::Csr(csr) => csr.set_scales(scales),
+        }
+    }
 }
 
 /// Checked rows with their targets. Borrowed from the caller, who must not write to them meanwhile.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Design<'a> {
     rows: Rows<'a>,
     targets: Cow<'a, [f64]>,
+    multiplicities: Option<Vec<u32>>,
+    n_records: usize,
     intercept: Option<f64>,
 }
 
 impl<'a> Design<'a> {
-    /// Checks and holds `n` rows of `n_columns` features.
+    /// Checks and holds rows with their targets, one for each row.
     ///
     /// `row_norm` bounds the Euclidean norm of the features alone; `intercept` appends a constant to every row. Finiteness,
     /// row norms and targets are checked once, here; with [`OnViolation::Clip`] longer rows are scaled down to the bound
@@ -43,52 +92,67 @@ impl<'a> Design<'a> {
     /// [`Error::Empty`], [`Error::Length`], [`Error::NonFiniteRow`], [`Error::RowNorm`], [`Error::Target`],
     /// [`Error::Interrupted`].
     pub fn new(
-        features: &'a [f64],
-        n_columns: usize,
+        rows: Rows<'a>,
         targets: &'a [f64],
         intercept: Option<f64>,
         bounds: &RowBounds,
         exec: &Executor<'_>,
     ) -> Result<Self> {
-        let n_rows = targets.len();
-        let n_params = n_columns + usize::from(intercept.is_some());
-        if n_rows == 0 || n_params == 0 {
+        let n_records = targets.len();
+        let n_params = rows.n_columns() + usize::from(intercept.is_some());
+        if n_records == 0 || n_params == 0 {
             return Err(Error::Empty {
-                rows: n_rows,
+                rows: n_records,
                 params: n_params,
             });
         }
-        if features.len() != n_rows * n_columns {
-            return Err(Error::Length {
-                name: "y",
-                expected: features.len() / n_columns.max(1),
-                got: n_rows,
-            });
-        }
-        let targets = check::checked_targets(targets, bounds)?;
-        let dense = Dense::new(features, n_columns);
+        rows.check_rows(n_records)?;
         let mut design = Self {
-            rows: Rows::Dense(dense),
-            targets,
+            rows,
+            targets: check::checked_targets(targets, bounds)?,
+            multiplicities: None,
+            n_records,
             intercept,
         };
         let scales = check::checked_row_scales(&design, bounds, exec)?;
-        let Rows::Dense(dense) = &mut design.rows;
-        dense.set_scales(scales);
+        design.rows.set_scales(scales);
         Ok(design)
     }
 
-    /// Number of rows.
+    /// Number of rows stored: of distinct records if they were merged.
     #[must_use]
     pub fn n_rows(&self) -> usize {
         self.targets.len()
     }
 
+    /// Number of records that the rows stand for.
+    #[must_use]
+    pub fn n_records(&self) -> usize {
+        self.n_records
+    }
+
+    /// How many records each row stands for; `None`: one.
+    #[must_use]
+    pub fn multiplicities(&self) -> Option<&[u32]> {
+        self.multiplicities.as_deref()
+    }
+
     /// Number of parameters, the intercept included.
     #[must_use]
     pub fn n_params(&self) -> usize {
-        let Rows::Dense(dense) = &self.rows;
-        dense.n_columns() + usize::from(self.intercept.is_some())
+        self.rows.n_columns() + usize::from(self.intercept.is_some())
+    }
+
+    /// The rows as they are stored.
+    #[must_use]
+    pub fn rows(&self) -> &Rows<'a> {
+        &self.rows
+    }
+
+    /// The constant appended to each row.
+    #[must_use]
+    pub fn intercept(&self) -> Option<f64> {
+        self.intercept
     }
 
     /// Targets of a range of rows.
@@ -100,14 +164,19 @@ impl<'a> Design<'a> {
     /// Chunks of rows whose partial sums are combined in order, see [`row_chunks`].
     #[must_use]
     pub fn chunks(&self) -> Vec<Range<usize>> {
-        row_chunks(self.n_rows(), self.n_params())
+        row_chunks(
+            self.n_rows(),
+            (self.rows.n_entries() / self.n_rows()).max(1),
+        )
     }
 
     /// Writes `xᵢᵀθ` for a range of rows.
     pub fn linear_predictor(&self, range: Range<usize>, params: &[f64], out: &mut [f64]) {
-        let Rows::Dense(dense) = &self.rows;
         let (coefficients, constant) = self.split_intercept(params);
-        dense.times_vector(range, coefficients, out);
+        match &self.rows {
+            Rows::Dense(dense) => dense.times_vector(range, coefficients, out),
+            Rows::Csr(csr) => csr.times_vector(range, coefficients, out),
+        }
         if let Some(constant) = constant {
             for u in out {
                 *u += constant;
@@ -117,22 +186,37 @@ impl<'a> Design<'a> {
 
     /// Adds `Σ weights[i]·xᵢ` over a range of rows. `weights` is used as scratch space and holds anything afterwards.
     pub fn add_weighted_rows(&self, range: Range<usize>, weights: &mut [f64], out: &mut [f64]) {
-        let Rows::Dense(dense) = &self.rows;
-        let mut coefficients = out;
-        if let Some(scale) = self.intercept {
-            let (last, rest) = coefficients
-                .split_last_mut()
-                .unwrap_or_else(|| unreachable!("an intercept is a parameter"));
+        let (coefficients, constant) = out.split_at_mut(self.rows.n_columns());
+        if let (Some(scale), Some(last)) = (self.intercept, constant.first_mut()) {
             *last += scale * weights.iter().sum::<f64>();
-            coefficients = rest;
         }
-        dense.add_weighted(range, weights, coefficients);
+        match &self.rows {
+            Rows::Dense(dense) => dense.add_weighted(range, weights, coefficients),
+            Rows::Csr(csr) => csr.add_weighted(range, weights, coefficients),
+        }
     }
 
-    /// Packs a range of rows for [`crate::linalg::GramAccumulator`].
-    pub fn pack(&self, range: Range<usize>, block: &mut PackedBlock) {
-        let Rows::Dense(dense) = &self.rows;
-        dense.pack(range, self.intercept, block);
+    /// Adds `Σ weights[i]·xᵢxᵢᵀ` over a range of rows to each accumulator with its weights; `block` is scratch space.
+    pub fn add_grams<const K: usize>(
+        &self,
+        range: Range<usize>,
+        weights: [&[f64]; K],
+        grams: &mut [GramAccumulator; K],
+        block: &mut PackedBlock,
+    ) {
+        match &self.rows {
+            Rows::Csr(csr) if csr.prefers_pairs() => {
+                for (weights, gram) in weights.into_iter().zip(grams) {
+                    csr.add_pairs(range.clone(), self.intercept, weights, gram);
+                }
+                return;
+            }
+            Rows::Csr(csr) => csr.pack(range, self.intercept, block),
+            Rows::Dense(dense) => dense.pack(range, self.intercept, block),
+        }
+        for (weights, gram) in weights.into_iter().zip(grams) {
+            gram.add(block, weights);
+        }
     }
 
     /// The coefficients, and the intercept's contribution to every linear predictor.

@@ -2,14 +2,15 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
+use super::lanes::index;
 use super::symmetric::mirror_lower;
 use crate::exec::{BLOCK, Executor, row_chunks};
 use crate::{Error, Result};
 
 /// Columns of a right panel (the contiguous operand of a tile).
-const RIGHT: usize = 16;
+pub(super) const RIGHT: usize = 16;
 /// Columns of a left panel (the broadcast operand of a tile).
-const LEFT: usize = 8;
+pub(super) const LEFT: usize = 8;
 
 /// A block of rows, packed in panels of [`RIGHT`] columns so that a tile reads memory in order.
 #[derive(Debug)]
@@ -61,6 +62,35 @@ impl PackedBlock {
     }
 }
 
+impl PackedBlock {
+    pub(super) fn dim(&self) -> usize {
+        self.dim
+    }
+
+    pub(super) fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Columns `8p..8p + 8` of each row.
+    pub(super) fn left_panel(&self, p: usize) -> impl Iterator<Item = &[f64]> {
+        let start = p * LEFT / RIGHT * self.capacity * RIGHT + p * LEFT % RIGHT;
+        self.right[start..]
+            .chunks(RIGHT)
+            .take(self.n_rows)
+            .map(|row| &row[..LEFT])
+    }
+
+    /// Column `j` of each row.
+    pub(super) fn column(&self, j: usize) -> impl Iterator<Item = f64> {
+        let start = j / RIGHT * self.capacity * RIGHT + j % RIGHT;
+        self.right[start..]
+            .iter()
+            .step_by(RIGHT)
+            .take(self.n_rows)
+            .copied()
+    }
+}
+
 /// Copies rows into panels.
 struct PackRows<'a> {
     rows: &'a [f64],
@@ -98,6 +128,8 @@ pub struct GramAccumulator {
     dim: usize,
     left: Vec<f64>,
     tiles: Vec<f64>,
+    /// Lower triangle from sparse rows, row-major; empty until the first one.
+    pairs: Vec<f64>,
 }
 
 impl GramAccumulator {
@@ -109,6 +141,28 @@ impl GramAccumulator {
             dim,
             left: Vec::new(),
             tiles: vec![0.0; n_tiles * LEFT * RIGHT],
+            pairs: Vec::new(),
+        }
+    }
+
+    /// Adds `weight · x xᵀ` of one sparse row, whose last entry is `last` (an intercept) where it is given. Columns increase.
+    pub fn add_sparse(&mut self, columns: &[i32], values: &[f64], last: Option<f64>, weight: f64) {
+        let dim = self.dim;
+        self.pairs.resize(dim * dim, 0.0);
+        for (k, (column, value)) in columns.iter().zip(values).enumerate() {
+            let row = &mut self.pairs[index(*column) * dim..][..dim];
+            let scaled = weight * value;
+            for (c, v) in columns[..=k].iter().zip(values) {
+                row[index(*c)] += scaled * v;
+            }
+        }
+        if let Some(last) = last {
+            let row = &mut self.pairs[(dim - 1) * dim..];
+            let scaled = weight * last;
+            for (c, v) in columns.iter().zip(values) {
+                row[index(*c)] += scaled * v;
+            }
+            row[dim - 1] += scaled * last;
         }
     }
 
@@ -139,6 +193,12 @@ impl GramAccumulator {
         for (a, b) in self.tiles.iter_mut().zip(&other.tiles) {
             *a += b;
         }
+        if !other.pairs.is_empty() {
+            self.pairs.resize(other.pairs.len(), 0.0);
+            for (a, b) in self.pairs.iter_mut().zip(&other.pairs) {
+                *a += b;
+            }
+        }
     }
 
     /// The matrix, divided by `divisor`: full, row-major, exactly symmetric.
@@ -156,6 +216,9 @@ impl GramAccumulator {
                     }
                 }
             }
+        }
+        for (o, pair) in out.iter_mut().zip(&self.pairs) {
+            *o += pair / divisor;
         }
         mirror_lower(&mut out, dim);
         out
@@ -225,7 +288,7 @@ impl WithSimd for AddBlock<'_> {
 
 /// `tile += leftᵀ · right` from column `from`, in sub-tiles of `ROWS` × (`VECTORS` · lanes) register accumulators.
 #[inline(always)]
-fn tile_kernel<S: Simd, const ROWS: usize, const VECTORS: usize>(
+pub(super) fn tile_kernel<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     left: &[[f64; LEFT]],
     right: &[[f64; RIGHT]],

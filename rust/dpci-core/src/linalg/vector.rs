@@ -32,6 +32,23 @@ pub fn norm(a: &[f64]) -> f64 {
             .sqrt()
 }
 
+/// Copies multiplicities into a block's buffer as numbers.
+#[must_use]
+pub fn load<'b>(from: &[u32], to: &'b mut [f64]) -> &'b [f64] {
+    let to = &mut to[..from.len()];
+    for (t, f) in to.iter_mut().zip(from) {
+        *t = f64::from(*f);
+    }
+    to
+}
+
+/// `values *= factors`, elementwise.
+pub fn multiply(values: &mut [f64], factors: &[f64]) {
+    for (v, f) in values.iter_mut().zip(factors) {
+        *v *= f;
+    }
+}
+
 /// `out[i] = ‖rows[i]‖²` for contiguous rows of `width` entries; overflow and NaN come out as they are.
 pub fn rows_squared_norms(rows: &[f64], width: usize, out: &mut [f64]) {
     struct Op<'a>(&'a [f64], usize, &'a mut [f64]);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 
 use super::Batch;
 
@@ -12,6 +12,7 @@ pub(super) fn sigmoid_pair(t: f64) -> (f64, f64) {
 }
 
 /// The pair from `e = e^{-|t|}`.
+#[inline(always)]
 fn pair(t: f64, e: f64) -> (f64, f64) {
     let large = 1.0 / (1.0 + e);
     let small = e * large;
@@ -29,8 +30,31 @@ const GROUP: usize = 512;
 const LANES: usize = 8;
 
 /// Evaluates `s·log(1 + e^{(m - yu)/s})` in a batch; `s = 1, m = 0` is the logistic loss.
-pub(super) fn evaluate(s: f64, m: f64, u: &[f64], y: &[f64], mut out: Batch<'_>) {
-    Arch::new().dispatch(|| {
+pub(super) fn evaluate(s: f64, m: f64, u: &[f64], y: &[f64], out: Batch<'_>) {
+    Arch::new().dispatch(Evaluate { s, m, u, y, out });
+}
+
+/// A batch to be evaluated; a type of its own because only its `with_simd` is compiled for the wide instruction sets.
+struct Evaluate<'a> {
+    s: f64,
+    m: f64,
+    u: &'a [f64],
+    y: &'a [f64],
+    out: Batch<'a>,
+}
+
+impl WithSimd for Evaluate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Self {
+            s,
+            m,
+            u,
+            y,
+            mut out,
+        } = self;
         let mut sum = 0.0;
         for start in (0..u.len()).step_by(GROUP) {
             let rows = start..(start + GROUP).min(u.len());
@@ -39,7 +63,7 @@ pub(super) fn evaluate(s: f64, m: f64, u: &[f64], y: &[f64], mut out: Batch<'_>)
         if let Some(total) = &mut out.total {
             **total = s * sum;
         }
-    });
+    }
 }
 
 /// Evaluates at most [`GROUP`] rows and returns their total over `s` (0 where it is not wanted). Plain loops over arrays, which
@@ -96,6 +120,7 @@ fn evaluate_group(
 }
 
 /// `max(t, 0)` that keeps NaN.
+#[inline(always)]
 fn positive_part(t: f64) -> f64 {
     if t < 0.0 { 0.0 } else { t }
 }

@@ -9,7 +9,7 @@ use crate::exec::Executor;
 use crate::interval::Perturbation;
 use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SphericalLaplace};
 use crate::objective::Objective;
-use crate::solver::{Method, Options};
+use crate::solver::{Method, Minimum, Options};
 
 /// Iterations after which a solver gives up.
 const MAX_ITERATIONS: usize = 2000;
@@ -29,30 +29,56 @@ pub fn release_coefficients(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Sealed> {
-    let dim = spec.n_params();
-    let noise = match spec.law {
-        NoiseLaw::SphericalLaplace { dim, rate } => {
-            SphericalLaplace::new(dim, rate)?.sample(generator)
-        }
-        NoiseLaw::Gaussian { std_dev } => Gaussian::new(dim, std_dev)?.sample(generator),
-    };
-    let options = Options {
-        method: Method::Auto,
-        tolerance: spec.tolerance(),
-        max_iterations: MAX_ITERATIONS,
-    };
-    let linear: Vec<f64> = noise.iter().map(|b| b / spec.bounds.n).collect();
+    let noise = draw_coefficient_noise(spec, generator)?;
+    let linear = linear_term(spec, &noise);
     let objective = Objective {
         design,
+        weights: None,
         loss: &*spec.choices.loss,
         l2_strength: spec.choices.l2_strength,
-        linear_term: (spec.choices.perturbation == Perturbation::Objective).then_some(&linear),
+        linear_term: linear.as_deref(),
         n_samples: spec.bounds.n,
         exec,
     };
-    let mut params = minimize_risk(&objective, None, &options)?.params;
-    if spec.choices.perturbation == Perturbation::Output {
-        params.iter_mut().zip(&noise).for_each(|(p, b)| *p += b);
+    let minimum = minimize_risk(&objective, None, &solver_options(spec))?;
+    finish_coefficients(spec, minimum, &noise)
+}
+
+/// How the minimiser has to be found.
+pub(crate) fn solver_options(spec: &Spec) -> Options {
+    Options {
+        method: Method::Auto,
+        tolerance: spec.tolerance(),
+        max_iterations: MAX_ITERATIONS,
     }
-    release_values("params", params, dim)
+}
+
+/// A draw of the noise `b`.
+pub(crate) fn draw_coefficient_noise(
+    spec: &Spec,
+    generator: &mut impl NoiseGenerator,
+) -> Result<Vec<f64>> {
+    Ok(match spec.law {
+        NoiseLaw::SphericalLaplace { dim, rate } => {
+            SphericalLaplace::new(dim, rate)?.sample(generator)
+        }
+        NoiseLaw::Gaussian { std_dev } => {
+            Gaussian::new(spec.n_params(), std_dev)?.sample(generator)
+        }
+    })
+}
+
+/// The linear term `b/n` of objective perturbation; `None` for output perturbation.
+pub(crate) fn linear_term(spec: &Spec, noise: &[f64]) -> Option<Vec<f64>> {
+    let objective = spec.choices.perturbation == Perturbation::Objective;
+    objective.then(|| noise.iter().map(|b| b / spec.bounds.n).collect())
+}
+
+/// The released parameters from a certified minimiser: with the noise of output perturbation, sealed.
+pub(crate) fn finish_coefficients(spec: &Spec, minimum: Minimum, noise: &[f64]) -> Result<Sealed> {
+    let mut params = minimum.params;
+    if spec.choices.perturbation == Perturbation::Output {
+        params.iter_mut().zip(noise).for_each(|(p, b)| *p += b);
+    }
+    release_values("params", params, spec.n_params())
 }

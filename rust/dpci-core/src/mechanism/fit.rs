@@ -63,19 +63,16 @@ pub fn release(
         });
     }
     if spec.choices.neighbors == crate::privacy::Neighbors::ReplaceOne
-        && design.n_rows() != spec.choices.n_samples
+        && design.n_records() != spec.choices.n_samples
     {
         return Err(Error::Length {
             name: "X",
             expected: spec.choices.n_samples,
-            got: design.n_rows(),
+            got: design.n_records(),
         });
     }
     let params = release_coefficients(spec, design, exec, generator)?;
-    // A margin is at most R‖θ̃‖, rounded up past the rounding of the norm.
-    let rounding = 1.0 + (spec.n_params() as f64 + 8.0) * f64::EPSILON;
-    let radius = spec.row_norm() * vector::norm(params.values()) * rounding;
-    let Some(noise) = spec.moment_noise(radius)? else {
+    let Some(noise) = spec.moment_noise(margin_radius(spec, &params))? else {
         return Ok(Release {
             params,
             hessian: None,
@@ -90,6 +87,12 @@ pub fn release(
         gradient_cov: Some(gradient_cov),
         noise: Some(noise),
     })
+}
+
+/// The greatest margin `R‖θ̃‖` that any row can have, rounded up past the rounding of the norm.
+pub(crate) fn margin_radius(spec: &Spec, params: &Sealed) -> f64 {
+    let rounding = 1.0 + (spec.n_params() as f64 + 8.0) * f64::EPSILON;
+    spec.row_norm() * vector::norm(params.values()) * rounding
 }
 
 /// Post-processing: adds the regulariser's parts and projects.

@@ -6,7 +6,7 @@ use super::spec::Spec;
 use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
-use crate::moments::data_moments;
+use crate::moments::{DataMoments, data_moments};
 use crate::noise::NoiseGenerator;
 
 /// Releases the data parts `(1/n) Σ l'' x xᵀ` and `(1/n) Σ l'² x xᵀ` at the released `params`.
@@ -26,7 +26,6 @@ pub fn release_moments(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<(Option<Sealed>, Sealed)> {
-    let dim = spec.n_params();
     let data = data_moments(
         design,
         &*spec.choices.loss,
@@ -34,13 +33,23 @@ pub fn release_moments(
         spec.bounds.n,
         exec,
     )?;
+    add_moment_noise(spec, data, noise, generator)
+}
+
+/// The noisy data parts, sealed: `None` for a Hessian whose data part is zero for every data set.
+pub(crate) fn add_moment_noise(
+    spec: &Spec,
+    data: DataMoments,
+    noise: &MomentNoise,
+    generator: &mut impl NoiseGenerator,
+) -> Result<(Option<Sealed>, Sealed)> {
+    let dim = spec.n_params();
     let hessian = match noise.hessian {
         None => None,
-        Some(law) => Some(release_values(
-            "hessian",
-            plus(data.curvature, &law.sample(dim, generator)?),
-            dim * dim,
-        )?),
+        Some(law) => {
+            let noisy = plus(data.curvature, &law.sample(dim, generator)?);
+            Some(release_values("hessian", noisy, dim * dim)?)
+        }
     };
     let noisy = plus(
         data.squared_slope,

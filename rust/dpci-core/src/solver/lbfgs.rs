@@ -10,6 +10,7 @@
 //! The relative decrease of the value is *not* a stopping rule: it is blind below the square root of the rounding error.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::line_search::{Sample, accepts, shorten};
 use super::{Method, Minimum, Options, Problem, certificate, not_converged};
@@ -31,16 +32,16 @@ struct Pair {
 }
 
 /// The current point.
-struct State {
-    params: Vec<f64>,
-    value: f64,
-    gradient: Vec<f64>,
+pub(super) struct State {
+    pub(super) params: Vec<f64>,
+    pub(super) value: f64,
+    pub(super) gradient: Vec<f64>,
 }
 
 /// The quasi-Newton model of the inverse Hessian.
 #[derive(Default)]
-struct Model {
-    factor: Option<Cholesky>,
+pub(super) struct Model {
+    factor: Option<Arc<Cholesky>>,
     pairs: VecDeque<Pair>,
 }
 
@@ -113,7 +114,11 @@ fn evaluate(
 ) -> Result<State> {
     let (value, gradient) = if precondition {
         let (value, gradient, hessian) = problem.with_preconditioner(&params)?;
-        model.factor = Some(Cholesky::new(&hessian, problem.dim(), "the Hessian")?);
+        model.factor = Some(Arc::new(Cholesky::new(
+            &hessian,
+            problem.dim(),
+            "the Hessian",
+        )?));
         model.pairs.clear();
         (value, gradient)
     } else {
@@ -135,8 +140,16 @@ fn is_slow(before: f64, reached: f64, tolerance: f64, dim: usize) -> bool {
 }
 
 impl Model {
+    /// A model that starts from a shared factor.
+    pub(super) fn shared(factor: &Arc<Cholesky>) -> Self {
+        Self {
+            factor: Some(Arc::clone(factor)),
+            pairs: VecDeque::new(),
+        }
+    }
+
     /// `-B·gradient` for the model `B` of the inverse Hessian.
-    fn direction(&self, gradient: &[f64]) -> Vec<f64> {
+    pub(super) fn direction(&self, gradient: &[f64]) -> Vec<f64> {
         let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let mut weights = vec![0.0; self.pairs.len()];
         for (weight, pair) in weights.iter_mut().zip(&self.pairs).rev() {
@@ -163,7 +176,7 @@ impl Model {
     }
 
     /// Keeps a step of positive curvature.
-    fn remember(&mut self, from: &State, to: &State) {
+    pub(super) fn remember(&mut self, from: &State, to: &State) {
         let difference = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect();
         let step: Vec<f64> = difference(&to.params, &from.params);
         let change: Vec<f64> = difference(&to.gradient, &from.gradient);

@@ -5,11 +5,14 @@
 
 mod lbfgs;
 mod line_search;
+mod lockstep;
 mod newton;
 
 use crate::error::check_length;
 use crate::linalg::vector;
 use crate::{Error, Result};
+
+pub use lockstep::{LockstepProblem, minimize_lockstep};
 
 /// A smooth, strongly convex function.
 pub trait Problem {

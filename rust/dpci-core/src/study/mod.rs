@@ -1,5 +1,13 @@
 //! Repeated simulated releases for studies and audits. Never private: the noise is seeded.
 
 mod audit;
+mod lanes;
+mod replicates;
+mod weights;
 
 pub use audit::{release_width, simulate_releases};
+pub use replicates::{Outcome, Study};
+pub use weights::Resampler;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Several near problems minimised side by side, so that one pass over the rows serves a gradient of each.
+//!
+//! 1. Every lane starts at its own point, with one shared Cholesky factor as preconditioner.
+//! 2. One pass gives the gradients of all lanes; a lane that meets its certificate is done.
+//! 3. The others take full quasi-Newton steps (two-loop recursion in front of the factor).
+//! 4. A lane whose gradient fails to halve twice has stalled and is handed back for a solver with a line search.
+//!
+//! No lane sees another's numbers: a lane's result does not depend on its company.
+
+use std::sync::Arc;
+
+use super::lbfgs::{Model, State};
+use super::{Method, Minimum, certificate};
+use crate::Result;
+use crate::linalg::{Cholesky, LANES, Lane};
+
+/// Steps after which a lane counts as stalled.
+const MAX_STEPS: usize = 40;
+
+/// Problems whose gradients come together.
+pub trait LockstepProblem {
+    /// Number of variables.
+    fn dim(&self) -> usize;
+
+    /// λ of the strong convexity of every problem.
+    fn strong_convexity(&self) -> f64;
+
+    /// Gradients of all problems at a point each; `points[j]` holds variable `j` of each.
+    ///
+    /// # Errors
+    /// Whatever the functions raise.
+    fn gradients(&self, points: &[Lane]) -> Result<Vec<Lane>>;
+}
+
+/// One problem on its way.
+struct Run {
+    model: Model,
+    here: Option<State>,
+    params: Vec<f64>,
+    reached: f64,
+    failures: usize,
+    steps: usize,
+    done: bool,
+}
+
+/// The certified minimum of each problem, or the last point of one that stalled.
+///
+/// # Errors
+/// The problem's own errors.
+pub fn minimize_lockstep(
+    problem: &impl LockstepProblem,
+    starts: &[Vec<f64>],
+    factor: &Arc<Cholesky>,
+    tolerance: f64,
+) -> Result<Vec<std::result::Result<Minimum, Vec<f64>>>> {
+    let dim = problem.dim();
+    let mut runs: Vec<Run> = starts
+        .iter()
+        .map(|start| Run {
+            model: Model::shared(factor),
+            here: None,
+            params: start.clone(),
+            reached: f64::INFINITY,
+            failures: 0,
+            steps: 0,
+            done: false,
+        })
+        .collect();
+    while runs.iter().any(Run::is_active) {
+        let mut points = vec![[0.0; LANES]; dim];
+        for (lane, run) in runs.iter().enumerate() {
+            for (point, value) in points.iter_mut().zip(&run.params) {
+                point[lane] = *value;
+            }
+        }
+        let gradients = problem.gradients(&points)?;
+        for (lane, run) in runs
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, run)| run.is_active())
+        {
+            let gradient: Vec<f64> = gradients.iter().map(|g| g[lane]).collect();
+            run.observe(gradient, problem.strong_convexity(), tolerance);
+        }
+    }
+    Ok(runs.into_iter().map(Run::finish).collect())
+}
+
+impl Run {
+    fn is_active(&self) -> bool {
+        !self.done && self.failures < 2 && self.steps < MAX_STEPS
+    }
+
+    /// Takes in the gradient at `params` and moves on.
+    fn observe(&mut self, gradient: Vec<f64>, strong_convexity: f64, tolerance: f64) {
+        let reached = certificate(&gradient, strong_convexity);
+        if reached <= tolerance {
+            self.reached = reached;
+            self.done = true;
+            return;
+        }
+        if !(reached <= 0.5 * self.reached) {
+            self.failures += 1;
+        }
+        if !reached.is_finite() {
+            self.failures = 2;
+            return;
+        }
+        self.reached = reached;
+        let state = State {
+            params: self.params.clone(),
+            value: 0.0,
+            gradient,
+        };
+        if let Some(before) = &self.here {
+            self.model.remember(before, &state);
+        }
+        let direction = self.model.direction(&state.gradient);
+        self.params
+            .iter_mut()
+            .zip(&direction)
+            .for_each(|(p, d)| *p += d);
+        self.here = Some(state);
+        self.steps += 1;
+    }
+
+    fn finish(self) -> std::result::Result<Minimum, Vec<f64>> {
+        if self.done {
+            return Ok(Minimum {
+                params: self.params,
+                certificate: self.reached,
+                iterations: self.steps,
+                method: Method::Preconditioned,
+            });
+        }
+        // The last point with a finite gradient.
+        Err(self.here.map_or(self.params, |state| state.params))
+    }
+}

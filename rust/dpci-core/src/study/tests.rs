@@ -1,0 +1,208 @@
+//! Replicates against fits of the expanded samples, for every storage.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::design::{Csr, Design, OnViolation, RowBounds, Rows};
+use crate::exec::Executor;
+use crate::interval::Perturbation;
+use crate::loss::{HuberHinge, Logistic, Loss};
+use crate::mechanism::{Choices, Moments, Projection, Spec, release};
+use crate::noise::SimulationGenerator;
+use crate::privacy::{Budget, Calibration, Neighbors};
+
+const N: usize = 1500;
+const WIDTH: usize = 5;
+
+/// Records of which many repeat, some zeros.
+fn records() -> (Vec<f64>, Vec<f64>) {
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for i in 0..N {
+        let k = if i % 3 == 0 { i % 7 } else { i };
+        x.extend((0..WIDTH).map(|j| {
+            if (k + j) % 3 == 0 {
+                0.0
+            } else {
+                0.4 * ((k * WIDTH + j) as f64).sin()
+            }
+        }));
+        y.push(if (k * k) % 5 < 2 { 1.0 } else { -1.0 });
+    }
+    (x, y)
+}
+
+fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec {
+    Spec::new(Choices {
+        n_samples: N,
+        n_columns: WIDTH,
+        intercept: Some(0.5),
+        row_norm: 1.0,
+        loss,
+        l2_strength: 0.02,
+        budget,
+        perturbation,
+        noise: None,
+        split: None,
+        moments: Moments::Joint,
+        projection: Projection::Floor,
+        calibration: Calibration::Tight,
+        neighbors: Neighbors::ReplaceOne,
+    })
+    .unwrap()
+}
+
+fn specs() -> Vec<Spec> {
+    let huber = HuberHinge::new(0.5).unwrap();
+    vec![
+        spec(
+            Arc::new(Logistic),
+            Perturbation::Objective,
+            Budget::pure(1.0).unwrap(),
+        ),
+        spec(
+            Arc::new(Logistic),
+            Perturbation::Output,
+            Budget::zcdp(0.5).unwrap(),
+        ),
+        spec(
+            Arc::new(huber),
+            Perturbation::Objective,
+            Budget::zcdp(0.5).unwrap(),
+        ),
+        spec(
+            Arc::new(huber),
+            Perturbation::Output,
+            Budget::approx(1.0, 1e-6).unwrap(),
+        ),
+    ]
+}
+
+const BOUNDS: RowBounds = RowBounds {
+    row_norm: 1.0,
+    targets: crate::loss::Targets::Signs,
+    on_violation: OnViolation::Clip,
+};
+
+/// The same numbers as compressed sparse rows.
+fn sparse(x: &[f64]) -> Csr<'static> {
+    let (mut starts, mut columns, mut values) = (vec![0_i64], Vec::new(), Vec::new());
+    for row in x.chunks(WIDTH) {
+        for (j, v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
+            columns.push(i32::try_from(j).unwrap());
+            values.push(*v);
+        }
+        starts.push(i64::try_from(values.len()).unwrap());
+    }
+    Csr::new(starts, columns, values, WIDTH).unwrap()
+}
+
+#[test]
+fn a_replicate_equals_a_fit_of_the_expanded_sample() {
+    let cancel = AtomicBool::new(false);
+    let exec = Executor::sequential(&cancel);
+    let (x, y) = records();
+    let dense = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec).unwrap();
+    let csr = Design::new(Rows::Csr(sparse(&x)), &y, Some(0.5), &BOUNDS, &exec).unwrap();
+    for design in [dense, csr] {
+        let merged = design.merged();
+        assert!(merged.n_rows() < N && merged.n_records() == N);
+        let study = Study::new(&design, specs(), &exec).unwrap();
+        let outcomes = study.run(3..14, 9, Some(0.95), &exec).unwrap();
+        // Any cut into calls gives the same bits.
+        let parts = [
+            study.run(3..4, 9, Some(0.95), &exec).unwrap(),
+            study.run(4..14, 9, Some(0.95), &exec).unwrap(),
+        ];
+        for (whole, part) in outcomes.iter().zip(parts.concat()) {
+            assert!(
+                whole
+                    .iter()
+                    .zip(&part)
+                    .all(|(a, b)| a.params == b.params && a.bounds == b.bounds)
+            );
+        }
+        let resampler = Resampler::new(&merged).unwrap();
+        for (replicate, outcome) in (3_u64..).zip(&outcomes) {
+            let mut weights = Vec::new();
+            resampler
+                .draw(
+                    &mut SimulationGenerator::new(9, replicate * 256),
+                    &mut weights,
+                )
+                .unwrap();
+            // The sample, record by record, from the first record of each distinct row.
+            let dense_rows = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec)
+                .unwrap()
+                .merged();
+            let Rows::Dense(rows) = dense_rows.rows() else {
+                unreachable!()
+            };
+            let (mut sample_x, mut sample_y) = (Vec::new(), Vec::new());
+            for (i, weight) in weights.iter().enumerate() {
+                for _ in 0..*weight {
+                    sample_x.extend_from_slice(rows.rows(&(i..i + 1)));
+                    sample_y.push(dense_rows.targets(i..i + 1)[0]);
+                }
+            }
+            let sample = Design::new(
+                Rows::dense(&sample_x, WIDTH),
+                &sample_y,
+                Some(0.5),
+                &BOUNDS,
+                &exec,
+            )
+            .unwrap();
+            for (c, (spec, outcome)) in specs().iter().zip(outcome).enumerate() {
+                let mut generator = SimulationGenerator::new(9, replicate * 256 + 1 + c as u64);
+                let fit = release(spec, &sample, &exec, &mut generator).unwrap();
+                // Both are certified to the tolerance, which follows the noise.
+                let near = 1e-8_f64.max(2.0 * spec.tolerance());
+                let close =
+                    |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < near);
+                assert!(
+                    close(fit.params.values(), &outcome.params),
+                    "configuration {c}"
+                );
+                assert!(
+                    outcome.bounds[0]
+                        .iter()
+                        .zip(&outcome.bounds[1])
+                        .all(|(l, u)| l < u)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn sparse_and_dense_fits_agree() {
+    let cancel = AtomicBool::new(false);
+    let exec = Executor::sequential(&cancel);
+    let (x, y) = records();
+    let dense = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec).unwrap();
+    let csr = Design::new(Rows::Csr(sparse(&x)), &y, Some(0.5), &BOUNDS, &exec).unwrap();
+    for spec in specs() {
+        let releases: Vec<Vec<f64>> = [&dense, &csr, &dense.merged(), &csr.merged()]
+            .into_iter()
+            .map(|design| {
+                let made =
+                    release(&spec, design, &exec, &mut SimulationGenerator::new(1, 2)).unwrap();
+                [
+                    made.params.values(),
+                    made.gradient_cov.as_ref().unwrap().values(),
+                ]
+                .concat()
+            })
+            .collect();
+        let near = 1e-8_f64.max(2.0 * spec.tolerance());
+        for other in &releases[1..] {
+            assert!(
+                releases[0]
+                    .iter()
+                    .zip(other)
+                    .all(|(a, b)| (a - b).abs() < near)
+            );
+        }
+    }
+}

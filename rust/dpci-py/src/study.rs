@@ -1,0 +1,98 @@
+//! Bootstrap studies: repeated simulated fits on samples of one data set. Never private.
+
+use dpci_core::exec::Executor;
+use dpci_core::study as core;
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::data::{Data, Features};
+use crate::errors::InvalidInput;
+use crate::spec::Spec;
+use crate::task;
+
+/// A data set with the configurations that are repeated on samples of it.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct Study {
+    inner: core::Study,
+    dims: Vec<usize>,
+}
+
+/// Parameters, lower and upper bounds by replicate.
+type Replicates<'py> = (
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+);
+
+#[pymethods]
+impl Study {
+    #[new]
+    #[pyo3(signature = (specs, x, y, *, clip, n_threads))]
+    fn new<'py>(
+        py: Python<'py>,
+        specs: Vec<Bound<'py, Spec>>,
+        x: Features<'py>,
+        y: PyReadonlyArray1<'py, f64>,
+        clip: bool,
+        n_threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let data = Data::new(&x, &y)?;
+        let specs: Vec<&Spec> = specs.iter().map(Bound::get).collect();
+        let first = specs.first().ok_or_else(|| {
+            InvalidInput::new_err("a study needs at least one configuration, got none")
+        })?;
+        let inner = task::run(py, |cancel| {
+            let exec = Executor::new(n_threads, data.elements(), cancel)?;
+            let design = data.design(first, clip, &exec)?;
+            core::Study::new(
+                &design,
+                specs.iter().map(|s| s.inner.clone()).collect(),
+                &exec,
+            )
+        })?;
+        let dims = specs.iter().map(|s| s.inner.n_params()).collect();
+        Ok(Self { inner, dims })
+    }
+
+    fn targets<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArray1<f64>>> {
+        self.inner
+            .targets()
+            .map(|t| PyArray1::from_slice(py, t))
+            .collect()
+    }
+
+    #[getter]
+    fn n_distinct(&self) -> usize {
+        self.inner.n_distinct()
+    }
+
+    #[pyo3(signature = (start, stop, *, seed, level, n_threads))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        start: u64,
+        stop: u64,
+        seed: u64,
+        level: Option<f64>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Vec<Replicates<'py>>> {
+        let outcomes = task::run(py, |cancel| {
+            let exec = Executor::new(n_threads, usize::MAX, cancel)?;
+            self.inner.run(start..stop, seed, level, &exec)
+        })?;
+        let n = outcomes.len();
+        let matrix = |pick: &dyn Fn(&core::Outcome) -> Vec<f64>, c: usize| {
+            let values: Vec<f64> = outcomes.iter().flat_map(|o| pick(&o[c])).collect();
+            let width = values.len().checked_div(n).unwrap_or(0);
+            PyArray1::from_vec(py, values).reshape([n, width])
+        };
+        let one = |c| {
+            Ok((
+                matrix(&|o| o.params.clone(), c)?,
+                matrix(&|o| o.bounds[0].clone(), c)?,
+                matrix(&|o| o.bounds[1].clone(), c)?,
+            ))
+        };
+        (0..self.dims.len()).map(one).collect()
+    }
+}
