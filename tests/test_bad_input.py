@@ -29,6 +29,13 @@ def with_entry(value, row=7, column=2):
     return changed
 
 
+def broken_csr():
+    """Indices changed behind SciPy's back."""
+    rows = scipy.sparse.csr_array(X)
+    rows.indices[5] = 10**6
+    return rows
+
+
 def custom(**changes):
     """The logistic loss in Python, declared wrongly in one place."""
     parts = {
@@ -64,7 +71,15 @@ ROWS = {
     "dates": (np.zeros((N, D), "M8[s]"), r"X must hold booleans, integers or floats, got dtype datetime64"),
     "ragged": ([[1.0, 2.0], [3.0]], r"X must be a rectangular array of numbers, got list"),
     "list of strings": ([["a", "b"]] * N, r"X must hold booleans, integers or floats, got dtype <U1"),
-    "sparse": (scipy.sparse.csr_array(X), r"X must be dense, got a sparse matrix \(pass X.toarray\(\)\)"),
+    "sparse complex": (scipy.sparse.csr_array(X.astype(complex)), r"X must hold .* floats, got dtype complex128"),
+    "sparse nan": (scipy.sparse.csc_array(with_entry(NAN)), r"X must be finite, got NaN in row 7, column 2"),
+    "sparse above the bound": (
+        scipy.sparse.coo_array(with_entry(1.5)),
+        r"must have Euclidean norm at most .* in row 7",
+    ),
+    "sparse one-dimensional": (scipy.sparse.coo_array(X[:, 0]), r"X must be two-dimensional.*got shape \(60,\)"),
+    "sparse without rows": (scipy.sparse.csr_array(X[:0]), r"at least one row and one parameter"),
+    "sparse broken": (broken_csr(), r"a sparse X must have valid indices, got csr"),
     "masked": (np.ma.masked_greater(X, 0.4), r"X must have no masked values"),
     "no rows": (X[:0], r"at least one row and one parameter, got 0 rows and 4 parameters"),
     "frame of strings": (pd.DataFrame({"a": ["x"] * N}), r"columns of X must be numeric, got dtype .* in column 'a'"),

@@ -10,7 +10,7 @@ import pytest
 
 import dpci
 from dpci import datasets
-from dpci._commands import parse_budget, parse_loss
+from dpci._options import parse_budget, parse_loss
 from dpci._table_io import read_table, write_csv
 from dpci.cli import main
 from dpci.datasets import _files

@@ -1,6 +1,6 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
-from dpci import datasets, errors, losses, lowlevel
+from dpci import datasets, errors, losses, lowlevel, simulate
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
@@ -47,4 +47,5 @@ __all__ = [
     "losses",
     "lowlevel",
     "plan",
+    "simulate",
 ]

@@ -1,7 +1,8 @@
-"""The commands of the command line: ``fit``, ``data`` and ``demo``."""
+"""The commands of the command line: ``fit``, ``coverage``, ``data`` and ``demo``."""
 
 import dataclasses
-from collections.abc import Callable
+import warnings
+from json import dumps as to_json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -10,17 +11,16 @@ import typer
 from numpy.typing import NDArray
 
 import dpci
+from dpci import _options as options
+from dpci._options import find_schema, model_keywords
 from dpci._table_io import read_table, write_csv
-from dpci.budgets import Budget
-from dpci.datasets import load_adult_sample, load_schema, load_table, schema_names
+from dpci.datasets import load_adult_sample, load_table
 from dpci.datasets._catalogue import CATALOGUE
 from dpci.datasets._files import find, is_intact
-from dpci.datasets._tables import load_sample_table
-from dpci.errors import InvalidInput
-from dpci.losses import Loss
+from dpci.datasets._tables import Table, load_sample_table, without_missing
+from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.results import PrivateFit
-from dpci.schema import Schema
-from dpci.settings import FitKeywords
+from dpci.schema import Table as SchemaTable
 from dpci.validation import check_fraction
 
 if TYPE_CHECKING:
@@ -92,60 +92,128 @@ def fit(
     schema: Annotated[
         str, typer.Option(help="File of public bounds (.toml, .json), or the name of a packaged schema.")
     ],
-    l2_strength: Annotated[float, typer.Option(help="Strength of the L2 regularisation of the mean objective.")],
-    target: Annotated[
-        str | None, typer.Option(help="Column to be predicted, if the schema's has another name.")
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Pure DP, or with --delta approximate DP.")] = None,
-    delta: Annotated[float | None, typer.Option(help="Approximate DP together with --epsilon.")] = None,
-    rho: Annotated[float | None, typer.Option(help="Zero-concentrated DP, in place of --epsilon.")] = None,
-    loss: Annotated[str | None, typer.Option(help="logistic, huber_hinge[:h] or smooth_hinge[:s].")] = None,
-    mechanism: Annotated[str | None, typer.Option(help="objective or output.")] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Shares of coefficients, Hessian, gradient covariance: a,b,c.")
-    ] = None,
-    moments: Annotated[str | None, typer.Option(help="joint, separate or none.")] = None,
-    projection: Annotated[str | None, typer.Option(help="floor, cautious or auto.")] = None,
-    calibration: Annotated[str | None, typer.Option(help="tight or paper.")] = None,
-    neighbors: Annotated[str | None, typer.Option(help="replace_one, or add_remove together with --n-public.")] = None,
-    n_public: Annotated[int | None, typer.Option(help="Public number of records under add_remove.")] = None,
-    on_violation: Annotated[str | None, typer.Option(help="error or clip, for rows above the row bound.")] = None,
-    intercept: Annotated[bool, typer.Option(help="Fit an intercept.")] = True,
-    intercept_scale: Annotated[float | None, typer.Option(help="Constant that is appended for the intercept.")] = None,
-    level: Annotated[float, typer.Option(help="Level of the confidence intervals.")] = 0.95,
-    delimiter: Annotated[str, typer.Option(help="Between the fields of a CSV file.")] = ",",
+    l2_strength: options.L2Strength,
+    target: options.Target = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    loss: options.LossText = None,
+    mechanism: options.Mechanism = None,
+    split: options.Split = None,
+    moments: options.Moments = None,
+    projection: options.Projection = None,
+    calibration: options.Calibration = None,
+    neighbors: options.Neighbors = None,
+    n_public: options.NPublic = None,
+    on_violation: options.OnViolation = None,
+    intercept: options.Intercept = True,
+    intercept_scale: options.InterceptScale = None,
+    level: options.Level = 0.95,
+    delimiter: options.Delimiter = ",",
     json: Annotated[Path | None, typer.Option(help="Write the released result to this file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a forest plot to this file.")] = None,
 ) -> None:
     """Fit a private model to a table and print its parameters with confidence intervals."""
     # Whatever can be refused is refused before budget is spent.
     check_fraction("level", level)
-    description = load_schema(schema) if schema in schema_names() else Schema.from_file(schema)
-    if target is not None:
-        renamed = dataclasses.replace(description.target, column=target)
-        description = dataclasses.replace(description, target=renamed)
-    keywords = {
-        "budget": parse_budget(epsilon, delta, rho),
-        "l2_strength": l2_strength,
-        "loss": None if loss is None else parse_loss(loss),
-        "mechanism": mechanism,
-        "split": None if split is None else _numbers("split", split),
-        "moments": moments,
-        "projection": projection,
-        "calibration": calibration,
-        "classes": (-1, 1),
-        "fit_intercept": intercept,
-        "intercept_scale": intercept_scale,
-        "row_norm": description.row_norm,
-        "on_violation": on_violation,
-        "neighbors": neighbors,
-        "n_public": n_public,
-    }
-    # Options that were not given keep the defaults of dpci.fit, which checks them all.
-    given = cast("FitKeywords", {name: value for name, value in keywords.items() if value is not None})
+    description = find_schema(schema, target)
+    keywords = model_keywords(
+        description,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        l2_strength=l2_strength,
+        loss=loss,
+        mechanism=mechanism,
+        split=split,
+        moments=moments,
+        projection=projection,
+        calibration=calibration,
+        intercept=intercept,
+        intercept_scale=intercept_scale,
+        on_violation=on_violation,
+        neighbors=neighbors,
+        n_public=n_public,
+    )
     X, y, names = description.transform(read_table(file, delimiter=delimiter))
-    result = dpci.fit(_NamedRows(X, names), y, **given)
+    result = dpci.fit(_NamedRows(X, names), y, **keywords)
     _show(result, level=level, json=json, plot=plot)
+
+
+@app.command()
+def coverage(
+    source: Annotated[str, typer.Argument(metavar="FILE|NAME", help="Table, or the name of a public data set.")],
+    *,
+    l2_strength: options.L2Strength,
+    schema: Annotated[
+        str | None, typer.Option(help="As for fit; a public data set has its own, if none is given.")
+    ] = None,
+    target: options.Target = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    loss: options.LossText = None,
+    mechanism: options.Mechanism = None,
+    split: options.Split = None,
+    moments: options.Moments = None,
+    projection: options.Projection = None,
+    calibration: options.Calibration = None,
+    on_violation: options.OnViolation = None,
+    intercept: options.Intercept = True,
+    intercept_scale: options.InterceptScale = None,
+    level: options.Level = 0.95,
+    replicates: Annotated[int, typer.Option(help="Replicates with intervals.")] = 1000,
+    variability: Annotated[int, typer.Option(help="Replicates for the variability lengths; 0: none.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Every number of the study follows from it.")] = 0,
+    checkpoint: Annotated[Path | None, typer.Option(help="File (.npz) from which a killed run goes on.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads; by default all cores.")] = None,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = False,
+    delimiter: options.Delimiter = ",",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Repeat a fit on bootstrap samples of a table and print how often its intervals cover. NOT PRIVATE."""
+    is_name = source in {SAMPLE, *CATALOGUE}
+    if schema is None and not is_name:
+        msg = f"--schema must be given for a table of your own, got none for {source!r} (names: {[SAMPLE, *CATALOGUE]})"
+        raise InvalidInput(msg)
+    description = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target)
+    keywords = model_keywords(
+        description,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        l2_strength=l2_strength,
+        loss=loss,
+        mechanism=mechanism,
+        split=split,
+        moments=moments,
+        projection=projection,
+        calibration=calibration,
+        intercept=intercept,
+        intercept_scale=intercept_scale,
+        on_violation=on_violation,
+    )
+    if is_name:
+        table: SchemaTable = without_missing(_public_table(source))
+    else:
+        table = read_table(Path(source), delimiter=delimiter)
+    X, y, names = description.transform(table)
+    with warnings.catch_warnings():
+        # The output says the same.
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        study = dpci.simulate.coverage(
+            _NamedRows(X, names),
+            y,
+            n_replicates=replicates,
+            n_variability=variability,
+            level=level,
+            seed=seed,
+            progress=progress,
+            checkpoint=checkpoint,
+            n_threads=threads,
+            **keywords,
+        )
+    typer.echo(to_json(study.to_dict(), indent=2) if json else study.summary())
 
 
 @app.command()
@@ -164,7 +232,7 @@ def data(
     if export is None:
         msg = f"dpci data {name} needs --export FILE, got none"
         raise InvalidInput(msg)
-    table = load_sample_table() if name == SAMPLE else load_table(name, split)
+    table = _public_table(name, split)
     write_csv(export, table)
     typer.echo(f"{export}: {len(next(iter(table.values())))} rows of {name}")
 
@@ -181,43 +249,6 @@ def demo(
     _show(result, plot=output / "adult_intervals.png")
 
 
-def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
-    """Return the budget of the three options; exactly one notion may be named."""
-    if rho is not None and epsilon is None and delta is None:
-        return dpci.ZCDP(rho=rho)
-    if rho is None and epsilon is not None:
-        return dpci.PureDP(epsilon=epsilon) if delta is None else dpci.ApproxDP(epsilon=epsilon, delta=delta)
-    given = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    msg = (
-        "a budget is --epsilon, --epsilon with --delta, or --rho, "
-        f"got {[f'--{option}' for option, value in given.items() if value is not None]}"
-    )
-    raise InvalidInput(msg)
-
-
-def parse_loss(text: str) -> Loss:
-    """Return the loss of a text such as ``huber_hinge:0.5``."""
-    kinds: dict[str, tuple[Callable[..., Loss], str | None]] = {
-        "logistic": (dpci.losses.Logistic, None),
-        "huber_hinge": (dpci.losses.HuberHinge, "h"),
-        "smooth_hinge": (dpci.losses.SmoothHinge, "s"),
-    }
-    kind, colon, width = text.partition(":")
-    if kind not in kinds or (colon and kinds[kind][1] is None):
-        msg = f"loss must be logistic, huber_hinge[:h] or smooth_hinge[:s], got {text!r}"
-        raise InvalidInput(msg)
-    loss, parameter = kinds[kind]
-    return loss(**{parameter: _numbers("loss", width)[0]}) if colon and parameter else loss()
-
-
-def _numbers(option: str, text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError as error:
-        msg = f"{option} must hold numbers, got {text!r}"
-        raise InvalidInput(msg) from error
-
-
 def _show(result: PrivateFit, *, level: float = 0.95, json: Path | None = None, plot: Path | None = None) -> None:
     # The file first: what has been released is not lost when a later step fails.
     if json is not None:
@@ -229,6 +260,10 @@ def _show(result: PrivateFit, *, level: float = 0.95, json: Path | None = None, 
         figure = cast("Figure", result.plot(level=level).figure)
         figure.savefig(plot, dpi=150, bbox_inches="tight")
         typer.echo(f"wrote {plot}")
+
+
+def _public_table(name: str, split: str | None = None) -> Table:
+    return load_sample_table() if name == SAMPLE else load_table(name, split)
 
 
 def _inventory() -> list[str]:

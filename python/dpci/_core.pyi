@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _F64: TypeAlias = NDArray[np.float64]
+_Features: TypeAlias = _F64 | tuple[NDArray[np.int64], NDArray[np.int32], _F64, int]
+"""Rows: C-contiguous (n, n_columns), or (indptr, indices, values, n_columns) with indices increasing in each row."""
 _Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
 
 __version__: str
@@ -118,8 +120,8 @@ class Spec:
         """n_samples is the public n (n_public under add_remove); fields that a notion does not use are 0."""
     def plan(self) -> PlanDict: ...
 
-def fit(spec: Spec, x: _F64, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None) -> FitDict:
-    """x is C-contiguous float64 (n, n_columns), y the targets (-1/1 or reals). seed=None: operating-system entropy."""
+def fit(spec: Spec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None) -> FitDict:
+    """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
 
 def error_components(
     hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str, contrast: _F64
@@ -158,7 +160,7 @@ def release_bits(n: int) -> NDArray[np.uint64]:
     """n words of the release generator (for tests of its independence across forks and threads)."""
 
 def minimize_erm(
-    x: _F64,
+    x: _Features,
     y: _F64,
     *,
     loss: Loss,
@@ -174,10 +176,24 @@ def minimize_erm(
     """params, certificate, n_iterations, solver. linear_term is b/n."""
 
 def erm_value_and_gradient(
-    x: _F64, y: _F64, params: _F64, *, loss: Loss, l2_strength: float, intercept: float | None, n_threads: int | None
+    x: _Features,
+    y: _F64,
+    params: _F64,
+    *,
+    loss: Loss,
+    l2_strength: float,
+    intercept: float | None,
+    n_threads: int | None,
 ) -> tuple[float, _F64]: ...
 def hessian_and_gradient_cov(
-    x: _F64, y: _F64, params: _F64, *, loss: Loss, l2_strength: float, intercept: float | None, n_threads: int | None
+    x: _Features,
+    y: _F64,
+    params: _F64,
+    *,
+    loss: Loss,
+    l2_strength: float,
+    intercept: float | None,
+    n_threads: int | None,
 ) -> tuple[_F64, _F64]: ...
 def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
 
@@ -194,11 +210,30 @@ def approx_to_zcdp(epsilon: float, delta: float, calibration: str) -> float:
     """Greatest rho whose conversion is within (epsilon, delta)."""
 
 # Studies; never private.
+@final
+class Study:
+    """A data set with the configurations that are repeated on bootstrap samples of it."""
+
+    def __new__(cls, specs: list[Spec], x: _Features, y: _F64, *, clip: bool, n_threads: int | None) -> Study:
+        """Merges duplicate records and solves on the full data; the specs share row bounds and intercept."""
+
+    n_distinct: int
+    def targets(self) -> list[_F64]:
+        """The full-data minimiser of each configuration."""
+    def run(
+        self, start: int, stop: int, *, seed: int, level: float | None, n_threads: int | None
+    ) -> list[tuple[_F64, _F64, _F64]]:
+        """Replicates start..stop: (params, lower, upper) of each configuration, shape (stop - start, k).
+
+        Without a level no moments are released, and lower and upper have no columns. A replicate depends on its number
+        and the seed alone.
+        """
+
 def audit(
     spec: Spec,
-    x1: _F64,
+    x1: _Features,
     y1: _F64,
-    x2: _F64,
+    x2: _Features,
     y2: _F64,
     *,
     n_runs: int,

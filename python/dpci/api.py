@@ -4,13 +4,14 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci.arrays import Table, as_matrix
+from dpci.arrays import Table, as_features
 from dpci.budgets import Budget, Calibration
 from dpci.errors import InvalidInput, MomentNoiseWarning, SeededNoiseWarning
-from dpci.labels import encode_labels, encode_reals
+from dpci.labels import Classes, encode_labels, encode_reals
 from dpci.record import FitRecord, Step
 from dpci.results import PrivateFit
 from dpci.settings import (
@@ -57,8 +58,8 @@ def fit(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names. A
-        C-contiguous float64 array is not copied.
+        Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names; SciPy's
+        sparse matrices and arrays stay sparse. A C-contiguous float64 array is not copied.
     y : array-like of shape (n_samples,)
         Two classes, or real numbers for a custom loss with ``target_bounds``.
     budget : PureDP, ZCDP or ApproxDP
@@ -156,16 +157,14 @@ def fit(
         n_threads=n_threads,
         seed=seed,
     )
-    values, columns = as_matrix(X)
-    names = _param_names(columns, values.shape[1], settings)
-    spec = settings.spec(*values.shape)
-    if settings.two_classes:
-        targets, label_classes = encode_labels(y, settings.label_classes, len(values))
-    else:
-        targets, label_classes = encode_reals(y, len(values)), None
+    features = as_features(X)
+    n_samples, n_columns = features.shape
+    names = param_names(features.names, n_columns, settings)
+    spec = settings.spec(n_samples, n_columns)
+    targets, label_classes = encode_targets(y, settings, n_samples, stacklevel=3)
     release = _core.fit(
         spec,
-        values,
+        features.values,
         targets,
         clip=settings.on_violation == "clip",
         n_threads=settings.n_threads,
@@ -178,9 +177,9 @@ def fit(
             hessian=release["hessian"],
             gradient_cov=release["gradient_cov"],
             names=names,
-            named_columns=columns is not None,
+            named_columns=features.names is not None,
             classes=label_classes,
-            n_samples=settings.public_n(len(values)),
+            n_samples=settings.public_n(n_samples),
             projection=release["projection"],
             noise_law=release["noise_law"],
             noise_scale=release["noise_scale"],
@@ -193,13 +192,26 @@ def fit(
     )
 
 
-def _param_names(columns: tuple[str, ...] | None, n_columns: int, settings: Settings) -> tuple[str, ...]:
+def param_names(columns: tuple[str, ...] | None, n_columns: int, settings: Settings) -> tuple[str, ...]:
+    """Return the names of the parameters: those of the columns, or x0, x1, ..., and the intercept last."""
     names = tuple(f"x{i}" for i in range(n_columns)) if columns is None else columns
     if not settings.fit_intercept:
         return names
     if "intercept" in names:
         raise InvalidInput("no column of X may be called 'intercept' with fit_intercept=True, got one (rename it)")
     return (*names, "intercept")
+
+
+def encode_targets(
+    y: ArrayLike, settings: Settings, n_samples: int, *, stacklevel: int
+) -> tuple[NDArray[np.float64], Classes | None]:
+    """Return the targets as the core takes them, and the (negative, positive) that they stand for.
+
+    The warning of classes that are read off ``y`` points ``stacklevel`` frames up: 1 is this function, 2 its caller.
+    """
+    if settings.two_classes:
+        return encode_labels(y, settings.label_classes, n_samples, stacklevel=stacklevel + 1)
+    return encode_reals(y, n_samples), None
 
 
 def _warn(release: "_core.FitDict", settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""The rows as the core takes them: any table of numbers becomes a C-contiguous float64 matrix and column names."""
+"""The rows as the core takes them: a table of numbers becomes a C-contiguous matrix or compressed sparse rows."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
@@ -11,6 +11,9 @@ from dpci.errors import InvalidInput
 
 _NUMERIC_KINDS = "biuf"
 
+Csr: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], int]
+"""(indptr, indices, values, n_columns); the indices of a row strictly increasing."""
+
 
 class Frame(Protocol):
     """A table with named columns, as pandas and polars have it; neither is a dependency."""
@@ -22,7 +25,7 @@ class Frame(Protocol):
     def to_numpy(self) -> NDArray[Any]: ...  # noqa: D102
 
 
-Table: TypeAlias = ArrayLike | Frame
+Table: TypeAlias = ArrayLike | Frame | scipy.sparse.sparray | scipy.sparse.spmatrix
 
 
 class Matrix(NamedTuple):
@@ -30,6 +33,43 @@ class Matrix(NamedTuple):
 
     values: NDArray[np.float64]
     names: tuple[str, ...] | None
+
+
+class Features(NamedTuple):
+    """Rows in the form that the core takes, dense or sparse, and the names of their columns if the table has them."""
+
+    values: NDArray[np.float64] | Csr
+    names: tuple[str, ...] | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        if isinstance(self.values, tuple):
+            return len(self.values[0]) - 1, self.values[3]
+        return self.values.shape[0], self.values.shape[1]
+
+    def product(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return X times a vector of shape (n_columns,), or raise for the first entry of X that is not finite."""
+        if not isinstance(self.values, tuple):
+            return np.asarray(check_finite("X", self.values) @ vector)
+        indptr, indices, values, _ = self.values
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad):
+            at = (int(np.searchsorted(indptr, bad[0], side="right")) - 1, int(indices[bad[0]]))
+            raise InvalidInput(f"X must be finite, got {values[bad[0]]} at index {at}")
+        rows = scipy.sparse.csr_array((values, indices, indptr), shape=self.shape)
+        return np.asarray(rows @ vector, dtype=np.float64)
+
+
+def as_features(table: Table) -> Features:
+    """Return a table as the core takes it: sparse if it is a SciPy sparse matrix or array, else as :func:`as_matrix`.
+
+    Sparse rows in canonical CSR form with float64 values, int32 indices and int64 offsets are passed on without a copy.
+    """
+    if isinstance(table, scipy.sparse.sparray | scipy.sparse.spmatrix):
+        return Features(_csr(table), None)
+    values, names = as_matrix(table)
+    return Features(values, names)
 
 
 def as_matrix(table: Table) -> Matrix:
@@ -76,6 +116,39 @@ def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
         at = tuple(int(i) for i in bad[0])
         raise InvalidInput(f"{name} must be finite, got {values[at]} at index {at if len(at) > 1 else at[0]}")
     return values
+
+
+def _csr(table: Any) -> Csr:  # noqa: ANN401  # any of SciPy's sparse classes
+    if table.dtype.kind not in _NUMERIC_KINDS:
+        raise InvalidInput(f"X must hold booleans, integers or floats, got dtype {table.dtype}")
+    if table.ndim != 2:
+        raise InvalidInput(f"X must be two-dimensional, of shape (n_samples, n_columns), got shape {table.shape}")
+    if table.shape[1] > np.iinfo(np.int32).max:
+        raise InvalidInput(f"a sparse X must have fewer than 2**31 columns, got {table.shape[1]}")
+    rows = _checked_structure(table).tocsr()
+    if not rows.has_canonical_format:
+        rows = rows.copy()  # the arrays may be the caller's
+        rows.sum_duplicates()  # before the cast, so that the sums are those of toarray()
+    n_entries = int(rows.indptr[-1])
+    with np.errstate(over="ignore"):  # as for dense rows
+        values = np.require(rows.data[:n_entries], np.float64, ["C_CONTIGUOUS", "ALIGNED"])
+    indices = np.require(rows.indices[:n_entries], np.int32, ["C_CONTIGUOUS", "ALIGNED"])
+    indptr = np.require(rows.indptr, np.int64, ["C_CONTIGUOUS", "ALIGNED"])
+    return indptr, indices, values, int(rows.shape[1])
+
+
+def _checked_structure(table: Any) -> Any:  # noqa: ANN401  # any of SciPy's sparse classes
+    """Refuse indices out of range, which SciPy's own conversions would follow beyond the end of their arrays."""
+    try:
+        if table.format in {"csr", "csc", "bsr"}:
+            # A second object on the same arrays: flags on the caller's may be stale.
+            table = type(table)((table.data, table.indices, table.indptr), shape=table.shape)
+            table.check_format(full_check=True)
+        elif table.format == "coo":
+            table = type(table)((table.data, (table.row, table.col)), shape=table.shape)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"a sparse X must have valid indices, got {table.format} with {error}") from error
+    return table
 
 
 def _from_frame(frame: Frame) -> Matrix:

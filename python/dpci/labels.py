@@ -30,7 +30,9 @@ def check_classes(classes: object) -> Classes:
     return negative, positive
 
 
-def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int) -> tuple[NDArray[np.float64], Classes]:
+def encode_labels(
+    y: ArrayLike, classes: Classes | None, n_samples: int, *, stacklevel: int = 2
+) -> tuple[NDArray[np.float64], Classes]:
     """Return the labels coded -1 and 1, and the (negative, positive) that they stand for.
 
     Parameters
@@ -42,12 +44,14 @@ def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int) -> tupl
         understood; any other pair is read off the labels, sorted, with a ``PrivacyLeakWarning``.
     n_samples : int
         Rows of X.
+    stacklevel : int
+        Where the warning points: 1 is this function, 2 its caller.
     """
     labels = _labels(y, n_samples)
     if classes is None:
         classes = _usual_classes(labels)
     if classes is None:
-        classes = _inferred_classes(labels)
+        classes = _inferred_classes(labels, stacklevel + 1)
     negative, positive = (_equal(labels, label) for label in classes)
     unknown = ~(negative | positive)
     if unknown.any():
@@ -103,7 +107,7 @@ def _usual_classes(labels: NDArray[Any]) -> Classes | None:
     return None
 
 
-def _inferred_classes(labels: NDArray[Any]) -> Classes:
+def _inferred_classes(labels: NDArray[Any], stacklevel: int) -> Classes:
     try:
         found = [_plain(label) for label in np.unique(labels)]
     except TypeError as error:
@@ -123,7 +127,7 @@ def _inferred_classes(labels: NDArray[Any]) -> Classes:
         f"the classes were read off y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals which labels "
         "occur; pass classes=(negative, positive) instead",
         PrivacyLeakWarning,
-        stacklevel=4,
+        stacklevel=stacklevel,
     )
     return classes
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci.arrays import Table, as_matrix, as_square, as_vector, check_finite
+from dpci.arrays import Table, as_features, as_matrix, as_square, as_vector, check_finite
 from dpci.errors import InvalidInput
 from dpci.losses import check_loss
 from dpci.settings import LossLike
@@ -125,7 +125,7 @@ def minimize_erm(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_columns)
-        Rows, of any norm.
+        Rows, of any norm; SciPy's sparse matrices and arrays stay sparse.
     y : array-like of shape (n_samples,)
         Targets: -1 and 1, or reals for a custom loss with ``target_bounds``.
     l2_strength : float
@@ -153,7 +153,7 @@ def minimize_erm(
         If the certificate does not reach the tolerance.
     """
     found = _core.minimize_erm(
-        as_matrix(X).values,
+        as_features(X).values,
         as_vector("y", y),
         loss=check_loss(loss).to_core(),
         l2_strength=check_positive("l2_strength", l2_strength),
@@ -180,7 +180,7 @@ def erm_value_and_gradient(
 ) -> tuple[float, _F64]:
     """Not private by itself. Value and gradient, shape (k,), of the regularised mean objective at ``params``."""
     return _core.erm_value_and_gradient(
-        as_matrix(X).values,
+        as_features(X).values,
         as_vector("y", y),
         _vector("params", params),
         loss=check_loss(loss).to_core(),
@@ -206,7 +206,7 @@ def hessian_and_gradient_cov(
     gradient of the objective vanishes.
     """
     return _core.hessian_and_gradient_cov(
-        as_matrix(X).values,
+        as_features(X).values,
         as_vector("y", y),
         _vector("params", params),
         loss=check_loss(loss).to_core(),

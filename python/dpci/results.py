@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dpci import _core
-from dpci.arrays import Table, as_matrix, check_finite
+from dpci.arrays import Table, as_features, check_finite
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
@@ -220,20 +220,21 @@ class PrivateFit:
 
     def decision_function(self, X: Table) -> NDArray[np.float64]:
         """Linear predictor of each row, shape (n,), the intercept included."""
-        matrix = as_matrix(X)
+        features = as_features(X)
         record = self._record
         columns = record.names if record.intercept_scale is None else record.names[:-1]
-        if matrix.values.shape[1] != len(columns):
-            raise InvalidInput(f"X must have the {len(columns)} columns of the fit, got {matrix.values.shape[1]}")
-        if record.named_columns and matrix.names is not None and matrix.names != columns:
-            at = next(i for i in range(len(columns)) if matrix.names[i] != columns[i])
+        if features.shape[1] != len(columns):
+            raise InvalidInput(f"X must have the {len(columns)} columns of the fit, got {features.shape[1]}")
+        if record.named_columns and features.names is not None and features.names != columns:
+            at = next(i for i in range(len(columns)) if features.names[i] != columns[i])
             raise InvalidInput(
-                f"the columns of X must be as in the fit: column {at} must be {columns[at]!r}, got {matrix.names[at]!r}"
+                f"the columns of X must be as in the fit: column {at} must be {columns[at]!r}, "
+                f"got {features.names[at]!r}"
             )
-        values = check_finite("X", matrix.values)
         if record.intercept_scale is None:
-            return np.asarray(values @ record.params)
-        return np.asarray(values @ record.params[:-1] + record.intercept_scale * record.params[-1])
+            return features.product(record.params)
+        intercept = float(record.intercept_scale * record.params[-1])
+        return features.product(record.params[:-1]) + intercept
 
     def predict(self, X: Table) -> NDArray[Any]:
         """Predicted class of each row in the caller's labels, shape (n,)."""

@@ -36,8 +36,8 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-class FitKeywords(TypedDict, total=False):
-    """The keywords of :func:`dpci.fit`, for functions that pass them on."""
+class ModelKeywords(TypedDict, total=False):
+    """The keywords of :func:`dpci.fit` that say what is fitted, for functions that pass them on."""
 
     budget: Budget
     l2_strength: float
@@ -54,6 +54,11 @@ class FitKeywords(TypedDict, total=False):
     on_violation: OnViolation
     neighbors: Neighbors
     n_public: int | None
+
+
+class FitKeywords(ModelKeywords, total=False):
+    """The keywords of :func:`dpci.fit`, for functions that pass them on."""
+
     n_threads: int | None
     seed: int | None
 

@@ -8,12 +8,7 @@ use super::Batch;
 
 /// `1 / (1 + e⁻ᵗ)` and its complement, both without cancellation.
 pub(super) fn sigmoid_pair(t: f64) -> (f64, f64) {
-    pair(t, (-t.abs()).exp())
-}
-
-/// The pair from `e = e^{-|t|}`.
-#[inline(always)]
-fn pair(t: f64, e: f64) -> (f64, f64) {
+    let e = (-t.abs()).exp();
     let large = 1.0 / (1.0 + e);
     let small = e * large;
     if t >= 0.0 {
@@ -77,21 +72,26 @@ fn evaluate_group(
     rows: Range<usize>,
     out: &mut Batch<'_>,
 ) -> f64 {
-    let (mut t, mut e) = ([0.0; GROUP], [0.0; GROUP]);
-    let (t, e) = (&mut t[..u.len()], &mut e[..u.len()]);
-    for (((t, e), u), y) in t.iter_mut().zip(e.iter_mut()).zip(u).zip(y) {
-        *t = (m - u * y) / s;
+    // Divisions cost as much as everything else together: one a row.
+    let rate = 1.0 / s;
+    let mut buffers = [[0.0; GROUP]; 3];
+    let [t, e, large] = &mut buffers;
+    let (t, e, large) = (&mut t[..u.len()], &mut e[..u.len()], &mut large[..u.len()]);
+    let cells = t.iter_mut().zip(e.iter_mut()).zip(large.iter_mut());
+    for (((t, e), large), (u, y)) in cells.zip(u.iter().zip(y)) {
+        *t = (m - u * y) * rate;
         *e = exp_nonpositive(-t.abs());
+        *large = 1.0 / (1.0 + *e);
     }
     if let Some(slope) = &mut out.slope {
-        for (((o, t), e), y) in slope[rows.clone()].iter_mut().zip(&*t).zip(&*e).zip(y) {
-            *o = -y * pair(*t, *e).0;
+        let cells = t.iter().zip(&*e).zip(&*large);
+        for ((o, ((t, e), large)), y) in slope[rows.clone()].iter_mut().zip(cells).zip(y) {
+            *o = -y * if *t >= 0.0 { *large } else { e * large };
         }
     }
     if let Some(curvature) = &mut out.curvature {
-        for (o, e) in curvature[rows.clone()].iter_mut().zip(&*e) {
-            let large = 1.0 / (1.0 + e);
-            *o = e * large * large / s;
+        for ((o, e), large) in curvature[rows.clone()].iter_mut().zip(&*e).zip(&*large) {
+            *o = e * large * large * rate;
         }
     }
     match (&out.total, out.weights) {

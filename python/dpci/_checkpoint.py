@@ -1,0 +1,157 @@
+"""Checkpoints of studies: what was complete when a run ended, and which study it belongs to."""
+
+import hashlib
+import json
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.errors import InvalidInput
+
+FORMAT = 1
+_PARTS = ("params", "lower", "upper")
+Outcomes: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""Parameters, lower and upper bounds of consecutive replicates of one configuration, shape (r, k) or (r, 0)."""
+
+# What reading an archive of arrays raises, depending on where it is damaged.
+_DAMAGE = (
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file that holds the complete replicates of one study.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is, or will be.
+    identity : mapping
+        Everything that the replicates depend on, as JSON values; another identity is refused.
+    """
+
+    path: Path
+    identity: Mapping[str, Any]
+
+    def load(self, nothing: Mapping[str, Sequence[Outcomes]]) -> dict[str, Sequence[Outcomes]]:
+        """Return the complete replicates by phase and configuration.
+
+        Parameters
+        ----------
+        nothing : mapping
+            The same with no replicates: what is returned if there is no file yet, and the shapes otherwise.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is damaged, is no checkpoint, or belongs to another study.
+        """
+        if not self.path.exists():
+            return dict(nothing)
+        try:
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                header = json.loads(archive["header"].item())
+                self._check_identity(header)
+                return {
+                    name: [_read(archive, f"{name}_{c}", expected) for c, expected in enumerate(configurations)]
+                    for name, configurations in nothing.items()
+                }
+        except InvalidInput:
+            raise
+        except _DAMAGE as error:
+            raise InvalidInput(
+                f"checkpoint must be a file that an earlier run of the study wrote, got {str(self.path)!r}, which "
+                f"cannot be read ({type(error).__name__}: {error}); remove it to start over"
+            ) from error
+
+    def save(self, outcomes: Mapping[str, Sequence[Outcomes]]) -> None:
+        """Replace the file in one step: a crash leaves either the old one or the new one.
+
+        Raises
+        ------
+        InvalidInput
+            If the file cannot be written.
+        """
+        header = json.dumps({"format": FORMAT, "identity": self.identity})
+        arrays = {
+            f"{name}_{c}_{part}": values
+            for name, configurations in outcomes.items()
+            for c, outcome in enumerate(configurations)
+            for part, values in zip(_PARTS, outcome, strict=True)
+        }
+        fresh = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            try:
+                with fresh.open("wb") as file:
+                    np.savez(file, header=np.array(header), **arrays)  # type: ignore[arg-type]  # names end in a part
+                    file.flush()
+                    os.fsync(file.fileno())
+                fresh.replace(self.path)
+            finally:
+                fresh.unlink(missing_ok=True)
+        except OSError as error:
+            raise InvalidInput(
+                f"checkpoint must be a file that can be written, got {str(self.path)!r}: {error.strerror or error}"
+            ) from error
+
+    def _check_identity(self, header: Any) -> None:  # noqa: ANN401  # whatever stands in the file
+        if header["format"] != FORMAT:
+            raise InvalidInput(f"checkpoint must be of format {FORMAT}, got {header['format']!r} in {str(self.path)!r}")
+        # Through JSON, as the file's own identity went.
+        ours = _flat(json.loads(json.dumps(self.identity)))
+        theirs = _flat(header["identity"])
+        differing = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+        if differing:
+            changes = "; ".join(f"{name}: {theirs.get(name)} there, {ours.get(name)} here" for name in differing[:5])
+            raise InvalidInput(
+                f"checkpoint must belong to the same study, got {str(self.path)!r} with another {changes}"
+            )
+
+
+def array_hash(*arrays: NDArray[Any]) -> str:
+    """Hash of the shapes and bits of C-contiguous arrays."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(str(array.shape).encode())
+        if array.size:
+            digest.update(array.data.cast("B"))
+    return digest.hexdigest()
+
+
+def _read(archive: Mapping[str, Any], name: str, expected: Outcomes) -> Outcomes:
+    params, lower, upper = (archive[f"{name}_{part}"] for part in _PARTS)
+    for values, empty in zip((params, lower, upper), expected, strict=True):
+        if values.shape != (len(params), empty.shape[1]) or values.dtype != empty.dtype:
+            raise ValueError(f"{name} has shape {values.shape} and dtype {values.dtype}")
+    return params, lower, upper
+
+
+def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:  # noqa: ANN401  # JSON
+    """Return the leaves of nested JSON by their paths, which is how differences are named."""
+    if isinstance(tree, dict):
+        children = [(f"{prefix}.{key}" if prefix else key, value) for key, value in tree.items()]
+    elif isinstance(tree, list):
+        children = [(f"{prefix}[{i}]", value) for i, value in enumerate(tree)]
+    else:
+        return {prefix: tree}
+    return {path: leaf for name, child in children for path, leaf in _flat(child, name).items()}
