@@ -18,6 +18,7 @@ from dpci.datasets._files import find, is_intact
 from dpci.datasets._tables import load_sample_table
 from dpci.errors import InvalidInput
 from dpci.losses import Loss
+from dpci.plotting import check_plot_file
 from dpci.results import PrivateFit
 from dpci.schema import Schema
 from dpci.settings import FitKeywords
@@ -120,6 +121,7 @@ def fit(
     """Fit a private model to a table and print its parameters with confidence intervals."""
     # Whatever can be refused is refused before budget is spent.
     check_fraction("level", level)
+    _check_outputs(json, plot, moments)
     description = load_schema(schema) if schema in schema_names() else Schema.from_file(schema)
     if target is not None:
         renamed = dataclasses.replace(description.target, column=target)
@@ -207,7 +209,13 @@ def parse_loss(text: str) -> Loss:
         msg = f"loss must be logistic, huber_hinge[:h] or smooth_hinge[:s], got {text!r}"
         raise InvalidInput(msg)
     loss, parameter = kinds[kind]
-    return loss(**{parameter: _numbers("loss", width)[0]}) if colon and parameter else loss()
+    if not (colon and parameter):
+        return loss()
+    numbers = _numbers("loss", width)
+    if len(numbers) != 1:
+        msg = f"loss must be logistic, huber_hinge[:h] or smooth_hinge[:s], got {text!r}"
+        raise InvalidInput(msg)
+    return loss(**{parameter: numbers[0]})
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:
@@ -216,6 +224,19 @@ def _numbers(option: str, text: str) -> tuple[float, ...]:
     except ValueError as error:
         msg = f"{option} must hold numbers, got {text!r}"
         raise InvalidInput(msg) from error
+
+
+def _check_outputs(json: Path | None, plot: Path | None, moments: str | None) -> None:
+    """Refuse files that could not be written once the budget is spent."""
+    for option, path in (("--json", json), ("--plot", plot)):
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            msg = f"{option} must name a file in a folder that exists, got {str(path)!r}"
+            raise InvalidInput(msg)
+    if plot is not None:
+        check_plot_file(plot)
+        if moments == "none":
+            msg = "--plot needs released moments, got --moments none"
+            raise InvalidInput(msg)
 
 
 def _show(result: PrivateFit, *, level: float = 0.95, json: Path | None = None, plot: Path | None = None) -> None:
