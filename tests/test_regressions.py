@@ -152,3 +152,58 @@ def test_the_tolerance_is_a_millionth_of_the_noise(mechanism: Any) -> None:
     gain = {"objective": 1 / (n * (l2_strength + 0.25)), "output": 1.0}[mechanism]
     noise = plan.steps[0].scale * np.sqrt(dim + 1) * gain
     assert plan.tolerance <= max(1e-9, 1e-6 * noise) * (1 + 1e-9)
+
+
+def test_real_targets_are_clipped_into_their_bounds() -> None:
+    keywords = {"loss": PSEUDO_HUBER, "on_violation": "clip", "moments": "none", "seed": 3}
+    far, near = 50 * X[:, 0], np.clip(50 * X[:, 0], -1, 1)
+    with pytest.warns(dpci.SeededNoiseWarning):
+        np.testing.assert_array_equal(fit(far, **keywords).params, fit(near, **keywords).params)
+    with pytest.raises(dpci.InvalidInput, match="target_bounds"):
+        fit(far, loss=PSEUDO_HUBER, moments="none")
+
+
+def test_the_certificate_stays_far_below_the_noise():
+    # n * lambda = 1e10: the noise of a coefficient is about 1e-10, so a certificate of 1e-9 would hide nothing.
+    plan = dpci.plan(
+        n_samples=10_000, n_features=1, budget=dpci.PureDP(1.0), l2_strength=1e6, mechanism="output", moments="none"
+    )
+    assert plan.tolerance <= 1e-4 * plan.steps[0].scale * 1.8
+
+
+def test_contrasts_that_overflow_are_refused():
+    generator = np.random.default_rng(0)
+    X = generator.uniform(-0.5, 0.5, (2000, 3))
+    y = X[:, 0] > 0
+    result = dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=0.01, seed=1)
+    with pytest.raises(dpci.InvalidInput):
+        result.conf_int(contrast=1e158 * np.array([1.0, -1.0, 0.3, 0.0]))
+
+
+def test_matrices_that_could_exhaust_memory_are_refused():
+    X, y = np.zeros((2, 20_000)), np.array([0, 1])
+    with pytest.raises(dpci.InvalidInput, match="at most 16384"):
+        dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=10.0)
+    assert len(dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=10.0, moments="none", seed=0).params) == 20_001
+    with pytest.raises(dpci.InvalidInput, match="at most 16384"):
+        dpci.lowlevel.weighted_gram(X, np.ones(2))
+    for sampler in (dpci.lowlevel.symmetric_gaussian, dpci.lowlevel.symmetric_matrix_laplace):
+        with pytest.raises(dpci.InvalidInput, match="at most 16384"):
+            sampler(1, 2**32, 1.0, 0)
+
+
+def test_custom_losses_may_return_any_float_array():
+    def strided(values):
+        return np.repeat(values, 2)[::2]
+
+    loss = dpci.losses.Custom(
+        value=lambda u, y: strided(np.logaddexp(0, -y * u)),
+        slope=lambda u, y: -y / (1 + np.exp(np.minimum(y * u, 700))),
+        curvature=lambda u, _y: (0.25 / np.cosh(np.clip(u / 2, -300, 300)) ** 2).astype(np.float32),
+        slope_bound=1.0,
+        curvature_bound=0.25,
+    )
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (500, 2))
+    result = dpci.fit(X, X[:, 0] > 0, budget=dpci.PureDP(1.0), l2_strength=0.05, loss=loss, seed=1)
+    reference = dpci.fit(X, X[:, 0] > 0, budget=dpci.PureDP(1.0), l2_strength=0.05, seed=1)
+    np.testing.assert_allclose(result.params, reference.params, atol=1e-6)
