@@ -33,7 +33,7 @@ test: build ## Run all tests: Rust, then Python (less than 10 minutes).
 
 prove: build ## Run audits and long tables; write the logs to docs/evidence (tables on real data need DPCI_DATA).
 	@mkdir -p docs/evidence
-	{ echo "commit $$(git rev-parse HEAD)"; date -u; $(BIN)/python -m pytest -m prove -s -rA; } 2>&1 \
+	{ echo "commit $$(git rev-parse HEAD)"; date -u; DPCI_EVIDENCE=1 $(BIN)/python -m pytest -m prove -s -rA; } 2>&1 \
 		| tee docs/evidence/prove.log
 	@test -n "$$DPCI_DATA" || echo "DPCI_DATA is not set: the coverage table on Adult is left out"
 	@test -z "$$DPCI_DATA" || { echo "commit $$(git rev-parse HEAD), $$(date -u)"; echo; \

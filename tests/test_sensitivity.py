@@ -150,7 +150,7 @@ def nuclear(matrices):
     return np.abs(np.linalg.eigvalsh(matrices)).sum(axis=1)
 
 
-def shares_of_moments(kind, steps, loss, params, old, new):  # noqa: PLR0917  # short names, called often
+def shares_of_moments(kind, steps, loss, params, old, new):
     """Change over the sensitivity of each step, in the norm of its noise."""
     hessian, cov = (change / N for change in changes_of_moments(loss, params, old, new))
     if kind.startswith("joint"):

@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -182,7 +183,8 @@ def _check_name(name: object) -> None:
 
 def _check_bounds(name: str, lower: object, upper: object) -> None:
     for bound in (lower, upper):
-        if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+        # Compared, not converted: NaN fails, and an integer may have hundreds of digits.
+        if isinstance(bound, bool) or not isinstance(bound, int | float) or not (abs(bound) <= sys.float_info.max):
             msg = f"column {name!r}: bounds must be finite numbers, got {bound!r}"
             raise InvalidInput(msg)
     if not (lower < upper):  # type: ignore[operator]  # both were just found to be numbers

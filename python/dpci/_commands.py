@@ -19,6 +19,7 @@ from dpci.datasets._catalogue import CATALOGUE
 from dpci.datasets._files import find, is_intact
 from dpci.datasets._tables import Table, load_sample_table, without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.plotting import check_plot_file
 from dpci.results import PrivateFit
 from dpci.schema import Table as SchemaTable
 from dpci.validation import check_fraction
@@ -116,6 +117,7 @@ def fit(
     """Fit a private model to a table and print its parameters with confidence intervals."""
     # Whatever can be refused is refused before budget is spent.
     check_fraction("level", level)
+    _check_outputs(json, plot, moments)
     description = find_schema(schema, target)
     keywords = model_keywords(
         description,
@@ -247,6 +249,19 @@ def demo(
     typer.echo(DEMO_NOTES)
     output.mkdir(parents=True, exist_ok=True)
     _show(result, plot=output / "adult_intervals.png")
+
+
+def _check_outputs(json: Path | None, plot: Path | None, moments: str | None) -> None:
+    """Refuse files that could not be written once the budget is spent."""
+    for option, path in (("--json", json), ("--plot", plot)):
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            msg = f"{option} must name a file in a folder that exists, got {str(path)!r}"
+            raise InvalidInput(msg)
+    if plot is not None:
+        check_plot_file(plot)
+        if moments == "none":
+            msg = "--plot needs released moments, got --moments none"
+            raise InvalidInput(msg)
 
 
 def _show(result: PrivateFit, *, level: float = 0.95, json: Path | None = None, plot: Path | None = None) -> None:

@@ -92,7 +92,13 @@ def parse_loss(text: str) -> Loss:
         msg = f"loss must be logistic, huber_hinge[:h] or smooth_hinge[:s], got {text!r}"
         raise InvalidInput(msg)
     loss, parameter = kinds[kind]
-    return loss(**{parameter: numbers("loss", width)[0]}) if colon and parameter else loss()
+    if not (colon and parameter):
+        return loss()
+    values = numbers("loss", width)
+    if len(values) != 1:
+        msg = f"loss must be logistic, huber_hinge[:h] or smooth_hinge[:s], got {text!r}"
+        raise InvalidInput(msg)
+    return loss(**{parameter: values[0]})
 
 
 def numbers(option: str, text: str) -> tuple[float, ...]:

@@ -89,21 +89,36 @@ def as_matrix(table: Table) -> Matrix:
     """
     if scipy.sparse.issparse(table):
         raise InvalidInput("X must be dense, got a sparse matrix (pass X.toarray())")
-    if isinstance(table, np.ma.MaskedArray):
-        raise InvalidInput("X must have no masked values, got a masked array (fill it, or drop the rows)")
     if hasattr(table, "columns") and hasattr(table, "dtypes"):
         return _from_frame(cast("Frame", table))
-    return Matrix(_contiguous(_numeric("X", table), 2), None)
+    return Matrix(_contiguous(as_numbers("X", table), 2), None)
+
+
+def as_numbers(name: str, values: object) -> NDArray[Any]:
+    """Return an array of booleans, integers or floats of any shape; other types and masked values are refused."""
+    rows = values if isinstance(values, list | tuple) else [values]
+    # A conversion would silently bring back what the mask hides.
+    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
+        raise InvalidInput(f"{name} must have no masked values, got a masked array (fill it, or drop the rows)")
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(
+            f"{name} must be a rectangular array of numbers, got {type(values).__name__} ({error})"
+        ) from error
+    if array.dtype.kind not in _NUMERIC_KINDS:
+        raise InvalidInput(f"{name} must hold booleans, integers or floats, got dtype {array.dtype}")
+    return array
 
 
 def as_vector(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return numbers as a contiguous float64 vector."""
-    return _contiguous(_numeric(name, values), 1, name)
+    return _contiguous(as_numbers(name, values), 1, name)
 
 
 def as_square(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return a finite square matrix as contiguous float64."""
-    matrix = _contiguous(_numeric(name, values), 2, name)
+    matrix = _contiguous(as_numbers(name, values), 2, name)
     if matrix.shape[0] != matrix.shape[1]:
         raise InvalidInput(f"{name} must be square, got shape {matrix.shape}")
     return check_finite(name, matrix)
@@ -163,19 +178,7 @@ def _from_frame(frame: Frame) -> Matrix:
         values = frame.to_numpy(dtype=np.float64, na_value=np.nan)  # type: ignore[call-arg]  # pandas alone
     else:
         values = frame.to_numpy()
-    return Matrix(_contiguous(_numeric("X", values), 2), names)
-
-
-def _numeric(name: str, values: object) -> NDArray[Any]:
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(
-            f"{name} must be a rectangular array of numbers, got {type(values).__name__} ({error})"
-        ) from error
-    if array.dtype.kind not in _NUMERIC_KINDS:
-        raise InvalidInput(f"{name} must hold booleans, integers or floats, got dtype {array.dtype}")
-    return array
+    return Matrix(_contiguous(as_numbers("X", values), 2), names)
 
 
 def _contiguous(array: NDArray[Any], ndim: int, name: str = "X") -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from dpci.tables import format_table
+from dpci.tables import format_percent, format_table
 
 __all__ = ["ConfidenceIntervals"]
 
@@ -65,4 +65,4 @@ class ConfidenceIntervals:
             [name, f"{estimate:.4f}", f"{low:.4f}", f"{high:.4f}"]
             for name, estimate, (low, high) in zip(self.names, self.estimate, self, strict=True)
         ]
-        return format_table([f"{100 * self.level:g}% intervals", "estimate", "lower", "upper"], rows)
+        return format_table([f"{format_percent(self.level)} intervals", "estimate", "lower", "upper"], rows)

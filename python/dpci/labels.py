@@ -1,5 +1,7 @@
 """The targets as the core takes them: two classes coded -1 and 1, or real numbers; the coding is public."""
 
+import math
+import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -13,7 +15,7 @@ from dpci.errors import InvalidInput, PrivacyLeakWarning
 Label: TypeAlias = bool | int | float | str
 Classes: TypeAlias = tuple[Label, Label]
 
-_CLASSES_RULE = "classes must be two different booleans, numbers or strings (negative, positive)"
+_CLASSES_RULE = "classes must be two different booleans, finite numbers or strings (negative, positive)"
 
 
 def check_classes(classes: object) -> Classes:
@@ -22,8 +24,8 @@ def check_classes(classes: object) -> Classes:
         raise InvalidInput(f"{_CLASSES_RULE}, got classes={classes!r}")
     negative, positive = (label.item() if isinstance(label, np.generic) else label for label in classes)
     for label in (negative, positive):
-        # NaN differs from itself, so no target could ever equal it.
-        if not isinstance(label, bool | int | float | str) or label != label:  # noqa: PLR0124
+        # NaN differs from itself, so no target could ever equal it; JSON has neither NaN nor infinity.
+        if not isinstance(label, bool | int | float | str) or (isinstance(label, float) and not math.isfinite(label)):
             raise InvalidInput(f"{_CLASSES_RULE}, got {label!r}")
     if negative == positive:
         raise InvalidInput(f"{_CLASSES_RULE}, got {negative!r} twice")
@@ -62,6 +64,12 @@ def encode_labels(
     return np.where(positive, 1.0, -1.0), classes
 
 
+def label_array(classes: Classes) -> NDArray[Any]:
+    """Return both classes as an array that holds the caller's labels; of objects where no other type keeps both."""
+    array = np.array(classes)
+    return array if array.tolist() == list(classes) else np.array(classes, dtype=object)
+
+
 def encode_reals(y: ArrayLike, n_samples: int) -> NDArray[np.float64]:
     """Return real targets as a vector; their range is checked by the core."""
     targets = as_vector("y", y)
@@ -81,12 +89,17 @@ def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
     _check_length(len(labels), n_samples)
     if labels.dtype.kind not in "biufUOT":
         raise InvalidInput(f"y must hold booleans, numbers or strings, got dtype {labels.dtype}")
-    missing = labels != labels  # noqa: PLR0124  # NaN alone differs from itself
     if labels.dtype.kind == "O":
         missing = np.array([_is_missing(label) for label in labels], dtype=bool)
+    else:
+        missing = labels != labels  # noqa: PLR0124  # NaN alone differs from itself
     if np.any(missing):
         row = int(np.argmax(missing))
         raise InvalidInput(f"y must have no missing values, got {_plain(labels[row])!r} in row {row}")
+    if labels.dtype.kind == "O":
+        for row, label in enumerate(labels):
+            if not isinstance(label, str | numbers.Number | np.bool_):
+                raise InvalidInput(f"y must hold booleans, numbers or strings, got {label!r} in row {row}")
     return labels
 
 

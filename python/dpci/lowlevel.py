@@ -41,7 +41,7 @@ __all__ = [
 _F64: TypeAlias = NDArray[np.float64]
 NoiseLaw: TypeAlias = Literal["spherical_laplace", "gaussian"]
 _LAWS: tuple[NoiseLaw, ...] = ("spherical_laplace", "gaussian")
-Solver: TypeAlias = Literal["auto", "newton", "lbfgs"]
+Solver: TypeAlias = Literal["auto", "newton", "preconditioned", "lbfgs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Minimum:
     n_iterations : int
         Iterations made.
     solver : str
-        "newton" or "lbfgs".
+        "newton", "preconditioned" (L-BFGS with a Cholesky factor) or "lbfgs".
     """
 
     params: _F64
@@ -138,7 +138,7 @@ def minimize_erm(
         Perturbation of the mean objective.
     start : array-like of shape (k,), optional
         Where to start; None: zero.
-    solver : {"auto", "newton", "lbfgs"}
+    solver : {"auto", "newton", "preconditioned", "lbfgs"}
         "auto" chooses by size.
     tolerance : float
         Bound on the certified distance to the minimiser.
@@ -160,7 +160,7 @@ def minimize_erm(
         intercept=_intercept(intercept_scale),
         linear_term=None if linear_term is None else _vector("linear_term", linear_term),
         start=None if start is None else _vector("start", start),
-        solver=check_choice("solver", solver, ("auto", "newton", "lbfgs")),
+        solver=check_choice("solver", solver, ("auto", "newton", "preconditioned", "lbfgs")),
         tolerance=check_positive("tolerance", tolerance),
         max_iterations=check_count("max_iterations", max_iterations),
         n_threads=check_threads(n_threads),

@@ -47,16 +47,15 @@ class OutputPerturbation:
 
 
 Mechanism: TypeAlias = ObjectivePerturbation | OutputPerturbation
+_BY_NAME: dict[str, type[Mechanism]] = {kind.name: kind for kind in (ObjectivePerturbation, OutputPerturbation)}
 
 
 def check_mechanism(mechanism: object) -> Mechanism:
     """Return a mechanism from its name or itself."""
     if isinstance(mechanism, ObjectivePerturbation | OutputPerturbation):
         return mechanism
-    if mechanism == "objective":
-        return ObjectivePerturbation()
-    if mechanism == "output":
-        return OutputPerturbation()
+    if isinstance(mechanism, str) and mechanism in _BY_NAME:
+        return _BY_NAME[mechanism]()
     raise InvalidInput(
         "mechanism must be 'objective', 'output', dpci.ObjectivePerturbation() or dpci.OutputPerturbation(), "
         f"got mechanism={mechanism!r}"

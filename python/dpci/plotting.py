@@ -1,12 +1,16 @@
 """Forest plot of confidence intervals; matplotlib is optional and imported only here."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpci.errors import DpciError
+from dpci.errors import DpciError, InvalidInput
 from dpci.intervals import ConfidenceIntervals
+from dpci.tables import format_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_NO_MATPLOTLIB = "plots need matplotlib, got an environment without it: pip install 'dpci[plot]'"
 
 
 def forest_plot(intervals: ConfidenceIntervals, *, private: bool, ax: "Axes | None" = None) -> "Axes":
@@ -34,15 +38,26 @@ def forest_plot(intervals: ConfidenceIntervals, *, private: bool, ax: "Axes | No
     ax.errorbar(intervals.estimate, positions, xerr=errors, fmt="o", color="C0", capsize=3)
     ax.set_yticks(list(positions), labels=list(intervals.names))
     ax.invert_yaxis()
-    ax.set_xlabel(f"estimate with {100 * intervals.level:g}% interval")
+    ax.set_xlabel(f"estimate with {format_percent(intervals.level)} interval")
     if not private:
         ax.set_title("NOT PRIVATE (seeded)", color="C3")
     return ax
+
+
+def check_plot_file(path: Path) -> None:
+    """Refuse a file whose ending names no format that matplotlib writes, or a plot without matplotlib."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase  # noqa: PLC0415  # optional
+    except ImportError as error:
+        raise DpciError(_NO_MATPLOTLIB) from error
+    formats = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.removeprefix(".").lower() not in formats:
+        raise InvalidInput(f"a plot must end in one of {', '.join(sorted(formats))}, got {str(path)!r}")
 
 
 def _new_axes(n_rows: int) -> "Axes":
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415  # optional
     except ImportError as error:
-        raise DpciError("plots need matplotlib, got an environment without it: pip install 'dpci[plot]'") from error
+        raise DpciError(_NO_MATPLOTLIB) from error
     return plt.subplots(figsize=(7, 1.2 + 0.32 * n_rows), layout="constrained")[1]

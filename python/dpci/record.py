@@ -1,16 +1,18 @@
 """What one fit leaves behind: released and public values only, and their JSON form."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.arrays import check_finite
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
-from dpci.labels import Classes
+from dpci.labels import Classes, check_classes
+from dpci.validation import check_choice, check_count, check_flag, check_not_negative, check_positive
 
 SCHEMA = "dpci.PrivateFit"
 SCHEMA_VERSION = 1
@@ -133,7 +135,7 @@ class FitRecord:
         """
         try:
             values = json.loads(text)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(f"a saved fit must be JSON, got {error}") from error
         if not isinstance(values, dict) or values.pop("schema", None) != SCHEMA:
             raise InvalidInput(f"a saved fit must be a JSON object with schema={SCHEMA!r}, got something else")
@@ -141,9 +143,8 @@ class FitRecord:
         if version != SCHEMA_VERSION:
             raise InvalidInput(f"a saved fit must have schema_version={SCHEMA_VERSION}, got schema_version={version!r}")
         try:
-            values["names"] = tuple(values["names"])
-            values["classes"] = None if values["classes"] is None else tuple(values["classes"])
-            values["steps"] = tuple(Step.from_mapping(step) for step in values["steps"])
+            for name, rule in _RULES.items():
+                values[name] = rule(name, values[name])
             return cls(**values)
         except InvalidInput:
             raise
@@ -152,7 +153,98 @@ class FitRecord:
 
     def _check_shapes(self) -> None:
         k = len(self.names)
+        if (self.hessian is None) != (self.gradient_cov is None) or (self.hessian is None) != (self.moments == "none"):
+            raise InvalidInput(f"both matrices must be there unless moments='none', got moments={self.moments!r}")
         for name, shape in (("params", (k,)), ("hessian", (k, k)), ("gradient_cov", (k, k))):
             array = getattr(self, name)
             if array is not None and array.shape != shape:
                 raise InvalidInput(f"{name} must have shape {shape}, got {array.shape}")
+
+
+_Rule = Callable[[str, Any], Any]
+
+
+def _one_of(*choices: str) -> _Rule:
+    return lambda name, value: check_choice(name, value, choices)
+
+
+def _or_none(rule: _Rule) -> _Rule:
+    return lambda name, value: None if value is None else rule(name, value)
+
+
+def _check_text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be text, got {name}={value!r}")
+    return value
+
+
+def _check_array(name: str, value: object) -> NDArray[np.float64]:
+    return check_finite(name, np.atleast_1d(np.array(value, dtype=np.float64)))
+
+
+def _check_names(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list of texts, got {name}={value!r}")
+    return tuple(_check_text(name, entry) for entry in value)
+
+
+def _check_loss(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{name} must be an object, got {name}={value!r}")
+    for key, rule in _LOSS_RULES.items():
+        rule(f"{name}.{key}", value[key])
+    for key in ("h", "s"):
+        check_positive(f"{name}.{key}", value.get(key, 1.0))
+    return value
+
+
+def _check_steps(name: str, value: object) -> tuple[Step, ...]:
+    if not isinstance(value, list) or not value:
+        raise InvalidInput(f"{name} must be a list of at least one step, got {name}={value!r}")
+    steps = tuple(Step.from_mapping(step) for step in value)
+    for step in steps:
+        for part, rule in _STEP_RULES.items():
+            rule(f"{name}.{part}", getattr(step, part))
+    return steps
+
+
+# What a saved record has to obey, field by field: a file can hold anything.
+_LOSS_RULES: dict[str, _Rule] = {
+    "name": _one_of("logistic", "huber_hinge", "smooth_hinge", "custom"),
+    "slope_bound": check_positive,
+    "curvature_bound": check_positive,
+    "one_signed": check_flag,
+}
+_STEP_RULES: dict[str, _Rule] = {
+    "step": _one_of("coefficients", "hessian", "gradient_cov", "moments"),
+    "noise": _one_of("spherical_laplace", "gaussian", "matrix_laplace", "none"),
+    "cost": check_positive,
+    "scale": check_not_negative,
+    "hessian_scale": _or_none(check_positive),
+    "sensitivity": check_not_negative,
+}
+_RULES: dict[str, _Rule] = {
+    "params": _check_array,
+    "hessian": _or_none(_check_array),
+    "gradient_cov": _or_none(_check_array),
+    "names": _check_names,
+    "named_columns": check_flag,
+    "classes": _or_none(lambda _, value: check_classes(value)),
+    "n_samples": check_count,
+    "l2_strength": check_positive,
+    "loss": _check_loss,
+    "mechanism": _one_of("objective", "output"),
+    "moments": _one_of("joint", "separate", "none"),
+    "projection": _one_of("floor", "cautious", "none"),
+    "calibration": _one_of("tight", "paper"),
+    "row_norm": check_positive,
+    "on_violation": _one_of("error", "clip"),
+    "neighbors": _one_of("replace_one", "add_remove"),
+    "intercept_scale": _or_none(check_positive),
+    "noise_law": _one_of("spherical_laplace", "gaussian"),
+    "noise_scale": check_positive,
+    "noise_spectral_radius": check_not_negative,
+    "steps": _check_steps,
+    "private": check_flag,
+    "version": _check_text,
+}

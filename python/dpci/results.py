@@ -7,11 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dpci import _core
-from dpci.arrays import Table, as_features, check_finite
+from dpci.arrays import Table, as_features, as_numbers, check_finite
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
-from dpci.labels import Classes
+from dpci.labels import Classes, label_array
 from dpci.plotting import forest_plot
 from dpci.record import FitRecord
 from dpci.summary import summary_text
@@ -242,7 +242,7 @@ class PrivateFit:
             raise InvalidInput(
                 "predict needs a loss with two classes, got real targets (decision_function gives the linear predictor)"
             )
-        return np.array(self.classes)[(self.decision_function(X) > 0).astype(np.intp)]
+        return label_array(self.classes)[(self.decision_function(X) > 0).astype(np.intp)]
 
     def predict_proba(self, X: Table) -> NDArray[np.float64]:
         """Probabilities of (negative, positive) for each row, shape (n, 2); logistic loss only."""
@@ -297,8 +297,8 @@ class PrivateFit:
         if contrast is None:
             return np.eye(k), self.names
         try:
-            matrix = np.atleast_2d(np.array(contrast, dtype=np.float64))
-        except (TypeError, ValueError) as error:
+            matrix = np.atleast_2d(as_numbers("contrast", contrast)).astype(np.float64)
+        except InvalidInput as error:
             raise InvalidInput(f"contrast must be an array of numbers, got {contrast!r}") from error
         if matrix.ndim != 2 or matrix.shape[1] != k:
             raise InvalidInput(f"contrast must have shape ({k},) or (m, {k}), got shape {np.shape(contrast)}")

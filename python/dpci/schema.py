@@ -197,7 +197,7 @@ class Schema:
         except OSError as error:
             msg = f"a schema file must be readable, got {str(path)!r}: {error.strerror}"
             raise InvalidInput(msg) from error
-        except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             msg = f"a schema file must be valid {path.suffix[1:].upper()}, got {path}: {error}"
             raise InvalidInput(msg) from error
 

@@ -4,7 +4,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from dpci.losses import describe
-from dpci.tables import format_facts, format_table
+from dpci.tables import format_facts, format_percent, format_table
 
 if TYPE_CHECKING:
     from dpci.results import PrivateFit
@@ -28,7 +28,7 @@ def _table(result: "PrivateFit", level: float) -> str:
     intervals = result.conf_int(level=level)
     columns = (result.params, result.std_errors, intervals.lower, intervals.upper)
     rows = [[name, *(f"{number:.4f}" for number in row)] for name, *row in zip(result.names, *columns, strict=True)]
-    return f"{100 * level:g}% confidence intervals\n{format_table(header, rows)}"
+    return f"{format_percent(level)} confidence intervals\n{format_table(header, rows)}"
 
 
 def _facts(result: "PrivateFit") -> list[tuple[str, str]]:

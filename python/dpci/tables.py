@@ -14,6 +14,11 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(header), "  ".join("-" * width for width in widths), *(line(row) for row in rows)])
 
 
+def format_percent(level: float) -> str:
+    """Return a level as a percentage, with as many digits as tell it from 100%."""
+    return f"{100 * level:.13g}%"
+
+
 def format_facts(facts: Sequence[tuple[str, str]]) -> str:
     """Return "name  value" lines with the values aligned."""
     width = max(len(name) for name, _ in facts)

@@ -33,6 +33,14 @@ def check_positive(name: str, value: object) -> float:
     return number
 
 
+def check_not_negative(name: str, value: object) -> float:
+    """Return a finite number of at least zero."""
+    number = check_real(name, value)
+    if not (number >= 0.0) or math.isinf(number):
+        raise InvalidInput(f"{name} must be finite and >= 0, got {name}={number}")
+    return number
+
+
 def check_fraction(name: str, value: object) -> float:
     """Return a number strictly between 0 and 1."""
     number = check_real(name, value)
@@ -84,8 +92,9 @@ def check_choice(name: str, value: object, choices: tuple[_Choice, ...]) -> _Cho
 def check_reals(name: str, value: object, length: int) -> tuple[float, ...]:
     """Return a sequence of ``length`` real numbers as a tuple."""
     ordered = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
-    entries: tuple[object, ...] = tuple(value) if ordered and np.ndim(value) == 1 else ()  # type: ignore[arg-type]  # ordered
-    if len(entries) != length:
+    flat = ordered and getattr(value, "ndim", 1) == 1
+    entries: tuple[object, ...] = tuple(value) if flat else ()  # type: ignore[arg-type]  # ordered
+    if len(entries) != length or any(isinstance(entry, list | tuple | np.ndarray) for entry in entries):
         raise InvalidInput(f"{name} must be a sequence of {length} numbers, got {name}={value!r}")
     return tuple(check_real(f"{name}[{i}]", entry) for i, entry in enumerate(entries))
 

@@ -111,7 +111,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// A loss returned a value that is not finite, or failed in the caller's code.
-    #[error("the loss must return finite values, got {0}")]
+    #[error("the loss must return finite values and keep its declaration, got {0}")]
     Loss(String),
     /// A matrix that must be positive definite is not.
     #[error("{0} must be positive definite")]

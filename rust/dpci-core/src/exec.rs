@@ -20,8 +20,20 @@ const MAX_CHUNKS: usize = 16;
 /// Chunks of `n` rows of `width` numbers whose partial sums are combined in order: a function of the size alone.
 #[must_use]
 pub fn row_chunks(n: usize, width: usize) -> Vec<Range<usize>> {
-    let count = (n.saturating_mul(width) >> 16).clamp(1, MAX_CHUNKS);
-    let size = n.div_ceil(count).next_multiple_of(BLOCK);
+    cut(n, n.saturating_mul(width) >> 16)
+}
+
+/// Chunks of `n` rows whose partial sums are `dim × dim` matrices: so few that the matrices stay small beside the rows.
+#[must_use]
+pub fn matrix_chunks(n: usize, dim: usize) -> Vec<Range<usize>> {
+    cut(n, (n.saturating_mul(dim) >> 16).min(n / (8 * dim.max(1))))
+}
+
+/// `n` rows in about `count` chunks of whole blocks, at most [`MAX_CHUNKS`].
+fn cut(n: usize, count: usize) -> Vec<Range<usize>> {
+    let size = n
+        .div_ceil(count.clamp(1, MAX_CHUNKS))
+        .next_multiple_of(BLOCK);
     (0..n.div_ceil(size))
         .map(|i| i * size..((i + 1) * size).min(n))
         .collect()

@@ -2,7 +2,7 @@
 
 use crate::design::Design;
 use crate::error::check_length;
-use crate::exec::{BLOCK, Executor, blocks};
+use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
 use crate::linalg::{GramAccumulator, PackedBlock, vector};
 use crate::loss::{Batch, Loss};
 use crate::{Error, Result};
@@ -29,7 +29,7 @@ pub fn data_moments(
 ) -> Result<DataMoments> {
     let dim = design.n_params();
     check_length("params", dim, params.len())?;
-    let chunks = design.chunks();
+    let chunks = matrix_chunks(design.n_rows(), dim);
     let partials = exec.map(chunks.len(), |c| {
         let mut sums = [GramAccumulator::new(dim), GramAccumulator::new(dim)];
         let mut packed = PackedBlock::new(dim, BLOCK);

@@ -6,7 +6,7 @@
 
 use crate::design::Design;
 use crate::error::check_length;
-use crate::exec::{BLOCK, Executor, blocks};
+use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
 use crate::linalg::{GramAccumulator, PackedBlock, add_diagonal, vector};
 use crate::loss::{Batch, Loss};
 use crate::{Error, Result};
@@ -71,7 +71,11 @@ impl Objective<'_> {
     pub fn evaluate(&self, params: &[f64], hessian_rows: HessianRows) -> Result<Evaluation> {
         let dim = self.design.n_params();
         check_length("params", dim, params.len())?;
-        let chunks = self.design.chunks();
+        let chunks = if hessian_rows == HessianRows::None {
+            self.design.chunks()
+        } else {
+            matrix_chunks(self.design.n_rows(), dim)
+        };
         let partials = self.exec.map(chunks.len(), |c| {
             self.sum_chunk(chunks[c].clone(), params, hessian_rows)
         })?;

@@ -3,7 +3,7 @@
 use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::erm::minimize_risk;
 use dpci_core::exec::Executor;
-use dpci_core::linalg::{add_diagonal, weighted_gram as gram};
+use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
     Gaussian, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace, symmetric,
@@ -82,6 +82,7 @@ pub(crate) fn symmetric_gaussian(
     std_dev: f64,
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray3<f64>>> {
+    check_matrix_dim(dim).map_err(to_python)?;
     let law = Gaussian::new(symmetric::isometric_dim(dim), std_dev).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
     let matrix = || symmetric::from_isometric(dim, &law.sample(&mut generator));
@@ -96,6 +97,7 @@ pub(crate) fn symmetric_matrix_laplace(
     scale: f64,
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray3<f64>>> {
+    check_matrix_dim(dim).map_err(to_python)?;
     let law = MatrixLaplace::new(dim, 1.0 / scale).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
     PyArray1::from_vec(py, draws(py, n, dim * dim, || law.sample(&mut generator))?)
@@ -247,6 +249,7 @@ pub(crate) fn hessian_and_gradient_cov<'py>(
 ) -> PyResult<Matrices<'py>> {
     let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
     let dim = params.len();
+    check_matrix_dim(dim).map_err(to_python)?;
     let [hessian, gradient_cov] = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
         let design = unbounded(&data, loss, intercept, &exec)?;

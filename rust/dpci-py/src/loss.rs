@@ -5,7 +5,8 @@ use std::sync::Arc;
 use dpci_core::error::check_length;
 use dpci_core::loss::{self as core, Batch, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets};
 use dpci_core::{Error, Result};
-use numpy::{PyArray1, PyArrayLike1, PyArrayMethods, PyReadonlyArray1};
+use numpy::{AllowTypeChange, PyArray1, PyArrayLike1, PyReadonlyArray1};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -179,23 +180,29 @@ impl Evaluate for Functions {
 /// Calls one function on copies of the block, so that it can keep or change its arguments without harm.
 fn call(name: &str, function: &Py<PyAny>, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()> {
     Python::attach(|py| {
-        let failed = |e: PyErr| Error::Loss(format!("an exception from {name}: {e}"));
+        let failed = |e: PyErr| {
+            let interrupted = e.is_instance_of::<PyKeyboardInterrupt>(py);
+            if interrupted {
+                Error::Interrupted
+            } else {
+                Error::Loss(format!("an exception from {name}: {e}"))
+            }
+        };
         let arguments = (PyArray1::from_slice(py, u), PyArray1::from_slice(py, y));
         let returned = function.bind(py).call1(arguments).map_err(failed)?;
+        let n = u.len();
         let shape = || {
             Error::Loss(format!(
-                "from {name} something that is no array of {} floats",
-                u.len()
+                "from {name} something that is no array of {n} floats"
             ))
         };
-        let array: PyArrayLike1<'_, f64> = returned.extract().map_err(|_| shape())?;
-        let values = array.to_vec();
-        match values {
-            Ok(values) if values.len() == out.len() => {
-                out.copy_from_slice(&values);
-                Ok(())
-            }
-            _ => Err(shape()),
+        let array: PyArrayLike1<'_, f64, AllowTypeChange> =
+            returned.extract().map_err(|_| shape())?;
+        let values = array.as_array();
+        if values.len() != out.len() {
+            return Err(shape());
         }
+        out.iter_mut().zip(values).for_each(|(o, v)| *o = *v);
+        Ok(())
     })
 }

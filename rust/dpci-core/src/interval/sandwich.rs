@@ -90,7 +90,9 @@ impl<'a> Sandwich<'a> {
             Perturbation::Output => vector::norm(contrast),
         };
         // The released Σ̃ is positive semidefinite up to rounding.
-        Ok((variance.max(0.0) / self.n_samples, multiplier))
+        // Not f64::max, which would turn an overflow's NaN into certainty.
+        let variance = if variance < 0.0 { 0.0 } else { variance };
+        Ok((variance / self.n_samples, multiplier))
     }
 
     /// The covariance of the error, sampling and noise together (row-major).

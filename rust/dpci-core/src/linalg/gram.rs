@@ -4,7 +4,7 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::lanes::index;
 use super::symmetric::mirror_lower;
-use crate::exec::{BLOCK, Executor, row_chunks};
+use crate::exec::{BLOCK, Executor, matrix_chunks};
 use crate::{Error, Result};
 
 /// Columns of a right panel (the contiguous operand of a tile).
@@ -342,7 +342,8 @@ pub fn weighted_gram(
             got: weights.len(),
         });
     }
-    let chunks = row_chunks(weights.len(), dim);
+    super::check_matrix_dim(dim)?;
+    let chunks = matrix_chunks(weights.len(), dim);
     let partials = exec.map(chunks.len(), |c| {
         let mut accumulator = GramAccumulator::new(dim);
         let mut packed = PackedBlock::new(dim, BLOCK);

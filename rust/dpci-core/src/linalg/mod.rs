@@ -11,4 +11,22 @@ pub mod vector;
 pub use gram::{GramAccumulator, PackedBlock, weighted_gram};
 pub use lanes::{LANES, Lane, LaneRows, SparseRow, lanes_accumulate, lanes_predict};
 pub use multi_gram::{MultiGram, SETS};
+/// Largest dimension of a square matrix that is ever allocated: 2 GiB for one.
+pub const MAX_MATRIX_DIM: usize = 1 << 14;
+
+/// Refuses a matrix that could exhaust memory, which would end the process.
+///
+/// # Errors
+/// [`crate::Error::OutOfRange`].
+pub fn check_matrix_dim(dim: usize) -> crate::Result<()> {
+    if dim > MAX_MATRIX_DIM {
+        return Err(crate::Error::OutOfRange {
+            name: "the number of parameters of a matrix",
+            rule: "at most 16384 (moments=\"none\" releases no matrices)",
+            value: dim as f64,
+        });
+    }
+    Ok(())
+}
+
 pub use symmetric::{Cholesky, Eigen, add_diagonal, project_eigenvalues};

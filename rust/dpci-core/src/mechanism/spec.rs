@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::projection::Projection;
 use crate::design::row_norm_bound;
 use crate::interval::Perturbation;
+use crate::linalg::check_matrix_dim;
 use crate::loss::Loss;
 use crate::noise::NoiseLaw;
 use crate::privacy::{self, Budget, Calibration, DataBounds, Neighbors, Split};
@@ -163,13 +164,23 @@ impl Spec {
             hessian_scale: None,
             sensitivity,
         };
-        Ok(Self {
+        let spec = Self {
             choices,
             bounds,
             law,
             coefficients,
             moment_costs,
-        })
+        };
+        // Extreme λ leave no representable scale for the solver or for the intervals.
+        let scales = [spec.tolerance(), spec.noise_gain()[1]];
+        if !scales.iter().all(|v| v.is_normal()) {
+            return Err(Error::OutOfRange {
+                name: "l2_strength",
+                rule: "such that the noise has a finite scale in double precision",
+                value: spec.choices.l2_strength,
+            });
+        }
+        Ok(spec)
     }
 
     /// The validated choices.
@@ -197,11 +208,11 @@ impl Spec {
     }
 
     /// The certificate that the solver must reach: 10⁻⁶ of the least standard deviation that the noise can cause in a
-    /// released coefficient, and at least 10⁻⁹. A function of public values only.
+    /// released coefficient; where that is below 10⁻⁹, 10⁻⁹ but at most 10⁻⁴ of it. A function of public values only.
     #[must_use]
     pub fn tolerance(&self) -> f64 {
         let noise = self.law.coordinate_variance().sqrt() * self.noise_gain()[0];
-        (1e-6 * noise).max(1e-9)
+        (1e-6 * noise).max(1e-9_f64.min(1e-4 * noise))
     }
 
     /// Least and greatest factor from the noise to a coefficient's error, over all Hessians λI ≤ H ≤ (λ + tR²)I.
@@ -234,6 +245,9 @@ fn check_scalars(c: &Choices) -> Result<()> {
         }
     }
     let params = c.n_columns + usize::from(c.intercept.is_some());
+    if c.moments != Moments::None {
+        check_matrix_dim(params)?;
+    }
     if c.n_samples == 0 || params == 0 {
         return Err(Error::Empty {
             rows: c.n_samples,
