@@ -25,6 +25,9 @@ use crate::objective::{HessianRows, Objective};
 use crate::solver::{Minimum, minimize_lockstep};
 use crate::{Error, Result};
 
+/// Sixteen matrices a thread are held at once; beyond this they would take gigabytes.
+const MAX_PARAMS: usize = 2048;
+
 /// Streams of one replicate: the weights, then one for each configuration.
 const STREAMS: u64 = 256;
 
@@ -64,6 +67,13 @@ impl Study {
                 "a study takes at most 255 configurations, got {}",
                 specs.len()
             )));
+        }
+        if design.n_params() > MAX_PARAMS {
+            return Err(Error::OutOfRange {
+                name: "the number of parameters of a study",
+                rule: "at most 2048",
+                value: design.n_params() as f64,
+            });
         }
         let design = design.merged();
         let resampler = Resampler::new(&design)?;
