@@ -12,7 +12,7 @@ pub(super) const RIGHT: usize = 16;
 /// Columns of a left panel (the broadcast operand of a tile).
 pub(super) const LEFT: usize = 8;
 
-/// A block of rows, packed in panels of [`RIGHT`] columns so that a tile reads memory in order.
+/// A block of rows, packed in panels of 16 columns so that a tile reads memory in order.
 #[derive(Debug)]
 pub struct PackedBlock {
     dim: usize,
