@@ -7,9 +7,6 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::{Csr, Dense, Design, Rows};
 
-/// Records looked at before deciding whether merging pays.
-const SAMPLE: usize = 2048;
-
 impl Design<'_> {
     /// The same records with equal ones merged, in order of first appearance; owned, with clipping applied to the values.
     #[must_use]
@@ -32,17 +29,6 @@ impl Design<'_> {
             n_records: self.n_records,
             intercept: self.intercept,
         }
-    }
-
-    /// Whether a sample of the records repeats so much that merging them pays for one fit.
-    #[must_use]
-    pub fn repeats_itself(&self) -> bool {
-        let n = self.n_rows();
-        if self.multiplicities.is_some() || n < 4 * SAMPLE {
-            return false;
-        }
-        let (firsts, _) = self.distinct((0..SAMPLE).map(|k| k * (n / SAMPLE)));
-        firsts.len() < SAMPLE / 2
     }
 
     /// First row of each distinct record among `rows`, and how many records it stands for.
