@@ -35,9 +35,9 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 	@mkdir -p docs/evidence
 	{ echo "commit $$(git rev-parse HEAD)"; date -u; DPCI_EVIDENCE=1 $(BIN)/python -m pytest -m prove -s -rA; } 2>&1 \
 		| tee docs/evidence/prove.log
-	@test -n "$$DPCI_DATA" || echo "DPCI_DATA is not set: the coverage table on Adult is left out"
-	@test -z "$$DPCI_DATA" || { echo "commit $$(git rev-parse HEAD), $$(date -u)"; echo; \
-		$(BIN)/python benches/coverage_adult.py; } | tee docs/evidence/coverage_adult.md
+	@test -n "$$DPCI_DATA" || echo "DPCI_DATA is not set: the tables of interval quality are left out"
+	@test -z "$$DPCI_DATA" || $(BIN)/python benches/interval_quality.py --figure docs/evidence/interval_quality.svg \
+		| tee docs/evidence/interval_quality.md
 
 lint: build ## Check format, lints and types; a warning is an error.
 	cargo fmt --all --check

@@ -130,8 +130,8 @@ def test_unknown_names() -> None:
         datasets.load_table("iris")
     with pytest.raises(InvalidInput, match=r"split of adult must be one of .*, got 'valid'"):
         datasets.load_adult("valid")
-    with pytest.raises(InvalidInput, match="percent10 must be True"):
-        datasets.load_kddcup99(percent10=False)
+    with pytest.raises(InvalidInput, match=r"split of kddcup99 must be one of .*, got 'half'"):
+        datasets.load_table("kddcup99", "half")
 
 
 @pytest.fixture

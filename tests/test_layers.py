@@ -139,6 +139,35 @@ def test_data_meets_noise_in_the_mechanisms_alone():
     assert not ALLOWED["noise"]
 
 
+def test_nothing_rests_on_studies():
+    assert not [module for module, allowed in ALLOWED.items() if "study" in allowed]
+
+
+def test_studies_alone_merge_and_resample():
+    # A fit takes the rows as they come: merging them would cost more than it saves.
+    for path in core_files():
+        if module_of(path) not in {"design", "study"}:
+            assert not re.search(r"\.merged\(|\bResampler\b", rust_code(path)), path.name
+
+
+def test_studies_never_release():
+    # Their noise is seeded; the generator of releases takes its randomness from the operating system.
+    for path in sorted((CORE / "study").glob("*.rs")):
+        assert "ReleaseGenerator" not in rust_code(path), path.name
+    assert "pub struct ReleaseGenerator" in "".join(
+        p.read_text(encoding="utf-8") for p in (CORE / "noise").glob("*.rs")
+    )
+
+
+def test_the_page_on_architecture_has_the_same_rules():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
+    assert {name for name, _ in rows} == set(ALLOWED)
+    for name, cell in rows:
+        if "all above" not in cell:
+            assert set(re.findall(r"`(\w+)`", cell)) == ALLOWED[name], name
+
+
 def test_core_does_not_know_python():
     manifest = (CORE.parent / "Cargo.toml").read_text(encoding="utf-8")
     assert "pyo3" not in manifest
@@ -177,7 +206,7 @@ def python_imports(path):
     return found
 
 
-@pytest.mark.parametrize("name", ["intervals", "plotting", "record", "results", "summary", "tables"])
+@pytest.mark.parametrize("name", ["intervals", "plotting", "record", "results", "study_results", "summary", "tables"])
 def test_results_see_no_data(name):
     data_side = {"api", "datasets", "schema", "settings", "lowlevel", "cli"}
     assert not python_imports(PACKAGE / f"{name}.py") & data_side
@@ -194,8 +223,45 @@ def test_only_fit_releases():
     assert callers == {"api.py"}
 
 
+STUDY_MODULES = {"simulate", "_study", "_replicates", "_checkpoint", "study_results"}
+
+
+def test_study_modules_rest_on_each_other_in_one_order():
+    assert python_imports(PACKAGE / "_checkpoint.py") == {"errors"}
+    assert python_imports(PACKAGE / "study_results.py") == {"errors", "tables"}
+    assert python_imports(PACKAGE / "_replicates.py") & STUDY_MODULES == {"_checkpoint"}
+    assert python_imports(PACKAGE / "_study.py") & STUDY_MODULES == {"_checkpoint", "_replicates"}
+    assert python_imports(PACKAGE / "simulate.py") & STUDY_MODULES == {"_replicates", "_study", "study_results"}
+
+
+def test_nothing_private_comes_from_a_study():
+    # A study makes no private result, and what makes one knows of no study.
+    for name in STUDY_MODULES:
+        assert not python_imports(PACKAGE / f"{name}.py") & {"record", "results"}
+    for path in PACKAGE.glob("*.py"):
+        if path.stem not in {*STUDY_MODULES, "__init__"} and not path.stem.endswith(("_command", "_commands")):
+            assert not python_imports(path) & STUDY_MODULES, path.name
+
+
+def test_one_place_makes_a_study():
+    makers = {path.name for path in PACKAGE.rglob("*.py") if "_core.Study(" in path.read_text(encoding="utf-8")}
+    assert makers == {"_replicates.py"}
+
+
 def test_optional_packages_are_not_imported():
-    optional = ["matplotlib", "pandas", "polars", "pooch", "pyarrow", "sklearn", "typer"]
+    optional = [
+        "dask",
+        "distributed",
+        "joblib",
+        "matplotlib",
+        "pandas",
+        "polars",
+        "pooch",
+        "pyarrow",
+        "sklearn",
+        "tqdm",
+        "typer",
+    ]
     script = f"import sys, dpci; print([name for name in {optional} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert result.stdout.strip() == "[]"

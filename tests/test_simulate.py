@@ -283,16 +283,6 @@ def test_joblib_with_sparse_rows_and_configurations(rows):
         assert_same_bits(ours, theirs)
 
 
-def test_a_dask_cluster_changes_nothing(rows):
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster),
-        joblib.parallel_config(backend="dask"),
-    ):
-        assert_same_bits(coverage(*rows, parallel="joblib"), coverage(*rows))
-
-
 # Configurations.
 
 

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import lzma
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -25,6 +27,7 @@ Outcomes: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np
 _DAMAGE = (
     EOFError,
     KeyError,
+    MemoryError,
     NotImplementedError,
     OSError,
     OverflowError,
@@ -32,7 +35,9 @@ _DAMAGE = (
     SyntaxError,
     TypeError,
     ValueError,
+    lzma.LZMAError,
     struct.error,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -64,18 +69,21 @@ class Checkpoint:
         Raises
         ------
         InvalidInput
-            If the file is damaged, is no checkpoint, or belongs to another study.
+            If the file cannot be read, is damaged, is no checkpoint, or belongs to another study.
         """
-        if not self.path.exists():
-            return dict(nothing)
         try:
-            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return dict(nothing)
+        except (OSError, ValueError) as error:  # ValueError: a path that no file can have
+            raise InvalidInput(
+                f"checkpoint must be a file that can be read, got {str(self.path)!r}: {_reason(error)}"
+            ) from error
+        try:
+            with file, np.load(file, allow_pickle=False) as archive:
                 header = json.loads(archive["header"].item())
                 self._check_identity(header)
-                return {
-                    name: [_read(archive, f"{name}_{c}", expected) for c, expected in enumerate(configurations)]
-                    for name, configurations in nothing.items()
-                }
+                return {name: _read_phase(archive, name, configurations) for name, configurations in nothing.items()}
         except InvalidInput:
             raise
         except _DAMAGE as error:
@@ -111,7 +119,7 @@ class Checkpoint:
                 fresh.unlink(missing_ok=True)
         except OSError as error:
             raise InvalidInput(
-                f"checkpoint must be a file that can be written, got {str(self.path)!r}: {error.strerror or error}"
+                f"checkpoint must be a file that can be written, got {str(self.path)!r}: {_reason(error)}"
             ) from error
 
     def _check_identity(self, header: Any) -> None:  # noqa: ANN401  # whatever stands in the file
@@ -136,6 +144,19 @@ def array_hash(*arrays: NDArray[Any]) -> str:
         if array.size:
             digest.update(array.data.cast("B"))
     return digest.hexdigest()
+
+
+def _reason(error: Exception) -> str:
+    """Return the system's words for an error, which do not repeat the path."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _read_phase(archive: Mapping[str, Any], name: str, expected: Sequence[Outcomes]) -> list[Outcomes]:
+    outcomes = [_read(archive, f"{name}_{c}", each) for c, each in enumerate(expected)]
+    counts = {len(params) for params, _, _ in outcomes}
+    if len(counts) > 1:
+        raise ValueError(f"the configurations of {name} have {sorted(counts)} replicates")
+    return outcomes
 
 
 def _read(archive: Mapping[str, Any], name: str, expected: Outcomes) -> Outcomes:

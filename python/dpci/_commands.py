@@ -245,7 +245,8 @@ def demo(
 ) -> None:
     """Fit the packaged sample of Adult, print the summary and draw the intervals."""
     sample = load_adult_sample()
-    result = dpci.fit(_NamedRows(sample.X, sample.names), sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH)
+    rows = _NamedRows(np.asarray(sample.X), sample.names)
+    result = dpci.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH)
     typer.echo(DEMO_NOTES)
     output.mkdir(parents=True, exist_ok=True)
     _show(result, plot=output / "adult_intervals.png")

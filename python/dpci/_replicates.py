@@ -6,6 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
@@ -25,6 +26,9 @@ CHECKPOINT_SECONDS = 30.0
 
 # The core solves this many replicates side by side; batches that start at a multiple of it waste nothing.
 _LANES = 8
+
+# Dask cancels a batch if the worker that holds the data dies; the next attempt sends the data again.
+_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class LocalRunner:
     def __init__(self, study: _core.Study, seed: int, n_threads: int | None) -> None:
         self._study, self._seed, self._n_threads = study, seed, n_threads
         self.n_jobs, self.batch_seconds = 1, BATCH_SECONDS
-        self.width = _LANES * (n_threads or os.cpu_count() or 1)
+        self.width = _LANES * _useful_threads(n_threads)
 
     def run(self, ranges: Sequence[Range], level: float | None) -> list[Sequence[Outcomes]]:
         """Run one range after the other."""
@@ -123,12 +127,16 @@ class JoblibRunner:
         self._parallel, self._delayed = joblib.Parallel(batch_size=1), joblib.delayed
         self._problem, self._token, self._seed, self._n_threads = problem, token, seed, n_threads
         self.n_jobs, self.batch_seconds = max(1, int(joblib.effective_n_jobs(None))), JOBLIB_BATCH_SECONDS
-        self.width = _LANES * n_threads * self.n_jobs
+        self.width = _LANES * _useful_threads(n_threads) * self.n_jobs
 
     def run(self, ranges: Sequence[Range], level: float | None) -> list[Sequence[Outcomes]]:
-        """Run each range as one task."""
+        """Run each range as one task, all of them again if a cluster cancels some."""
         task, fixed = self._delayed(_run_elsewhere), {"seed": self._seed, "n_threads": self._n_threads}
-        return list(self._parallel(task(self._problem, self._token, each, level=level, **fixed) for each in ranges))
+        tasks = [task(self._problem, self._token, each, level=level, **fixed) for each in ranges]
+        for _ in range(_ATTEMPTS - 1):
+            with contextlib.suppress(CancelledError):
+                return list(self._parallel(tasks))
+        return list(self._parallel(tasks))
 
     def __enter__(self) -> Self:
         self._parallel.__enter__()
@@ -192,6 +200,12 @@ def _batches(runner: Runner, phase: Phase, done: int) -> Iterator[Sequence[Outco
             yield batch
         rate = size / max(time.monotonic() - began, 1e-3)
         size = max(1, round(min(rate * runner.batch_seconds, 8 * size) / runner.width)) * runner.width
+
+
+def _useful_threads(n_threads: int | None) -> int:
+    """Threads that cores exist for: more of them must not make the first batch longer."""
+    cores = os.cpu_count() or 1
+    return cores if n_threads is None else min(n_threads, cores)
 
 
 def _ranges(runner: Runner, start: int, stop: int) -> list[Range]:

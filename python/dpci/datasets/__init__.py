@@ -1,5 +1,6 @@
 """Public data sets: a packaged sample, loaders that verify checksums, and the schemas that bound their rows.
 
+`simulate_kddcup99` makes rows of the shape of a file that is too large to be everywhere.
 `load_with_data_dependent_scaling` is the exception: it reads its scales off the data, as the published tables did.
 """
 
@@ -15,6 +16,7 @@ from dpci.datasets._loaders import (
     schema_names,
 )
 from dpci.datasets._paper import load_with_data_dependent_scaling
+from dpci.datasets._simulated import simulate_kddcup99
 from dpci.datasets._tables import load_table
 
 __all__ = [
@@ -29,4 +31,5 @@ __all__ = [
     "load_table",
     "load_with_data_dependent_scaling",
     "schema_names",
+    "simulate_kddcup99",
 ]

@@ -4,6 +4,7 @@ import hashlib
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -31,7 +32,9 @@ class PublicFile:
     """Below `DPCI_DATA` or the cache; a copy compressed by gzip has ``.gz`` appended."""
     url: str
     sha256: str
-    """Of the uncompressed content in its canonical form."""
+    """Of the uncompressed content in its canonical form, or of the archive as published: see `sha256_of`."""
+    sha256_of: Literal["content", "archive"] = "content"
+    """An archive is verified as it is, and its content is streamed: it would be too large to be held as text."""
     member: str | None = None
     """Name inside the archive at `url`, if that is a zip archive."""
     url_is_gzip: bool = False
@@ -174,7 +177,14 @@ KDDCUP99 = Entry(
             url="https://ndownloader.figshare.com/files/5976042",
             url_is_gzip=True,
             sha256="f8c8267ebcd9c0ed1fd7d6277fe5bfff8732e9b7db8e61b873542b2a534b6f9a",
-        )
+        ),
+        "full": PublicFile(
+            path="kddcup99/kddcup.data",
+            url="https://ndownloader.figshare.com/files/5976045",
+            url_is_gzip=True,
+            sha256="3b6c942aa0356c0ca35b7b595a26c89d343652c9db428893e7494f837b274292",
+            sha256_of="archive",
+        ),
     },
     layout=Layout(
         columns=(*_KDD_COLUMNS, "label"),
@@ -185,7 +195,7 @@ KDDCUP99 = Entry(
     ),
     licence="CC BY 4.0",
     citation="Stolfo et al. (1999), KDD Cup 1999 Data, UCI Machine Learning Repository, doi 10.24432/C51C7N",
-    n_rows={"percent10": 494_021},
+    n_rows={"percent10": 494_021, "full": 4_898_431},
 )
 
 CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in (ADULT, BANK, CREDIT_DEFAULT, KDDCUP99)}

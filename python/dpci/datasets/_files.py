@@ -1,18 +1,21 @@
 """Finds a public file in the user's folder, in the cache or on the network, and checks that it is the published one."""
 
 import gzip
+import hashlib
 import importlib
 import io
 import os
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, NamedTuple
 
 from dpci.datasets._catalogue import PublicFile
-from dpci.errors import DpciError
+from dpci.errors import DpciError, InvalidInput
 
 
 class DatasetUnavailable(DpciError):  # named like the other exceptions of dpci
@@ -42,6 +45,9 @@ def find(file: PublicFile) -> Found | None:
 
 def is_intact(file: PublicFile, found: Found) -> bool:
     """Whether the copy is the published file."""
+    if file.sha256_of == "archive":
+        with found.path.open("rb") as archive:
+            return _digest(archive) == file.sha256
     content = _content(found.path)
     return content is not None and file.digest(content) == file.sha256
 
@@ -53,7 +59,12 @@ def read(file: PublicFile, *, download: bool = True) -> bytes:
     ------
     DatasetUnavailable
         There is no copy and none can be downloaded, or the copy is not the published file.
+    InvalidInput
+        The file is one that only `stream` reads.
     """
+    if file.sha256_of == "archive":
+        msg = f"a table must be small enough to be held as text, got {file.path}: a loader streams it into sparse rows"
+        raise InvalidInput(msg)
     if found := find(file):
         content = _content(found.path)
         got = "a damaged gzip archive" if content is None else file.digest(content)
@@ -63,15 +74,48 @@ def read(file: PublicFile, *, download: bool = True) -> bytes:
             )
             raise DatasetUnavailable(msg)
         return content
-    if not download:
-        msg = f"{_not_here(file)}; downloading was not allowed"
-        raise DatasetUnavailable(msg)
+    _check_allowed(file, download=download)
     content = _download(file)
     if (got := file.digest(content)) != file.sha256:
         msg = f"the file at {file.url} must have sha256 {file.sha256}, got {got}"
         raise DatasetUnavailable(msg)
     _store(file, content)
     return content
+
+
+@contextmanager
+def stream(file: PublicFile, *, download: bool = True) -> Iterator[io.BufferedIOBase]:
+    """Uncompressed content of a published gzip archive as a stream of lines; the archive is verified beforehand.
+
+    Raises
+    ------
+    DatasetUnavailable
+        As in `read`; also for a file without compression, whose checksum is not known.
+    """
+    found = find(file)
+    path = found.path if found else _download_archive(file, download=download)
+    if path.suffix != ".gz":
+        msg = (
+            f"{path} must be the published archive {path.name}.gz, got an uncompressed file: only the checksum of the "
+            "archive is known; put the archive beside it"
+        )
+        raise DatasetUnavailable(msg)
+    # One handle for both passes: what is parsed is what was verified.
+    with path.open("rb") as archive:
+        if (got := _digest(archive)) != file.sha256:
+            msg = f"{path} must be the published archive with sha256 {file.sha256}, got {got}; delete it or replace it"
+            raise DatasetUnavailable(msg)
+        archive.seek(0)
+        try:
+            with gzip.GzipFile(fileobj=archive) as content:
+                yield content
+        except (OSError, EOFError, zlib.error) as error:
+            msg = f"{path} must be a whole gzip archive, got a damaged one: {error}"
+            raise DatasetUnavailable(msg) from error
+
+
+def _digest(archive: io.BufferedIOBase) -> str:
+    return hashlib.file_digest(archive, "sha256").hexdigest()
 
 
 def _cache() -> Path | None:
@@ -98,30 +142,73 @@ def _content(path: Path) -> bytes | None:
 
 
 def _not_here(file: PublicFile) -> str:
+    names = f"{file.path}.gz" if file.sha256_of == "archive" else f"{file.path} or {file.path}.gz"
     return (
-        f"no copy of {file.path} was found: set DPCI_DATA to a folder that holds {file.path} or {file.path}.gz "
-        f"(content with sha256 {file.sha256}, published at {file.url})"
+        f"no copy of {file.path} was found: set DPCI_DATA to a folder that holds {names} "
+        f"({file.sha256_of} with sha256 {file.sha256}, published at {file.url})"
     )
 
 
-def _download(file: PublicFile) -> bytes:
+def _fetch(file: PublicFile, target: Path) -> None:
+    """Download the bytes at the public address; the caller checks them."""
     pooch = _pooch()
     if pooch is None:
-        msg = f"{_not_here(file)}, or install dpci[datasets] to download it"
+        raise _no_pooch(file)
+    try:
+        pooch.HTTPDownloader(progressbar=False, timeout=30)(file.url, str(target), None)
+    except (OSError, ValueError) as error:
+        raise _download_failed(file, error) from error
+
+
+def _check_allowed(file: PublicFile, *, download: bool) -> None:
+    if not download:
+        msg = f"{_not_here(file)}; downloading was not allowed"
         raise DatasetUnavailable(msg)
+
+
+def _no_pooch(file: PublicFile) -> DatasetUnavailable:
+    return DatasetUnavailable(f"{_not_here(file)}, or install dpci[datasets] to download it")
+
+
+def _download_failed(file: PublicFile, error: Exception) -> DatasetUnavailable:
+    return DatasetUnavailable(f"{_not_here(file)}; the download failed: {error}")
+
+
+def _download(file: PublicFile) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "download"
+        # The content is checked by our own digest: the archive around it has none that is published.
+        _fetch(file, target)
         try:
-            # The content is checked by our own digest below: the archive around it has none that is published.
-            fetch = pooch.HTTPDownloader(progressbar=False, timeout=30)
-            target = Path(folder) / "download"
-            fetch(file.url, str(target), None)
             raw = target.read_bytes()
             if file.member:
                 return zipfile.ZipFile(io.BytesIO(raw)).read(file.member)
             return gzip.decompress(raw) if file.url_is_gzip else raw
         except (OSError, EOFError, KeyError, ValueError, zlib.error, zipfile.BadZipFile) as error:
-            msg = f"{_not_here(file)}; the download failed: {error}"
-            raise DatasetUnavailable(msg) from error
+            raise _download_failed(file, error) from error
+
+
+def _download_archive(file: PublicFile, *, download: bool) -> Path:
+    """Fetch a published archive into the cache, whole and verified or not at all, and return where it lies."""
+    _check_allowed(file, download=download)
+    cache = _cache()
+    if cache is None:
+        raise _no_pooch(file)
+    path = cache / f"{file.path}.gz"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            part = Path(folder) / "download"
+            _fetch(file, part)
+            with part.open("rb") as archive:
+                got = _digest(archive)
+            if got != file.sha256:
+                msg = f"the file at {file.url} must have sha256 {file.sha256}, got {got}"
+                raise DatasetUnavailable(msg)
+            part.replace(path)
+    except OSError as error:
+        raise _download_failed(file, error) from error
+    return path
 
 
 def _store(file: PublicFile, content: bytes) -> None:

@@ -6,8 +6,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.datasets._catalogue import Layout
 from dpci.datasets._loaders import Dataset
-from dpci.datasets._tables import entry, load_table, without_missing
+from dpci.datasets._tables import Table, entry, load_table, without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
 _Items = TypeVar("_Items", NDArray[np.int64], list[tuple[str, str, str | None, float]])
@@ -53,8 +54,15 @@ def load_with_data_dependent_scaling(
         stacklevel=2,
     )
     source = entry(name)
-    layout = source.layout
     table = without_missing(load_table(name, download=download))
+    X, y, names = scale_by_the_data(table, source.layout, n, d, seed=seed)
+    return Dataset(X=X, y=y, names=names, schema=None, licence=f"{source.licence}: {source.citation}")
+
+
+def scale_by_the_data(
+    table: Table, layout: Layout, n: int | None, d: int | None, *, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]]:
+    """Rows, targets and names of the columns of any table, made as :func:`load_with_data_dependent_scaling` says."""
     target = table[layout.target]
     kept = _first("n", n, np.random.default_rng(seed).permutation(len(target)))
 
@@ -79,8 +87,7 @@ def load_with_data_dependent_scaling(
     X[:, -1] = 1.0
     X /= (np.linalg.norm(X, axis=1) * _ROUNDING_MARGIN)[:, None]
     y = np.where(np.isin(target[kept], layout.positive), 1.0, -1.0)
-    names = (*(label for label, *_ in columns), "ones")
-    return Dataset(X=X, y=y, names=names, schema=None, licence=f"{source.licence}: {source.citation}")
+    return X, y, (*(label for label, *_ in columns), "ones")
 
 
 def _first(what: str, count: int | None, items: _Items) -> _Items:

@@ -50,7 +50,7 @@ def load_table(name: str, split: str | None = None, *, download: bool = True) ->
         A file is not here and cannot be fetched, or is not the published one.
     """
     source = entry(name)
-    splits = list(source.files)
+    splits = [part for part, file in source.files.items() if file.sha256_of == "content"]
     if split is not None and split not in [*splits, "all"]:
         msg = f"split of {name} must be one of {[*splits, 'all']}, got {split!r}"
         raise InvalidInput(msg)

@@ -62,35 +62,6 @@ impl PackedBlock {
     }
 }
 
-impl PackedBlock {
-    pub(super) fn dim(&self) -> usize {
-        self.dim
-    }
-
-    pub(super) fn n_rows(&self) -> usize {
-        self.n_rows
-    }
-
-    /// Columns `8p..8p + 8` of each row.
-    pub(super) fn left_panel(&self, p: usize) -> impl Iterator<Item = &[f64]> {
-        let start = p * LEFT / RIGHT * self.capacity * RIGHT + p * LEFT % RIGHT;
-        self.right[start..]
-            .chunks(RIGHT)
-            .take(self.n_rows)
-            .map(|row| &row[..LEFT])
-    }
-
-    /// Column `j` of each row.
-    pub(super) fn column(&self, j: usize) -> impl Iterator<Item = f64> {
-        let start = j / RIGHT * self.capacity * RIGHT + j % RIGHT;
-        self.right[start..]
-            .iter()
-            .step_by(RIGHT)
-            .take(self.n_rows)
-            .copied()
-    }
-}
-
 /// Copies rows into panels.
 struct PackRows<'a> {
     rows: &'a [f64],
@@ -277,20 +248,22 @@ impl WithSimd for AddBlock<'_> {
             let from = if p % 2 == 1 && p / 2 == q { LEFT } else { 0 };
             match S::F64_LANES {
                 // 512 bit: 16 accumulators of 32 registers; 256 bit: 8 of 16; narrower: plain code.
-                8 if from > 0 => tile_kernel::<S, 8, 1>(simd, left, right, from, tile),
-                8 => tile_kernel::<S, 8, 2>(simd, left, right, from, tile),
-                4 | 2 => tile_kernel::<S, 4, 2>(simd, left, right, from, tile),
-                _ => tile_kernel::<S, 4, 1>(simd, left, right, from, tile),
+                8 if from > 0 => tile_kernel::<S, 8, 1, LEFT>(simd, left, 0, right, from, tile),
+                8 => tile_kernel::<S, 8, 2, LEFT>(simd, left, 0, right, from, tile),
+                4 | 2 => tile_kernel::<S, 4, 2, LEFT>(simd, left, 0, right, from, tile),
+                _ => tile_kernel::<S, 4, 1, LEFT>(simd, left, 0, right, from, tile),
             }
         }
     }
 }
 
-/// `tile += leftᵀ · right` from column `from`, in sub-tiles of `ROWS` × (`VECTORS` · lanes) register accumulators.
+/// `tile += leftᵀ · right`: eight columns of `left` from `left_from`, columns of `right` from `from`, in sub-tiles of
+/// `ROWS` × (`VECTORS` · lanes) register accumulators.
 #[inline(always)]
-pub(super) fn tile_kernel<S: Simd, const ROWS: usize, const VECTORS: usize>(
+pub(super) fn tile_kernel<S: Simd, const ROWS: usize, const VECTORS: usize, const WIDTH: usize>(
     simd: S,
-    left: &[[f64; LEFT]],
+    left: &[[f64; WIDTH]],
+    left_from: usize,
     right: &[[f64; RIGHT]],
     from: usize,
     tile: &mut [f64],
@@ -301,7 +274,7 @@ pub(super) fn tile_kernel<S: Simd, const ROWS: usize, const VECTORS: usize>(
             let mut sums = [[simd.splat_f64s(0.0); VECTORS]; ROWS];
             for (l, r) in left.iter().zip(right) {
                 let (r, _) = S::as_simd_f64s(&r[column..column + width]);
-                for (sums, &weight) in sums.iter_mut().zip(&l[row..row + ROWS]) {
+                for (sums, &weight) in sums.iter_mut().zip(&l[left_from + row..][..ROWS]) {
                     let weight = simd.splat_f64s(weight);
                     for (sum, &r) in sums.iter_mut().zip(r) {
                         *sum = simd.mul_add_f64s(weight, r, *sum);

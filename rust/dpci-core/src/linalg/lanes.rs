@@ -2,8 +2,8 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Vectors handled at once: the lanes of the widest registers.
-pub const LANES: usize = 8;
+/// Vectors handled at once. A pass over many columns waits for memory, so it serves more vectors than one register holds.
+pub const LANES: usize = 16;
 
 /// One number of each vector.
 pub type Lane = [f64; LANES];
@@ -20,6 +20,9 @@ pub enum LaneRows<'a> {
     Sparse(&'a [SparseRow<'a>]),
 }
 
+/// How often each record of a row was drawn, for each vector.
+pub type LaneCounts = [u32; LANES];
+
 /// `out[i][l] += Σ_j rows[i][j] · points[j][l]`.
 pub fn lanes_predict(rows: LaneRows<'_>, points: &[Lane], out: &mut [Lane]) {
     struct Op<'a>(LaneRows<'a>, &'a [Lane], &'a mut [Lane]);
@@ -29,10 +32,11 @@ pub fn lanes_predict(rows: LaneRows<'_>, points: &[Lane], out: &mut [Lane]) {
         fn with_simd<S: Simd>(self, simd: S) {
             let Op(rows, points, out) = self;
             match S::F64_LANES {
-                8 => predict::<S, 1>(simd, rows, points, out),
-                4 => predict::<S, 2>(simd, rows, points, out),
-                2 => predict::<S, 4>(simd, rows, points, out),
-                _ => predict::<S, 8>(simd, rows, points, out),
+                // Eight registers of sums keep two multiply-add units busy; narrow machines have 16.
+                8 => predict::<S, 2, 4>(simd, rows, points, out),
+                4 => predict::<S, 4, 2>(simd, rows, points, out),
+                2 => predict::<S, 8, 1>(simd, rows, points, out),
+                _ => predict::<S, 16, 1>(simd, rows, points, out),
             }
         }
     }
@@ -48,14 +52,70 @@ pub fn lanes_accumulate(rows: LaneRows<'_>, weights: &[Lane], out: &mut [Lane]) 
         fn with_simd<S: Simd>(self, simd: S) {
             let Op(rows, weights, out) = self;
             match S::F64_LANES {
-                8 => accumulate::<S, 1>(simd, rows, weights, out),
-                4 => accumulate::<S, 2>(simd, rows, weights, out),
-                2 => accumulate::<S, 4>(simd, rows, weights, out),
-                _ => accumulate::<S, 8>(simd, rows, weights, out),
+                8 => accumulate::<S, 2, 8>(simd, rows, weights, out),
+                4 => accumulate::<S, 4, 2>(simd, rows, weights, out),
+                2 => accumulate::<S, 8, 1>(simd, rows, weights, out),
+                _ => accumulate::<S, 16, 1>(simd, rows, weights, out),
             }
         }
     }
     Arch::new().dispatch(Op(rows, weights, out));
+}
+
+/// Each value in all lanes of its row.
+pub fn lanes_spread(values: &[f64], out: &mut [Lane]) {
+    Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for (lane, value) in out.iter_mut().zip(values) {
+                *lane = [*value; LANES];
+            }
+        },
+    );
+}
+
+/// `values[i][l] *= counts[i][l]`.
+pub fn lanes_weigh(values: &mut [Lane], counts: &[LaneCounts]) {
+    Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for (values, counts) in values.iter_mut().zip(counts) {
+                for (value, count) in values.iter_mut().zip(counts) {
+                    *value *= f64::from(*count);
+                }
+            }
+        },
+    );
+}
+
+/// `curvature[i][l] *= counts[i][l]` and `slope[i][l] = slope[i][l]² · counts[i][l]`: what the two moments weigh rows with.
+pub fn lanes_weigh_moments(curvature: &mut [Lane], slope: &mut [Lane], counts: &[LaneCounts]) {
+    Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for ((curvature, slope), counts) in curvature.iter_mut().zip(slope).zip(counts) {
+                for ((curvature, slope), count) in curvature.iter_mut().zip(slope).zip(counts) {
+                    let count = f64::from(*count);
+                    *curvature *= count;
+                    *slope = *slope * *slope * count;
+                }
+            }
+        },
+    );
+}
+
+/// `out[i][l] = values[i] · counts[i][l]`.
+pub fn lanes_outer(values: &[f64], counts: &[LaneCounts], out: &mut [Lane]) {
+    Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for ((out, value), counts) in out.iter_mut().zip(values).zip(counts) {
+                for (out, count) in out.iter_mut().zip(counts) {
+                    *out = value * f64::from(*count);
+                }
+            }
+        },
+    );
 }
 
 #[inline(always)]
@@ -74,100 +134,106 @@ fn add<S: Simd, const V: usize>(simd: S, x: f64, lane: [S::f64s; V], sum: &mut [
 }
 
 #[inline(always)]
-fn store<S: Simd, const V: usize>(simd: S, sum: [S::f64s; V], out: &mut Lane) {
+fn store<S: Simd, const V: usize>(sum: [S::f64s; V], out: &mut Lane) {
     let (out, _) = S::as_mut_simd_f64s(out);
-    for (o, s) in out.iter_mut().zip(sum) {
-        *o = simd.add_f64s(*o, s);
-    }
+    out.copy_from_slice(&sum);
 }
 
+/// `R` rows share the loads of the points and hide the latency of the sums.
 #[inline(always)]
-fn predict<S: Simd, const V: usize>(
+fn predict<S: Simd, const V: usize, const R: usize>(
     simd: S,
     rows: LaneRows<'_>,
     points: &[Lane],
     out: &mut [Lane],
 ) {
-    let zero = [simd.splat_f64s(0.0); V];
     match rows {
         LaneRows::Dense(rows) => {
-            let width = points.len().max(1);
-            // Four rows share the loads of the points and hide the latency of the sums.
-            let (fours, rest) = out.as_chunks_mut::<4>();
-            for (rows, out) in rows.chunks_exact(4 * width).zip(fours.iter_mut()) {
-                let mut sums = [zero; 4];
+            let width = points.len();
+            if width == 0 {
+                return;
+            }
+            let (groups, rest) = out.as_chunks_mut::<R>();
+            for (rows, out) in rows.chunks_exact(R * width).zip(groups.iter_mut()) {
+                let rows: [&[f64]; R] = std::array::from_fn(|r| &rows[r * width..][..width]);
+                let mut sums: [[S::f64s; V]; R] = std::array::from_fn(|r| load::<S, V>(&out[r]));
                 for (j, point) in points.iter().enumerate() {
                     let point = load::<S, V>(point);
-                    for (r, sum) in sums.iter_mut().enumerate() {
-                        add(simd, rows[r * width + j], point, sum);
+                    for (row, sum) in rows.iter().zip(&mut sums) {
+                        add(simd, row[j], point, sum);
                     }
                 }
                 for (sum, out) in sums.into_iter().zip(out) {
-                    store(simd, sum, out);
+                    store::<S, V>(sum, out);
                 }
             }
-            for (row, out) in rows[4 * width * fours.len()..]
+            for (row, out) in rows[R * width * groups.len()..]
                 .chunks_exact(width)
                 .zip(rest)
             {
-                let mut sum = zero;
+                let mut sum = load::<S, V>(out);
                 for (x, point) in row.iter().zip(points) {
                     add(simd, *x, load::<S, V>(point), &mut sum);
                 }
-                store(simd, sum, out);
+                store::<S, V>(sum, out);
             }
         }
         LaneRows::Sparse(rows) => {
             for ((columns, values), out) in rows.iter().zip(out) {
-                let mut sum = zero;
+                let mut sum = load::<S, V>(out);
                 for (column, x) in columns.iter().zip(*values) {
                     add(simd, *x, load::<S, V>(&points[index(*column)]), &mut sum);
                 }
-                store(simd, sum, out);
+                store::<S, V>(sum, out);
             }
         }
     }
 }
 
+/// `R` rows share the loads and stores of the sums.
 #[inline(always)]
-fn accumulate<S: Simd, const V: usize>(
+fn accumulate<S: Simd, const V: usize, const R: usize>(
     simd: S,
     rows: LaneRows<'_>,
     weights: &[Lane],
     out: &mut [Lane],
 ) {
-    let zero = [simd.splat_f64s(0.0); V];
     match rows {
         LaneRows::Dense(rows) => {
-            let width = out.len().max(1);
-            let (fours, rest) = weights.as_chunks::<4>();
-            for (rows, weights) in rows.chunks_exact(4 * width).zip(fours) {
-                let weights: [[S::f64s; V]; 4] = std::array::from_fn(|r| load::<S, V>(&weights[r]));
+            let width = out.len();
+            if width == 0 {
+                return;
+            }
+            let (groups, rest) = weights.as_chunks::<R>();
+            for (rows, weights) in rows.chunks_exact(R * width).zip(groups) {
+                let rows: [&[f64]; R] = std::array::from_fn(|r| &rows[r * width..][..width]);
+                let weights: [[S::f64s; V]; R] = std::array::from_fn(|r| load::<S, V>(&weights[r]));
                 for (j, out) in out.iter_mut().enumerate() {
-                    let mut sum = zero;
-                    for (r, weight) in weights.into_iter().enumerate() {
-                        add(simd, rows[r * width + j], weight, &mut sum);
+                    let mut sum = load::<S, V>(out);
+                    for (row, weight) in rows.iter().zip(weights) {
+                        add(simd, row[j], weight, &mut sum);
                     }
-                    store(simd, sum, out);
+                    store::<S, V>(sum, out);
                 }
             }
-            for (row, weight) in rows[4 * width * fours.len()..]
+            for (row, weight) in rows[R * width * groups.len()..]
                 .chunks_exact(width)
                 .zip(rest)
             {
                 for (x, out) in row.iter().zip(out.iter_mut()) {
-                    let mut sum = zero;
+                    let mut sum = load::<S, V>(out);
                     add(simd, *x, load::<S, V>(weight), &mut sum);
-                    store(simd, sum, out);
+                    store::<S, V>(sum, out);
                 }
             }
         }
         LaneRows::Sparse(rows) => {
             for ((columns, values), weight) in rows.iter().zip(weights) {
                 for (column, x) in columns.iter().zip(*values) {
-                    let mut sum = zero;
+                    let out = &mut out[index(*column)];
+                    let mut sum = load::<S, V>(out);
                     add(simd, *x, load::<S, V>(weight), &mut sum);
-                    store(simd, sum, &mut out[index(*column)]);
+                    store::<S, V>(sum, out);
                 }
             }
         }
@@ -185,10 +251,10 @@ mod tests {
 
     #[test]
     fn dense_and_sparse_equal_plain_loops() {
-        for (n, width) in [(1, 1), (5, 3), (9, 11), (8, 91)] {
+        for (n, width) in [(1, 1), (5, 3), (9, 11), (8, 91), (19, 4)] {
             let rows: Vec<f64> = (0..n * width).map(|i| (i as f64 * 0.7).sin()).collect();
             let points: Vec<Lane> = (0..width)
-                .map(|j| std::array::from_fn(|l| (j * 8 + l) as f64 * 0.1))
+                .map(|j| std::array::from_fn(|l| (j * LANES + l) as f64 * 0.1))
                 .collect();
             let weights: Vec<Lane> = (0..n)
                 .map(|i| std::array::from_fn(|l| (i + l) as f64 * 0.3))

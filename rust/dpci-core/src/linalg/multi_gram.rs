@@ -1,23 +1,31 @@
-//! Sixteen weighted Gram matrices at once: products of columns are made once and multiplied into all sets of weights.
+//! Many weighted Gram matrices at once, two for each lane: products of columns are made once and multiplied into all weights.
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::gram::{LEFT, PackedBlock, RIGHT, tile_kernel};
-use super::lanes::{SparseRow, index};
+use super::gram::{LEFT, RIGHT, tile_kernel};
+use super::lanes::{LANES, Lane, SparseRow, index};
 use super::symmetric::mirror_lower;
 
-/// Sets of weights handled at once.
-pub const SETS: usize = RIGHT;
+/// Matrices of each lane.
+const SETS: usize = 2;
 
-/// Accumulates `Σ w_ik xᵢ xᵢᵀ` for [`SETS`] sets of weights `k`.
+const _: () = assert!(LANES == RIGHT);
+
+/// Products of eight columns with each other, each pair once, in whole panels.
+const TRIANGLE: usize = 40;
+
+/// Accumulates `Σ w_ikl xᵢ xᵢᵀ` for two sets of weights `k`, each with all lanes `l`.
 #[derive(Debug)]
 pub struct MultiGram {
     dim: usize,
-    /// For column `j` and panel `p ≤ j/8`: products of column `j` with the eight columns of the panel, by set.
-    tiles: Vec<f64>,
-    products: Vec<f64>,
-    /// Products of column pairs from sparse rows, by set: the lower triangle row by row.
-    pairs: Vec<[f64; SETS]>,
+    /// By set: sums of products of column pairs by lane, eight pairs to a tile, in the order of [`for_each_pair`].
+    tiles: [Vec<f64>; SETS],
+    /// The rows at hand in panels of eight columns, panel after panel.
+    panels: Vec<[f64; LEFT]>,
+    products: Vec<[f64; LEFT]>,
+    triangles: Vec<[f64; TRIANGLE]>,
+    /// Products of column pairs from sparse rows, by set and lane: the lower triangle row by row.
+    pairs: Vec<[Lane; SETS]>,
 }
 
 impl MultiGram {
@@ -26,27 +34,35 @@ impl MultiGram {
     pub fn new(dim: usize) -> Self {
         Self {
             dim,
-            tiles: Vec::new(),
+            tiles: std::array::from_fn(|_| Vec::new()),
+            panels: Vec::new(),
             products: Vec::new(),
+            triangles: Vec::new(),
             pairs: Vec::new(),
         }
     }
 
-    /// Adds the rows of the block with their weights.
+    /// Adds contiguous rows, each followed by `last` (an intercept) where it is given.
     ///
     /// # Panics
-    /// If dimensions or the number of weights differ.
-    pub fn add(&mut self, block: &PackedBlock, weights: &[[f64; SETS]]) {
-        assert!(block.dim() == self.dim && weights.len() == block.n_rows());
-        let n_tiles: usize = (0..self.dim).map(|j| j / LEFT + 1).sum();
-        self.tiles.resize(n_tiles * LEFT * RIGHT, 0.0);
-        self.products.resize(block.n_rows() * LEFT, 0.0);
+    /// If there are not as many rows as weights.
+    pub fn add(&mut self, rows: &[f64], last: Option<f64>, weights: [&[Lane]; SETS]) {
+        let n = weights[0].len();
+        let width = self.dim - usize::from(last.is_some());
+        assert!(rows.len() == n * width && weights[1].len() == n);
+        let n_panels = self.dim.div_ceil(LEFT);
+        let n_tiles = panels(self.dim).map(Panel::n_tiles).sum::<usize>();
+        for tiles in &mut self.tiles {
+            tiles.resize(n_tiles * LEFT * RIGHT, 0.0);
+        }
+        self.panels.resize(n_panels * n, [0.0; LEFT]);
+        self.products.resize(n, [0.0; LEFT]);
+        self.triangles.resize(n, [0.0; TRIANGLE]);
         Arch::new().dispatch(AddBlock {
-            dim: self.dim,
-            block,
+            rows,
+            last,
             weights,
-            products: &mut self.products,
-            tiles: &mut self.tiles,
+            gram: self,
         });
     }
 
@@ -55,10 +71,10 @@ impl MultiGram {
         &mut self,
         rows: &[SparseRow<'_>],
         last: Option<f64>,
-        weights: &[[f64; SETS]],
+        weights: [&[Lane]; SETS],
     ) {
         self.pairs
-            .resize(self.dim * (self.dim + 1) / 2, [0.0; SETS]);
+            .resize(self.dim * (self.dim + 1) / 2, [[0.0; LANES]; SETS]);
         Arch::new().dispatch(AddSparse {
             dim: self.dim,
             rows,
@@ -68,25 +84,20 @@ impl MultiGram {
         });
     }
 
-    /// The matrix of one set, divided by `divisor`: full, row-major, exactly symmetric.
+    /// The matrix of one set and lane, divided by `divisor`: full, row-major, exactly symmetric.
     #[must_use]
-    pub fn finish(&self, set: usize, divisor: f64) -> Vec<f64> {
+    pub fn finish(&self, set: usize, lane: usize, divisor: f64) -> Vec<f64> {
         let dim = self.dim;
         let mut out = vec![0.0; dim * dim];
-        let mut tiles = self.tiles.chunks_exact(LEFT * RIGHT);
-        for j in 0..dim {
-            for (p, tile) in tiles.by_ref().take(j / LEFT + 1).enumerate() {
-                for (i, values) in tile.chunks_exact(RIGHT).enumerate() {
-                    let column = p * LEFT + i;
-                    if column <= j {
-                        out[j * dim + column] = values[set] / divisor;
-                    }
-                }
-            }
+        if !self.tiles[set].is_empty() {
+            let entries = self.tiles[set].chunks_exact(RIGHT);
+            for_each_pair(dim, entries, |row, column, values| {
+                out[row * dim + column] = values[lane] / divisor;
+            });
         }
         for (k, sums) in self.pairs.iter().enumerate() {
             let (row, column) = triangle(k);
-            out[row * dim + column] += sums[set] / divisor;
+            out[row * dim + column] += sums[set][lane] / divisor;
         }
         mirror_lower(&mut out, dim);
         out
@@ -104,41 +115,157 @@ fn triangle(k: usize) -> (usize, usize) {
     (row, k - row * (row + 1) / 2)
 }
 
-/// One packed block added to every tile.
-struct AddBlock<'a> {
+/// Columns `first..first + n_columns` of a matrix.
+#[derive(Clone, Copy)]
+struct Panel {
+    index: usize,
+    first: usize,
+    n_columns: usize,
+}
+
+impl Panel {
+    /// Tiles for the pairs within the panel.
+    fn n_triangle_tiles(self) -> usize {
+        (self.n_columns * (self.n_columns + 1) / 2).div_ceil(LEFT)
+    }
+
+    /// Tiles for all pairs whose first column lies in this panel: those within it, then its columns with each panel before.
+    fn n_tiles(self) -> usize {
+        self.n_triangle_tiles() + self.n_columns * self.index
+    }
+}
+
+fn panels(dim: usize) -> impl Iterator<Item = Panel> {
+    (0..dim.div_ceil(LEFT)).map(move |index| Panel {
+        index,
+        first: index * LEFT,
+        n_columns: LEFT.min(dim - index * LEFT),
+    })
+}
+
+/// Calls `visit(row, column, sums)` for every entry of the lower triangle, in the order of the tiles.
+fn for_each_pair<'t>(
     dim: usize,
-    block: &'a PackedBlock,
-    weights: &'a [[f64; SETS]],
-    products: &'a mut [f64],
-    tiles: &'a mut [f64],
+    mut entries: impl Iterator<Item = &'t [f64]>,
+    mut visit: impl FnMut(usize, usize, &'t [f64]),
+) {
+    for panel in panels(dim) {
+        for (k, values) in entries
+            .by_ref()
+            .take(panel.n_triangle_tiles() * LEFT)
+            .enumerate()
+        {
+            let (row, column) = triangle(k);
+            if row < panel.n_columns {
+                visit(panel.first + row, panel.first + column, values);
+            }
+        }
+        for row in 0..panel.n_columns {
+            for (column, values) in entries.by_ref().take(panel.first).enumerate() {
+                visit(panel.first + row, column, values);
+            }
+        }
+    }
+}
+
+/// One block of rows added to every tile.
+struct AddBlock<'a> {
+    rows: &'a [f64],
+    last: Option<f64>,
+    weights: [&'a [Lane]; SETS],
+    gram: &'a mut MultiGram,
+}
+
+impl AddBlock<'_> {
+    /// Copies the rows into panels; what lies right of the last column stays 0.
+    #[inline(always)]
+    fn pack(&mut self) {
+        let width = self.gram.dim - usize::from(self.last.is_some());
+        let n = self.weights[0].len();
+        for i in 0..n {
+            let row = &self.rows[i * width..(i + 1) * width];
+            let (whole, rest) = row.as_chunks::<LEFT>();
+            for (p, part) in whole.iter().enumerate() {
+                self.gram.panels[p * n + i] = *part;
+            }
+            if !rest.is_empty() {
+                self.gram.panels[whole.len() * n + i][..rest.len()].copy_from_slice(rest);
+            }
+            if let Some(last) = self.last {
+                self.gram.panels[width / LEFT * n + i][width % LEFT] = last;
+            }
+        }
+    }
 }
 
 impl WithSimd for AddBlock<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let mut tiles = self.tiles.chunks_exact_mut(LEFT * RIGHT);
-        for j in 0..self.dim {
-            for (p, tile) in tiles.by_ref().take(j / LEFT + 1).enumerate() {
-                let panel = self.block.left_panel(p);
-                let column = self.block.column(j);
-                let (products, _) = self.products.as_chunks_mut::<LEFT>();
-                for ((product, row), x) in products.iter_mut().zip(panel).zip(column) {
-                    let x = simd.splat_f64s(x);
-                    let (product, _) = S::as_mut_simd_f64s(product);
-                    let (row, _) = S::as_simd_f64s(row);
-                    for (p, &r) in product.iter_mut().zip(row) {
-                        *p = simd.mul_f64s(x, r);
-                    }
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let n = self.weights[0].len();
+        if n == 0 {
+            return;
+        }
+        self.pack();
+        let gram = self.gram;
+        let [first, second] = &mut gram.tiles;
+        let mut tiles = first
+            .chunks_exact_mut(LEFT * RIGHT)
+            .zip(second.chunks_exact_mut(LEFT * RIGHT));
+        for panel in panels(gram.dim) {
+            let own = &gram.panels[panel.index * n..][..n];
+            for (triangle, row) in gram.triangles.iter_mut().zip(own) {
+                // The products of column k with all eight: what goes past column k is overwritten by those of column k + 1.
+                for k in 0..LEFT {
+                    let at = k * (k + 1) / 2;
+                    multiply(simd, row[k], row, &mut triangle[at..at + LEFT]);
                 }
-                match S::F64_LANES {
-                    8 => tile_kernel::<S, 8, 2>(simd, products, self.weights, 0, tile),
-                    4 | 2 => tile_kernel::<S, 4, 2>(simd, products, self.weights, 0, tile),
-                    _ => tile_kernel::<S, 4, 1>(simd, products, self.weights, 0, tile),
+            }
+            for (t, tile) in tiles.by_ref().take(panel.n_triangle_tiles()).enumerate() {
+                for (tile, weights) in [tile.0, tile.1].into_iter().zip(self.weights) {
+                    add_tile(simd, &gram.triangles, t * LEFT, weights, tile);
+                }
+            }
+            for k in 0..panel.n_columns {
+                for (q, tile) in tiles.by_ref().take(panel.index).enumerate() {
+                    let other = &gram.panels[q * n..][..n];
+                    for ((product, row), other) in gram.products.iter_mut().zip(own).zip(other) {
+                        multiply(simd, row[k % LEFT], other, product);
+                    }
+                    for (tile, weights) in [tile.0, tile.1].into_iter().zip(self.weights) {
+                        add_tile(simd, &gram.products, 0, weights, tile);
+                    }
                 }
             }
         }
+    }
+}
+
+/// `out = x · columns`.
+#[inline(always)]
+fn multiply<S: Simd>(simd: S, x: f64, columns: &[f64; LEFT], out: &mut [f64]) {
+    let x = simd.splat_f64s(x);
+    let (out, _) = S::as_mut_simd_f64s(out);
+    let (columns, _) = S::as_simd_f64s(columns);
+    for (o, &c) in out.iter_mut().zip(columns) {
+        *o = simd.mul_f64s(x, c);
+    }
+}
+
+/// `tile += Σ products[i][from..from + 8] ⊗ weights[i]`.
+#[inline(always)]
+fn add_tile<S: Simd, const W: usize>(
+    simd: S,
+    products: &[[f64; W]],
+    from: usize,
+    weights: &[Lane],
+    tile: &mut [f64],
+) {
+    match S::F64_LANES {
+        8 => tile_kernel::<S, 8, 2, W>(simd, products, from, weights, 0, tile),
+        4 | 2 => tile_kernel::<S, 4, 2, W>(simd, products, from, weights, 0, tile),
+        _ => tile_kernel::<S, 4, 1, W>(simd, products, from, weights, 0, tile),
     }
 }
 
@@ -147,8 +274,8 @@ struct AddSparse<'a> {
     dim: usize,
     rows: &'a [SparseRow<'a>],
     last: Option<f64>,
-    weights: &'a [[f64; SETS]],
-    pairs: &'a mut [[f64; SETS]],
+    weights: [&'a [Lane]; SETS],
+    pairs: &'a mut [[Lane; SETS]],
 }
 
 impl WithSimd for AddSparse<'_> {
@@ -157,15 +284,20 @@ impl WithSimd for AddSparse<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let pairs = self.pairs;
-        let mut add = |row: usize, column: usize, x: f64, weights: &[f64; SETS]| {
+        let mut add = |row: usize, column: usize, x: f64, weights: [&Lane; SETS]| {
             let x = simd.splat_f64s(x);
-            let (sums, _) = S::as_mut_simd_f64s(&mut pairs[row * (row + 1) / 2 + column]);
-            let (weights, _) = S::as_simd_f64s(weights);
-            for (sum, &weight) in sums.iter_mut().zip(weights) {
-                *sum = simd.mul_add_f64s(x, weight, *sum);
+            let sums = &mut pairs[row * (row + 1) / 2 + column];
+            for (sums, weights) in sums.iter_mut().zip(weights) {
+                let (sums, _) = S::as_mut_simd_f64s(sums);
+                let (weights, _) = S::as_simd_f64s(weights);
+                for (sum, &weight) in sums.iter_mut().zip(weights) {
+                    *sum = simd.mul_add_f64s(x, weight, *sum);
+                }
             }
         };
-        for ((columns, values), weights) in self.rows.iter().zip(self.weights) {
+        let [first, second] = self.weights;
+        for ((columns, values), weights) in self.rows.iter().zip(first.iter().zip(second)) {
+            let weights = [weights.0, weights.1];
             for (k, (row, x)) in columns.iter().zip(*values).enumerate() {
                 for (column, v) in columns[..=k].iter().zip(*values) {
                     add(index(*row), index(*column), x * v, weights);
@@ -196,19 +328,23 @@ mod tests {
         for dim in [1, 2, 8, 9, 11, 17, 33] {
             let (n, width) = (7, dim - 1);
             let features: Vec<f64> = (0..n * width).map(|i| (i as f64 * 0.37).sin()).collect();
-            let weights: Vec<[f64; SETS]> = (0..n)
-                .map(|i| std::array::from_fn(|k| (i * 3 + k) as f64 * 0.1))
-                .collect();
+            let weights: [Vec<Lane>; SETS] = [0, 1].map(|set| {
+                (0..n)
+                    .map(|i| std::array::from_fn(|l| (i * 3 + l + 7 * set) as f64 * 0.1))
+                    .collect()
+            });
+            let part =
+                |range: std::ops::Range<usize>| [&weights[0][range.clone()], &weights[1][range]];
             let mut dense = MultiGram::new(dim);
-            let mut block = PackedBlock::new(dim, 10);
-            block.fill(n, &features, None, Some(2.0));
-            dense.add(&block, &weights);
+            // Two blocks, the second shorter.
+            dense.add(&features[..4 * width], Some(2.0), part(0..4));
+            dense.add(&features[4 * width..], Some(2.0), part(4..n));
             let columns: Vec<i32> = (0..i32::try_from(width).unwrap()).collect();
             let rows: Vec<SparseRow<'_>> = (0..n)
                 .map(|i| (&columns[..], &features[i * width..(i + 1) * width]))
                 .collect();
             let mut sparse = MultiGram::new(dim);
-            sparse.add_sparse(&rows, Some(2.0), &weights);
+            sparse.add_sparse(&rows, Some(2.0), part(0..n));
             let entry = |i: usize, a: usize| {
                 if a == width {
                     2.0
@@ -216,11 +352,12 @@ mod tests {
                     features[i * width + a]
                 }
             };
-            for set in [0, 5, 15] {
-                let (d, s) = (dense.finish(set, 2.0), sparse.finish(set, 2.0));
+            for (set, lane) in [(0, 0), (0, 5), (1, 15)] {
+                let (d, s) = (dense.finish(set, lane, 2.0), sparse.finish(set, lane, 2.0));
                 for a in 0..dim {
                     for b in 0..dim {
-                        let products = (0..n).map(|i| weights[i][set] * entry(i, a) * entry(i, b));
+                        let products =
+                            (0..n).map(|i| weights[set][i][lane] * entry(i, a) * entry(i, b));
                         let expected: f64 = products.sum::<f64>() / 2.0;
                         assert!((d[a * dim + b] - expected).abs() < 1e-12, "{dim}");
                         assert!((s[a * dim + b] - expected).abs() < 1e-12, "{dim}");

@@ -27,23 +27,14 @@ impl HuberHinge {
     }
 
     /// The position in the quadratic part: 0 above it, 1 below it.
+    #[inline(always)]
     fn depth(self, z: f64) -> f64 {
         ((1.0 + self.h - z) / (2.0 * self.h)).clamp(0.0, 1.0)
     }
 
-    /// Whether a margin of modulus at most `radius` can lie in the quadratic part, whose ends count as inside.
-    fn curved_within(self, radius: f64) -> bool {
-        // NaN counts as inside: the larger bound is the safe one.
-        !(up(radius) < 1.0 - self.h)
-    }
-}
-
-impl Loss for HuberHinge {
-    fn name(&self) -> &'static str {
-        "huber_hinge"
-    }
-
-    fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
+    /// Plain loops, which the compiler turns into vectors.
+    #[inline(always)]
+    fn evaluate_rows(self, u: &[f64], y: &[f64], out: Batch<'_>) {
         let rows = || u.iter().zip(y);
         if let Some(total) = out.total {
             let values = rows().map(|(u, y)| match self.depth(u * y) {
@@ -66,6 +57,25 @@ impl Loss for HuberHinge {
                 };
             }
         }
+    }
+
+    /// Whether a margin of modulus at most `radius` can lie in the quadratic part, whose ends count as inside.
+    fn curved_within(self, radius: f64) -> bool {
+        // NaN counts as inside: the larger bound is the safe one.
+        !(up(radius) < 1.0 - self.h)
+    }
+}
+
+impl Loss for HuberHinge {
+    fn name(&self) -> &'static str {
+        "huber_hinge"
+    }
+
+    fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || self.evaluate_rows(u, y, out),
+        );
         Ok(())
     }
 

@@ -24,6 +24,12 @@ const GROUP: usize = 512;
 /// Independent partial sums and products, one for each lane of the widest vectors.
 const LANES: usize = 8;
 
+/// Reciprocals that come from one division.
+const QUAD: usize = 4;
+
+/// Distance between rows whose reciprocals come from one division: a multiple of the lanes of a study, which so never meet.
+const STRIDE: usize = crate::linalg::LANES;
+
 /// Evaluates `s·log(1 + e^{(m - yu)/s})` in a batch; `s = 1, m = 0` is the logistic loss.
 pub(super) fn evaluate(s: f64, m: f64, u: &[f64], y: &[f64], out: Batch<'_>) {
     Arch::new().dispatch(Evaluate { s, m, u, y, out });
@@ -42,7 +48,7 @@ impl WithSimd for Evaluate<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self {
             s,
             m,
@@ -53,7 +59,15 @@ impl WithSimd for Evaluate<'_> {
         let mut sum = 0.0;
         for start in (0..u.len()).step_by(GROUP) {
             let rows = start..(start + GROUP).min(u.len());
-            sum += evaluate_group(s, m, &u[rows.clone()], &y[rows.clone()], rows, &mut out);
+            sum += evaluate_group(
+                simd,
+                s,
+                m,
+                &u[rows.clone()],
+                &y[rows.clone()],
+                rows,
+                &mut out,
+            );
         }
         if let Some(total) = &mut out.total {
             **total = s * sum;
@@ -64,7 +78,8 @@ impl WithSimd for Evaluate<'_> {
 /// Evaluates at most [`GROUP`] rows and returns their total over `s` (0 where it is not wanted). Plain loops over arrays, which
 /// the compiler turns into vectors.
 #[inline(always)]
-fn evaluate_group(
+fn evaluate_group<S: Simd>(
+    simd: S,
     s: f64,
     m: f64,
     u: &[f64],
@@ -72,17 +87,15 @@ fn evaluate_group(
     rows: Range<usize>,
     out: &mut Batch<'_>,
 ) -> f64 {
-    // Divisions cost as much as everything else together: one a row.
     let rate = 1.0 / s;
     let mut buffers = [[0.0; GROUP]; 3];
     let [t, e, large] = &mut buffers;
     let (t, e, large) = (&mut t[..u.len()], &mut e[..u.len()], &mut large[..u.len()]);
-    let cells = t.iter_mut().zip(e.iter_mut()).zip(large.iter_mut());
-    for (((t, e), large), (u, y)) in cells.zip(u.iter().zip(y)) {
+    for ((t, e), (u, y)) in t.iter_mut().zip(e.iter_mut()).zip(u.iter().zip(y)) {
         *t = (m - u * y) * rate;
         *e = exp_nonpositive(-t.abs());
-        *large = 1.0 / (1.0 + *e);
     }
+    reciprocals(simd, e, large);
     if let Some(slope) = &mut out.slope {
         let cells = t.iter().zip(&*e).zip(&*large);
         for ((o, ((t, e), large)), y) in slope[rows.clone()].iter_mut().zip(cells).zip(y) {
@@ -119,6 +132,37 @@ fn evaluate_group(
     }
 }
 
+/// `out = 1/(1 + e)` for `e` in [0, 1].
+///
+/// A division costs as much as all else together, so four share one: `1/a = bcd·(1/abcd)` and so on, factors in [1, 2]. NaN spreads within a quad, all of which is refused.
+#[inline(always)]
+fn reciprocals<S: Simd>(simd: S, e: &[f64], out: &mut [f64]) {
+    let one = simd.splat_f64s(1.0);
+    // The five roundings may add up to 3ε, and no slope may exceed its bound of 1, on which sensitivities rest.
+    let below_one = simd.splat_f64s(1.0 - 4.0 * f64::EPSILON);
+    let (quads, rest) = e.as_chunks::<{ QUAD * STRIDE }>();
+    let (out_quads, out_rest) = out.as_chunks_mut::<{ QUAD * STRIDE }>();
+    for (e, out) in quads.iter().zip(out_quads) {
+        let (e, _) = S::as_simd_f64s(e);
+        let (out, _) = S::as_mut_simd_f64s(out);
+        let stride = STRIDE / S::F64_LANES;
+        for v in 0..stride {
+            let at = |k: usize| k * stride + v;
+            let [a, b, c, d] = [0, 1, 2, 3].map(|k| simd.add_f64s(one, e[at(k)]));
+            let (ab, cd) = (simd.mul_f64s(a, b), simd.mul_f64s(c, d));
+            let inverse = simd.div_f64s(below_one, simd.mul_f64s(ab, cd));
+            let (inverse_ab, inverse_cd) = (simd.mul_f64s(inverse, cd), simd.mul_f64s(inverse, ab));
+            out[at(0)] = simd.mul_f64s(inverse_ab, b);
+            out[at(1)] = simd.mul_f64s(inverse_ab, a);
+            out[at(2)] = simd.mul_f64s(inverse_cd, d);
+            out[at(3)] = simd.mul_f64s(inverse_cd, c);
+        }
+    }
+    for (e, out) in rest.iter().zip(out_rest) {
+        *out = 1.0 / (1.0 + e);
+    }
+}
+
 /// `max(t, 0)` that keeps NaN.
 #[inline(always)]
 fn positive_part(t: f64) -> f64 {
@@ -137,9 +181,9 @@ fn exp_nonpositive(x: f64) -> f64 {
     const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
     const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
     let x = if x < -708.0 { -708.0 } else { x };
-    let shifted = x * std::f64::consts::LOG2_E + ROUND;
+    let shifted = x.mul_add(std::f64::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
-    let r = (x - n * LN_2_HIGH) - n * LN_2_LOW;
+    let r = n.mul_add(-LN_2_LOW, n.mul_add(-LN_2_HIGH, x));
     let mut sum = 1.0 / 6_227_020_800.0;
     for coefficient in [
         1.0 / 479_001_600.0,
@@ -154,10 +198,10 @@ fn exp_nonpositive(x: f64) -> f64 {
         1.0 / 6.0,
         0.5,
     ] {
-        sum = sum * r + coefficient;
+        sum = r.mul_add(sum, coefficient);
     }
     // 1 + r + r²·sum, smallest parts first.
-    let value = 1.0 + (r + r * r * sum);
+    let value = 1.0 + (r * r).mul_add(sum, r);
     f64::from_bits(value.to_bits().wrapping_add(shifted.to_bits() << 52))
 }
 

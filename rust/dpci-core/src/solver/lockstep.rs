@@ -1,9 +1,10 @@
 //! Several near problems minimised side by side, so that one pass over the rows serves a gradient of each.
 //!
-//! 1. Every lane starts at its own point, with one shared Cholesky factor as preconditioner.
-//! 2. One pass gives the gradients of all lanes; a lane that meets its certificate is done.
+//! 1. All lanes start at one point, where their gradients are known, with one Cholesky factor as preconditioner.
+//! 2. A lane that meets its certificate is done.
 //! 3. The others take full quasi-Newton steps (two-loop recursion in front of the factor).
-//! 4. A lane whose gradient fails to halve twice has stalled and is handed back for a solver with a line search.
+//! 4. One pass gives the gradients of all lanes; go on with 2.
+//! 5. A lane whose gradient fails to halve twice has stalled and is handed back for a solver with a line search.
 //!
 //! No lane sees another's numbers: a lane's result does not depend on its company.
 
@@ -43,37 +44,41 @@ struct Run {
     done: bool,
 }
 
-/// The certified minimum of each problem, or the last point of one that stalled.
+/// Where all problems start.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    /// The point.
+    pub params: &'a [f64],
+    /// The gradient of each problem there.
+    pub gradients: &'a [Lane],
+    /// Factor of a matrix near the Hessians there.
+    pub factor: &'a Arc<Cholesky>,
+}
+
+/// The certified minimum of each of the first `n_problems` problems, or the last point of one that stalled.
 ///
 /// # Errors
 /// The problem's own errors.
 pub fn minimize_lockstep(
     problem: &impl LockstepProblem,
-    starts: &[Vec<f64>],
-    factor: &Arc<Cholesky>,
+    n_problems: usize,
+    start: Start<'_>,
     tolerance: f64,
 ) -> Result<Vec<std::result::Result<Minimum, Vec<f64>>>> {
     let dim = problem.dim();
-    let mut runs: Vec<Run> = starts
-        .iter()
-        .map(|start| Run {
-            model: Model::shared(factor),
+    let mut runs: Vec<Run> = (0..n_problems)
+        .map(|_| Run {
+            model: Model::shared(start.factor),
             here: None,
-            params: start.clone(),
+            params: start.params.to_vec(),
             reached: f64::INFINITY,
             failures: 0,
             steps: 0,
             done: false,
         })
         .collect();
-    while runs.iter().any(Run::is_active) {
-        let mut points = vec![[0.0; LANES]; dim];
-        for (lane, run) in runs.iter().enumerate() {
-            for (point, value) in points.iter_mut().zip(&run.params) {
-                point[lane] = *value;
-            }
-        }
-        let gradients = problem.gradients(&points)?;
+    let mut gradients = start.gradients.to_vec();
+    loop {
         for (lane, run) in runs
             .iter_mut()
             .enumerate()
@@ -82,8 +87,17 @@ pub fn minimize_lockstep(
             let gradient: Vec<f64> = gradients.iter().map(|g| g[lane]).collect();
             run.observe(gradient, problem.strong_convexity(), tolerance);
         }
+        if !runs.iter().any(Run::is_active) {
+            return Ok(runs.into_iter().map(Run::finish).collect());
+        }
+        let mut points = vec![[0.0; LANES]; dim];
+        for (lane, run) in runs.iter().enumerate() {
+            for (point, value) in points.iter_mut().zip(&run.params) {
+                point[lane] = *value;
+            }
+        }
+        gradients = problem.gradients(&points)?;
     }
-    Ok(runs.into_iter().map(Run::finish).collect())
 }
 
 impl Run {

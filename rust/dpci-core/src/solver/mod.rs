@@ -12,7 +12,7 @@ use crate::error::check_length;
 use crate::linalg::vector;
 use crate::{Error, Result};
 
-pub use lockstep::{LockstepProblem, minimize_lockstep};
+pub use lockstep::{LockstepProblem, Start, minimize_lockstep};
 
 /// A smooth, strongly convex function.
 pub trait Problem {
@@ -127,7 +127,7 @@ pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Res
 }
 
 /// `‖∇J‖/λ`, rounded up; NaN stays NaN and so never passes a comparison.
-fn certificate(gradient: &[f64], strong_convexity: f64) -> f64 {
+pub(crate) fn certificate(gradient: &[f64], strong_convexity: f64) -> f64 {
     vector::norm(gradient) / strong_convexity * (1.0 + gradient.len() as f64 * f64::EPSILON)
 }
 

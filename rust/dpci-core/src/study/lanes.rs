@@ -1,148 +1,171 @@
 //! Gradients and moments of several weighted samples of one design in one pass over its rows.
 
+use std::ops::Range;
+
 use crate::Result;
 use crate::design::{Design, Rows};
-use crate::exec::{BLOCK, Executor, blocks};
+use crate::exec::Executor;
 use crate::linalg::{
-    LANES, Lane, LaneRows, MultiGram, PackedBlock, SETS, SparseRow, lanes_accumulate, lanes_predict,
+    LANES, Lane, LaneCounts, LaneRows, MultiGram, SparseRow, lanes_accumulate, lanes_outer,
+    lanes_predict, lanes_spread, lanes_weigh, lanes_weigh_moments,
 };
 use crate::loss::Batch;
 use crate::mechanism::Spec;
 use crate::moments::DataMoments;
 use crate::solver::LockstepProblem;
 
+/// Rows handled at a time: the numbers of all lanes stay in a first-level cache.
+const BLOCK: usize = 64;
+
 /// At most [`LANES`] samples, each with its own weights and linear term.
 #[derive(Debug)]
 pub(super) struct WeightedLanes<'a> {
-    design: &'a Design<'static>,
-    spec: &'a Spec,
-    weights: &'a [Vec<u32>],
-    linear: &'a [Option<Vec<f64>>],
-    exec: &'a Executor<'a>,
+    pub(super) design: &'a Design<'static>,
+    pub(super) spec: &'a Spec,
+    /// How often each sample holds each row.
+    pub(super) counts: &'a [LaneCounts],
+    pub(super) linear: &'a [Option<Vec<f64>>],
+    pub(super) exec: &'a Executor<'a>,
 }
 
-/// Buffers of one block: a number of each lane for each row.
+/// Numbers of one block: one of each lane for each row.
 struct Buffers {
     predictor: [Lane; BLOCK],
     target: [Lane; BLOCK],
-    weight: [Lane; BLOCK],
     slope: [Lane; BLOCK],
     curvature: [Lane; BLOCK],
 }
 
-impl Buffers {
-    fn new() -> Box<Self> {
-        let zero = [[0.0; LANES]; BLOCK];
-        Box::new(Self {
-            predictor: zero,
-            target: zero,
-            weight: zero,
-            slope: zero,
-            curvature: zero,
-        })
+/// The rows of a block, and what each lane multiplies them with.
+struct Block<'b> {
+    rows: LaneRows<'b>,
+    slope: &'b mut [Lane],
+    curvature: &'b mut [Lane],
+    counts: &'b [LaneCounts],
+}
+
+/// Calls `work` for each block of rows.
+fn for_each_block(
+    design: &Design<'_>,
+    exec: &Executor<'_>,
+    mut work: impl FnMut(Range<usize>, LaneRows<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut sparse: Vec<SparseRow<'_>> = Vec::with_capacity(BLOCK);
+    for start in (0..design.n_rows()).step_by(BLOCK) {
+        exec.check()?;
+        let range = start..(start + BLOCK).min(design.n_rows());
+        let rows = match design.rows() {
+            Rows::Dense(dense) => LaneRows::Dense(dense.rows(&range)),
+            Rows::Csr(csr) => {
+                sparse.clear();
+                sparse.extend(
+                    range
+                        .clone()
+                        .map(|i| (csr.entries(i).columns, csr.entries(i).values)),
+                );
+                LaneRows::Sparse(&sparse)
+            }
+        };
+        work(range, rows)?;
+    }
+    Ok(())
+}
+
+/// Adds `Σ slopes[i][l] xᵢ` to the sums of each lane.
+fn add_rows(rows: LaneRows<'_>, slopes: &[Lane], intercept: Option<f64>, sums: &mut [Lane]) {
+    let n_columns = sums.len() - usize::from(intercept.is_some());
+    lanes_accumulate(rows, slopes, &mut sums[..n_columns]);
+    if let (Some(scale), Some(last)) = (intercept, sums.last_mut()) {
+        for slopes in slopes {
+            for (sum, slope) in last.iter_mut().zip(slopes) {
+                *sum += scale * slope;
+            }
+        }
     }
 }
 
-impl<'a> WeightedLanes<'a> {
-    pub(super) fn new(
-        design: &'a Design<'static>,
-        spec: &'a Spec,
-        weights: &'a [Vec<u32>],
-        linear: &'a [Option<Vec<f64>>],
-        exec: &'a Executor<'a>,
-    ) -> Self {
-        Self {
-            design,
-            spec,
-            weights,
-            linear,
-            exec,
-        }
-    }
+/// `Σ wᵢ slopes[i] xᵢ` of each lane, for slopes that all lanes share: gradients at a common point, without a look at the loss.
+pub(super) fn shared_slope_sums(
+    design: &Design<'static>,
+    slopes: &[f64],
+    counts: &[LaneCounts],
+    exec: &Executor<'_>,
+) -> Result<Vec<Lane>> {
+    let mut sums = vec![[0.0; LANES]; design.n_params()];
+    let mut weighted = [[0.0; LANES]; BLOCK];
+    for_each_block(design, exec, |range, rows| {
+        let weighted = &mut weighted[..range.len()];
+        lanes_outer(&slopes[range.clone()], &counts[range], weighted);
+        add_rows(rows, weighted, design.intercept(), &mut sums);
+        Ok(())
+    })?;
+    Ok(sums)
+}
 
-    /// Calls `work` for every block with its rows and its weighted slopes (and curvatures) at the points.
-    fn for_each_block(
+impl WeightedLanes<'_> {
+    /// Calls `work` for every block with its rows and its slopes (and curvatures) at the points, not yet weighted.
+    fn evaluate(
         &self,
         points: &[Lane],
         with_curvature: bool,
-        mut work: impl FnMut(&LaneRows<'_>, std::ops::Range<usize>, &mut Buffers),
+        mut work: impl FnMut(Block<'_>),
     ) -> Result<()> {
         let loss = &*self.spec.choices().loss;
-        let mut buffers = Buffers::new();
+        let zero = [[0.0; LANES]; BLOCK];
+        let mut buffers = Box::new(Buffers {
+            predictor: zero,
+            target: zero,
+            slope: zero,
+            curvature: zero,
+        });
         let intercept = self.design.intercept();
         let n_columns = points.len() - usize::from(intercept.is_some());
-        let mut sparse: Vec<SparseRow<'_>> = Vec::with_capacity(BLOCK);
-        for range in blocks(0..self.design.n_rows()) {
-            self.exec.check()?;
+        let constant: Lane = match (intercept, points.last()) {
+            (Some(scale), Some(last)) => last.map(|value| scale * value),
+            _ => [0.0; LANES],
+        };
+        for_each_block(self.design, self.exec, |range, rows| {
             let n = range.len();
-            let constant: Lane = match (intercept, points.last()) {
-                (Some(scale), Some(last)) => last.map(|value| scale * value),
-                _ => [0.0; LANES],
-            };
-            buffers.predictor[..n].fill(constant);
-            for (target, y) in buffers
-                .target
-                .iter_mut()
-                .zip(self.design.targets(range.clone()))
-            {
-                *target = [*y; LANES];
-            }
-            for (lane, weights) in self.weights.iter().enumerate() {
-                for (weight, w) in buffers.weight.iter_mut().zip(&weights[range.clone()]) {
-                    weight[lane] = f64::from(*w);
-                }
-            }
-            let rows = match self.design.rows() {
-                Rows::Dense(dense) => LaneRows::Dense(dense.rows(&range)),
-                Rows::Csr(csr) => {
-                    sparse.clear();
-                    sparse.extend(
-                        range
-                            .clone()
-                            .map(|i| (csr.entries(i).columns, csr.entries(i).values)),
-                    );
-                    LaneRows::Sparse(&sparse)
-                }
-            };
-            lanes_predict(rows, &points[..n_columns], &mut buffers.predictor[..n]);
-            let Buffers {
-                predictor,
-                target,
-                slope,
-                curvature,
-                weight,
-            } = &mut *buffers;
+            let predictor = &mut buffers.predictor[..n];
+            let target = &mut buffers.target[..n];
+            let slope = &mut buffers.slope[..n];
+            let curvature = &mut buffers.curvature[..n];
+            predictor.fill(constant);
+            lanes_predict(rows, &points[..n_columns], predictor);
+            lanes_spread(self.design.targets(range.clone()), target);
             let out = Batch {
-                slope: Some(slope[..n].as_flattened_mut()),
-                curvature: with_curvature.then_some(curvature[..n].as_flattened_mut()),
+                slope: Some(slope.as_flattened_mut()),
+                curvature: with_curvature.then_some(curvature.as_flattened_mut()),
                 ..Batch::default()
             };
-            loss.evaluate(
-                predictor[..n].as_flattened(),
-                target[..n].as_flattened(),
-                out,
-            )?;
-            if with_curvature {
-                for ((c, s), w) in curvature[..n]
-                    .iter_mut()
-                    .zip(&mut slope[..n])
-                    .zip(&weight[..n])
-                {
-                    for ((c, s), w) in c.iter_mut().zip(s).zip(w) {
-                        *c *= w;
-                        *s = *s * *s * w;
-                    }
-                }
-            } else {
-                for (s, w) in slope[..n].iter_mut().zip(&weight[..n]) {
-                    for (s, w) in s.iter_mut().zip(w) {
-                        *s *= w;
-                    }
-                }
+            loss.evaluate(predictor.as_flattened(), target.as_flattened(), out)?;
+            work(Block {
+                rows,
+                slope,
+                curvature,
+                counts: &self.counts[range],
+            });
+            Ok(())
+        })
+    }
+
+    /// `∇J` of each sample at its point, from the sums of its weighted slopes.
+    pub(super) fn finish_gradients(&self, mut sums: Vec<Lane>, points: &[Lane]) -> Vec<Lane> {
+        let (n, l2_strength) = (
+            self.spec.choices().n_samples as f64,
+            self.spec.choices().l2_strength,
+        );
+        for (j, (sum, point)) in sums.iter_mut().zip(points).enumerate() {
+            for (lane, (sum, value)) in sum.iter_mut().zip(point).enumerate() {
+                let linear = self
+                    .linear
+                    .get(lane)
+                    .and_then(Option::as_ref)
+                    .map_or(0.0, |a| a[j]);
+                *sum = *sum / n + (l2_strength * value + linear);
             }
-            work(&rows, range, &mut buffers);
         }
-        Ok(())
+        sums
     }
 
     /// The moments' data sums of each sample at its own point.
@@ -155,33 +178,20 @@ impl<'a> WeightedLanes<'a> {
             }
         }
         let mut gram = MultiGram::new(dim);
-        let mut packed = PackedBlock::new(dim, BLOCK);
-        let mut both = vec![[0.0; SETS]; BLOCK];
-        self.for_each_block(&interleaved, true, |rows, range, buffers| {
-            let n = range.len();
-            for ((both, c), s) in both
-                .iter_mut()
-                .zip(&buffers.curvature[..n])
-                .zip(&buffers.slope[..n])
-            {
-                both[..LANES].copy_from_slice(c);
-                both[LANES..].copy_from_slice(s);
-            }
-            match rows {
-                LaneRows::Sparse(rows) => {
-                    gram.add_sparse(rows, self.design.intercept(), &both[..n]);
-                }
-                LaneRows::Dense(rows) => {
-                    packed.fill(n, rows, None, self.design.intercept());
-                    gram.add(&packed, &both[..n]);
-                }
+        let intercept = self.design.intercept();
+        self.evaluate(&interleaved, true, |block| {
+            lanes_weigh_moments(block.curvature, block.slope, block.counts);
+            let weights = [&*block.curvature, &*block.slope];
+            match block.rows {
+                LaneRows::Sparse(rows) => gram.add_sparse(rows, intercept, weights),
+                LaneRows::Dense(rows) => gram.add(rows, intercept, weights),
             }
         })?;
         let n_samples = self.spec.choices().n_samples as f64;
         Ok((0..points.len())
             .map(|lane| DataMoments {
-                curvature: gram.finish(lane, n_samples),
-                squared_slope: gram.finish(LANES + lane, n_samples),
+                curvature: gram.finish(0, lane, n_samples),
+                squared_slope: gram.finish(1, lane, n_samples),
             })
             .collect())
     }
@@ -198,33 +208,10 @@ impl LockstepProblem for WeightedLanes<'_> {
 
     fn gradients(&self, points: &[Lane]) -> Result<Vec<Lane>> {
         let mut sums = vec![[0.0; LANES]; points.len()];
-        let intercept = self.design.intercept();
-        let n_columns = points.len() - usize::from(intercept.is_some());
-        self.for_each_block(points, false, |rows, range, buffers| {
-            let slopes = &buffers.slope[..range.len()];
-            lanes_accumulate(*rows, slopes, &mut sums[..n_columns]);
-            if let (Some(scale), Some(last)) = (intercept, sums.last_mut()) {
-                for slopes in slopes {
-                    for (sum, slope) in last.iter_mut().zip(slopes) {
-                        *sum += scale * slope;
-                    }
-                }
-            }
+        self.evaluate(points, false, |block| {
+            lanes_weigh(block.slope, block.counts);
+            add_rows(block.rows, block.slope, self.design.intercept(), &mut sums);
         })?;
-        let (n, l2_strength) = (
-            self.spec.choices().n_samples as f64,
-            self.strong_convexity(),
-        );
-        for (j, (sum, point)) in sums.iter_mut().zip(points).enumerate() {
-            for (lane, (sum, value)) in sum.iter_mut().zip(point).enumerate() {
-                let linear = self
-                    .linear
-                    .get(lane)
-                    .and_then(Option::as_ref)
-                    .map_or(0.0, |a| a[j]);
-                *sum = *sum / n + (l2_strength * value + linear);
-            }
-        }
-        Ok(sums)
+        Ok(self.finish_gradients(sums, points))
     }
 }

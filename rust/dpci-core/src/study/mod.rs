@@ -2,6 +2,7 @@
 
 mod audit;
 mod lanes;
+mod population;
 mod replicates;
 mod weights;
 

@@ -1,19 +1,24 @@
 //! Bootstrap replicates of a private fit: eight samples share every pass over the rows.
 //!
-//! A replicate draws weights, then does what a fit does, by the same functions of the mechanism: noise, the certified minimiser,
-//! moments at the released parameters, projection, intervals. Replicate `r` draws its weights and its noise from streams of
-//! its own, so results depend neither on threads nor on how replicates are shared out among calls or machines.
+//! 1. Draw the weights of each sample; sum the gradients at the full-data minimiser, whose slopes all samples share.
+//! 2. Draw the noise; find the certified minimisers from there, side by side (output perturbation: once for all configurations
+//!    with the same risk).
+//! 3. Moments at the released parameters, projection, intervals, by the same functions of the mechanism as in a fit.
+//!
+//! Replicate `r` draws its weights and its noise from streams of its own, so results depend neither on threads nor on how
+//! replicates are shared out among calls or machines.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 
-use super::lanes::WeightedLanes;
+use super::lanes::{WeightedLanes, shared_slope_sums};
+use super::population::{Population, risk};
 use super::weights::Resampler;
 use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::Executor;
-use crate::interval::{Sandwich, half_widths};
-use crate::linalg::{Cholesky, LANES};
+use crate::interval::{Perturbation, Sandwich, half_widths};
+use crate::linalg::{LANES, Lane, LaneCounts};
 use crate::mechanism::seal::Sealed;
 use crate::mechanism::{
     Release, Spec, add_moment_noise, draw_coefficient_noise, finish_coefficients, linear_term,
@@ -21,8 +26,7 @@ use crate::mechanism::{
 };
 use crate::moments::DataMoments;
 use crate::noise::SimulationGenerator;
-use crate::objective::{HessianRows, Objective};
-use crate::solver::{Minimum, minimize_lockstep};
+use crate::solver::{Minimum, Options, Start, minimize_lockstep};
 use crate::{Error, Result};
 
 /// Sixteen matrices a thread are held at once; beyond this they would take gigabytes.
@@ -36,15 +40,32 @@ const STREAMS: u64 = 256;
 pub struct Study {
     design: Design<'static>,
     resampler: Resampler,
+    populations: Vec<Population>,
     configurations: Vec<Configuration>,
+    /// Counts that are not in use, all 0: one for each thread that has run.
+    spare: Mutex<Vec<Vec<LaneCounts>>>,
 }
 
-/// One way to fit, with the full-data minimiser that is the target of its intervals.
+/// One way to fit.
 #[derive(Debug)]
 struct Configuration {
     spec: Spec,
-    target: Vec<f64>,
-    factor: Arc<Cholesky>,
+    population: usize,
+    /// Certificate that its minimisers meet: the least of all configurations that share them.
+    tolerance: f64,
+}
+
+/// A group of replicates: their counts, and what configurations share.
+struct Group<'g> {
+    replicates: Range<u64>,
+    seed: u64,
+    level: Option<f64>,
+    counts: &'g [LaneCounts],
+    exec: &'g Executor<'g>,
+    /// By population: sums of the weighted slopes at the target.
+    slope_sums: Vec<Option<Vec<Lane>>>,
+    /// By population: minimisers of the samples' risk without noise.
+    minima: Vec<Option<Vec<Minimum>>>,
 }
 
 /// What a replicate leaves behind: parameters, and the bounds of its intervals where they were asked for.
@@ -70,49 +91,65 @@ impl Study {
         }
         if design.n_params() > MAX_PARAMS {
             return Err(Error::OutOfRange {
-                name: "the number of parameters of a study",
+                name: "n_params of a study",
                 rule: "at most 2048",
                 value: design.n_params() as f64,
             });
         }
         let design = design.merged();
         let resampler = Resampler::new(&design)?;
-        let mut configurations: Vec<Configuration> = Vec::with_capacity(specs.len());
+        let mut study = Self {
+            design,
+            resampler,
+            populations: Vec::new(),
+            configurations: Vec::with_capacity(specs.len()),
+            spare: Mutex::default(),
+        };
         for spec in specs {
-            if spec.n_params() != design.n_params()
-                || spec.choices().n_samples != design.n_records()
+            if spec.n_params() != study.design.n_params()
+                || spec.choices().n_samples != study.design.n_records()
             {
                 return Err(Error::Unsupported(
                     "every configuration must have the public n and the columns of the data".into(),
                 ));
             }
-            let objective = objective(&design, &spec, None, None, exec);
-            let target = minimize_risk(&objective, None, &solver_options(&spec))?.params;
-            let hessian = objective
-                .evaluate(&target, HessianRows::All)?
-                .hessian
-                .unwrap_or_default();
-            let factor = Arc::new(Cholesky::new(
-                &hessian,
-                spec.n_params(),
-                "the full-data Hessian",
-            )?);
-            configurations.push(Configuration {
+            let population = study.population(&spec, exec)?;
+            study.configurations.push(Configuration {
+                tolerance: spec.tolerance(),
                 spec,
-                target,
-                factor,
+                population,
             });
         }
-        Ok(Self {
-            design,
-            resampler,
-            configurations,
-        })
+        for c in 0..study.configurations.len() {
+            let shared = |other: &&Configuration| {
+                other.population == study.configurations[c].population && other.is_noise_free()
+            };
+            if study.configurations[c].is_noise_free() {
+                let others = study.configurations.iter().filter(shared);
+                study.configurations[c].tolerance =
+                    others.map(|o| o.tolerance).fold(f64::INFINITY, f64::min);
+            }
+        }
+        Ok(study)
+    }
+
+    /// The number of the population of a configuration, a new one unless an earlier one serves.
+    fn population(&mut self, spec: &Spec, exec: &Executor<'_>) -> Result<usize> {
+        for (number, known) in self.populations.iter().enumerate() {
+            if known.serves(&self.design, spec, exec)? {
+                return Ok(number);
+            }
+        }
+        self.populations
+            .push(Population::new(&self.design, spec, exec)?);
+        Ok(self.populations.len() - 1)
     }
 
     /// The targets: the full-data minimiser of each configuration.
     pub fn targets(&self) -> impl Iterator<Item = &[f64]> {
-        self.configurations.iter().map(|c| &c.target[..])
+        self.configurations
+            .iter()
+            .map(|c| &self.populations[c.population].target[..])
     }
 
     /// Number of distinct records.
@@ -151,60 +188,61 @@ impl Study {
         level: Option<f64>,
         exec: &Executor<'_>,
     ) -> Result<Vec<Vec<Outcome>>> {
+        let mut counts = self.take_counts();
+        let mut generators: Vec<SimulationGenerator> = replicates
+            .clone()
+            .map(|replicate| SimulationGenerator::new(seed, replicate * STREAMS))
+            .collect();
+        self.resampler.draw(&mut generators, &mut counts)?;
         let single = Executor::sequential(exec.cancel_flag());
-        let mut weights = Vec::with_capacity(LANES);
-        for replicate in replicates.clone() {
-            let mut drawn = Vec::new();
-            self.resampler.draw(
-                &mut SimulationGenerator::new(seed, replicate * STREAMS),
-                &mut drawn,
-            )?;
-            weights.push(drawn);
-        }
-        let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); weights.len()];
-        for (c, configuration) in self.configurations.iter().enumerate() {
-            let streams = replicates.clone().map(|r| r * STREAMS + 1 + c as u64);
-            let generators = streams
-                .map(|stream| SimulationGenerator::new(seed, stream))
-                .collect();
-            let fits = self.fit_group(configuration, &weights, generators, level, &single)?;
-            for (all, fit) in outcomes.iter_mut().zip(fits) {
+        let mut group = Group {
+            replicates,
+            seed,
+            level,
+            counts: &counts,
+            exec: &single,
+            slope_sums: vec![None; self.populations.len()],
+            minima: vec![None; self.populations.len()],
+        };
+        let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); group.n_lanes()];
+        for c in 0..self.configurations.len() {
+            for (all, fit) in outcomes.iter_mut().zip(self.fit_group(c, &mut group)?) {
                 all.push(fit);
             }
         }
+        self.put_back(counts);
         Ok(outcomes)
     }
 
     /// One configuration on every sample of a group.
-    fn fit_group(
-        &self,
-        configuration: &Configuration,
-        weights: &[Vec<u32>],
-        mut generators: Vec<SimulationGenerator>,
-        level: Option<f64>,
-        exec: &Executor<'_>,
-    ) -> Result<Vec<Outcome>> {
+    fn fit_group(&self, c: usize, group: &mut Group<'_>) -> Result<Vec<Outcome>> {
+        let configuration = &self.configurations[c];
         let spec = &configuration.spec;
+        let streams = group.replicates.clone().map(|r| r * STREAMS + 1 + c as u64);
+        let mut generators: Vec<SimulationGenerator> = streams
+            .map(|stream| SimulationGenerator::new(group.seed, stream))
+            .collect();
         let noises: Result<Vec<Vec<f64>>> = generators
             .iter_mut()
             .map(|g| draw_coefficient_noise(spec, g))
             .collect();
         let noises = noises?;
         let linear: Vec<Option<Vec<f64>>> = noises.iter().map(|b| linear_term(spec, b)).collect();
-        let lanes = WeightedLanes::new(&self.design, spec, weights, &linear, exec);
-        let starts = vec![configuration.target.clone(); weights.len()];
-        let solved = minimize_lockstep(&lanes, &starts, &configuration.factor, spec.tolerance())?;
-        let mut params = Vec::with_capacity(weights.len());
-        for (lane, solution) in solved.into_iter().enumerate() {
-            let minimum = match solution {
-                Ok(minimum) => minimum,
-                Err(point) => {
-                    self.solve_alone(spec, &weights[lane], linear[lane].as_deref(), &point, exec)?
-                }
-            };
-            params.push(finish_coefficients(spec, minimum, &noises[lane])?);
-        }
-        let Some(level) = level else {
+        let lanes = WeightedLanes {
+            design: &self.design,
+            spec,
+            counts: group.counts,
+            linear: &linear,
+            exec: group.exec,
+        };
+        let minima = self.minima(configuration, &lanes, group)?;
+        let params: Result<Vec<Sealed>> = minima
+            .into_iter()
+            .zip(&noises)
+            .map(|(minimum, noise)| finish_coefficients(spec, minimum, noise))
+            .collect();
+        let params = params?;
+        let Some(level) = group.level else {
             let outcome = |p: Sealed| Outcome {
                 params: p.into_values(),
                 bounds: [Vec::new(), Vec::new()],
@@ -218,39 +256,96 @@ impl Study {
             .collect()
     }
 
+    /// The certified minimiser of each sample's risk.
+    fn minima(
+        &self,
+        configuration: &Configuration,
+        lanes: &WeightedLanes<'_>,
+        group: &mut Group<'_>,
+    ) -> Result<Vec<Minimum>> {
+        let p = configuration.population;
+        if configuration.is_noise_free()
+            && let Some(minima) = &group.minima[p]
+        {
+            return Ok(minima.clone());
+        }
+        let population = &self.populations[p];
+        if group.slope_sums[p].is_none() {
+            let sums =
+                shared_slope_sums(&self.design, &population.slopes, group.counts, group.exec)?;
+            group.slope_sums[p] = Some(sums);
+        }
+        let sums = group.slope_sums[p].clone().unwrap_or_default();
+        let points: Vec<Lane> = population.target.iter().map(|t| [*t; LANES]).collect();
+        let start = Start {
+            params: &population.target,
+            gradients: &lanes.finish_gradients(sums, &points),
+            factor: &population.factor,
+        };
+        let solved = minimize_lockstep(lanes, group.n_lanes(), start, configuration.tolerance)?;
+        let minima: Result<Vec<Minimum>> = solved
+            .into_iter()
+            .enumerate()
+            .map(|(lane, solution)| match solution {
+                Ok(minimum) => Ok(minimum),
+                Err(point) => self.solve_alone(configuration, lanes, lane, &point),
+            })
+            .collect();
+        let minima = minima?;
+        if configuration.is_noise_free() {
+            group.minima[p] = Some(minima.clone());
+        }
+        Ok(minima)
+    }
+
     /// The fall-back of a lane that stalled: a solver with a line search.
     fn solve_alone(
         &self,
-        spec: &Spec,
-        weights: &[u32],
-        linear: Option<&[f64]>,
+        configuration: &Configuration,
+        lanes: &WeightedLanes<'_>,
+        lane: usize,
         start: &[f64],
-        exec: &Executor<'_>,
     ) -> Result<Minimum> {
-        minimize_risk(
-            &objective(&self.design, spec, Some(weights), linear, exec),
-            Some(start),
-            &solver_options(spec),
-        )
+        let weights: Vec<u32> = lanes.counts.iter().map(|c| c[lane]).collect();
+        let spec = &configuration.spec;
+        let linear = lanes.linear[lane].as_deref();
+        let options = Options {
+            tolerance: configuration.tolerance,
+            ..solver_options(spec)
+        };
+        let objective = risk(&self.design, spec, Some(&weights), linear, lanes.exec);
+        minimize_risk(&objective, Some(start), &options)
+    }
+
+    /// Counts of 0 for every row.
+    fn take_counts(&self) -> Vec<LaneCounts> {
+        let spare = self
+            .spare
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        spare.unwrap_or_else(|| vec![[0; LANES]; self.design.n_rows()])
+    }
+
+    fn put_back(&self, mut counts: Vec<LaneCounts>) {
+        counts.fill([0; LANES]);
+        self.spare
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(counts);
     }
 }
 
-/// The risk of a sample.
-fn objective<'a>(
-    design: &'a Design<'static>,
-    spec: &'a Spec,
-    weights: Option<&'a [u32]>,
-    linear_term: Option<&'a [f64]>,
-    exec: &'a Executor<'a>,
-) -> Objective<'a> {
-    Objective {
-        design,
-        loss: &*spec.choices().loss,
-        weights,
-        l2_strength: spec.choices().l2_strength,
-        linear_term,
-        n_samples: spec.choices().n_samples as f64,
-        exec,
+impl Configuration {
+    /// Whether the risk that it minimises holds no noise.
+    fn is_noise_free(&self) -> bool {
+        self.spec.choices().perturbation == Perturbation::Output
+    }
+}
+
+impl Group<'_> {
+    fn n_lanes(&self) -> usize {
+        self.replicates.clone().count()
     }
 }
 

@@ -7,6 +7,7 @@ use super::*;
 use crate::design::{Csr, Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::interval::Perturbation;
+use crate::linalg::LaneCounts;
 use crate::loss::{HuberHinge, Logistic, Loss};
 use crate::mechanism::{Choices, Moments, Projection, Spec, release};
 use crate::noise::SimulationGenerator;
@@ -124,13 +125,10 @@ fn a_replicate_equals_a_fit_of_the_expanded_sample() {
         }
         let resampler = Resampler::new(&merged).unwrap();
         for (replicate, outcome) in (3_u64..).zip(&outcomes) {
-            let mut weights = Vec::new();
-            resampler
-                .draw(
-                    &mut SimulationGenerator::new(9, replicate * 256),
-                    &mut weights,
-                )
-                .unwrap();
+            let mut counts = vec![LaneCounts::default(); merged.n_rows()];
+            let generator = SimulationGenerator::new(9, replicate * 256);
+            resampler.draw(&mut [generator], &mut counts).unwrap();
+            let weights: Vec<u32> = counts.iter().map(|c| c[0]).collect();
             // The sample, record by record, from the first record of each distinct row.
             let dense_rows = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec)
                 .unwrap()

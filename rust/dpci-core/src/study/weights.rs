@@ -1,19 +1,25 @@
 //! Bootstrap weights: exact multinomial draws over rows that stand for many records each, in linear time.
 
-use rand::RngExt;
+use rand::{Rng, RngExt};
 use rand_distr::{Binomial, Distribution};
 
 use crate::design::Design;
+use crate::linalg::{LANES, LaneCounts};
 use crate::noise::NoiseGenerator;
 use crate::{Error, Result};
 
 /// Rows of more records than this get a binomial draw each; the others share index draws.
 const LARGE: u32 = 32;
 
+/// Bits of an index into a block of records. What a block counts into stays in a cache.
+const INDEX_BITS: u32 = 12;
+
+/// Records of a whole block.
+const BLOCK: usize = 1 << INDEX_BITS;
+
 /// Draws how often each row appears in a sample of the design's records with replacement.
 #[derive(Debug)]
 pub struct Resampler {
-    n_rows: usize,
     n_records: u64,
     /// Rows of many records.
     large: Vec<(usize, u32)>,
@@ -27,54 +33,115 @@ impl Resampler {
     /// # Errors
     /// [`Error::Resource`] for more than 2³² rows.
     pub fn new(design: &Design<'_>) -> Result<Self> {
-        let n_rows = design.n_rows();
-        let too_many = |_| Error::Resource("more than 2^32 rows".into());
-        u32::try_from(n_rows).map_err(too_many)?;
-        let multiplicity = |i: usize| design.multiplicities().map_or(1, |m| m[i]);
-        let large = (0..n_rows)
-            .map(|i| (i, multiplicity(i)))
-            .filter(|(_, m)| *m > LARGE)
-            .collect();
-        let mut small = Vec::new();
-        for i in 0..n_rows {
-            let m = multiplicity(i);
-            if m <= LARGE {
-                small.extend(std::iter::repeat_n(
-                    u32::try_from(i).map_err(too_many)?,
-                    m as usize,
-                ));
-            }
-        }
-        Ok(Self {
-            n_rows,
-            n_records: design.n_records() as u64,
-            large,
-            small,
-        })
+        let n_rows = u32::try_from(design.n_rows())
+            .map_err(|_| Error::Resource("more than 2^32 rows".into()))?;
+        Ok(Self::from_multiplicities((0..n_rows).map(|row| {
+            design.multiplicities().map_or(1, |m| m[row as usize])
+        })))
     }
 
-    /// Draws Multinomial(n, mᵢ/n) weights into `weights`: one binomial after another for the large rows, given what the earlier
-    /// ones took, then an index for each remaining record.
+    fn from_multiplicities(multiplicities: impl Iterator<Item = u32>) -> Self {
+        let (mut n_records, mut large, mut small) = (0, Vec::new(), Vec::new());
+        for (row, multiplicity) in (0_u32..).zip(multiplicities) {
+            n_records += u64::from(multiplicity);
+            if multiplicity > LARGE {
+                large.push((row as usize, multiplicity));
+            } else {
+                small.extend(std::iter::repeat_n(row, multiplicity as usize));
+            }
+        }
+        Self {
+            n_records,
+            large,
+            small,
+        }
+    }
+
+    /// Adds Multinomial(n, mᵢ/n) counts to one lane for each generator: a binomial for each large row and each block of small
+    /// ones, given what the earlier ones took, then an index for each record of a block. A lane depends on its generator alone.
     ///
     /// # Errors
     /// [`Error::Resource`] if a binomial law is refused, which its arguments do not allow.
-    pub fn draw(&self, generator: &mut impl NoiseGenerator, weights: &mut Vec<u32>) -> Result<()> {
-        weights.clear();
-        weights.resize(self.n_rows, 0);
-        let (mut draws, mut records) = (self.n_records, self.n_records);
+    ///
+    /// # Panics
+    /// For more generators than lanes, and for counts of fewer rows than the design has.
+    pub fn draw(
+        &self,
+        generators: &mut [impl NoiseGenerator],
+        counts: &mut [LaneCounts],
+    ) -> Result<()> {
+        let mut rests = [Rest {
+            draws: self.n_records,
+            records: self.n_records,
+        }; LANES];
         for &(row, multiplicity) in &self.large {
-            let share = f64::from(multiplicity) / records as f64;
-            let law =
-                Binomial::new(draws, share.min(1.0)).map_err(|e| Error::Resource(e.to_string()))?;
-            let taken = law.sample(generator);
-            weights[row] = u32::try_from(taken).map_err(|e| Error::Resource(e.to_string()))?;
-            draws -= taken;
-            records -= u64::from(multiplicity);
+            for ((rest, generator), count) in
+                rests.iter_mut().zip(&mut *generators).zip(&mut counts[row])
+            {
+                let taken = rest.take(u64::from(multiplicity), generator)?;
+                *count += u32::try_from(taken).map_err(|e| Error::Resource(e.to_string()))?;
+            }
         }
-        for _ in 0..draws {
-            weights[self.small[generator.random_range(0..self.small.len())] as usize] += 1;
+        // Small and by itself, so that random increments stay in a first-level cache.
+        let mut local = Vec::new();
+        for block in self.small.chunks(BLOCK) {
+            let first = block[0] as usize;
+            let n_rows = block[block.len() - 1] as usize + 1 - first;
+            let counts = &mut counts[first..first + n_rows];
+            for (lane, generator) in generators.iter_mut().enumerate() {
+                let taken = rests[lane].take(block.len() as u64, generator)?;
+                local.clear();
+                local.resize(n_rows, 0_u32);
+                for_each_index(block.len(), taken, generator, |i| {
+                    local[block[i] as usize - first] += 1;
+                });
+                for (count, drawn) in counts.iter_mut().zip(&local) {
+                    count[lane] += drawn;
+                }
+            }
         }
         Ok(())
+    }
+}
+
+/// What is left to be drawn, and from how many records.
+#[derive(Clone, Copy)]
+struct Rest {
+    draws: u64,
+    records: u64,
+}
+
+impl Rest {
+    /// How many of the draws fall on the next `records` records.
+    fn take(&mut self, records: u64, generator: &mut impl NoiseGenerator) -> Result<u64> {
+        let share = (records as f64 / self.records as f64).min(1.0);
+        let law = Binomial::new(self.draws, share).map_err(|e| Error::Resource(e.to_string()))?;
+        let taken = law.sample(generator);
+        self.draws -= taken;
+        self.records -= records;
+        Ok(taken)
+    }
+}
+
+/// Calls `visit` with `count` independent uniform indexes below `n ≤ BLOCK`.
+#[expect(clippy::cast_possible_truncation, reason = "an index is below BLOCK")]
+fn for_each_index(n: usize, count: u64, generator: &mut impl Rng, mut visit: impl FnMut(usize)) {
+    if n < BLOCK {
+        for _ in 0..count {
+            visit(generator.random_range(0..n));
+        }
+        return;
+    }
+    // A power of two: several indexes from the bits of one word, none rejected.
+    let per_word = u64::from(u64::BITS / INDEX_BITS);
+    let mut left = count;
+    while left > 0 {
+        let mut word = generator.next_u64();
+        for _ in 0..left.min(per_word) {
+            visit((word % BLOCK as u64) as usize);
+            word >>= INDEX_BITS;
+        }
+        left = left.saturating_sub(per_word);
     }
 }
 
@@ -83,29 +150,31 @@ mod tests {
     use super::*;
     use crate::noise::SimulationGenerator;
 
+    /// Counts of one sample.
+    fn sample(
+        resampler: &Resampler,
+        n_rows: usize,
+        generator: &mut SimulationGenerator,
+    ) -> Vec<u32> {
+        let mut counts = vec![LaneCounts::default(); n_rows];
+        resampler
+            .draw(std::slice::from_mut(generator), &mut counts)
+            .unwrap();
+        assert!(counts.iter().all(|c| c[1..] == [0; LANES - 1]));
+        counts.iter().map(|c| c[0]).collect()
+    }
+
     /// Chi-square over many draws against Multinomial(n, mᵢ/n); false-positive rate 1e-6.
     #[test]
     fn weights_follow_the_multinomial_law() {
         let multiplicities = [1_u32, 1, 3, 40, 100, 5, 33, 2];
         let n: u32 = multiplicities.iter().sum();
-        let resampler = Resampler {
-            n_rows: 8,
-            n_records: u64::from(n),
-            large: (0..8)
-                .map(|i| (i, multiplicities[i]))
-                .filter(|(_, m)| *m > LARGE)
-                .collect(),
-            small: (0..8_u32)
-                .flat_map(|i| std::iter::repeat_n(i, multiplicities[i as usize] as usize))
-                .filter(|i| multiplicities[*i as usize] <= LARGE)
-                .collect(),
-        };
+        let resampler = Resampler::from_multiplicities(multiplicities.into_iter());
         let mut generator = SimulationGenerator::new(11, 0);
         let draws = 20_000;
         let (mut sums, mut squares, mut cross) = ([0.0; 8], [0.0; 8], 0.0);
-        let mut weights = Vec::new();
         for _ in 0..draws {
-            resampler.draw(&mut generator, &mut weights).unwrap();
+            let weights = sample(&resampler, 8, &mut generator);
             assert_eq!(weights.iter().sum::<u32>(), n);
             for i in 0..8 {
                 sums[i] += f64::from(weights[i]);
@@ -139,6 +208,46 @@ mod tests {
         let spread = (40.0_f64 * 0.8 * 100.0 * 0.5).sqrt();
         assert!(
             (covariance + 4000.0 / f64::from(n)).abs() < 5.5 * spread / f64::from(draws).sqrt()
+        );
+    }
+    /// The same for rows that fill whole blocks of records: 9,000 singles, the last block not whole, and one large row.
+    #[test]
+    fn whole_blocks_follow_the_multinomial_law() {
+        let n_rows = 9_001;
+        let resampler =
+            Resampler::from_multiplicities((0..n_rows).map(|i| if i == 5 { 900 } else { 1 }));
+        let mut generator = SimulationGenerator::new(12, 0);
+        let draws = 300;
+        let mut sums = vec![0.0; n_rows];
+        let (mut halves, n) = (Vec::new(), 9_900.0);
+        for _ in 0..draws {
+            let weights = sample(&resampler, n_rows, &mut generator);
+            assert_eq!(weights.iter().sum::<u32>(), 9_900);
+            for (sum, weight) in sums.iter_mut().zip(&weights) {
+                *sum += f64::from(*weight);
+            }
+            halves.push(f64::from(weights[6..4506].iter().sum::<u32>()));
+        }
+        let chi: f64 = sums
+            .iter()
+            .enumerate()
+            .map(|(i, sum)| {
+                let expected = f64::from(draws) * if i == 5 { 900.0 } else { 1.0 };
+                (sum - expected).powi(2) / expected
+            })
+            .sum();
+        // Chi-square with 9,000 degrees of freedom is near normal: two-sided quantile 4.9 for 1e-6.
+        assert!(
+            (chi - 9_000.0).abs() < 4.9 * (2.0_f64 * 9_000.0).sqrt(),
+            "{chi}"
+        );
+        // The count of 4,500 records varies as a binomial: chi-square with 300 degrees of freedom.
+        let p: f64 = 4_500.0 / n;
+        let spread: f64 =
+            halves.iter().map(|h| (h - n * p).powi(2)).sum::<f64>() / (n * p * (1.0 - p));
+        assert!(
+            (spread - 300.0).abs() < 4.9 * (2.0_f64 * 300.0).sqrt(),
+            "{spread}"
         );
     }
 }

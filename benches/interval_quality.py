@@ -1,0 +1,392 @@
+"""How good the intervals are: reference cells, lengths at an equal budget, and how quality and cost move with d.
+
+Bootstrap replicates of public data sets, prepared as by Wang, Kifer & Lee (2019), section 7, stand for samples of a
+population with known parameters: the minimiser on the full data. A length ratio is the mean length of the intervals
+over the span of the released parameters themselves. Not private: the noise is seeded and the target is read off the
+data. Prints Markdown; exit code 1 if a rule is broken. Needs the full data files (DPCI_DATA).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime as dt
+import functools
+import io
+import itertools
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+import dpci
+from _studies import BUDGETS, L2_STRENGTH, LOSSES, Rows, Setting, adult, kdd, load, markdown, quality, simulate
+from _timing import minimum, print_machine
+
+# Standard error of a coverage of the reference, which has 200 replicates.
+REFERENCE_SE = 0.006
+
+
+@dataclass
+class Run:
+    """How the studies are run, and which rules they broke."""
+
+    seed: int
+    threads: int | None
+    # Replicates with intervals and replicates for the variability length, at d = 10 and at larger d.
+    small: tuple[int, int]
+    large: tuple[int, int]
+    quick: bool
+    checked: int = 0
+    broken: list[str] = field(default_factory=list)
+
+    def counts(self, rows: Rows) -> tuple[int, int]:
+        return self.small if rows.d <= 10 else self.large
+
+    def kept(self, cells: Iterable[Rows]) -> list[Rows]:
+        """A quick run leaves out the large data set and the large dimensions."""
+        return [rows for rows in cells if not self.quick or (rows.name == "adult" and rows.d <= 30)]
+
+    def check(self, what: str, rules: Iterable[tuple[bool, str]]) -> None:
+        for holds, rule in rules:
+            self.checked += 1
+            if not holds:
+                self.broken.append(f"{what}: {rule}")
+
+    def coverage(
+        self, rows: Rows, configs: Sequence[dict[str, Any]], *, variability: bool = True
+    ) -> list[dpci.simulate.CoverageStudy]:
+        """Studies of several settings, which share their replicates."""
+        print(f"{rows}: {len(configs)} settings", file=sys.stderr, flush=True)
+        replicates, spread = self.counts(rows)
+        return simulate(
+            rows, configs, replicates, n_variability=spread * variability, seed=self.seed, n_threads=self.threads
+        )
+
+
+# Reference cells.
+
+# Coverage in the published tables; then coverage and length ratio of an independent implementation with 200
+# replicates, of the paper's method and of the tight one.
+REFERENCE = {
+    (adult(10), "pure", "objective", "logistic"): (0.9713, (0.967, 1.26), (0.947, 1.05)),
+    (adult(10), "pure", "objective", "Huber"): (0.9724, (0.968, 1.29), (0.945, 1.05)),
+    (adult(10), "zCDP", "output", "logistic"): (0.9715, (0.985, 1.31), (0.947, 1.00)),
+    (kdd(50_000, 10), "pure", "objective", "logistic"): (0.9680, (0.969, 1.21), (0.943, 0.98)),
+    (kdd(50_000, 10), "zCDP", "output", "logistic"): (0.9915, (0.991, 2.26), (0.963, 1.07)),
+    (kdd(450_000, 10), "pure", "objective", "logistic"): (0.9951, (0.993, 2.10), (0.950, 1.00)),
+    (kdd(450_000, 10), "pure", "output", "Huber"): (0.9867, (0.989, 1.95), (0.956, 1.05)),
+    (kdd(450_000, 10), "zCDP", "output", "logistic"): (0.9984, (0.995, 5.23), (0.966, 1.12)),
+}
+ALL_PARTS = tuple(itertools.product(("pure", "zCDP"), ("objective", "output"), LOSSES))
+
+
+def reference(run: Run) -> Iterator[str]:
+    """The cells of the reference, all settings on Adult at the published shares, then at the default ones."""
+    yield "## Reference cells\n"
+    yield (
+        "`paper` is the published method, `tight` ours at the published shares with the floor projection, `default` "
+        "ours with every default. Reference: coverage / length ratio of an independent implementation of `paper` and "
+        "`tight` with 200 replicates, standard errors about .006 and .05. The published coverages (Wang, Kifer & Lee "
+        "2019, tables 2 and 3) are from the full KDD file and another preprocessing: only their size is comparable.\n"
+    )
+    cells: list[tuple[Rows, list[Setting]]] = []
+    for rows in run.kept(dict.fromkeys(key[0] for key in REFERENCE)):
+        known = ALL_PARTS if rows.name == "adult" else [key[1:] for key in REFERENCE if key[0] == rows]
+        cells.append((rows, [Setting(*parts, method) for method in ("paper", "tight") for parts in known]))
+    cells += [(rows, [Setting(*parts) for parts in ALL_PARTS]) for rows in run.kept(map(adult, (10, 50, 104)))]
+    table = []
+    for rows, settings in cells:
+        for setting, study in zip(settings, run.coverage(rows, [s.keywords() for s in settings]), strict=True):
+            run.check(f"{rows}, {setting}", reference_rules(rows, setting, study))
+            published, *found = REFERENCE.get((rows, setting.notion, setting.mechanism, setting.loss), ("", "", ""))
+            known_pair = dict(zip(("paper", "tight"), found, strict=True)).get(setting.method)
+            table.append(
+                [
+                    rows,
+                    *str(setting).split(", "),
+                    *quality(study),
+                    "{:.3f} / {:.2f}".format(*known_pair) if known_pair else "",
+                    published if setting.method == "paper" else "",
+                ]
+            )
+    header = "data,method,notion,mechanism,loss,coverage,s.e.,mean length,length ratio,reference,published coverage"
+    yield from markdown(header.split(","), table)
+
+
+def reference_rules(rows: Rows, setting: Setting, study: Any) -> Iterator[tuple[bool, str]]:
+    coverage, se, ratio = study.coverage, study.coverage_se, study.length_ratio
+    known = REFERENCE.get((rows, setting.notion, setting.mechanism, setting.loss))
+    got = f"got coverage {coverage:.4f} (s.e. {se:.4f}), length ratio {ratio:.3f}"
+    if setting.method == "paper" and known:
+        near = abs(coverage - known[1][0]) <= 3 * np.hypot(se, REFERENCE_SE)
+        yield near, f"coverage must be within 3 standard errors of {known[1][0]}, {got}"
+    if setting.method == "tight" and known:
+        inside = 0.945 - 3.5 * se <= coverage <= 0.97 + 3.5 * se
+        yield inside, f"coverage must be in [.945, .97] but for 3.5 standard errors, {got}"
+        yield ratio <= 1.15, f"the length ratio must be at most 1.15, {got}"
+    if setting.method == "tight" and rows.name == "adult":
+        yield 0.935 <= coverage <= 0.975, f"coverage must be in [.935, .975], {got}"
+        yield ratio <= 1.12, f"the length ratio must be at most 1.12, {got}"
+    if setting.method == "default":
+        yield coverage >= 0.93, f"coverage must be at least .93, {got}"
+        if rows.d == 10:
+            yield ratio <= 1.40, f"the length ratio must be at most 1.40, {got}"
+
+
+# Equal budget.
+
+# Greatest mean length over that of the paper's method, for pure DP and objective perturbation.
+GREATEST_RATIO = {
+    ("Adult", "logistic"): 0.68,
+    ("Adult", "Huber"): 0.76,
+    ("KDD n=450,000", "logistic"): 0.40,
+    ("KDD n=450,000", "Huber"): 0.40,
+}
+
+
+def budget(run: Run) -> Iterator[str]:
+    """Our defaults against the paper's method at its shares, for the same total budget."""
+    yield "## Equal total budget\n"
+    yield (
+        f"Our defaults against the published method at the published shares; both spend {BUDGETS['pure']} or "
+        f"{BUDGETS['zCDP']} in all. The ratio is our mean length over the other, on the same samples.\n"
+    )
+    table = []
+    for rows in run.kept([adult(10), kdd(50_000, 10), kdd(450_000, 10)]):
+        settings = [Setting(*parts, method) for parts in ALL_PARTS for method in ("default", "paper")]
+        found = run.coverage(rows, [s.keywords() for s in settings], variability=False)
+        for setting, ours, paper in zip(settings[::2], found[::2], found[1::2], strict=True):
+            ratio = ours.mean_length / paper.mean_length
+            run.check(f"equal budget, {rows}, {setting}", budget_rules(rows, setting, ours, ratio))
+            table.append(
+                [
+                    rows,
+                    *str(setting).split(", ")[1:],
+                    *(f"{study.mean_length:.4g}" for study in (ours, paper)),
+                    f"{ratio:.3f}",
+                    *(f"{study.coverage:.4f} ({study.coverage_se:.4f})" for study in (ours, paper)),
+                ]
+            )
+    header = "data,notion,mechanism,loss,our length,paper's length,ratio,our coverage (s.e.),paper's coverage (s.e.)"
+    yield from markdown(header.split(","), table)
+
+
+def budget_rules(rows: Rows, setting: Setting, ours: Any, ratio: float) -> Iterator[tuple[bool, str]]:
+    if (setting.notion, setting.mechanism) != ("pure", "objective"):
+        return
+    greatest = GREATEST_RATIO.get((rows.title, setting.loss))
+    if greatest is not None:
+        yield ratio <= greatest, f"the ratio of lengths must be at most {greatest}, got {ratio:.3f}"
+    enough = ours.coverage >= 0.945 - 3.5 * ours.coverage_se
+    yield enough, f"coverage must be at least .945 but for 3.5 standard errors, got {ours.coverage:.4f}"
+
+
+# Quality and cost against d.
+
+DIMENSIONS = (10, 30, 50, 90)
+# Objective perturbation is not offered for (ε,δ) budgets.
+DIMENSION_SETTINGS = tuple(
+    Setting(*parts, "logistic")
+    for parts in (
+        ("pure", "objective"),
+        ("pure", "output"),
+        ("zCDP", "objective"),
+        ("zCDP", "output"),
+        ("(ε,δ)", "output"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one setting gives on one data set."""
+
+    rows: Rows
+    setting: Setting
+    study: dpci.simulate.CoverageStudy
+    noise_ratio: float
+    # Share of the replicates whose Hessian was projected cautiously.
+    cautious: float
+    seconds: float
+
+
+def dimension(run: Run, figure: Path | None) -> Iterator[str]:
+    """Coverage, length and time with the defaults as columns are added."""
+    yield "## Quality and cost against the number of columns\n"
+    yield (
+        f"Our defaults, logistic loss; {', '.join(map(str, BUDGETS.values()))}. r_H/λ is the spectral radius of the "
+        "noise in the Hessian over λ for parameters of any norm, as `dpci.plan` reports it. Above 6 at the released "
+        "parameters the projection is cautious instead of floor; the share of such replicates is counted. Time is that "
+        "of one further replicate with intervals, on one thread.\n"
+    )
+    points = []
+    for rows in run.kept(make(d) for make in (adult, functools.partial(kdd, 450_000)) for d in DIMENSIONS):
+        points += dimension_points(run, rows)
+    table = [
+        [
+            p.rows,
+            p.setting.notion,
+            p.setting.mechanism,
+            *quality(p.study),
+            f"{p.noise_ratio:.2f}",
+            f"{p.cautious:.0%}",
+            f"{p.seconds * 1000:.2f}",
+        ]
+        for p in points
+    ]
+    header = "data,notion,mechanism,coverage,s.e.,mean length,length ratio,r_H/λ,cautious,ms a replicate"
+    yield from markdown(header.split(","), table)
+    if figure is not None:
+        draw(points, figure)
+        yield f"\n![Coverage, length ratio and time against the number of columns]({figure.name})"
+
+
+def dimension_points(run: Run, rows: Rows) -> Iterator[Point]:
+    configs = [setting.keywords() for setting in DIMENSION_SETTINGS]
+    # The noise of a configuration goes by its place in the list: where the intervals differ, the projection did.
+    found = run.coverage(rows, configs)
+    floored = run.coverage(rows, [c | {"projection": "floor"} for c in configs], variability=False)
+    X, y = load(rows)
+    for setting, config, study, floor in zip(DIMENSION_SETTINGS, configs, found, floored, strict=True):
+        plan = dpci.plan(
+            n_samples=len(y), n_features=X.shape[1], l2_strength=L2_STRENGTH, fit_intercept=False, **config
+        )
+        cautious = float((study.lower != floor.lower).any(axis=1).mean())
+        yield Point(
+            rows, setting, study, plan.noise_ratio, cautious, seconds_per_replicate(rows, config, quick=run.quick)
+        )
+
+
+def seconds_per_replicate(rows: Rows, config: dict[str, Any], *, quick: bool) -> float:
+    """Time of a further replicate: what is done once for all of them is in both timings."""
+    few, many = (8, 16) if quick else (8, 72)
+
+    def timed(n_replicates: int) -> float:
+        run = functools.partial(simulate, rows, [config], n_replicates, n_variability=0, n_threads=1)
+        return minimum(run, 1 if quick else 3)
+
+    return (timed(many) - timed(few)) / (many - few)
+
+
+def draw(points: Sequence[Point], path: Path) -> None:
+    """Coverage, length ratio and time in rows of panels, a column for each data set."""
+    panels: list[tuple[str, Callable[[Point], float]]] = [
+        ("coverage", lambda p: p.study.coverage),
+        ("length ratio", lambda p: p.study.length_ratio or np.nan),
+        ("ms a replicate", lambda p: 1000 * p.seconds),
+    ]
+    titles = list(dict.fromkeys(p.rows.title for p in points))
+    colours = {"pure": "C0", "zCDP": "C1", "(ε,δ)": "C2"}
+    # A fixed salt and no date: the same numbers give the same file.
+    with rc_context({"svg.hashsalt": "dpci", "font.size": 10}):
+        figure = Figure(figsize=(4.2 * len(titles) + 0.6, 8.4), layout="constrained")
+        axes = figure.subplots(len(panels), len(titles), sharex=True, sharey="row", squeeze=False)
+        for (row, (label, value)), (column, title) in itertools.product(enumerate(panels), enumerate(titles)):
+            ax = axes[row, column]
+            for setting in DIMENSION_SETTINGS:
+                chosen = [p for p in points if (p.rows.title, p.setting) == (title, setting)]
+                ax.errorbar(
+                    [p.rows.d for p in chosen],
+                    [value(p) for p in chosen],
+                    yerr=[2 * p.study.coverage_se for p in chosen] if label == "coverage" else None,
+                    color=colours[setting.notion],
+                    marker="o" if setting.mechanism == "objective" else "s",
+                    linestyle="-" if setting.mechanism == "objective" else "--",
+                    label=f"{setting.notion}, {setting.mechanism}",
+                    capsize=3,
+                )
+            ax.set_xticks(sorted({p.rows.d for p in points}))
+            ax.grid(alpha=0.3)
+            if label == "coverage":
+                ax.axhline(0.95, color="0.4", linewidth=1, linestyle=":")
+                ax.set_title(title)
+            if label == "length ratio":
+                ax.axhline(1.0, color="0.4", linewidth=1, linestyle=":")
+            if label == "ms a replicate":
+                ax.set_yscale("log")
+                ax.yaxis.set_major_formatter("{x:g}")
+                ax.yaxis.set_minor_formatter(NullFormatter())
+                ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                ax.set_xlabel("columns before the column of ones, d")
+            if column == 0:
+                ax.set_ylabel(label)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+# The report.
+
+
+def head(run: Run) -> list[str]:
+    """Commit, date, machine and counts, read before anything is computed: the load is that of the idle machine."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    with contextlib.redirect_stdout(io.StringIO()) as machine:
+        print_machine()
+    command = " ".join(["python", "benches/interval_quality.py", *sys.argv[1:]])
+    threads = run.threads or len(os.sched_getaffinity(0))
+    (k, m), (large_k, large_m) = run.small, run.large
+    return [
+        "# Quality of the intervals\n",
+        f"- `{command}`, commit {commit or 'unknown'}, {dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC",
+        f"- {machine.getvalue().strip()}, SciPy {scipy.__version__}, dpci {dpci.__version__}; threads: {threads}",
+        f"- λ={L2_STRENGTH}, level .95, Huber h=1, seed {run.seed}",
+        f"- replicates with intervals and for the variability length: {k}, {m} at d=10; {large_k}, {large_m} above",
+    ]
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--replicates", type=int, default=1000, help="with intervals, at d=10")
+    parser.add_argument("--variability", type=int, default=4000, help="for the variability length, at d=10")
+    parser.add_argument("--large-replicates", type=int, default=300, help="the same for d > 10")
+    parser.add_argument("--large-variability", type=int, default=1000, help="the same for d > 10")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, help="of the studies; default: all cores")
+    parser.add_argument("--figure", type=Path, help="file (.svg, .png) of the figure, beside the Markdown")
+    parser.add_argument("--only", choices=("reference", "budget", "dimension"))
+    parser.add_argument("--quick", action="store_true", help="a few replicates on Adult; rules are not judged")
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parsed()
+    small = (arguments.replicates, arguments.variability)
+    large = (arguments.large_replicates, arguments.large_variability)
+    if arguments.quick:
+        small = large = (8, 16)
+    run = Run(arguments.seed, arguments.threads, small, large, arguments.quick)
+    sections = {"reference": reference, "budget": budget}
+    sections["dimension"] = functools.partial(dimension, figure=arguments.figure)
+    lines, times = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dpci.errors.DpciWarning)
+        beginning = head(run)
+        for name in [arguments.only] if arguments.only else sections:
+            started = time.perf_counter()
+            lines += ["", *sections[name](run)]
+            times.append(f"{name} {time.perf_counter() - started:.0f} s")
+    print("\n".join([*beginning, f"- run time: {', '.join(times)}", *lines, "\n## Rules\n"]))
+    if run.quick:
+        print("A quick run: rules are not judged.")
+        return
+    print(f"{run.checked} rules checked, {len(run.broken)} broken.\n")
+    print("\n".join(f"- {rule}" for rule in run.broken))
+    sys.exit(bool(run.broken))
+
+
+if __name__ == "__main__":
+    main()

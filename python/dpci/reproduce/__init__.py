@@ -1,0 +1,1 @@
+"""Repeats the tables and figures of Wang, Kifer & Lee (2019), section 7. Never private."""

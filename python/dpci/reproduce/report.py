@@ -1,0 +1,229 @@
+"""Tables and figures as text, Markdown or JSON: what was found beside what was published."""
+
+import textwrap
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from json import dumps as to_json
+from typing import Any, Literal, TypeAlias
+
+from dpci.budgets import Calibration
+from dpci.errors import InvalidInput
+from dpci.reproduce.experiments import FIGURES, TABLES, TITLES, Cell, FigurePlan, Panel
+from dpci.reproduce.published import COVERAGE, LOSSES, SETTINGS, Setting
+from dpci.reproduce.sources import Sources
+from dpci.reproduce.studies import Lengths, Outcome, Outcomes, Run, row_notes
+from dpci.tables import format_facts, format_table
+
+Format: TypeAlias = Literal["text", "markdown", "json"]
+
+_WIDTH = 100
+_WORDS = (
+    "LR: logistic regression, SVM: Huber hinge with h=1; obj and output: perturbation of the objective and of the "
+    "minimiser; lambda=.002. Under zCDP a step spends rho = epsilon^2/2."
+)
+_CALIBRATIONS = (
+    "Coverage with its standard error in two calibrations. paper: the published method; tight: that of the library at "
+    "the published budgets, with joint moments, which spend the sum of the last two."
+)
+_RATIO = "Ratio: mean length of the intervals over that of the variability intervals."
+_ROWS = {
+    "kddcup99": "The paper samples from the full file of KDD Cup 1999; here it is the 10% file of 494,021 records.",
+    "us": "The paper's extract of IPUMS-US is not public: agreement depends on the file given.",
+    "br": "The paper's extract of IPUMS-BR is not public: agreement depends on the file given.",
+}
+_NOT_PRIVATE = "NOT PRIVATE: scales, targets and lengths are read off the data."
+
+
+@dataclass(frozen=True)
+class Report:
+    """Something to be shown in one of three formats."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    facts: Sequence[tuple[str, str]]
+    notes: Sequence[str]
+    data: dict[str, Any]
+
+    def render(self, kind: Format) -> str:
+        """Return the report as aligned text, Markdown or JSON."""
+        if kind == "json":
+            return to_json(self.data, indent=2, allow_nan=False)
+        if kind == "markdown":
+            lines = (self.header, ["---", *["---:"] * (len(self.header) - 1)], *self.rows)
+            table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            facts = "\n".join(f"- {name}: {value}" for name, value in self.facts)
+            return "\n\n".join([f"## {self.title}", table, facts, *self.notes])
+        notes = [textwrap.fill(note, _WIDTH) for note in self.notes]
+        return "\n\n".join([self.title, format_table(self.header, self.rows), format_facts(self.facts), *notes])
+
+
+def run_table(number: int, calibrations: tuple[Calibration, ...], sources: Sources, run: Run) -> Report:
+    """Repeat a published table, cell by cell.
+
+    Parameters
+    ----------
+    number : {2, 3, 4, 5, 6}
+        Table of Wang, Kifer & Lee (2019). 5 and 6 need the user's extracts of IPUMS.
+    calibrations : tuple of {"paper", "tight"}
+        Which methods are compared with it: one of them, or both in this order.
+    sources : Sources
+        Where the data are.
+    run : Run
+        Numbers of replicates, seed, threads, checkpoints.
+
+    Returns
+    -------
+    Report
+        Not private.
+
+    Raises
+    ------
+    InvalidInput, DatasetUnavailable
+        For another table, and as for :meth:`dpci.reproduce.studies.Run.outcomes`.
+    """
+    _check("table", number, TABLES)
+    _check("calibrations", calibrations, (("paper",), ("tight",), ("paper", "tight")))
+    start = time.perf_counter()
+    sweep = TABLES[number]
+    published = {
+        sweep.cell(value, setting): (value, COVERAGE[number][setting][column])
+        for setting in SETTINGS
+        for column, value in enumerate(sweep.values)
+    }
+    outcomes = run.outcomes(f"table{number}", published, calibrations, sources)
+    seconds = time.perf_counter() - start
+    rows, data = [], []
+    for cell, (value, known) in published.items():
+        found: dict[str, Outcome] = {calibration: outcomes[cell, calibration] for calibration in calibrations}
+        shown = [text for outcome in found.values() for text in _quality(outcome)]
+        rows.append([str(cell.setting), sweep.show(value), f"{known:.4f}", *shown])
+        data.append({**_plain(cell), "published": known, **{name: one.to_dict() for name, one in found.items()}})
+    ratio = ["ratio"] if run.n_variability else []
+    header = ["setting", sweep.varied, "published"]
+    for calibration in calibrations:
+        header += [calibration, "(s.e.)", *ratio]
+    n_samples = next(iter(outcomes.values())).n_samples
+    title = f"Table {number} of Wang, Kifer & Lee (2019): coverage of 95% intervals, {TITLES[sweep.dataset]}"
+    return Report(
+        title=title,
+        header=header,
+        rows=rows,
+        facts=[("fixed", sweep.fixed(n_samples)), *run.facts(seconds)],
+        notes=[
+            _WORDS,
+            _CALIBRATIONS,
+            *([_RATIO] if ratio else []),
+            *_row_notes([sweep.dataset], outcomes),
+            _NOT_PRIVATE,
+        ],
+        data={"table": number, "private": False, **run.to_dict(seconds), "cells": data},
+    )
+
+
+@dataclass(frozen=True)
+class FigureData:
+    """What a figure draws: the panels whose data are here, and lengths by letter of the panel and label of the curve.
+
+    Where d varies, lengths are those of the first coordinate, else of the average one, as in the paper. ``n_samples``
+    is by data set, and means nothing where n varies.
+    """
+
+    plan: FigurePlan
+    panels: Sequence[Panel]
+    calibration: Calibration
+    lengths: Mapping[tuple[str, str], Sequence[Lengths]]
+    n_samples: Mapping[str, int]
+    report: Report
+
+
+def run_figure(number: int, calibration: Calibration, sources: Sources, run: Run) -> FigureData:
+    """Repeat the studies of a published figure; panels whose extract of IPUMS was not named are left out.
+
+    Parameters
+    ----------
+    number : {1, 2, 3, 4}
+        Figure of Wang, Kifer & Lee (2019).
+    calibration, sources, run
+        As for :func:`run_table`.
+
+    Returns
+    -------
+    FigureData
+        Not private; ``report`` holds the numbers, and :func:`dpci.reproduce.figures.draw` draws them.
+
+    Raises
+    ------
+    InvalidInput, DatasetUnavailable
+        As for :func:`run_table`.
+    """
+    _check("figure", number, FIGURES)
+    _check("calibration", calibration, ("paper", "tight"))
+    start = time.perf_counter()
+    plan = FIGURES[number]
+    panels = [panel for panel in plan.panels if sources.has(panel.sweep.dataset)]
+    cells = {
+        (panel, curve, value): panel.sweep.cell(value, Setting(curve.notion, curve.mechanism, panel.loss))
+        for panel in panels
+        for curve in plan.curves
+        for value in panel.sweep.values
+    }
+    outcomes = run.outcomes(f"figure{number}", cells.values(), [calibration], sources)
+    seconds = time.perf_counter() - start
+    rows, data = [], []
+    lengths: dict[tuple[str, str], list[Lengths]] = {}
+    for (panel, curve, value), cell in cells.items():
+        outcome = outcomes[cell, calibration]
+        length = outcome.first if panel.sweep.varied == "d" else outcome.average
+        lengths.setdefault((panel.letter, curve.label), []).append(length)
+        where = f"({panel.letter}) {TITLES[panel.sweep.dataset]} {LOSSES[panel.loss]}"
+        rows.append([where, curve.label, panel.sweep.varied, panel.sweep.show(value), *_length(length)])
+        data.append({"panel": panel.letter, "curve": curve.label, **_plain(cell), calibration: outcome.to_dict()})
+    left_out = [panel.letter for panel in plan.panels if panel not in panels]
+    notes = [_WORDS, "Where d varies, lengths are those of the first coordinate, else the average over coordinates."]
+    if left_out:
+        notes.append(f"Left out without --us or --br: panels {', '.join(left_out)}.")
+    datasets = list(dict.fromkeys(panel.sweep.dataset for panel in panels))
+    variability = ["variability"] if run.n_variability else []
+    report = Report(
+        title=f"Figure {number} of Wang, Kifer & Lee (2019): length of 95% intervals, {plan.title}",
+        header=["panel", "curve", "varied", "value", "mean length", "std", *variability],
+        rows=rows,
+        facts=[("calibration", calibration), *run.facts(seconds)],
+        notes=[*notes, *_row_notes(datasets, outcomes), _NOT_PRIVATE],
+        data={
+            "figure": number,
+            "private": False,
+            "left_out": left_out,
+            "calibration": calibration,
+            **run.to_dict(seconds),
+            "points": data,
+        },
+    )
+    n_samples = {cell.rows.dataset: outcome.n_samples for (cell, _), outcome in outcomes.items()}
+    return FigureData(plan, panels, calibration, lengths, n_samples, report)
+
+
+def _check(name: str, value: object, known: Collection[object]) -> None:
+    if value not in known:
+        msg = f"{name} must be one of {', '.join(map(str, known))}, got {name}={value}"
+        raise InvalidInput(msg)
+
+
+def _quality(outcome: Outcome) -> list[str]:
+    ratio = [] if outcome.length_ratio is None else [f"{outcome.length_ratio:.2f}"]
+    return [f"{outcome.coverage:.4f}", f"({outcome.coverage_se:.4f})", *ratio]
+
+
+def _length(length: Lengths) -> list[str]:
+    numbers = (length.mean, length.std, length.variability)
+    return [f"{number:.4g}" for number in numbers if number is not None]
+
+
+def _plain(cell: Cell) -> dict[str, Any]:
+    return {**cell.rows._asdict(), **cell.setting._asdict(), "epsilons": list(cell.epsilons)}
+
+
+def _row_notes(datasets: Iterable[str], outcomes: Outcomes) -> list[str]:
+    return [*(_ROWS[name] for name in datasets if name in _ROWS), *row_notes(outcomes)]

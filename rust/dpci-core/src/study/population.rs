@@ -1,0 +1,95 @@
+//! The full-data risk that a study's replicates start from: its minimiser, and what they share there.
+
+use std::sync::Arc;
+
+use crate::Result;
+use crate::design::Design;
+use crate::erm::minimize_risk;
+use crate::exec::{BLOCK, Executor, blocks};
+use crate::linalg::Cholesky;
+use crate::loss::{Batch, Loss};
+use crate::mechanism::{Spec, solver_options};
+use crate::objective::{HessianRows, Objective};
+use crate::solver::certificate;
+
+/// The full-data risk of one loss and λ, at its minimiser.
+#[derive(Debug)]
+pub(super) struct Population {
+    /// The minimiser: the target of the intervals, and where every replicate starts.
+    pub(super) target: Vec<f64>,
+    /// Slopes of the loss there, by row.
+    pub(super) slopes: Vec<f64>,
+    /// Factor of the Hessian there.
+    pub(super) factor: Arc<Cholesky>,
+}
+
+impl Population {
+    /// That of a configuration.
+    pub(super) fn new(design: &Design<'static>, spec: &Spec, exec: &Executor<'_>) -> Result<Self> {
+        let objective = risk(design, spec, None, None, exec);
+        let target = minimize_risk(&objective, None, &solver_options(spec))?.params;
+        let hessian = objective
+            .evaluate(&target, HessianRows::All)?
+            .hessian
+            .unwrap_or_default();
+        let factor = Cholesky::new(&hessian, spec.n_params(), "the full-data Hessian")?;
+        Ok(Self {
+            slopes: slopes(design, objective.loss, &target)?,
+            target,
+            factor: Arc::new(factor),
+        })
+    }
+
+    /// Whether another configuration has the same minimiser and slopes, as those of the same loss and λ do.
+    pub(super) fn serves(
+        &self,
+        design: &Design<'static>,
+        spec: &Spec,
+        exec: &Executor<'_>,
+    ) -> Result<bool> {
+        let objective = risk(design, spec, None, None, exec);
+        let gradient = objective
+            .evaluate(&self.target, HessianRows::None)?
+            .gradient;
+        let options = solver_options(spec);
+        Ok(
+            certificate(&gradient, objective.l2_strength) <= options.tolerance
+                && slopes(design, objective.loss, &self.target)? == self.slopes,
+        )
+    }
+}
+
+/// The risk of a sample (`weights`) or of the full data, with the linear term of objective perturbation where it is given.
+pub(super) fn risk<'a>(
+    design: &'a Design<'static>,
+    spec: &'a Spec,
+    weights: Option<&'a [u32]>,
+    linear_term: Option<&'a [f64]>,
+    exec: &'a Executor<'a>,
+) -> Objective<'a> {
+    Objective {
+        design,
+        loss: &*spec.choices().loss,
+        weights,
+        l2_strength: spec.choices().l2_strength,
+        linear_term,
+        n_samples: spec.choices().n_samples as f64,
+        exec,
+    }
+}
+
+/// Slopes of the loss at a point, by row.
+fn slopes(design: &Design<'_>, loss: &dyn Loss, params: &[f64]) -> Result<Vec<f64>> {
+    let mut slopes = vec![0.0; design.n_rows()];
+    let mut predictor = [0.0; BLOCK];
+    for range in blocks(0..design.n_rows()) {
+        let u = &mut predictor[..range.len()];
+        design.linear_predictor(range.clone(), params, u);
+        let out = Batch {
+            slope: Some(&mut slopes[range.clone()]),
+            ..Batch::default()
+        };
+        loss.evaluate(u, design.targets(range), out)?;
+    }
+    Ok(slopes)
+}

@@ -1,0 +1,180 @@
+"""What was published, transcribed; the cells of the tables and figures; where their rows come from."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.datasets._tables import load_sample_table
+from dpci.errors import InvalidInput
+from dpci.reproduce import sources
+from dpci.reproduce.experiments import FIGURES, L2_STRENGTH, TABLES, Cell, Rows
+from dpci.reproduce.ipums import read_ipums
+from dpci.reproduce.published import COVERAGE, SETTINGS, Setting
+from dpci.reproduce.sources import Sources
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
+
+
+# What was published.
+
+
+@pytest.mark.parametrize(("table", "columns"), [(2, 9), (3, 10), (4, 8), (5, 10), (6, 10)])
+def test_transcription_has_the_shape_of_the_paper(table: int, columns: int) -> None:
+    assert list(COVERAGE[table]) == list(SETTINGS)
+    assert all(len(line) == columns == len(TABLES[table].values) for line in COVERAGE[table].values())
+    assert all(0.94 < coverage < 1.0 for line in COVERAGE[table].values() for coverage in line)
+
+
+@pytest.mark.parametrize(
+    ("table", "line", "value", "coverage"),
+    [
+        (2, ("DP", "objective", "logistic"), 50_000, 0.9680),
+        (2, ("zCDP", "output", "logistic"), 350_000, 0.9985),
+        (3, ("DP", "output", "huber_hinge"), 5, 0.9525),
+        (3, ("zCDP", "objective", "huber_hinge"), 5, 0.9462),
+        (4, ("DP", "objective", "huber_hinge"), 0.9, 0.9923),
+        (4, ("zCDP", "output", "huber_hinge"), 1.0, 0.9754),
+        (5, ("zCDP", "objective", "huber_hinge"), 0.6, 0.9461),
+        (6, ("DP", "objective", "logistic"), 0.1, 0.9829),
+        # Shifted by a column in the extracted text of the paper.
+        (6, ("DP", "output", "logistic"), 0.1, 0.9705),
+        (6, ("DP", "output", "huber_hinge"), 1.0, 0.9572),
+        (6, ("zCDP", "output", "logistic"), 0.1, 0.9757),
+        (6, ("zCDP", "output", "huber_hinge"), 1.0, 0.9685),
+    ],
+)
+def test_spot_values(table: int, line: tuple[str, str, str], value: float, coverage: float) -> None:
+    assert COVERAGE[table][Setting(*line)][TABLES[table].values.index(value)] == coverage
+
+
+def test_cells_are_those_of_the_captions() -> None:
+    pure, zcdp = SETTINGS[0], SETTINGS[-1]
+    assert TABLES[2].cell(150_000, pure) == Cell(Rows("kddcup99", 150_000, 10), pure, (0.5, 0.25, 0.25))
+    assert TABLES[3].cell(4, pure) == Cell(Rows("adult", 30_162, 4), pure, (0.5, 0.25, 0.25))
+    assert TABLES[4].cell(0.3, pure) == Cell(Rows("bank", 45_211, 10), pure, (0.3, 0.25, 0.25))
+    assert TABLES[5].cell(0.7, zcdp) == Cell(Rows("us", 39_928, 10), zcdp, (0.5, 0.7, 0.25))
+    assert TABLES[6].cell(0.1, zcdp) == Cell(Rows("br", 38_000, 10), zcdp, (0.5, 0.25, 0.1))
+
+
+def test_budgets_of_the_steps() -> None:
+    for setting, costs in ((SETTINGS[0], (0.5, 0.25, 0.25)), (SETTINGS[-1], (0.125, 0.03125, 0.03125))):
+        keywords = TABLES[3].cell(10, setting).keywords("paper")
+        plan = dpci.plan(n_samples=30_162, n_features=11, fit_intercept=False, l2_strength=L2_STRENGTH, **keywords)
+        assert [step.cost for step in plan.steps] == pytest.approx(costs)
+        # Both moments are one release, which spends what they would spend apart.
+        keywords = TABLES[3].cell(10, setting).keywords("tight")
+        plan = dpci.plan(n_samples=30_162, n_features=11, fit_intercept=False, l2_strength=L2_STRENGTH, **keywords)
+        assert [step.cost for step in plan.steps] == pytest.approx((costs[0], costs[1] + costs[2]))
+
+
+def test_the_default_projection_is_the_floor_in_every_cell() -> None:
+    panels = [panel for plan in FIGURES.values() for panel in plan.panels]
+    for sweep in {*TABLES.values(), *(panel.sweep for panel in panels)}:
+        for cell in (sweep.cell(value, setting) for value in sweep.values for setting in SETTINGS):
+            plan = dpci.plan(
+                n_samples=cell.rows.n,
+                n_features=cell.rows.d + 1,
+                fit_intercept=False,
+                l2_strength=L2_STRENGTH,
+                **cell.keywords("tight"),
+            )
+            assert plan.projection == "floor"
+
+
+def test_figures_agree_with_their_captions() -> None:
+    assert all("".join(panel.letter for panel in plan.panels) == "abcdefghi" for plan in FIGURES.values())
+    for number in (2, 3, 4):
+        assert [panel.sweep.varied for panel in FIGURES[number].panels[:6]] == ["n", "n", "d", "d", *["epsilon_1"] * 2]
+    last = {number: [panel.sweep.varied for panel in FIGURES[number].panels[6:]] for number in FIGURES}
+    assert last == {
+        1: ["epsilon_2", "epsilon_2", "epsilon_3"],
+        2: ["epsilon_2", "epsilon_3", "epsilon_3"],
+        3: ["epsilon_2", "epsilon_2", "epsilon_3"],
+        4: ["epsilon_2", "epsilon_3", "epsilon_3"],
+    }
+
+
+# Where the data come from.
+
+
+def test_layout_of_an_extract(tmp_path: Path) -> None:
+    path = tmp_path / "us.csv"
+    path.write_text('age,state,"wage, weekly",income\n30,TX,1.5e2,<=50K\n41,"NY",-3,>50K\n22,NY,0,<=50K\n', "utf-8")
+    table, layout = read_ipums(path)
+    assert layout.numeric == ("age", "wage, weekly")
+    assert layout.columns == ("age", "state", "wage, weekly", "income")
+    assert layout.target == "income"
+    assert layout.positive == (">50K",)
+    np.testing.assert_array_equal(table["wage, weekly"], [150.0, -3.0, 0.0])
+    X, y = Sources(us=path).rows(Rows("us", 39_928, 4))
+    order = np.random.default_rng(0).permutation(3)
+    np.testing.assert_array_equal(y, np.array([-1.0, 1.0, -1.0])[order])
+    features = np.array([[30 / 41, 1, 0, 1], [1, -3 / 150, 1, 0], [22 / 41, 0, 1, 0]])[order]
+    features /= np.maximum(np.linalg.norm(features, axis=1), 1.0)[:, None]
+    features = np.column_stack([features, np.ones(3)])
+    np.testing.assert_allclose(X, features / np.linalg.norm(features, axis=1)[:, None], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive"), [("0 1", "1"), ("-1 1", "1"), ("9 10", "10"), ("no yes", "yes"), ("low 5", "low")]
+)
+def test_the_greater_value_of_the_target_is_positive(tmp_path: Path, labels: str, positive: str) -> None:
+    path = tmp_path / "br.csv"
+    path.write_text("\n".join(["x,y", *(f"{i},{label}" for i, label in enumerate(labels.split()))]), "utf-8")
+    assert read_ipums(path)[1].positive == (positive,)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("us.txt", "x,y\n1,0\n2,1\n", r"must be a CSV file .* got '.*us\.txt'"),
+        ("us.csv", "y\n0\n1\n", "at least one row and two columns, got 2 x 1"),
+        ("us.csv", "x,y\n", "at least one row and two columns, got 0 x 2"),
+        ("us.csv", "x,y\n1,0\n2,1\n3,2\n", "target with two values, got 3 in column 'y'"),
+        ("us.csv", "x,y\n1,0\n2,0\n", "target with two values, got 1 in column 'y'"),
+        ("us.csv", "x,y\n1,1\n2,1.0\n", "got 1 in column 'y', spelt in 2 ways"),
+        ("us.csv", "x,y\n1,0\n,1\n", "no missing value, got '' in column 'x', row 2 below the header"),
+        ("us.csv", "x,y\n1,0\n2,?\n", "no missing value, got '\\?' in column 'y'"),
+        ("us.csv", "x,y\n1,0\nnan,1\n", "must hold finite numbers, got 'nan' in column 'x'"),
+        ("us.csv", "x,y\n1,0\n2\n", "must have 2 fields, got 1 in line 3"),
+        ("us.csv", "x,x\n1,0\n2,1\n", "distinct column names"),
+        ("us.csv", "x,y\n1,0\n2,1\n", "at least 10 columns.*got d=10"),
+    ],
+)
+def test_other_layouts_are_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
+    path = tmp_path / name
+    path.write_text(content, "utf-8")
+    with pytest.raises(InvalidInput, match=message):
+        Sources(us=path).rows(Rows("us", 2, 10))
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> Path:
+    """300 rows of one number and nine categories."""
+    path = tmp_path / "br.csv"
+    path.write_text("\n".join(["x,group,y", *(f"{i},g{i % 9},{i % 2}" for i in range(300))]), "utf-8")
+    return path
+
+
+def test_an_extract_gives_at_most_the_published_number_of_rows(numbered: Path) -> None:
+    given = Sources(br=numbered)
+    assert given.rows(Rows("br", 200, 10))[0].shape == (200, 11)
+    assert given.rows(Rows("br", 38_000, 10))[0].shape == (300, 11)
+
+
+def test_a_table_is_parsed_once(numbered: Path) -> None:
+    given = Sources(br=numbered)
+    first = given.rows(Rows("br", 200, 10))[0]
+    numbered.unlink()
+    np.testing.assert_array_equal(given.rows(Rows("br", 100, 10))[0], first[:100])
+
+
+def test_rows_are_those_of_the_public_loader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "load_table", lambda _: load_sample_table())
+    monkeypatch.setattr("dpci.datasets._paper.load_table", lambda _, **__: load_sample_table())
+    expected = dpci.datasets.load_with_data_dependent_scaling("adult", 3_000, 7)
+    X, y = Sources().rows(Rows("adult", 3_000, 7))
+    np.testing.assert_array_equal(X, expected.X)
+    np.testing.assert_array_equal(y, expected.y)

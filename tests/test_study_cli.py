@@ -1,0 +1,191 @@
+"""The command `dpci coverage`: what it prints, that a stopped run goes on, and how it refuses."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci import datasets
+from dpci.cli import main
+
+SAMPLE = ("coverage", "adult_sample", "--epsilon", "2", "--l2-strength", "0.01")
+SHORT = (*SAMPLE, "--replicates", "24", "--variability", "20", "--threads", "1")
+
+
+@pytest.fixture(scope="module")
+def study() -> dpci.simulate.CoverageStudy:
+    """The same study by the library."""
+    data = datasets.load_adult_sample()
+    assert data.schema is not None
+    with pytest.warns(dpci.PrivacyLeakWarning):
+        return dpci.simulate.coverage(
+            data.X,
+            data.y,
+            budget=dpci.PureDP(2.0),
+            l2_strength=0.01,
+            classes=(-1, 1),
+            row_norm=data.schema.row_norm,
+            n_replicates=24,
+            n_variability=20,
+            n_threads=1,
+        )
+
+
+def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    assert main(argv) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "coverage" in printed(capsys, "--help")
+    text = printed(capsys, "coverage", "--help")
+    assert "NOT PRIVATE" in text
+    assert all(option in text for option in ("--replicates", "--variability", "--checkpoint", "--json", "--seed"))
+
+
+def test_the_table_is_that_of_the_study(study: dpci.simulate.CoverageStudy, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, *SHORT)
+    assert "NOT PRIVATE" in text
+    rows = {line.split("  ")[0]: line.split() for line in text.splitlines() if line.strip()}
+    names = (*datasets.load_schema("adult_demo").names, "intercept")
+    for i, name in enumerate(names):
+        expected = study.target[i], study.coverage_by_param[i], study.mean_length_by_param[i]
+        found = rows[name][-7], rows[name][-6], rows[name][-4]
+        assert found == tuple(f"{value:.4g}" for value in expected)
+    assert rows["coverage"][-1] == f"{study.coverage:.4g}"
+    assert rows["n distinct"][-1] == f"{study.n_distinct:,}"
+
+
+def test_json_is_that_of_the_study(study: dpci.simulate.CoverageStudy, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(printed(capsys, *SHORT, "--json"))
+    expected = study.to_dict()
+    assert found.keys() == expected.keys()
+    assert found["by_param"].pop("name") == [*datasets.load_schema("adult_demo").names, "intercept"]
+    expected["by_param"].pop("name")
+    assert found == json.loads(json.dumps(expected))
+
+
+def test_seeds_threads_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, *SHORT)
+    assert printed(capsys, *SHORT, "--seed", "1") != text
+    assert printed(capsys, *SHORT[:-2], "--threads", "2") == text
+    assert main([*SHORT, "--progress"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == text
+    assert "44/44" in captured.err
+
+
+def test_a_table_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "sample.csv"
+    printed(capsys, "data", "adult_sample", "--export", str(path))
+    own = ("coverage", str(path), *SHORT[2:])
+    assert printed(capsys, *own, "--schema", "adult_demo", "--target", "income") == printed(capsys, *SHORT)
+    assert "--schema must be given for a table of your own" in refusal(capsys, *own)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--loss", "smooth_hinge:0.5", "--mechanism", "output", "--no-intercept"),
+        ("--calibration", "paper", "--projection", "floor", "--level", "0.9"),
+        ("--moments", "separate", "--split", "0.6,0.2,0.2", "--intercept-scale", "0.5", "--on-violation", "clip"),
+        ("--delta", "1e-6", "--mechanism", "output", "--variability", "0"),
+    ],
+)
+def test_options_reach_the_study(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    plain, found = (json.loads(printed(capsys, *SHORT, "--json", *more)) for more in ((), options))
+    assert found["by_param"]["mean_length"] != plain["by_param"]["mean_length"]
+    assert len(found["by_param"]["name"]) == (6 if "--no-intercept" in options else 7)
+    assert found["level"] == (0.9 if "--level" in options else 0.95)
+    assert found["n_variability"] == (0 if "--variability" in options else 20)
+
+
+def test_a_checkpoint_is_resumed(
+    study: dpci.simulate.CoverageStudy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "study.npz"
+    fewer = (*SAMPLE, "--replicates", "9", "--variability", "0", "--threads", "1")
+    printed(capsys, *fewer, "--checkpoint", str(path))
+    found = json.loads(printed(capsys, *SHORT, "--json", "--checkpoint", str(path)))
+    assert found["mean_length"] == study.mean_length
+    with np.load(path) as archive:
+        assert len(archive["coverage_0_params"]) == 24
+    for more, message in (
+        (("--seed", "1"), "another seed: 0 there, 1 here"),
+        (("--loss", "huber_hinge"), "another con"),
+    ):
+        assert message in refusal(capsys, *SHORT, "--checkpoint", str(path), *more)
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "study.npz"
+    command = [sys.executable, "-m", "dpci", *SAMPLE, "--replicates", "1000000", "--checkpoint", str(path)]
+    with subprocess.Popen([*command, "--threads", "1", "--progress"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        # The bar has moved beyond 0: some replicates are complete, though the file may not hold them yet.
+        text, deadline = "", time.monotonic() + 60
+        while "s/it" not in text and "replicates/s]" not in text.replace("? replicates/s]", ""):
+            assert time.monotonic() < deadline
+            text += process.stderr.read(1)
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in rest
+    with np.load(path) as archive:
+        assert len(archive["coverage_0_params"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--replicates", "0"), "n_replicates must be at least 1, got n_replicates=0"),
+        (("--replicates", "ten"), "--replicates"),
+        (("--variability", "1"), "n_variability must be 0 or at least 2"),
+        (("--level", "1"), "level must be > 0 and < 1, got level=1.0"),
+        (("--seed", "-1"), "seed must be None or an integer in [0, 2**64), got seed=-1"),
+        (("--threads", "0"), "n_threads must be at least 1, got n_threads=0"),
+        (("--moments", "none"), "coverage needs released moments"),
+        (("--rho", "1"), "a budget is --epsilon"),
+        (("--epsilon", "-1"), "epsilon must be finite and > 0, got epsilon=-1.0"),
+        (("--epsilon", "0.00001"), "l2_strength must be greater than"),
+        (("--schema", "iris"), "must end in .toml or .json"),
+        (("--target", "wage"), "the table must have the column 'wage'"),
+        (("--checkpoint", "."), "checkpoint must be a file that can be read, got '.': Is a directory"),
+        (("--checkpoint", "no/study.npz"), "checkpoint must be a file that can be written, got 'no/study.npz'"),
+        (("--neighbors", "replace_one"), "No such option"),
+    ],
+)
+def test_refusals(
+    options: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in refusal(capsys, *SHORT, *options)
+
+
+def test_sources_that_are_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = str(tmp_path / "none.csv")
+    assert "a table must be readable" in refusal(capsys, "coverage", path, "--schema", "adult_demo", *SHORT[2:])
+    assert "(names: ['adult_sample', 'adult'" in refusal(capsys, "coverage", "adults", *SHORT[2:])
+    assert "Missing argument" in refusal(capsys, "coverage", *SHORT[2:])
+    assert "--l2-strength" in refusal(capsys, "coverage", "adult_sample", "--epsilon", "1")

@@ -1,0 +1,160 @@
+"""Studies of odd input: tiny data sets, wrong arguments, sparse rows of any form; refused, or the right answer."""
+
+import os
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import dpci
+from dpci import _replicates, simulate
+from dpci.errors import InvalidInput
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
+
+N, D = 200, 3
+STUDY = {"budget": dpci.PureDP(2.0), "l2_strength": 0.2, "n_replicates": 30, "n_variability": 20, "n_threads": 1}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(41)
+    X = rng.integers(-2, 3, size=(N, D)) / 4.0
+    return X, (X @ [3.0, -2.0, 1.0] + rng.logistic(size=N) > 0).astype(int)
+
+
+def bits(study):
+    return np.vstack([study.target, study.params, study.lower, study.upper, study.variability.params])
+
+
+# Samples that have lost something.
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_tiny_data_sets(rows, n, mechanism):
+    X, y = rows[0][:n], np.arange(n) % 2
+    study = simulate.coverage(X, y, **{**STUDY, "l2_strength": 2.0}, mechanism=mechanism, classes=(0, 1))
+    assert np.isfinite(bits(study)).all()
+    assert (study.lower < study.upper).all()
+    expected = dpci.lowlevel.minimize_erm(X, 2.0 * y - 1.0, l2_strength=2.0, intercept_scale=1.0)
+    np.testing.assert_allclose(study.target, expected.params, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "X", [np.full((N, D), 0.25), np.zeros((N, D)), np.zeros((N, 0))], ids=["one row", "zeros", "no columns"]
+)
+@pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+def test_rows_that_span_nothing(X, storage):
+    for y in (np.ones(N, dtype=int), (np.arange(N) == 0).astype(int)):
+        study = simulate.coverage(storage(X), y, classes=(0, 1), **STUDY)
+        assert study.n_distinct == len(np.unique(y))
+        assert np.isfinite(bits(study)).all()
+
+
+def test_no_parameters_are_refused(rows):
+    with pytest.raises(InvalidInput, match="at least one row and one parameter, got 200 rows and 0 parameters"):
+        simulate.coverage(np.zeros((N, 0)), rows[1], fit_intercept=False, **STUDY)
+
+
+# Arguments.
+
+
+@pytest.mark.parametrize("value", [True, "3", None, np.float64(3.0), 2**63], ids=repr)
+@pytest.mark.parametrize("name", ["n_replicates", "n_variability"])
+def test_counts(rows, name, value):
+    with pytest.raises(InvalidInput, match=rf"{name} must be (an integer|below 2\*\*63), got {name}="):
+        simulate.coverage(*rows, **{**STUDY, name: value})
+
+
+def test_integers_of_numpy_are_integers(rows):
+    study = simulate.coverage(*rows, **{**STUDY, "n_replicates": np.int64(30), "seed": np.uint64(0)})
+    np.testing.assert_array_equal(bits(study), bits(simulate.coverage(*rows, **STUDY)))
+
+
+@pytest.mark.parametrize("n_threads", [64, 10**9])
+@pytest.mark.parametrize("parallel", [None, "joblib"])
+def test_threads_beyond_the_cores_do_no_harm(rows, monkeypatch, n_threads, parallel):
+    run = partial(simulate.coverage, *rows, parallel=parallel)
+    found = run(**{**STUDY, "n_threads": n_threads})
+    np.testing.assert_array_equal(bits(found), bits(simulate.coverage(*rows, **STUDY)))
+
+    def refuse(_self, ranges, _level):
+        raise RuntimeError(ranges[-1][1])
+
+    # The first batch shows how fast the machine is, so it must be short, or nothing is saved for long.
+    runner = _replicates.LocalRunner if parallel is None else _replicates.JoblibRunner
+    monkeypatch.setattr(runner, "run", refuse)
+    with pytest.raises(RuntimeError) as first:
+        run(**{**STUDY, "n_threads": n_threads, "n_replicates": 10**12})
+    assert first.value.args[0] <= 8 * os.cpu_count()
+
+
+def test_configurations_may_come_from_any_iterable(rows):
+    found = simulate.coverage(*rows, configs=(dict(config) for config in ({}, {"mechanism": "output"})), **STUDY)
+    assert len(found) == 2
+    assert len(
+        simulate.variability(*rows, budget=STUDY["budget"], l2_strength=0.2, n_variability=2, configs=[{}] * 255)
+    )
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_too_many_parameters(rows, fit_intercept):
+    X = scipy.sparse.csr_array((N, 2049 - fit_intercept))
+    with pytest.raises(InvalidInput, match="n_params of a study must be at most 2048"):
+        simulate.coverage(X, rows[1], fit_intercept=fit_intercept, **STUDY)
+
+
+# Sparse rows.
+
+
+def with_explicit_zeros(rows):
+    full = scipy.sparse.csr_array(np.ones_like(rows))
+    full.data = rows.ravel().copy()
+    return full
+
+
+def with_unsorted_indices(rows):
+    sparse = scipy.sparse.csr_array(rows)
+    for start, stop in zip(sparse.indptr, sparse.indptr[1:], strict=False):
+        sparse.indices[start:stop] = sparse.indices[start:stop][::-1]
+        sparse.data[start:stop] = sparse.data[start:stop][::-1]
+    sparse.has_sorted_indices = False
+    return sparse
+
+
+def with_duplicate_entries(rows):
+    # Halves of powers of two, whose sums are exact.
+    half = scipy.sparse.coo_array(rows / 2.0)
+    entries = (np.tile(half.data, 2), (np.tile(half.row, 2), np.tile(half.col, 2)))
+    return scipy.sparse.coo_array(entries, shape=rows.shape)
+
+
+def with_long_indices(rows):
+    sparse = scipy.sparse.csr_array(rows)
+    sparse.indices, sparse.indptr = sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)
+    return sparse
+
+
+@pytest.mark.parametrize(
+    "make", [with_explicit_zeros, with_unsorted_indices, with_duplicate_entries, with_long_indices]
+)
+def test_sparse_rows_of_any_form(rows, make):
+    X, y = rows
+    plain, odd = scipy.sparse.csr_array(X), make(X)
+    np.testing.assert_array_equal(odd.toarray(), X)
+    entries = odd.data.copy()
+    found, expected = (simulate.coverage(table, y, **STUDY) for table in (odd, plain))
+    np.testing.assert_array_equal(odd.data, entries)
+    assert found.n_distinct == expected.n_distinct
+    np.testing.assert_allclose(bits(found), bits(expected), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_sparse_rows_are_finite(rows, value):
+    sparse = scipy.sparse.csr_array(rows[0])
+    sparse.data[7] = value
+    row = int(np.searchsorted(sparse.indptr, 7, side="right")) - 1
+    with pytest.raises(InvalidInput, match=rf"X must be finite, got .* in row {row}, column {sparse.indices[7]}"):
+        simulate.coverage(sparse, rows[1], **STUDY)
