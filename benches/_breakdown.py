@@ -14,8 +14,8 @@ from _timing import minimum, pin
 
 F64 = NDArray[np.float64]
 EPSILON, L2_STRENGTH = 1.0, 0.002
-# The core solves eight replicates side by side, so counts are multiples of eight a thread.
-LANES = 8
+# The core solves sixteen replicates side by side, so counts are multiples of sixteen a thread.
+LANES = 16
 FEW = 2 * LANES
 # Eigenvalue floor in both, so that dpci and the opponent release the same intervals.
 MODEL: dict[str, Any] = {
@@ -115,7 +115,7 @@ class _CountingLogistic:
 
 
 def gradient_passes(X: F64, y: F64) -> float:
-    """Gradient passes over the rows that a group of eight replicates makes, counted by a loss in Python."""
+    """Gradient passes over the rows that a group of sixteen replicates makes, counted by a loss in Python."""
     counts = []
     for replicates in (LANES, 3 * LANES):
         logistic = _CountingLogistic()

@@ -20,7 +20,7 @@ class Series:
     points: Mapping[int, tuple[float, float]]
 
     def draw(self, ax: Axes) -> None:
-        for i, name in enumerate(("dpci, 1 thread", "NumPy (weights), best of 1 and 2 threads")):
+        for i, name in enumerate(("dpci, 1 thread", "NumPy (plain), best of 1 and 2 threads")):
             ax.loglog(list(self.points), [1e3 * pair[i] for pair in self.points.values()], "os"[i] + "-", label=name)
         ax.set(xlabel=self.label, ylabel="ms a replicate")
         ax.set_xticks(list(self.points))

@@ -18,7 +18,7 @@ from scipy.special import erf, expit, roots_genlaguerre
 import dpci
 
 F64: TypeAlias = NDArray[np.float64]
-Resampling: TypeAlias = Literal["rows", "weights", "distinct"]
+Resampling: TypeAlias = Literal["plain", "rows", "weights", "distinct"]
 
 LEVEL = 0.95
 # Weight of the Hessian against the gradient covariance in the joint release under pure differential privacy.
@@ -69,9 +69,10 @@ class Opponent:
         Budget of a replicate, shared out as dpci.fit does.
     l2_strength : float
         Regularisation.
-    resampling : {"rows", "weights", "distinct"}
-        "rows" copies the rows that were drawn. "weights" counts how often each row was drawn and weights all rows; it
-        has them one column each, over which NumPy's loops are long and fast. "distinct": so with the distinct rows.
+    resampling : {"plain", "rows", "weights", "distinct"}
+        "plain" is written as usual: see :class:`PlainOpponent`. The others are tuned: "rows" copies the rows that were
+        drawn into one buffer; "weights" counts how often each row was drawn and weights all rows, one column each, over
+        which NumPy's loops are long and fast; "distinct" does so with the distinct rows.
     """
 
     def __init__(self, X: F64, y: F64, *, epsilon: float, l2_strength: float, resampling: Resampling) -> None:
@@ -93,7 +94,7 @@ class Opponent:
             self._owner = owner.ravel()
         self.n_rows = len(rows)
         # Both are (d, rows); the copy that "rows" makes is one contiguous row for each record.
-        self._columns = rows.T if resampling == "rows" else np.ascontiguousarray(rows.T)
+        self._columns = rows.T if resampling in {"plain", "rows"} else np.ascontiguousarray(rows.T)
         self._copy = np.empty_like(rows) if resampling == "rows" else None
         self._scaled = np.empty_like(self._columns)
 
@@ -170,3 +171,39 @@ class Opponent:
         """Difference of two Wishart matrices with d + 1 degrees of freedom."""
         plus, minus = generator.standard_normal((2, self.dim + 1, self.dim))
         return (plus.T @ plus - minus.T @ minus) * (scale / 2)
+
+
+class PlainOpponent(Opponent):
+    """The same replicate as one would write it at first: index the rows, then Newton's method as in a textbook."""
+
+    def __init__(self, X: F64, y: F64, *, epsilon: float, l2_strength: float) -> None:
+        super().__init__(X, y, epsilon=epsilon, l2_strength=l2_strength, resampling="plain")
+        self._X, self._y = X, y
+
+    def sample(self, drawn: NDArray[np.intp]) -> Sample:
+        """Return the sample that consists of these records, as signed rows."""
+        X, y = self._X[drawn], self._y[drawn]
+        return Sample((X * y[:, None]).T, None)
+
+    def minimize(self, sample: Sample, b: F64) -> tuple[F64, F64]:
+        """Newton's method as in the other opponents."""
+        rows, params = sample.columns.T, self.target.copy()
+        for _ in range(50):
+            slopes = expit(-(rows @ params))
+            gradient = -(rows.T @ slopes) / self.n + self.l2_strength * params + b / self.n
+            if np.linalg.norm(gradient) <= self.l2_strength * self.tolerance:
+                return params, slopes
+            hessian = self._mean_products(sample, slopes * (1 - slopes)) + self.l2_strength * np.eye(self.dim)
+            params -= np.linalg.solve(hessian, gradient)
+        raise RuntimeError("Newton's method must meet the certificate within 50 steps")
+
+    def _mean_products(self, sample: Sample, values: F64) -> F64:
+        rows = sample.columns.T
+        return (rows * values[:, None]).T @ rows / self.n
+
+
+def opponent(X: F64, y: F64, resampling: Resampling, *, epsilon: float, l2_strength: float) -> Opponent:
+    """Return the opponent of this kind."""
+    if resampling == "plain":
+        return PlainOpponent(X, y, epsilon=epsilon, l2_strength=l2_strength)
+    return Opponent(X, y, epsilon=epsilon, l2_strength=l2_strength, resampling=resampling)

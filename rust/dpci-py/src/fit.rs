@@ -29,7 +29,7 @@ pub(crate) fn fit<'py>(
     let spec = spec.get();
     let fit = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = data.design(spec, clip, &exec)?;
+        let design = data.design(spec, clip, &exec)?.compacted(&exec)?;
         match seed {
             None => release_fit(&spec.inner, &design, &exec, &mut ReleaseGenerator::new()?),
             Some(seed) => release_fit(

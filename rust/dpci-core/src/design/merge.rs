@@ -6,43 +6,83 @@ use std::hash::{BuildHasher, Hasher};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::{Csr, Dense, Design, Rows};
+use crate::Result;
+use crate::exec::{Executor, blocks};
+
+/// Rows that are looked at to guess whether merging pays.
+const SAMPLE: usize = 4096;
+
+impl Design<'_> {
+    /// The same records, merged where that halves the rows or better, to judge by a sample of them.
+    ///
+    /// # Errors
+    /// [`crate::Error::Interrupted`].
+    pub fn compacted(self, exec: &Executor<'_>) -> Result<Self> {
+        let n = self.n_rows();
+        if self.multiplicities.is_some() || n < 4 * SAMPLE {
+            return Ok(self);
+        }
+        let builder = DefaultHashBuilder::default();
+        let sample = (0..SAMPLE).map(|k| k * (n / SAMPLE));
+        let (firsts, _) = self.distinct(sample.map(|i| (i, self.hash(i, &builder))));
+        // Among all rows no smaller a share repeats than among some.
+        if firsts.len() < SAMPLE / 2 {
+            self.merged(exec)
+        } else {
+            Ok(self)
+        }
+    }
+}
 
 impl Design<'_> {
     /// The same records with equal ones merged, in order of first appearance; owned, with clipping applied to the values.
-    #[must_use]
-    pub fn merged(&self) -> Design<'static> {
-        let (firsts, multiplicities) = self.distinct(0..self.n_rows());
+    ///
+    /// # Errors
+    /// [`crate::Error::Interrupted`].
+    pub fn merged(&self, exec: &Executor<'_>) -> Result<Design<'static>> {
+        let builder = DefaultHashBuilder::default();
+        let chunks = self.chunks();
+        let hashes = exec.map(chunks.len(), |c| {
+            let mut hashes = Vec::with_capacity(chunks[c].len());
+            for range in blocks(chunks[c].clone()) {
+                exec.check()?;
+                hashes.extend(range.map(|i| self.hash(i, &builder)));
+            }
+            Ok(hashes)
+        })?;
+        let hashes = hashes.iter().flatten().copied();
+        let (firsts, multiplicities) = self.distinct(hashes.enumerate());
         let features = match &self.rows {
             Rows::Dense(dense) => {
-                let rows = firsts
-                    .iter()
-                    .flat_map(|&i| dense.row(i).iter().map(move |v| dense.scale(i) * v));
-                Rows::Dense(Dense::new(rows.collect::<Vec<f64>>(), dense.n_columns()))
+                let mut rows = Vec::with_capacity(firsts.len() * dense.n_columns());
+                for &i in &firsts {
+                    rows.extend(dense.row(i).iter().map(|v| dense.scale(i) * v));
+                }
+                Rows::Dense(Dense::new(rows, dense.n_columns()))
             }
             Rows::Csr(csr) => Rows::Csr(csr.select(&firsts)),
         };
         let all_single = multiplicities.iter().all(|m| *m == 1);
-        Design {
+        Ok(Design {
             rows: features,
             targets: Cow::Owned(firsts.iter().map(|&i| self.targets[i]).collect()),
             multiplicities: (!all_single).then_some(multiplicities),
             n_records: self.n_records,
             intercept: self.intercept,
-        }
+        })
     }
 
-    /// First row of each distinct record among `rows`, and how many records it stands for.
-    fn distinct(&self, rows: impl Iterator<Item = usize>) -> (Vec<usize>, Vec<u32>) {
-        let builder = DefaultHashBuilder::default();
-        let mut table: HashTable<usize> = HashTable::new();
+    /// First row of each distinct record among numbered rows with their hashes, and how many records it stands for.
+    fn distinct(&self, rows: impl Iterator<Item = (usize, u64)>) -> (Vec<usize>, Vec<u32>) {
+        let mut table: HashTable<(usize, u64)> = HashTable::new();
         let (mut firsts, mut multiplicities): (Vec<usize>, Vec<u32>) = (Vec::new(), Vec::new());
-        for i in rows {
+        for (i, hash) in rows {
             let count = self.multiplicities.as_ref().map_or(1, |m| m[i]);
-            let hash = self.hash(i, &builder);
-            if let Some(&k) = table.find(hash, |&k| self.equal(firsts[k], i)) {
+            let same = |&(k, other): &(usize, u64)| hash == other && self.equal(firsts[k], i);
+            if let Some(&(k, _)) = table.find(hash, same) {
                 multiplicities[k] += count;
             } else {
-                table.insert_unique(hash, firsts.len(), |&k| self.hash(firsts[k], &builder));
+                table.insert_unique(hash, (firsts.len(), hash), |&(_, hash)| hash);
                 firsts.push(i);
                 multiplicities.push(count);
             }

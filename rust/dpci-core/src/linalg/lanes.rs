@@ -33,7 +33,7 @@ pub fn lanes_predict(rows: LaneRows<'_>, points: &[Lane], out: &mut [Lane]) {
             let Op(rows, points, out) = self;
             match S::F64_LANES {
                 // Eight registers of sums keep two multiply-add units busy; narrow machines have 16.
-                8 => predict::<S, 2, 4>(simd, rows, points, out),
+                8 => predict::<S, 2, 8>(simd, rows, points, out),
                 4 => predict::<S, 4, 2>(simd, rows, points, out),
                 2 => predict::<S, 8, 1>(simd, rows, points, out),
                 _ => predict::<S, 16, 1>(simd, rows, points, out),
@@ -62,60 +62,69 @@ pub fn lanes_accumulate(rows: LaneRows<'_>, weights: &[Lane], out: &mut [Lane]) 
     Arch::new().dispatch(Op(rows, weights, out));
 }
 
-/// Each value in all lanes of its row.
-pub fn lanes_spread(values: &[f64], out: &mut [Lane]) {
-    Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for (lane, value) in out.iter_mut().zip(values) {
-                *lane = [*value; LANES];
-            }
-        },
-    );
-}
-
-/// `values[i][l] *= counts[i][l]`.
-pub fn lanes_weigh(values: &mut [Lane], counts: &[LaneCounts]) {
-    Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for (values, counts) in values.iter_mut().zip(counts) {
-                for (value, count) in values.iter_mut().zip(counts) {
-                    *value *= f64::from(*count);
+/// A plain loop as a type, because a closure would not be compiled for the wide instruction sets.
+macro_rules! wide_loop {
+    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) $body:block) => {
+        $(#[$doc])*
+        pub fn $name<'a>($($argument: $type),*) {
+            struct Op<'a>($($type),*);
+            impl WithSimd for Op<'_> {
+                type Output = ();
+                #[inline(always)]
+                fn with_simd<S: Simd>(self, _simd: S) {
+                    let Op($($argument),*) = self;
+                    $body
                 }
             }
-        },
-    );
+            Arch::new().dispatch(Op($($argument),*));
+        }
+    };
 }
 
-/// `curvature[i][l] *= counts[i][l]` and `slope[i][l] = slope[i][l]² · counts[i][l]`: what the two moments weigh rows with.
-pub fn lanes_weigh_moments(curvature: &mut [Lane], slope: &mut [Lane], counts: &[LaneCounts]) {
-    Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for ((curvature, slope), counts) in curvature.iter_mut().zip(slope).zip(counts) {
-                for ((curvature, slope), count) in curvature.iter_mut().zip(slope).zip(counts) {
-                    let count = f64::from(*count);
-                    *curvature *= count;
-                    *slope = *slope * *slope * count;
-                }
-            }
-        },
-    );
+wide_loop! {
+    /// Each value in all lanes of its row.
+    lanes_spread(values: &'a [f64], out: &'a mut [Lane]) {
+        for (lane, value) in out.iter_mut().zip(values) {
+            *lane = [*value; LANES];
+        }
+    }
 }
 
-/// `out[i][l] = values[i] · counts[i][l]`.
-pub fn lanes_outer(values: &[f64], counts: &[LaneCounts], out: &mut [Lane]) {
-    Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for ((out, value), counts) in out.iter_mut().zip(values).zip(counts) {
-                for (out, count) in out.iter_mut().zip(counts) {
-                    *out = value * f64::from(*count);
-                }
+wide_loop! {
+    /// `values[i][l] *= counts[i][l]`.
+    lanes_weigh(values: &'a mut [Lane], counts: &'a [LaneCounts]) {
+        for (values, counts) in values.iter_mut().zip(counts) {
+            for (value, count) in values.iter_mut().zip(counts) {
+                *value *= f64::from(*count);
             }
-        },
-    );
+        }
+    }
+}
+
+wide_loop! {
+    /// `curvature[i][l] *= counts[i][l]` and `slope[i][l] = slope[i][l]² · counts[i][l]`: what the moments weigh rows with.
+    lanes_weigh_moments(
+        curvature: &'a mut [Lane], slope: &'a mut [Lane], counts: &'a [LaneCounts]
+    ) {
+        for ((curvature, slope), counts) in curvature.iter_mut().zip(slope).zip(counts) {
+            for ((curvature, slope), count) in curvature.iter_mut().zip(slope).zip(counts) {
+                let count = f64::from(*count);
+                *curvature *= count;
+                *slope = *slope * *slope * count;
+            }
+        }
+    }
+}
+
+wide_loop! {
+    /// `out[i][l] = values[i] · counts[i][l]`.
+    lanes_outer(values: &'a [f64], counts: &'a [LaneCounts], out: &'a mut [Lane]) {
+        for ((out, value), counts) in out.iter_mut().zip(values).zip(counts) {
+            for (out, count) in out.iter_mut().zip(counts) {
+                *out = value * f64::from(*count);
+            }
+        }
+    }
 }
 
 #[inline(always)]

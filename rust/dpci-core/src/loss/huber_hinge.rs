@@ -1,5 +1,7 @@
 //! The Huber hinge of the margin `z = yu`: 0 above 1+h, (1+h-z)²/4h within h of 1, 1-z below 1-h.
 
+use pulp::{Arch, Simd, WithSimd};
+
 use super::sigmoid_family::up;
 use super::{Batch, Loss, weighted_sum};
 use crate::{Error, Result};
@@ -29,34 +31,7 @@ impl HuberHinge {
     /// The position in the quadratic part: 0 above it, 1 below it.
     #[inline(always)]
     fn depth(self, z: f64) -> f64 {
-        ((1.0 + self.h - z) / (2.0 * self.h)).clamp(0.0, 1.0)
-    }
-
-    /// Plain loops, which the compiler turns into vectors.
-    #[inline(always)]
-    fn evaluate_rows(self, u: &[f64], y: &[f64], out: Batch<'_>) {
-        let rows = || u.iter().zip(y);
-        if let Some(total) = out.total {
-            let values = rows().map(|(u, y)| match self.depth(u * y) {
-                depth if depth < 1.0 => self.h * depth * depth,
-                _ => 1.0 - u * y,
-            });
-            *total = weighted_sum(values, out.weights);
-        }
-        if let Some(slope) = out.slope {
-            for (o, (u, y)) in slope.iter_mut().zip(rows()) {
-                *o = -y * self.depth(u * y);
-            }
-        }
-        if let Some(curvature) = out.curvature {
-            for (o, (u, y)) in curvature.iter_mut().zip(rows()) {
-                *o = if (1.0 - u * y).abs() <= self.h {
-                    0.5 / self.h
-                } else {
-                    0.0
-                };
-            }
-        }
+        ((1.0 + self.h - z) * (0.5 / self.h)).clamp(0.0, 1.0)
     }
 
     /// Whether a margin of modulus at most `radius` can lie in the quadratic part, whose ends count as inside.
@@ -66,16 +41,57 @@ impl HuberHinge {
     }
 }
 
+/// A batch to be evaluated; a type because a closure would not be compiled for the wide instruction sets.
+struct Evaluate<'a> {
+    loss: HuberHinge,
+    u: &'a [f64],
+    y: &'a [f64],
+    out: Batch<'a>,
+}
+
+impl WithSimd for Evaluate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Self { loss, u, y, out } = self;
+        let rows = || u.iter().zip(y);
+        if let Some(total) = out.total {
+            let values = rows().map(|(u, y)| match loss.depth(u * y) {
+                depth if depth < 1.0 => loss.h * depth * depth,
+                _ => 1.0 - u * y,
+            });
+            *total = weighted_sum(values, out.weights);
+        }
+        if let Some(slope) = out.slope {
+            for (o, (u, y)) in slope.iter_mut().zip(rows()) {
+                *o = -y * loss.depth(u * y);
+            }
+        }
+        if let Some(curvature) = out.curvature {
+            for (o, (u, y)) in curvature.iter_mut().zip(rows()) {
+                *o = if (1.0 - u * y).abs() <= loss.h {
+                    0.5 / loss.h
+                } else {
+                    0.0
+                };
+            }
+        }
+    }
+}
+
 impl Loss for HuberHinge {
     fn name(&self) -> &'static str {
         "huber_hinge"
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || self.evaluate_rows(u, y, out),
-        );
+        Arch::new().dispatch(Evaluate {
+            loss: *self,
+            u,
+            y,
+            out,
+        });
         Ok(())
     }
 

@@ -18,8 +18,8 @@ pub(super) fn sigmoid_pair(t: f64) -> (f64, f64) {
     }
 }
 
-/// Rows handled at a time: their factors `1 + e ≤ 2` are multiplied before one logarithm is taken, which stays below 2^512.
-const GROUP: usize = 512;
+/// Rows handled at a time: their factors `1 + e ≤ 2` are multiplied before one logarithm is taken, which stays below 2^128.
+const GROUP: usize = 128;
 
 /// Independent partial sums and products, one for each lane of the widest vectors.
 const LANES: usize = 8;
@@ -56,18 +56,12 @@ impl WithSimd for Evaluate<'_> {
             y,
             mut out,
         } = self;
+        let mut buffers = [[0.0; GROUP]; 3];
         let mut sum = 0.0;
         for start in (0..u.len()).step_by(GROUP) {
             let rows = start..(start + GROUP).min(u.len());
-            sum += evaluate_group(
-                simd,
-                s,
-                m,
-                &u[rows.clone()],
-                &y[rows.clone()],
-                rows,
-                &mut out,
-            );
+            let inputs = [&u[rows.clone()], &y[rows.clone()]];
+            sum += evaluate_group(simd, [s, m], inputs, rows, &mut out, &mut buffers);
         }
         if let Some(total) = &mut out.total {
             **total = s * sum;
@@ -80,16 +74,14 @@ impl WithSimd for Evaluate<'_> {
 #[inline(always)]
 fn evaluate_group<S: Simd>(
     simd: S,
-    s: f64,
-    m: f64,
-    u: &[f64],
-    y: &[f64],
+    [s, m]: [f64; 2],
+    [u, y]: [&[f64]; 2],
     rows: Range<usize>,
     out: &mut Batch<'_>,
+    buffers: &mut [[f64; GROUP]; 3],
 ) -> f64 {
     let rate = 1.0 / s;
-    let mut buffers = [[0.0; GROUP]; 3];
-    let [t, e, large] = &mut buffers;
+    let [t, e, large] = buffers;
     let (t, e, large) = (&mut t[..u.len()], &mut e[..u.len()], &mut large[..u.len()]);
     for ((t, e), (u, y)) in t.iter_mut().zip(e.iter_mut()).zip(u.iter().zip(y)) {
         *t = (m - u * y) * rate;

@@ -96,7 +96,7 @@ impl Study {
                 value: design.n_params() as f64,
             });
         }
-        let design = design.merged();
+        let design = design.merged(exec)?;
         let resampler = Resampler::new(&design)?;
         let mut study = Self {
             design,

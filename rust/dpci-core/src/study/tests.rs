@@ -106,7 +106,7 @@ fn a_replicate_equals_a_fit_of_the_expanded_sample() {
     let dense = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec).unwrap();
     let csr = Design::new(Rows::Csr(sparse(&x)), &y, Some(0.5), &BOUNDS, &exec).unwrap();
     for design in [dense, csr] {
-        let merged = design.merged();
+        let merged = design.merged(&exec).unwrap();
         assert!(merged.n_rows() < N && merged.n_records() == N);
         let study = Study::new(&design, specs(), &exec).unwrap();
         let outcomes = study.run(3..14, 9, Some(0.95), &exec).unwrap();
@@ -132,7 +132,8 @@ fn a_replicate_equals_a_fit_of_the_expanded_sample() {
             // The sample, record by record, from the first record of each distinct row.
             let dense_rows = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec)
                 .unwrap()
-                .merged();
+                .merged(&exec)
+                .unwrap();
             let Rows::Dense(rows) = dense_rows.rows() else {
                 unreachable!()
             };
@@ -181,7 +182,8 @@ fn sparse_and_dense_fits_agree() {
     let dense = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec).unwrap();
     let csr = Design::new(Rows::Csr(sparse(&x)), &y, Some(0.5), &BOUNDS, &exec).unwrap();
     for spec in specs() {
-        let releases: Vec<Vec<f64>> = [&dense, &csr, &dense.merged(), &csr.merged()]
+        let merged = [&dense, &csr].map(|d| d.merged(&exec).unwrap());
+        let releases: Vec<Vec<f64>> = [&dense, &csr, &merged[0], &merged[1]]
             .into_iter()
             .map(|design| {
                 let made =
@@ -202,5 +204,24 @@ fn sparse_and_dense_fits_agree() {
                     .all(|(a, b)| (a - b).abs() < near)
             );
         }
+    }
+}
+
+#[test]
+fn only_rows_that_repeat_are_merged_in_a_fit() {
+    let cancel = AtomicBool::new(false);
+    let exec = Executor::sequential(&cancel);
+    let n = 20_000;
+    let y = vec![1.0; n];
+    for (n_distinct, expected) in [(n, n), (1_000, 1_000), (n / 2, n)] {
+        let x: Vec<f64> = (0..n).map(|i| (i % n_distinct) as f64 / n as f64).collect();
+        let design = Design::new(Rows::dense(&x, 1), &y, None, &BOUNDS, &exec).unwrap();
+        let compacted = design.compacted(&exec).unwrap();
+        assert_eq!(compacted.n_rows(), expected);
+        assert_eq!(compacted.n_records(), n);
+        let records = compacted
+            .multiplicities()
+            .map_or(n, |m| m.iter().sum::<u32>() as usize);
+        assert_eq!(records, n);
     }
 }

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 const LARGE: u32 = 32;
 
 /// Bits of an index into a block of records. What a block counts into stays in a cache.
-const INDEX_BITS: u32 = 12;
+const INDEX_BITS: u32 = 9;
 
 /// Records of a whole block.
 const BLOCK: usize = 1 << INDEX_BITS;
