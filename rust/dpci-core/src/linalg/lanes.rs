@@ -91,11 +91,11 @@ wide_loop! {
 }
 
 wide_loop! {
-    /// `values[i][l] *= counts[i][l]`.
-    lanes_weigh(values: &'a mut [Lane], counts: &'a [LaneCounts]) {
-        for (values, counts) in values.iter_mut().zip(counts) {
-            for (value, count) in values.iter_mut().zip(counts) {
-                *value *= f64::from(*count);
+    /// `out[i][l] = values[i][l] · counts[i][l]`.
+    lanes_product(values: &'a [Lane], counts: &'a [LaneCounts], out: &'a mut [Lane]) {
+        for ((out, values), counts) in out.iter_mut().zip(values).zip(counts) {
+            for ((out, value), count) in out.iter_mut().zip(values).zip(counts) {
+                *out = value * f64::from(*count);
             }
         }
     }

@@ -11,7 +11,7 @@ pub mod vector;
 pub use gram::{GramAccumulator, PackedBlock, weighted_gram};
 pub use lanes::{
     LANES, Lane, LaneCounts, LaneRows, SparseRow, lanes_accumulate, lanes_outer, lanes_predict,
-    lanes_spread, lanes_weigh, lanes_weigh_moments,
+    lanes_product, lanes_spread, lanes_weigh_moments,
 };
 pub use multi_gram::MultiGram;
 /// Largest dimension of a square matrix that is ever allocated: 2 GiB for one.

@@ -1,5 +1,6 @@
 //! Gradients and moments of several weighted samples of one design in one pass over its rows.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::Result;
@@ -7,7 +8,7 @@ use crate::design::{Design, Rows};
 use crate::exec::Executor;
 use crate::linalg::{
     LANES, Lane, LaneCounts, LaneRows, MultiGram, SparseRow, lanes_accumulate, lanes_outer,
-    lanes_predict, lanes_spread, lanes_weigh, lanes_weigh_moments,
+    lanes_predict, lanes_product, lanes_spread, lanes_weigh_moments,
 };
 use crate::loss::Batch;
 use crate::mechanism::Spec;
@@ -25,6 +26,10 @@ pub(super) struct WeightedLanes<'a> {
     /// How often each sample holds each row.
     pub(super) counts: &'a [LaneCounts],
     pub(super) linear: &'a [Option<Vec<f64>>],
+    /// Whether moments will be wanted at the minimisers themselves.
+    pub(super) moments_at_minima: bool,
+    /// Moments that came along with gradients, and the points they belong to.
+    pub(super) known: RefCell<Option<(Vec<Lane>, MultiGram)>>,
     pub(super) exec: &'a Executor<'a>,
 }
 
@@ -168,6 +173,16 @@ impl WeightedLanes<'_> {
         sums
     }
 
+    /// Adds a block's part of the moments; its slopes and curvatures are overwritten.
+    fn add_moments(&self, block: &mut Block<'_>, gram: &mut MultiGram) {
+        lanes_weigh_moments(block.curvature, block.slope, block.counts);
+        let weights = [&*block.curvature, &*block.slope];
+        match block.rows {
+            LaneRows::Sparse(rows) => gram.add_sparse(rows, self.design.intercept(), weights),
+            LaneRows::Dense(rows) => gram.add(rows, self.design.intercept(), weights),
+        }
+    }
+
     /// The moments' data sums of each sample at its own point.
     pub(super) fn moments(&self, points: &[&[f64]]) -> Result<Vec<DataMoments>> {
         let dim = self.design.n_params();
@@ -177,16 +192,16 @@ impl WeightedLanes<'_> {
                 i[lane] = *value;
             }
         }
-        let mut gram = MultiGram::new(dim);
-        let intercept = self.design.intercept();
-        self.evaluate(&interleaved, true, |block| {
-            lanes_weigh_moments(block.curvature, block.slope, block.counts);
-            let weights = [&*block.curvature, &*block.slope];
-            match block.rows {
-                LaneRows::Sparse(rows) => gram.add_sparse(rows, intercept, weights),
-                LaneRows::Dense(rows) => gram.add(rows, intercept, weights),
+        let gram = match self.known.take() {
+            Some((known, gram)) if known == interleaved => gram,
+            _ => {
+                let mut gram = MultiGram::new(dim);
+                self.evaluate(&interleaved, true, |mut block| {
+                    self.add_moments(&mut block, &mut gram);
+                })?;
+                gram
             }
-        })?;
+        };
         let n_samples = self.spec.choices().n_samples as f64;
         Ok((0..points.len())
             .map(|lane| DataMoments {
@@ -206,12 +221,19 @@ impl LockstepProblem for WeightedLanes<'_> {
         self.spec.choices().l2_strength
     }
 
-    fn gradients(&self, points: &[Lane]) -> Result<Vec<Lane>> {
+    fn gradients(&self, points: &[Lane], last: bool) -> Result<Vec<Lane>> {
         let mut sums = vec![[0.0; LANES]; points.len()];
-        self.evaluate(points, false, |block| {
-            lanes_weigh(block.slope, block.counts);
-            add_rows(block.rows, block.slope, self.design.intercept(), &mut sums);
+        let mut gram = (last && self.moments_at_minima).then(|| MultiGram::new(points.len()));
+        let mut weighted = [[0.0; LANES]; BLOCK];
+        self.evaluate(points, gram.is_some(), |mut block| {
+            let weighted = &mut weighted[..block.counts.len()];
+            lanes_product(block.slope, block.counts, weighted);
+            add_rows(block.rows, weighted, self.design.intercept(), &mut sums);
+            if let Some(gram) = &mut gram {
+                self.add_moments(&mut block, gram);
+            }
         })?;
+        self.known.replace(gram.map(|gram| (points.to_vec(), gram)));
         Ok(self.finish_gradients(sums, points))
     }
 }

@@ -8,6 +8,7 @@
 //! Replicate `r` draws its weights and its noise from streams of its own, so results depend neither on threads nor on how
 //! replicates are shared out among calls or machines.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -233,6 +234,8 @@ impl Study {
             spec,
             counts: group.counts,
             linear: &linear,
+            moments_at_minima: group.level.is_some() && !configuration.is_noise_free(),
+            known: RefCell::default(),
             exec: group.exec,
         };
         let minima = self.minima(configuration, &lanes, group)?;
