@@ -35,11 +35,10 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 	@mkdir -p docs/evidence
 	{ echo "commit $$(git rev-parse HEAD)"; date -u; DPCI_EVIDENCE=1 $(BIN)/python -m pytest -m prove -s -rA; } 2>&1 \
 		| tee docs/evidence/prove.log
-	@test -n "$$DPCI_DATA" || echo "DPCI_DATA is not set: the tables of interval quality are left out"
-	@test -z "$$DPCI_DATA" || $(BIN)/python benches/interval_quality.py --figure docs/evidence/interval_quality.svg \
+	@test -n "$${DPCI_DATA:-}" || echo "DPCI_DATA is not set: the tables of interval quality are left out"
+	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/interval_quality.py --figure docs/evidence/interval_quality.svg \
 		| tee docs/evidence/interval_quality.md
-	@test -z "$$DPCI_DATA" || for table in 2 3 4; do \
-		$(BIN)/dpci tables --table $$table --format markdown --output docs/evidence/table_$$table.md; done
+	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/published_tables.py
 
 lint: build ## Check format, lints and types; a warning is an error.
 	cargo fmt --all --check

@@ -12,6 +12,8 @@ _Features: TypeAlias = _F64 | tuple[NDArray[np.int64], NDArray[np.int32], _F64, 
 _Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
 
 __version__: str
+LANES: int
+"""Replicates of a study that share each pass over the rows."""
 
 @final
 class Loss:

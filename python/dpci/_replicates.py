@@ -25,7 +25,7 @@ JOBLIB_BATCH_SECONDS = 10.0
 CHECKPOINT_SECONDS = 30.0
 
 # The core solves this many replicates side by side; batches that start at a multiple of it waste nothing.
-_LANES = 8
+_LANES = _core.LANES
 
 # Dask cancels a batch if the worker that holds the data dies; the next attempt sends the data again.
 _ATTEMPTS = 4

@@ -42,6 +42,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        m.add("LANES", dpci_core::study::GROUP)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

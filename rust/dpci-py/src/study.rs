@@ -44,11 +44,8 @@ impl Study {
         let inner = task::run(py, |cancel| {
             let exec = Executor::new(n_threads, data.elements(), cancel)?;
             let design = data.design(first, clip, &exec)?;
-            core::Study::new(
-                &design,
-                specs.iter().map(|s| s.inner.clone()).collect(),
-                &exec,
-            )
+            let inner: Vec<_> = specs.iter().map(|s| s.inner.clone()).collect();
+            core::Study::new(&design, &inner, &exec)
         })?;
         let dims = specs.iter().map(|s| s.inner.n_params()).collect();
         Ok(Self { inner, dims })

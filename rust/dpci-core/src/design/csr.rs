@@ -163,16 +163,14 @@ impl<'a> Csr<'a> {
         weights: &[f64],
         gram: &mut GramAccumulator,
     ) {
+        let mut scaled = Vec::new();
         for (i, weight) in range.zip(weights) {
-            let weight = weight * self.scale(i) * self.scale(i);
-            if weight != 0.0 {
+            if *weight != 0.0 {
                 let entries = self.entries(i);
-                gram.add_sparse(
-                    entries.columns,
-                    entries.values,
-                    last.map(|s| s / self.scale(i)),
-                    weight,
-                );
+                // The entries are scaled, not the weight, whose product with a tiny scale squared would lose its digits.
+                scaled.clear();
+                scaled.extend(entries.values.iter().map(|v| self.scale(i) * v));
+                gram.add_sparse(entries.columns, &scaled, last, *weight);
             }
         }
     }

@@ -25,7 +25,7 @@ impl Design<'_> {
         let builder = DefaultHashBuilder::default();
         let sample = (0..SAMPLE).map(|k| k * (n / SAMPLE));
         let (firsts, _) = self.distinct(sample.map(|i| (i, self.hash(i, &builder))));
-        // Among all rows no smaller a share repeats than among some.
+        // A guess, which only saves or costs time: rows seldom repeat less among all than among some.
         if firsts.len() < SAMPLE / 2 {
             self.merged(exec)
         } else {
@@ -69,6 +69,7 @@ impl Design<'_> {
             multiplicities: (!all_single).then_some(multiplicities),
             n_records: self.n_records,
             intercept: self.intercept,
+            bounds: self.bounds,
         })
     }
 

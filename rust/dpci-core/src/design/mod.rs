@@ -79,6 +79,7 @@ pub struct Design<'a> {
     multiplicities: Option<Vec<u32>>,
     n_records: usize,
     intercept: Option<f64>,
+    bounds: RowBounds,
 }
 
 impl<'a> Design<'a> {
@@ -113,6 +114,7 @@ impl<'a> Design<'a> {
             multiplicities: None,
             n_records,
             intercept,
+            bounds: *bounds,
         };
         let scales = check::checked_row_scales(&design, bounds, exec)?;
         design.rows.set_scales(scales);
@@ -141,6 +143,12 @@ impl<'a> Design<'a> {
     #[must_use]
     pub fn n_params(&self) -> usize {
         self.rows.n_columns() + usize::from(self.intercept.is_some())
+    }
+
+    /// The public bounds that the rows were checked against.
+    #[must_use]
+    pub fn bounds(&self) -> &RowBounds {
+        &self.bounds
     }
 
     /// The rows as they are stored.

@@ -85,6 +85,10 @@ impl Loss for HuberHinge {
         "huber_hinge"
     }
 
+    fn identity(&self) -> Option<(&'static str, f64)> {
+        Some((self.name(), self.h))
+    }
+
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
         Arch::new().dispatch(Evaluate {
             loss: *self,

@@ -1,6 +1,6 @@
 //! The logistic loss `log(1 + e^{-z})` of the margin `z = yu`.
 
-use super::sigmoid_family::{self, SlopeRange, sigmoid_pair};
+use super::sigmoid_family::{self, SlopeRange};
 use super::{Batch, Loss};
 use crate::Result;
 
@@ -10,17 +10,17 @@ pub struct Logistic;
 
 impl Logistic {
     fn range(radius: f64) -> SlopeRange {
-        SlopeRange {
-            least: sigmoid_pair(-radius),
-            greatest: sigmoid_pair(radius),
-            factor: 1.0,
-        }
+        SlopeRange::between(-radius, radius, 1.0)
     }
 }
 
 impl Loss for Logistic {
     fn name(&self) -> &'static str {
         "logistic"
+    }
+
+    fn identity(&self) -> Option<(&'static str, f64)> {
+        Some((self.name(), 0.0))
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {

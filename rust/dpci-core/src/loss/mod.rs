@@ -60,6 +60,11 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// Name in results.
     fn name(&self) -> &'static str;
 
+    /// Name and parameter, by which two losses are known to be the same function; `None`: known to equal nothing.
+    fn identity(&self) -> Option<(&'static str, f64)> {
+        None
+    }
+
     /// Targets it accepts.
     fn targets(&self) -> Targets {
         Targets::Signs

@@ -212,6 +212,16 @@ pub(super) fn up(value: f64) -> f64 {
 }
 
 impl SlopeRange {
+    /// Over `[low, high]`, moved outwards past the rounding of its ends, which an exponential would magnify.
+    pub(super) fn between(low: f64, high: f64, factor: f64) -> Self {
+        let room = |t: f64| 4.0 * f64::EPSILON * (1.0 + t.abs());
+        Self {
+            least: sigmoid_pair(low - room(low)),
+            greatest: sigmoid_pair(high + room(high)),
+            factor,
+        }
+    }
+
     pub(super) fn sup_slope(self) -> f64 {
         up(self.greatest.0).min(1.0)
     }

@@ -1,6 +1,6 @@
 //! The smooth hinge `s·log(1 + e^{(1-z)/s})` of the margin `z = yu` (Li et al., *Effect of epsilon on utility*).
 
-use super::sigmoid_family::{self, SlopeRange, sigmoid_pair};
+use super::sigmoid_family::{self, SlopeRange};
 use super::{Batch, Loss};
 use crate::{Error, Result};
 
@@ -27,17 +27,18 @@ impl SmoothHinge {
     }
 
     fn range(self, radius: f64) -> SlopeRange {
-        SlopeRange {
-            least: sigmoid_pair((1.0 - radius) / self.s),
-            greatest: sigmoid_pair((1.0 + radius) / self.s),
-            factor: 1.0 / self.s,
-        }
+        let [low, high] = [1.0 - radius, 1.0 + radius].map(|t| t / self.s);
+        SlopeRange::between(low, high, 1.0 / self.s)
     }
 }
 
 impl Loss for SmoothHinge {
     fn name(&self) -> &'static str {
         "smooth_hinge"
+    }
+
+    fn identity(&self) -> Option<(&'static str, f64)> {
+        Some((self.name(), self.s))
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {

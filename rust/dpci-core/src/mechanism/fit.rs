@@ -47,7 +47,7 @@ pub struct Fit {
 /// Spends the whole budget of `spec`: the steps compose adaptively (the moments see only the released coefficients).
 ///
 /// # Errors
-/// Any error of a step; nothing is released then. [`Error::Length`] for a design of another width, or (replace-one) of
+/// Any error of a step; nothing is released then. [`Error::Unsupported`] for rows that were checked against other bounds. [`Error::Length`] for a design of another width, or (replace-one) of
 /// another number of rows than the public one.
 pub fn release(
     spec: &Spec,
@@ -55,22 +55,7 @@ pub fn release(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Release> {
-    if design.n_params() != spec.n_params() {
-        return Err(Error::Length {
-            name: "the rows of X",
-            expected: spec.n_params(),
-            got: design.n_params(),
-        });
-    }
-    if spec.choices.neighbors == crate::privacy::Neighbors::ReplaceOne
-        && design.n_records() != spec.choices.n_samples
-    {
-        return Err(Error::Length {
-            name: "X",
-            expected: spec.choices.n_samples,
-            got: design.n_records(),
-        });
-    }
+    check_design(spec, design)?;
     let params = release_coefficients(spec, design, exec, generator)?;
     let Some(noise) = spec.moment_noise(margin_radius(spec, &params))? else {
         return Ok(Release {
@@ -87,6 +72,43 @@ pub fn release(
         gradient_cov: Some(gradient_cov),
         noise: Some(noise),
     })
+}
+
+/// Refuses rows of another shape than the calibration assumes, or checked against other bounds.
+pub(crate) fn check_design(spec: &Spec, design: &Design<'_>) -> Result<()> {
+    if design.n_params() != spec.n_params() {
+        return Err(Error::Length {
+            name: "the rows of X",
+            expected: spec.n_params(),
+            got: design.n_params(),
+        });
+    }
+    let (choices, bounds) = (&spec.choices, design.bounds());
+    let same_intercept =
+        choices.intercept.map(f64::to_bits) == design.intercept().map(f64::to_bits);
+    if !(bounds.row_norm <= choices.row_norm)
+        || bounds.targets != choices.loss.targets()
+        || !same_intercept
+    {
+        return Err(Error::Unsupported(format!(
+            "rows must be checked against the bounds of the mechanism, row_norm={} and intercept={:?}, got row_norm={} and \
+             intercept={:?}",
+            choices.row_norm,
+            choices.intercept,
+            bounds.row_norm,
+            design.intercept()
+        )));
+    }
+    if spec.choices.neighbors == crate::privacy::Neighbors::ReplaceOne
+        && design.n_records() != spec.choices.n_samples
+    {
+        return Err(Error::Length {
+            name: "X",
+            expected: spec.choices.n_samples,
+            got: design.n_records(),
+        });
+    }
+    Ok(())
 }
 
 /// The greatest margin `R‖θ̃‖` that any row can have, rounded up past the rounding of the norm.

@@ -13,8 +13,8 @@ pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
     draw_coefficient_noise, finish_coefficients, linear_term, solver_options,
 };
-pub(crate) use fit::margin_radius;
 pub use fit::{Fit, Release, project_release, release, release_fit};
+pub(crate) use fit::{check_design, margin_radius};
 pub use moment_noise::{MatrixNoise, MomentNoise, NoiseFamily};
 pub(crate) use moments::add_moment_noise;
 pub use moments::release_moments;

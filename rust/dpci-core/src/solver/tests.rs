@@ -1,6 +1,9 @@
 //! Both solvers on functions with known minimisers, and their failures.
 
+use std::sync::Arc;
+
 use super::*;
+use crate::linalg::{Cholesky, LANES, Lane};
 
 /// `½ Σ aᵢ(xᵢ - cᵢ)² + Σ √(1 + xᵢ²)`: smooth, strongly convex, badly scaled.
 struct Sample {
@@ -127,5 +130,133 @@ fn failures_are_errors() {
             ..options(method)
         };
         assert!(minimize(&Sample::new(9), &[0.0; 9], &endless).is_err());
+    }
+}
+
+/// Lanes of [`Sample`] problems with shifted centres, of which one may have gradients that are not finite.
+struct Lanes {
+    samples: Vec<Sample>,
+    broken: Option<usize>,
+}
+
+impl Lanes {
+    fn new(n: usize, broken: Option<usize>) -> Self {
+        let shifted = |lane: usize| {
+            let mut sample = Sample::new(5);
+            sample
+                .centre
+                .iter_mut()
+                .for_each(|c| *c += 0.01 * lane as f64);
+            sample
+        };
+        Self {
+            samples: (0..n).map(shifted).collect(),
+            broken,
+        }
+    }
+
+    fn start(&self) -> (Vec<f64>, Vec<Lane>) {
+        let point = minimize(&Sample::new(5), &[0.0; 5], &options(Method::Newton))
+            .unwrap()
+            .params;
+        let points: Vec<Lane> = point.iter().map(|x| [*x; LANES]).collect();
+        let gradients = self.gradients(&points, false).unwrap();
+        (point, gradients)
+    }
+}
+
+impl LockstepProblem for Lanes {
+    fn dim(&self) -> usize {
+        5
+    }
+
+    fn strong_convexity(&self) -> f64 {
+        0.01
+    }
+
+    fn gradients(&self, points: &[Lane], _last: bool) -> Result<Vec<Lane>> {
+        let mut out = vec![[0.0; LANES]; 5];
+        for (lane, sample) in self.samples.iter().enumerate() {
+            let point: Vec<f64> = points.iter().map(|p| p[lane]).collect();
+            let gradient = sample.value_and_gradient(&point)?.1;
+            for (out, g) in out.iter_mut().zip(gradient) {
+                out[lane] = if self.broken == Some(lane) {
+                    f64::NAN
+                } else {
+                    g
+                };
+            }
+        }
+        Ok(out)
+    }
+}
+
+#[test]
+fn lockstep_equals_single_solves() {
+    let (_, _, hessian) = Sample::new(5)
+        .with_hessian(&Lanes::new(1, None).start().0)
+        .unwrap();
+    let factor = Arc::new(Cholesky::new(&hessian, 5, "the Hessian").unwrap());
+    for n in [1, 3, LANES] {
+        let lanes = Lanes::new(n, None);
+        let (params, gradients) = lanes.start();
+        let start = Start {
+            params: &params,
+            gradients: &gradients,
+            factor: &factor,
+        };
+        let found = minimize_lockstep(&lanes, n, start, 1e-10).unwrap();
+        assert_eq!(found.len(), n);
+        for (lane, found) in found.into_iter().enumerate() {
+            let found = found.unwrap();
+            let alone =
+                minimize(&lanes.samples[lane], &[0.0; 5], &options(Method::Newton)).unwrap();
+            assert!(found.certificate <= 1e-10);
+            let distance = found
+                .params
+                .iter()
+                .zip(&alone.params)
+                .map(|(a, b)| (a - b).abs());
+            assert!(distance.fold(0.0, f64::max) <= 2e-10, "lane {lane} of {n}");
+        }
+    }
+}
+
+#[test]
+fn a_lane_that_stalls_is_handed_back_and_disturbs_no_other() {
+    let (point, _) = Lanes::new(1, None).start();
+    let (_, _, hessian) = Sample::new(5).with_hessian(&point).unwrap();
+    let good = Arc::new(Cholesky::new(&hessian, 5, "the Hessian").unwrap());
+    let solve = |lanes: &Lanes, factor: &Arc<Cholesky>| {
+        let (params, gradients) = lanes.start();
+        let start = Start {
+            params: &params,
+            gradients: &gradients,
+            factor,
+        };
+        minimize_lockstep(lanes, 4, start, 1e-10).unwrap()
+    };
+    // A lane without finite gradients: the others come out to the same bits, and it stays where it was.
+    let (whole, broken) = (
+        solve(&Lanes::new(4, None), &good),
+        solve(&Lanes::new(4, Some(2)), &good),
+    );
+    for lane in [0, 1, 3] {
+        let (a, b) = (
+            whole[lane].as_ref().unwrap(),
+            broken[lane].as_ref().unwrap(),
+        );
+        assert_eq!(a.params, b.params);
+    }
+    assert_eq!(broken[2].as_ref().unwrap_err(), &point);
+    // Steps a million times too long: every lane that has to move stalls, at a finite point from which a line search gets home.
+    let tiny: Vec<f64> = hessian.iter().map(|h| 1e-6 * h).collect();
+    let bad = Arc::new(Cholesky::new(&tiny, 5, "the Hessian").unwrap());
+    let lanes = Lanes::new(4, None);
+    for (lane, found) in solve(&lanes, &bad).into_iter().enumerate().skip(1) {
+        let stalled = found.unwrap_err();
+        assert!(stalled.iter().all(|v| v.is_finite()));
+        let home = minimize(&lanes.samples[lane], &stalled, &options(Method::Newton)).unwrap();
+        assert!(home.certificate <= 1e-10);
     }
 }

@@ -1,13 +1,14 @@
 //! Repeated simulated releases for studies and audits. Never private: the noise is seeded.
 
 mod audit;
+mod intervals;
 mod lanes;
 mod population;
 mod replicates;
 mod weights;
 
 pub use audit::{release_width, simulate_releases};
-pub use replicates::{Outcome, Study};
+pub use replicates::{GROUP, Outcome, Study};
 pub use weights::Resampler;
 
 #[cfg(test)]

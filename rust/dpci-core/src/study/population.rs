@@ -10,7 +10,7 @@ use crate::linalg::Cholesky;
 use crate::loss::{Batch, Loss};
 use crate::mechanism::{Spec, solver_options};
 use crate::objective::{HessianRows, Objective};
-use crate::solver::certificate;
+use crate::solver::Options;
 
 /// The full-data risk of one loss and λ, at its minimiser.
 #[derive(Debug)]
@@ -24,10 +24,19 @@ pub(super) struct Population {
 }
 
 impl Population {
-    /// That of a configuration.
-    pub(super) fn new(design: &Design<'static>, spec: &Spec, exec: &Executor<'_>) -> Result<Self> {
+    /// That of a configuration, whose minimiser meets a certificate of `tolerance`.
+    pub(super) fn new(
+        design: &Design<'static>,
+        spec: &Spec,
+        tolerance: f64,
+        exec: &Executor<'_>,
+    ) -> Result<Self> {
         let objective = risk(design, spec, None, None, exec);
-        let target = minimize_risk(&objective, None, &solver_options(spec))?.params;
+        let options = Options {
+            tolerance,
+            ..solver_options(spec)
+        };
+        let target = minimize_risk(&objective, None, &options)?.params;
         let hessian = objective
             .evaluate(&target, HessianRows::All)?
             .hessian
@@ -39,24 +48,14 @@ impl Population {
             factor: Arc::new(factor),
         })
     }
+}
 
-    /// Whether another configuration has the same minimiser and slopes, as those of the same loss and λ do.
-    pub(super) fn serves(
-        &self,
-        design: &Design<'static>,
-        spec: &Spec,
-        exec: &Executor<'_>,
-    ) -> Result<bool> {
-        let objective = risk(design, spec, None, None, exec);
-        let gradient = objective
-            .evaluate(&self.target, HessianRows::None)?
-            .gradient;
-        let options = solver_options(spec);
-        Ok(
-            certificate(&gradient, objective.l2_strength) <= options.tolerance
-                && slopes(design, objective.loss, &self.target)? == self.slopes,
-        )
-    }
+/// Whether two configurations minimise the same full-data risk.
+pub(super) fn same_risk(a: &Spec, b: &Spec) -> bool {
+    let (a, b) = (a.choices(), b.choices());
+    let identity = a.loss.identity();
+    let same_strength = a.l2_strength.to_bits() == b.l2_strength.to_bits();
+    identity.is_some() && identity == b.loss.identity() && same_strength
 }
 
 /// The risk of a sample (`weights`) or of the full data, with the linear term of objective perturbation where it is given.

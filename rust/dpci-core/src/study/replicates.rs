@@ -1,4 +1,4 @@
-//! Bootstrap replicates of a private fit: eight samples share every pass over the rows.
+//! Bootstrap replicates of a private fit: sixteen samples share every pass over the rows.
 //!
 //! 1. Draw the weights of each sample; sum the gradients at the full-data minimiser, whose slopes all samples share.
 //! 2. Draw the noise; find the certified minimisers from there, side by side (output perturbation: once for all configurations
@@ -12,26 +12,28 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use super::intervals::intervals;
 use super::lanes::{WeightedLanes, shared_slope_sums};
-use super::population::{Population, risk};
+use super::population::{Population, risk, same_risk};
 use super::weights::Resampler;
 use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::Executor;
-use crate::interval::{Perturbation, Sandwich, half_widths};
+use crate::interval::Perturbation;
 use crate::linalg::{LANES, Lane, LaneCounts};
 use crate::mechanism::seal::Sealed;
 use crate::mechanism::{
-    Release, Spec, add_moment_noise, draw_coefficient_noise, finish_coefficients, linear_term,
-    margin_radius, project_release, solver_options,
+    Spec, check_design, draw_coefficient_noise, finish_coefficients, linear_term, solver_options,
 };
-use crate::moments::DataMoments;
 use crate::noise::SimulationGenerator;
 use crate::solver::{Minimum, Options, Start, minimize_lockstep};
 use crate::{Error, Result};
 
-/// Sixteen matrices a thread are held at once; beyond this they would take gigabytes.
+/// A thread holds the moments of a group at once, 32 matrices twice over: up to 1.6 GB at this size.
 const MAX_PARAMS: usize = 2048;
+
+/// Replicates that share each pass over the rows; ranges of whole groups waste nothing.
+pub const GROUP: usize = LANES;
 
 /// Streams of one replicate: the weights, then one for each configuration.
 const STREAMS: u64 = 256;
@@ -83,7 +85,7 @@ impl Study {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for more than 255 configurations or one of another shape than the design, [`Error::NotConverged`].
-    pub fn new(design: &Design<'_>, specs: Vec<Spec>, exec: &Executor<'_>) -> Result<Self> {
+    pub fn new(design: &Design<'_>, specs: &[Spec], exec: &Executor<'_>) -> Result<Self> {
         if specs.len() as u64 >= STREAMS {
             return Err(Error::Unsupported(format!(
                 "a study takes at most 255 configurations, got {}",
@@ -99,51 +101,49 @@ impl Study {
         }
         let design = design.merged(exec)?;
         let resampler = Resampler::new(&design)?;
-        let mut study = Self {
-            design,
-            resampler,
-            populations: Vec::new(),
-            configurations: Vec::with_capacity(specs.len()),
-            spare: Mutex::default(),
-        };
         for spec in specs {
-            if spec.n_params() != study.design.n_params()
-                || spec.choices().n_samples != study.design.n_records()
-            {
-                return Err(Error::Unsupported(
-                    "every configuration must have the public n and the columns of the data".into(),
-                ));
+            check_design(spec, &design)?;
+            if spec.choices().n_samples != design.n_records() {
+                return Err(Error::Length {
+                    name: "X",
+                    expected: spec.choices().n_samples,
+                    got: design.n_records(),
+                });
             }
-            let population = study.population(&spec, exec)?;
-            study.configurations.push(Configuration {
-                tolerance: spec.tolerance(),
-                spec,
+        }
+        let least_tolerance = |matches: &dyn Fn(&Spec) -> bool| {
+            let tolerances = specs.iter().filter(|s| matches(s)).map(Spec::tolerance);
+            tolerances.fold(f64::INFINITY, f64::min)
+        };
+        let mut populations: Vec<Population> = Vec::new();
+        let mut configurations: Vec<Configuration> = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let known = configurations.iter().find(|c| same_risk(&c.spec, spec));
+            let population = if let Some(known) = known {
+                known.population
+            } else {
+                let tolerance = least_tolerance(&|s| same_risk(s, spec)).min(spec.tolerance());
+                populations.push(Population::new(&design, spec, tolerance, exec)?);
+                populations.len() - 1
+            };
+            let tolerance = if is_noise_free(spec) {
+                least_tolerance(&|s| same_risk(s, spec) && is_noise_free(s)).min(spec.tolerance())
+            } else {
+                spec.tolerance()
+            };
+            configurations.push(Configuration {
+                spec: spec.clone(),
                 population,
+                tolerance,
             });
         }
-        for c in 0..study.configurations.len() {
-            let shared = |other: &&Configuration| {
-                other.population == study.configurations[c].population && other.is_noise_free()
-            };
-            if study.configurations[c].is_noise_free() {
-                let others = study.configurations.iter().filter(shared);
-                study.configurations[c].tolerance =
-                    others.map(|o| o.tolerance).fold(f64::INFINITY, f64::min);
-            }
-        }
-        Ok(study)
-    }
-
-    /// The number of the population of a configuration, a new one unless an earlier one serves.
-    fn population(&mut self, spec: &Spec, exec: &Executor<'_>) -> Result<usize> {
-        for (number, known) in self.populations.iter().enumerate() {
-            if known.serves(&self.design, spec, exec)? {
-                return Ok(number);
-            }
-        }
-        self.populations
-            .push(Population::new(&self.design, spec, exec)?);
-        Ok(self.populations.len() - 1)
+        Ok(Self {
+            design,
+            resampler,
+            populations,
+            configurations,
+            spare: Mutex::default(),
+        })
     }
 
     /// The targets: the full-data minimiser of each configuration.
@@ -171,6 +171,12 @@ impl Study {
         level: Option<f64>,
         exec: &Executor<'_>,
     ) -> Result<Vec<Vec<Outcome>>> {
+        if range.end > u64::MAX / STREAMS {
+            return Err(Error::Unsupported(format!(
+                "replicates must be numbered below 2^56, got {}",
+                range.end
+            )));
+        }
         let lanes = LANES as u64;
         let groups: Vec<Range<u64>> = (range.start / lanes..range.end.div_ceil(lanes))
             .map(|g| (g * lanes).max(range.start)..((g + 1) * lanes).min(range.end))
@@ -234,7 +240,7 @@ impl Study {
             spec,
             counts: group.counts,
             linear: &linear,
-            moments_at_minima: group.level.is_some() && !configuration.is_noise_free(),
+            moments_at_minima: group.level.is_some() && !is_noise_free(&configuration.spec),
             known: RefCell::default(),
             exec: group.exec,
         };
@@ -267,7 +273,7 @@ impl Study {
         group: &mut Group<'_>,
     ) -> Result<Vec<Minimum>> {
         let p = configuration.population;
-        if configuration.is_noise_free()
+        if is_noise_free(&configuration.spec)
             && let Some(minima) = &group.minima[p]
         {
             return Ok(minima.clone());
@@ -295,7 +301,7 @@ impl Study {
             })
             .collect();
         let minima = minima?;
-        if configuration.is_noise_free() {
+        if is_noise_free(&configuration.spec) {
             group.minima[p] = Some(minima.clone());
         }
         Ok(minima)
@@ -339,63 +345,13 @@ impl Study {
     }
 }
 
-impl Configuration {
-    /// Whether the risk that it minimises holds no noise.
-    fn is_noise_free(&self) -> bool {
-        self.spec.choices().perturbation == Perturbation::Output
-    }
+/// Whether the risk that a configuration minimises holds no noise.
+fn is_noise_free(spec: &Spec) -> bool {
+    spec.choices().perturbation == Perturbation::Output
 }
 
 impl Group<'_> {
     fn n_lanes(&self) -> usize {
         self.replicates.clone().count()
     }
-}
-
-/// Releases the moments and forms the intervals of one replicate.
-fn intervals(
-    spec: &Spec,
-    params: Sealed,
-    data: DataMoments,
-    level: f64,
-    generator: &mut SimulationGenerator,
-) -> Result<Outcome> {
-    let Some(noise) = spec.moment_noise(margin_radius(spec, &params))? else {
-        return Err(Error::Unsupported(
-            "intervals need released moments, got moments=\"none\"".into(),
-        ));
-    };
-    let (hessian, gradient_cov) = add_moment_noise(spec, data, &noise, generator)?;
-    let release = Release {
-        params,
-        hessian,
-        gradient_cov: Some(gradient_cov),
-        noise: Some(noise),
-    };
-    let fit = project_release(spec, &release)?;
-    let [hessian, gradient_cov] = fit.matrices.unwrap_or_default();
-    let dim = spec.n_params();
-    let choices = spec.choices();
-    let sandwich = Sandwich::new(
-        &hessian,
-        &gradient_cov,
-        dim,
-        choices.n_samples as f64,
-        choices.perturbation,
-    )?;
-    let mut unit = vec![0.0; dim];
-    let mut parts = Vec::with_capacity(dim);
-    for j in 0..dim {
-        unit[j] = 1.0;
-        parts.push(sandwich.components(&unit)?);
-        unit[j] = 0.0;
-    }
-    let (v, a): (Vec<f64>, Vec<f64>) = parts.into_iter().unzip();
-    let widths = half_widths(&v, &a, &spec.law(), level)?;
-    let lower = fit.params.iter().zip(&widths).map(|(p, w)| p - w).collect();
-    let upper = fit.params.iter().zip(&widths).map(|(p, w)| p + w).collect();
-    Ok(Outcome {
-        params: fit.params,
-        bounds: [lower, upper],
-    })
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::intervals::bounds;
 use super::*;
 use crate::design::{Csr, Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::interval::Perturbation;
 use crate::linalg::LaneCounts;
 use crate::loss::{HuberHinge, Logistic, Loss};
-use crate::mechanism::{Choices, Moments, Projection, Spec, release};
+use crate::mechanism::{Choices, Moments, Projection, Spec, project_release, release};
 use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Calibration, Neighbors};
 
@@ -53,28 +54,29 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec
     .unwrap()
 }
 
+/// Budgets so large, and so noise so small, that certificates are below the 1e-8 of the comparisons.
 fn specs() -> Vec<Spec> {
     let huber = HuberHinge::new(0.5).unwrap();
     vec![
         spec(
             Arc::new(Logistic),
             Perturbation::Objective,
-            Budget::pure(1.0).unwrap(),
+            Budget::pure(60.0).unwrap(),
         ),
         spec(
             Arc::new(Logistic),
             Perturbation::Output,
-            Budget::zcdp(0.5).unwrap(),
+            Budget::zcdp(2000.0).unwrap(),
         ),
         spec(
             Arc::new(huber),
             Perturbation::Objective,
-            Budget::zcdp(0.5).unwrap(),
+            Budget::zcdp(500.0).unwrap(),
         ),
         spec(
             Arc::new(huber),
             Perturbation::Output,
-            Budget::approx(1.0, 1e-6).unwrap(),
+            Budget::approx(500.0, 1e-6).unwrap(),
         ),
     ]
 }
@@ -108,7 +110,7 @@ fn a_replicate_equals_a_fit_of_the_expanded_sample() {
     for design in [dense, csr] {
         let merged = design.merged(&exec).unwrap();
         assert!(merged.n_rows() < N && merged.n_records() == N);
-        let study = Study::new(&design, specs(), &exec).unwrap();
+        let study = Study::new(&design, &specs(), &exec).unwrap();
         let outcomes = study.run(3..14, 9, Some(0.95), &exec).unwrap();
         // Any cut into calls gives the same bits.
         let parts = [
@@ -156,13 +158,18 @@ fn a_replicate_equals_a_fit_of_the_expanded_sample() {
                 let mut generator = SimulationGenerator::new(9, replicate * 256 + 1 + c as u64);
                 let fit = release(spec, &sample, &exec, &mut generator).unwrap();
                 // Both are certified to the tolerance, which follows the noise.
-                let near = 1e-8_f64.max(2.0 * spec.tolerance());
+                assert!(2.0 * spec.tolerance() < 1e-8);
                 let close =
-                    |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < near);
+                    |a: &[f64], b: &[f64], by| a.iter().zip(b).all(|(a, b)| (a - b).abs() < by);
                 assert!(
-                    close(fit.params.values(), &outcome.params),
+                    close(fit.params.values(), &outcome.params, 1e-8),
                     "configuration {c}"
                 );
+                // The same noise on both moments: the same intervals, as far as these follow the parameters.
+                let expected = bounds(spec, &project_release(spec, &fit).unwrap(), 0.95).unwrap();
+                for (expected, found) in expected.iter().zip(&outcome.bounds) {
+                    assert!(close(expected, found, 1e-7), "configuration {c}");
+                }
                 assert!(
                     outcome.bounds[0]
                         .iter()
@@ -195,7 +202,7 @@ fn sparse_and_dense_fits_agree() {
                 .concat()
             })
             .collect();
-        let near = 1e-8_f64.max(2.0 * spec.tolerance());
+        let near = 1e-8;
         for other in &releases[1..] {
             assert!(
                 releases[0]
@@ -224,4 +231,21 @@ fn only_rows_that_repeat_are_merged_in_a_fit() {
             .map_or(n, |m| m.iter().sum::<u32>() as usize);
         assert_eq!(records, n);
     }
+}
+
+/// Two Huber hinges of the same slopes at the minimiser are still two losses, and one loss at two budgets is one.
+#[test]
+fn only_equal_losses_share_a_minimiser() {
+    let huber = |h: f64| Arc::new(HuberHinge::new(h).unwrap());
+    let budget = || Budget::pure(1.0).unwrap();
+    let one = spec(huber(0.5), Perturbation::Output, budget());
+    let same = spec(
+        huber(0.5),
+        Perturbation::Objective,
+        Budget::pure(2.0).unwrap(),
+    );
+    let other = spec(huber(0.4), Perturbation::Output, budget());
+    let logistic = spec(Arc::new(Logistic), Perturbation::Output, budget());
+    assert!(population::same_risk(&one, &same));
+    assert!(!population::same_risk(&one, &other) && !population::same_risk(&one, &logistic));
 }

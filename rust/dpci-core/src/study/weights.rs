@@ -1,4 +1,4 @@
-//! Bootstrap weights: exact multinomial draws over rows that stand for many records each, in linear time.
+//! Bootstrap weights: multinomial draws (to double precision) over rows that stand for many records each, in linear time.
 
 use rand::{Rng, RngExt};
 use rand_distr::{Binomial, Distribution};

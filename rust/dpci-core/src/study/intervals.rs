@@ -1,0 +1,65 @@
+//! From a replicate's data sums to the bounds of its intervals, by the functions that a fit uses.
+
+use super::replicates::Outcome;
+use crate::interval::{Sandwich, half_widths};
+use crate::mechanism::seal::Sealed;
+use crate::mechanism::{Fit, Release, Spec, add_moment_noise, margin_radius, project_release};
+use crate::moments::DataMoments;
+use crate::noise::SimulationGenerator;
+use crate::{Error, Result};
+
+/// Releases the moments and forms the intervals of one replicate.
+pub(super) fn intervals(
+    spec: &Spec,
+    params: Sealed,
+    data: DataMoments,
+    level: f64,
+    generator: &mut SimulationGenerator,
+) -> Result<Outcome> {
+    let Some(noise) = spec.moment_noise(margin_radius(spec, &params))? else {
+        return Err(no_moments());
+    };
+    let (hessian, gradient_cov) = add_moment_noise(spec, data, &noise, generator)?;
+    let release = Release {
+        params,
+        hessian,
+        gradient_cov: Some(gradient_cov),
+        noise: Some(noise),
+    };
+    let fit = project_release(spec, &release)?;
+    let bounds = bounds(spec, &fit, level)?;
+    Ok(Outcome {
+        params: fit.params,
+        bounds,
+    })
+}
+
+/// Lower and upper bounds of the exact interval of each parameter.
+pub(super) fn bounds(spec: &Spec, fit: &Fit, level: f64) -> Result<[Vec<f64>; 2]> {
+    let [hessian, gradient_cov] = fit.matrices.as_ref().ok_or_else(no_moments)?;
+    let dim = spec.n_params();
+    let choices = spec.choices();
+    let sandwich = Sandwich::new(
+        hessian,
+        gradient_cov,
+        dim,
+        choices.n_samples as f64,
+        choices.perturbation,
+    )?;
+    let mut unit = vec![0.0; dim];
+    let mut parts = Vec::with_capacity(dim);
+    for j in 0..dim {
+        unit[j] = 1.0;
+        parts.push(sandwich.components(&unit)?);
+        unit[j] = 0.0;
+    }
+    let (v, a): (Vec<f64>, Vec<f64>) = parts.into_iter().unzip();
+    let widths = half_widths(&v, &a, &spec.law(), level)?;
+    let lower = fit.params.iter().zip(&widths).map(|(p, w)| p - w).collect();
+    let upper = fit.params.iter().zip(&widths).map(|(p, w)| p + w).collect();
+    Ok([lower, upper])
+}
+
+fn no_moments() -> Error {
+    Error::Unsupported("intervals need released moments, got moments=\"none\"".into())
+}
