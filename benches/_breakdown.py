@@ -1,7 +1,7 @@
 """What a replicate of dpci costs and where the time goes, from differences between public calls."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 import dpci
-from _timing import minimum, pin
+from _timing import Timed
+from dpci._core import LANES
 
 F64 = NDArray[np.float64]
 EPSILON, L2_STRENGTH = 1.0, 0.002
-# The core solves sixteen replicates side by side, so counts are multiples of sixteen a thread.
-LANES = 16
+# The core solves LANES replicates side by side, so counts are multiples of that for each of two threads.
 FEW = 2 * LANES
+# The set-up of a study is shared by as many replicates as a cell of the published tables has.
+STUDY_REPLICATES = 1000
 # Eigenvalue floor in both, so that dpci and the opponent release the same intervals.
 MODEL: dict[str, Any] = {
     "budget": dpci.PureDP(EPSILON),
@@ -39,23 +41,34 @@ def variability(X: F64, y: F64, count: int, configs: int = 1, **keywords: Any) -
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of a study: ``each`` with and ``marginal`` without its share of the set-up."""
+    """Seconds of a study: what a further replicate costs, and what is done once."""
 
-    each: float
     marginal: float
     setup: float
 
+    @property
+    def each(self) -> float:
+        """Seconds of a replicate with its share of the set-up."""
+        return self.marginal + self.setup / STUDY_REPLICATES
 
-def cost(study: Callable[[int], object], count: int, repetitions: int) -> Cost:
-    """Time a study of ``count`` replicates and one of few, whose difference leaves the set-up out."""
-    few, many = minimum(lambda: study(FEW), repetitions), minimum(lambda: study(count), repetitions)
-    marginal = (many - few) / (count - FEW)
-    return Cost(each=many / count, marginal=marginal, setup=max(0.0, many - count * marginal))
+
+def timed_studies(study: Callable[[int], object], count: int, cores: int = 1) -> dict[str, Timed]:
+    """A study of few and one of ``count`` replicates, to be timed."""
+    return {
+        "few": Timed(lambda: study(FEW), cores),
+        "many": Timed(lambda: study(count), cores),
+    }
+
+
+def cost(seconds: Mapping[str, float], count: int) -> Cost:
+    """Cost from the times of :func:`timed_studies`, whose difference leaves the set-up out."""
+    marginal = (seconds["many"] - seconds["few"]) / (count - FEW)
+    return Cost(marginal=marginal, setup=max(0.0, seconds["many"] - count * marginal))
 
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Seconds of one replicate on one core by part; they add up to the marginal cost."""
+    """Seconds of one replicate on one core by part; they should add up to the marginal cost."""
 
     weights: float
     gradients: float
@@ -67,37 +80,40 @@ class Breakdown:
         return self.weights + self.gradients + self.moments + self.small
 
 
-def breakdown(X: F64, y: F64, count: int, repetitions: int) -> Breakdown:
-    """Split the cost of a replicate.
+def breakdown_studies(X: F64, y: F64) -> dict[tuple[str, str], Callable[[int], object]]:
+    """Studies whose costs :func:`breakdown` subtracts, on these rows and on twenty rows that repeat."""
+    repeated = len(y) // 20
+    tiled = np.tile(X[:20], (repeated, 1)), np.tile(y[:20], repeated)
+    studies: dict[tuple[str, str], Callable[[int], object]] = {}
+    for name, data in (("all", (X, y)), ("tiled", tiled)):
+        studies[name, "one"] = lambda k, data=data: variability(*data, k)
+        studies[name, "two"] = lambda k, data=data: variability(*data, k, configs=2)
+        studies[name, "full"] = lambda k, data=data: coverage(*data, k)
+    return studies
+
+
+def breakdown(marginal: Mapping[tuple[str, str], float]) -> Breakdown:
+    """Split the cost of a replicate, from the marginal costs of :func:`breakdown_studies`.
 
     Two configurations share the weights, so a second one adds the solving alone. Intervals add the moments. The same on
     twenty rows that repeat leaves what does not depend on the number of distinct rows: noise, the two loops of the
     solver, eigenvalues, the sandwich, intervals.
     """
-    pin(1)
-
-    def parts(X: F64, y: F64) -> tuple[float, float, float]:
-        one = cost(lambda k: variability(X, y, k), count, repetitions).marginal
-        two = cost(lambda k: variability(X, y, k, configs=2), count, repetitions).marginal
-        full = cost(lambda k: coverage(X, y, k), count, repetitions).marginal
-        return 2 * one - two, two - one, full - one
-
-    weights, solving, moments = parts(X, y)
-    repeated = len(y) // 20
-    _, small_solving, small_moments = parts(np.tile(X[:20], (repeated, 1)), np.tile(y[:20], repeated))
+    solving = {name: marginal[name, "two"] - marginal[name, "one"] for name in ("all", "tiled")}
+    moments = {name: marginal[name, "full"] - marginal[name, "one"] for name in ("all", "tiled")}
     return Breakdown(
-        weights=weights,
-        gradients=solving - small_solving,
-        moments=moments - small_moments,
-        small=small_solving + small_moments,
+        weights=2 * marginal["all", "one"] - marginal["all", "two"],
+        gradients=solving["all"] - solving["tiled"],
+        moments=moments["all"] - moments["tiled"],
+        small=solving["tiled"] + moments["tiled"],
     )
 
 
-class _CountingLogistic:
-    """Counts the elements whose slope is asked for."""
+class CountingLogistic:
+    """The logistic loss in Python; counts the elements whose slope is asked for."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.slopes = 0
         self._lock = threading.Lock()
         self.loss = dpci.losses.Custom(
             lambda u, y: np.logaddexp(0, -y * u),
@@ -110,15 +126,18 @@ class _CountingLogistic:
 
     def _slope(self, u: F64, y: F64) -> F64:
         with self._lock:
-            self.count += u.size
+            self.slopes += u.size
         return -y * expit(-y * u)
 
 
-def gradient_passes(X: F64, y: F64) -> float:
-    """Gradient passes over the rows that a group of sixteen replicates makes, counted by a loss in Python."""
+def passes(study: Callable[..., Any], X: F64, y: F64, n_distinct: int, **keywords: Any) -> float:
+    """Passes over the rows that a group of replicates of :func:`coverage` or :func:`variability` makes.
+
+    Counted by a loss in Python: how often it is asked for the slope of each distinct row.
+    """
     counts = []
     for replicates in (LANES, 3 * LANES):
-        logistic = _CountingLogistic()
-        study = variability(X, y, replicates, loss=logistic.loss)[0]
-        counts.append(logistic.count)
-    return float((counts[1] - counts[0]) / (2 * LANES * study.n_distinct))
+        logistic = CountingLogistic()
+        study(X, y, replicates, loss=logistic.loss, **keywords)
+        counts.append(logistic.slopes)
+    return (counts[1] - counts[0]) / (2 * LANES * n_distinct)

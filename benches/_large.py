@@ -9,26 +9,31 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits
 
 import dpci
-from _timing import minimum, pin
+from _breakdown import CountingLogistic, coverage, passes
+from _timing import Timed, copy_rate, interleaved, multiply_rate, pin, unpin
+from dpci._core import LANES
 
 L2_STRENGTH = 0.002
 # Small, as the temporaries of making the rows must not hide the memory of a fit.
 _CHUNK = 2_000
+# Rounds of the large fit, each of four fits.
+FIT_ROUNDS = 3
+# A value and its column number.
+_BYTES_A_NONZERO = 8 + 4
 
 
 def measure(name: str, *arguments: object) -> dict[str, Any]:
     """Run one of the measurements below in a process of its own and return what it found."""
     command = [sys.executable, "-W", "ignore", __file__, name, *map(str, arguments)]
+    unpin()  # a child inherits the cores
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{name} failed:\n{done.stderr}")
@@ -56,7 +61,11 @@ def make_kdd(folder: str, n: str, n_distinct: str) -> dict[str, Any]:
 
 
 def study_kdd(folder: str, few: str, many: str, n_threads: str) -> dict[str, Any]:
-    """Time two studies with intervals, of few and of many replicates; the rows stay sparse."""
+    """Time two studies with intervals, of few and of many replicates; the rows stay sparse.
+
+    Afterwards, when the peak is known: the passes that a group of replicates shares, what one reads, and the
+    bandwidth of as many cores.
+    """
     X, y = sparse.load_npz(Path(folder) / "X.npz"), np.load(Path(folder) / "y.npy")
     loaded = peak()
     pin(int(n_threads))
@@ -74,7 +83,7 @@ def study_kdd(folder: str, few: str, many: str, n_threads: str) -> dict[str, Any
             n_threads=int(n_threads),
         )
         seconds.append(time.perf_counter() - began)
-    return {
+    found = {
         "seconds": seconds,
         "loaded": loaded,
         "peak": peak(),
@@ -83,6 +92,10 @@ def study_kdd(folder: str, few: str, many: str, n_threads: str) -> dict[str, Any
         "n_distinct": study.n_distinct,
         "coverage": study.coverage,
     }
+    row_bytes = X.nnz / len(y) * _BYTES_A_NONZERO
+    pass_bytes = study.n_distinct * (row_bytes + 8 + 4 * LANES)  # values, target, weights of the group
+    counted = passes(coverage, X, y, study.n_distinct, fit_intercept=True)
+    return {**found, "passes": counted, "pass_bytes": pass_bytes, "bandwidth": copy_rate(int(n_threads))}
 
 
 def rows_in_place(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -101,34 +114,36 @@ def rows_in_place(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def large_fit(n: str, d: str, repetitions: str) -> dict[str, Any]:
+def large_fit(n: str, d: str, rounds: str) -> dict[str, Any]:
     """Memory and time of one private fit with intervals, and the time of scikit-learn's L-BFGS on the same rows."""
     X, y = rows_in_place(int(n), int(d))
+    counting = CountingLogistic()
 
-    def private(X: np.ndarray, y: np.ndarray, n_threads: int) -> dpci.ConfidenceIntervals:
+    def private(X: np.ndarray, y: np.ndarray, n_threads: int, **keywords: Any) -> dpci.ConfidenceIntervals:
         budget = dpci.PureDP(1.0)
-        options = {"budget": budget, "l2_strength": L2_STRENGTH, "fit_intercept": False, "classes": (-1, 1)}
+        options = {"budget": budget, "l2_strength": L2_STRENGTH, "fit_intercept": False, "classes": (-1, 1), **keywords}
         return dpci.fit(X, y, n_threads=n_threads, **options).conf_int()
 
     def lbfgs() -> LogisticRegression:
         # tol is scikit-learn's own default, 1e-4 on the gradient.
         return LogisticRegression(solver="lbfgs", C=1 / (len(y) * L2_STRENGTH), fit_intercept=False).fit(X, y)
 
+    pin(2)
     private(X[:2000], y[:2000], 2)  # whatever is loaded once
     # From what is resident now to the peak: an earlier and higher peak can only make this larger.
     before = resident()
     private(X, y, 2)
     extra = peak() - before
-
-    def at(threads: int, run: Callable[[], object]) -> float:
-        pin(threads)
-        with threadpool_limits(threads):
-            return minimum(run, int(repetitions))
-
-    # dpci first: the opponent's idle BLAS threads spin for a while.
-    ours = [at(threads, lambda threads=threads: private(X, y, threads)) for threads in (1, 2)]
-    theirs = [at(threads, lbfgs) for threads in (1, 2)]
-    return {"ours": ours, "lbfgs": theirs, "extra": extra / X.nbytes, "bytes": X.nbytes}
+    contestants = {
+        **{f"ours{k}": Timed(lambda k=k: private(X, y, k), k) for k in (1, 2)},
+        **{f"lbfgs{k}": Timed(lbfgs, k, blas=True) for k in (1, 2)},
+    }
+    times = interleaved(contestants, int(rounds))
+    pin(2)
+    private(X, y, 2, loss=counting.loss)
+    pin(1)
+    rates = {"multiply": multiply_rate(), "bandwidth": copy_rate()}
+    return {**times, **rates, "passes": counting.slopes / len(y), "extra": extra / X.nbytes, "bytes": X.nbytes}
 
 
 if __name__ == "__main__":

@@ -2,14 +2,22 @@
 
 import os
 import platform
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 REPETITIONS = 5
+# Idle BLAS threads of NumPy spin for some milliseconds after a call; whatever is timed next must not meet them.
+_SPINNING_SECONDS = 0.2
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 def minimum(run: Callable[[], object], repetitions: int = REPETITIONS) -> float:
@@ -27,32 +35,55 @@ _CORES = os.sched_getaffinity(0)
 
 def pin(n_cores: int) -> None:
     """Keep this thread, and those that it starts, on the first ``n_cores`` cores of the process."""
+    if n_cores > len(_CORES):
+        sys.exit(f"the process must have at least {n_cores} cores for this benchmark, got {len(_CORES)}")
     os.sched_setaffinity(0, set(sorted(_CORES)[:n_cores]))
 
 
-def over_threads(run: Callable[[], object], repetitions: int = REPETITIONS) -> dict[int, float]:
-    """Least wall time with one and with two BLAS threads, pinned to as many cores; back on one core at the end."""
-    times = {}
-    for threads in (1, 2):
-        pin(threads)
-        with threadpool_limits(threads):
-            times[threads] = minimum(run, repetitions)
-    pin(1)
-    return times
+def unpin() -> None:
+    """Give this thread back all cores of the process, for what a child process inherits."""
+    os.sched_setaffinity(0, _CORES)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Something to time on so many cores; ``blas``: it leaves threads of NumPy spinning."""
+
+    run: Callable[[], object]
+    cores: int = 1
+    blas: bool = False
+
+
+def interleaved(contestants: Mapping[_Key, Timed], rounds: int) -> dict[_Key, float]:
+    """Least wall time of each over several rounds, in each of which all of them run once: a slow spell hits all."""
+    times: dict[_Key, list[float]] = {key: [] for key in contestants}
+    for _ in range(rounds):
+        for key, timed in contestants.items():
+            pin(timed.cores)
+            with threadpool_limits(timed.cores):
+                times[key].append(minimum(timed.run, 1))
+            if timed.blas:
+                time.sleep(_SPINNING_SECONDS)
+    unpin()
+    return {key: min(values) for key, values in times.items()}
 
 
 def multiply_rate() -> float:
     """Floating-point operations a second of a square matrix product on one core."""
     a = np.random.default_rng(0).standard_normal((1536, 1536))
     with threadpool_limits(1):
-        return 2 * 1536**3 / minimum(lambda: a @ a)
+        rate = 2 * 1536**3 / minimum(lambda: a @ a)
+    time.sleep(_SPINNING_SECONDS)
+    return rate
 
 
-def copy_rate() -> float:
-    """Bytes a second read and written by copies too large for the cache, on one core (STREAM's copy)."""
+def copy_rate(n_threads: int = 1) -> float:
+    """Bytes a second read and written by copies too large for the cache (STREAM's copy)."""
     source = np.ones(2**27)
     target = np.zeros_like(source)
-    return 2 * source.nbytes / minimum(lambda: np.copyto(target, source))
+    parts = list(zip(np.array_split(target, n_threads), np.array_split(source, n_threads), strict=True))
+    with ThreadPoolExecutor(n_threads) as pool:  # copying leaves Python's lock to the others
+        return 2 * source.nbytes / minimum(lambda: list(pool.map(lambda part: np.copyto(*part), parts)))
 
 
 class OthersWatch:
@@ -80,6 +111,16 @@ def machine() -> str:
     with Path("/proc/cpuinfo").open() as info:
         model = next((line.split(":")[1].strip() for line in info if line.startswith("model name")), platform.machine())
     return f"{model}, {len(_CORES)} cores, load {os.getloadavg()[0]:.2f}, numpy {np.__version__}"
+
+
+def commit() -> str:
+    """Return the short name of the commit that is checked out, or "unknown"."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return done.stdout.strip()
 
 
 def print_machine() -> None:

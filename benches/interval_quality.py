@@ -9,13 +9,10 @@ data. Prints Markdown; exit code 1 if a rule is broken. Needs the full data file
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime as dt
 import functools
-import io
 import itertools
 import os
-import subprocess
 import sys
 import time
 import warnings
@@ -32,7 +29,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 import dpci
 from _studies import BUDGETS, L2_STRENGTH, LOSSES, Rows, Setting, adult, kdd, load, markdown, quality, simulate
-from _timing import minimum, print_machine
+from _timing import commit, machine, minimum
 
 # Standard error of a coverage of the reference, which has 200 replicates.
 REFERENCE_SE = 0.006
@@ -329,26 +326,21 @@ def draw(points: Sequence[Point], path: Path) -> None:
 # The report.
 
 
-def head(run: Run) -> list[str]:
-    """Commit, date, machine and counts, read before anything is computed: the load is that of the idle machine."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    ).stdout.strip()
-    with contextlib.redirect_stdout(io.StringIO()) as machine:
-        print_machine()
-    command = " ".join(["python", "benches/interval_quality.py", *sys.argv[1:]])
+def head(run: Run, options: str) -> list[str]:
+    """Options, commit, date, machine and counts, read before anything is computed, when the load is that of others."""
     threads = run.threads or len(os.sched_getaffinity(0))
     (k, m), (large_k, large_m) = run.small, run.large
     return [
         "# Quality of the intervals\n",
-        f"- `{command}`, commit {commit or 'unknown'}, {dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC",
-        f"- {machine.getvalue().strip()}, SciPy {scipy.__version__}, dpci {dpci.__version__}; threads: {threads}",
+        f"- options: {options or 'the defaults'}; commit {commit()}, {dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC",
+        f"- {machine()}, SciPy {scipy.__version__}, dpci {dpci.__version__}; threads: {threads}",
         f"- λ={L2_STRENGTH}, level .95, Huber h=1, seed {run.seed}",
         f"- replicates with intervals and for the variability length: {k}, {m} at d=10; {large_k}, {large_m} above",
     ]
 
 
-def parsed() -> argparse.Namespace:
+def parsed() -> tuple[argparse.Namespace, str]:
+    """Return the options, and as text those that differ from the defaults, without the user's path."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replicates", type=int, default=1000, help="with intervals, at d=10")
     parser.add_argument("--variability", type=int, default=4000, help="for the variability length, at d=10")
@@ -359,11 +351,16 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--figure", type=Path, help="file (.svg, .png) of the figure, beside the Markdown")
     parser.add_argument("--only", choices=("reference", "budget", "dimension"))
     parser.add_argument("--quick", action="store_true", help="a few replicates on Adult; rules are not judged")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    changed = {
+        name: value for name, value in vars(arguments).items() if name != "figure" and value != parser.get_default(name)
+    }
+    flags = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in changed.items()]
+    return arguments, " ".join(flags)
 
 
 def main() -> None:
-    arguments = parsed()
+    arguments, options = parsed()
     small = (arguments.replicates, arguments.variability)
     large = (arguments.large_replicates, arguments.large_variability)
     if arguments.quick:
@@ -374,7 +371,7 @@ def main() -> None:
     lines, times = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dpci.errors.DpciWarning)
-        beginning = head(run)
+        beginning = head(run, options)
         for name in [arguments.only] if arguments.only else sections:
             started = time.perf_counter()
             lines += ["", *sections[name](run)]

@@ -18,6 +18,7 @@ def is_typed_dict(node):
 
 FUNCTIONS = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
 CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef) and not is_typed_dict(node)}
+CONSTANTS = {node.target.id for node in STUB.body if isinstance(node, ast.AnnAssign)}
 METHODS = {
     f"{name}.{node.name}": node
     for name, body in CLASSES.items()
@@ -45,7 +46,7 @@ def compiled_parameters(function):
 
 
 def test_names():
-    assert public(dir(_core)) == public({*FUNCTIONS, *CLASSES})
+    assert public(dir(_core)) == public({*FUNCTIONS, *CLASSES, *CONSTANTS})
 
 
 def test_version():

@@ -187,7 +187,7 @@ def test_an_unreadable_file_is_kept(rows, saved, written, monkeypatch):
 
 @pytest.fixture
 def saved_often(monkeypatch):
-    """Batches of eight replicates, each of which is saved."""
+    """Batches of one group of replicates, each of which is saved."""
     monkeypatch.setattr(_replicates, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(_replicates, "BATCH_SECONDS", 1e-9)
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_saved_does_not_harm_what_was(rows, tmp_path, monkeypatch
 
     def failing(*arguments):
         calls.append(arguments)
-        if len(calls) > 3:
+        if len(calls) > 2:
             raise OSError(number, os.strerror(number))
         return real(*arguments)
 
@@ -214,7 +214,7 @@ def test_what_cannot_be_saved_does_not_harm_what_was(rows, tmp_path, monkeypatch
         with pytest.raises(InvalidInput, match=f"a file that can be written, got '.*': {os.strerror(number)}"):
             run()
     assert [file.name for file in tmp_path.iterdir()] == ["study.npz"]
-    assert complete(path) == 16
+    assert complete(path) == _core.LANES
     np.testing.assert_array_equal(bits(run()), bits(simulate.coverage(*rows, **STUDY)))
 
 
@@ -271,8 +271,8 @@ def test_a_kill_costs_one_interval_at_most(rows, tmp_path, where, at, ran):
     command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(path), where, str(at)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     done = complete(path)
-    # Batches of eight; saved by the first batch that ends after the interval.
-    assert 0 < 8 * ran - done <= 8 * (_replicates.CHECKPOINT_SECONDS + 1)
+    # Batches of one group; saved by the first batch that ends after the interval.
+    assert 0 < _core.LANES * ran - done <= _core.LANES * (_replicates.CHECKPOINT_SECONDS + 1)
     longer = {**STUDY, "n_replicates": done + 24}
     found = simulate.coverage(*rows, checkpoint=path, **longer)
     np.testing.assert_array_equal(bits(found), bits(simulate.coverage(*rows, **longer)))

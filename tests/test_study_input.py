@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 import dpci
-from dpci import _replicates, simulate
+from dpci import _core, _replicates, simulate
 from dpci.errors import InvalidInput
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
@@ -88,7 +88,7 @@ def test_threads_beyond_the_cores_do_no_harm(rows, monkeypatch, n_threads, paral
     monkeypatch.setattr(runner, "run", refuse)
     with pytest.raises(RuntimeError) as first:
         run(**{**STUDY, "n_threads": n_threads, "n_replicates": 10**12})
-    assert first.value.args[0] <= 8 * os.cpu_count()
+    assert first.value.args[0] <= _core.LANES * os.cpu_count()
 
 
 def test_configurations_may_come_from_any_iterable(rows):

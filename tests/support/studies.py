@@ -1,0 +1,65 @@
+"""Small studies that the tests of studies share: their rows, their calls, and what makes two of them equal."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci import simulate
+from dpci.errors import PrivacyLeakWarning
+
+N, D = 600, 3
+SMALL = {"budget": dpci.PureDP(2.0), "l2_strength": 0.1, "n_replicates": 40, "n_variability": 24}
+
+
+def soft_labels():
+    """The logistic loss of labels in [0, 1]; local functions travel to other processes by value."""
+
+    def sigmoid(u):
+        return np.exp(-np.logaddexp(0.0, -u))
+
+    return dpci.losses.Custom(
+        lambda u, y: np.logaddexp(0.0, u) - y * u,
+        lambda u, y: sigmoid(u) - y,
+        lambda u, _y: sigmoid(u) * sigmoid(-u),
+        slope_bound=1.0,
+        curvature_bound=0.25,
+        target_bounds=(0.0, 1.0),
+    )
+
+
+SOFT_LABELS = soft_labels()
+
+
+def make_rows(n=N):
+    rng = np.random.default_rng(8)
+    X = rng.integers(-4, 5, size=(n, D)) / 8.0  # many duplicates
+    y = (X @ [4.0, -2.0, 1.0] + rng.logistic(size=n) > 0).astype(int)
+    return X, y
+
+
+def quiet(function, *arguments, **keywords):
+    """Call a study, which always warns."""
+    with pytest.warns(PrivacyLeakWarning, match="NOT PRIVATE"):
+        return function(*arguments, **{**SMALL, **keywords})
+
+
+coverage = functools.partial(quiet, simulate.coverage)
+
+
+def variability(X, y, **keywords):
+    keywords.pop("n_replicates", None)
+    with pytest.warns(PrivacyLeakWarning, match="NOT PRIVATE"):
+        return simulate.variability(X, y, **{k: v for k, v in SMALL.items() if k != "n_replicates"}, **keywords)
+
+
+def replicates(study):
+    """All random numbers of a study side by side."""
+    spread = study.variability.params if study.variability else np.empty((0, study.params.shape[1]))
+    return np.vstack([study.params, study.lower, study.upper, spread])
+
+
+def assert_same_bits(ours, theirs):
+    np.testing.assert_array_equal(replicates(ours), replicates(theirs))
+    np.testing.assert_array_equal(ours.target, theirs.target)
