@@ -1,67 +1,30 @@
-"""The published tables and figures, repeated: their studies, what is drawn, the command."""
+"""The published tables and figures, repeated: their studies, what is drawn, what the reports say."""
 
 import dataclasses
 import json
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpci
-from dpci.cli import main
 from dpci.datasets import _files
 from dpci.datasets._catalogue import CATALOGUE
-from dpci.datasets._tables import load_sample_table
 from dpci.errors import InvalidInput
-from dpci.reproduce import figures, sources, studies
-from dpci.reproduce.experiments import FIGURES, N_ROWS, TABLES, Rows
+from dpci.reproduce import figures, studies
+from dpci.reproduce.experiments import FIGURES, TABLES, Rows
 from dpci.reproduce.published import COVERAGE, SETTINGS, Setting
 from dpci.reproduce.report import run_figure, run_table
 from dpci.reproduce.sources import Sources
 from dpci.reproduce.studies import Run
+from support.reproduced import SMALL, extract, use_the_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
-
-SHORT = ("--threads", "1", "--replicates", "12")
-SMALL = Run(n_replicates=12, n_variability=30, n_threads=1)
 
 
 @pytest.fixture
 def sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The packaged sample of Adult in the place of Adult, Bank and KDD Cup 1999, and two values for each sweep."""
-    monkeypatch.setattr(sources, "load_table", lambda _: load_sample_table())
-    monkeypatch.setattr(sources, "CATALOGUE", dict.fromkeys(("adult", "bank", "kddcup99"), CATALOGUE["adult"]))
-    for name in ("adult", "bank"):
-        monkeypatch.setitem(N_ROWS, name, 4_000)
-    ends = {"n": (2_000, 4_000), "d": (1, 3)}
-
-    def short(sweep):
-        return dataclasses.replace(sweep, values=ends.get(sweep.varied, sweep.values[-2:]))
-
-    for number, sweep in TABLES.items():
-        monkeypatch.setitem(TABLES, number, short(sweep))
-    for number, plan in FIGURES.items():
-        panels = tuple(panel._replace(sweep=short(panel.sweep)) for panel in plan.panels)
-        monkeypatch.setitem(FIGURES, number, dataclasses.replace(plan, panels=panels))
-
-
-def extract(path: Path, n: int) -> Path:
-    """A file with the layout of an IPUMS extract: two numbers, a category, a target."""
-    rng = np.random.default_rng(7)
-    columns = (rng.integers(17, 90, n), rng.choice(list("abcdefgh"), n), rng.integers(0, 60, n), rng.integers(0, 2, n))
-    lines = [",".join(map(str, line)) for line in zip(*columns, strict=True)]
-    path.write_text("\n".join(["age,status,hours,income", *lines]), "utf-8")
-    return path
-
-
-def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    """The one line of a refusal."""
-    assert main(["tables", *argv]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    return captured.err
+    use_the_sample(monkeypatch)
 
 
 # The studies.
@@ -213,102 +176,38 @@ def test_a_figure_without_variability_has_no_dashed_lines() -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["DP CI", "zCDP CI"]
 
 
-# The command.
+# What the reports say.
 
 
 @pytest.mark.usefixtures("sample")
-def test_table_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with warnings.catch_warnings():
-        # What a user would see on stderr.
-        warnings.simplefilter("error")
-        assert main(["tables", "--table", "3", *SHORT, "--variability", "20"]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    lines = captured.out.splitlines()
-    assert lines[2].split() == ["setting", "d", "published", "paper", "(s.e.)", "ratio", "tight", "(s.e.)", "ratio"]
-    assert len([line for line in lines if line.startswith(("DP ", "zCDP "))]) == 16
-    for text in ("n=4,000, epsilon_1=0.5", "k   12", "m  20", "seed", "run time", dpci.__version__, "NOT PRIVATE"):
-        assert text in captured.out
+@pytest.mark.parametrize("calibrations", [("paper",), ("tight",), ("paper", "tight")])
+def test_the_notes_explain_what_is_shown(calibrations: tuple[str, ...]) -> None:
+    report = run_table(4, calibrations, Sources(), dataclasses.replace(SMALL, n_replicates=1, n_variability=0))
+    notes = " ".join(report.notes)
+    assert ("paper: the published method" in notes) == ("paper" in calibrations)
+    assert ("tight: that of the library" in notes) == ("tight" in calibrations)
+    # One replicate has no standard error.
+    assert {row[4] for row in report.rows} == {"(-)"}
+    assert "nan" not in report.render("markdown")
+    assert '"coverage_se": null' in report.render("json")
+
+
+def test_reports_on_an_extract_say_what_was_used(tmp_path: Path) -> None:
+    given = Sources(us=extract(tmp_path / "us.csv", 2_000))
+    report = run_table(5, ("tight",), given, dataclasses.replace(SMALL, n_replicates=2, n_variability=0))
+    assert {cell["n"] for cell in report.data["cells"]} == {2_000}
+    used = ["age", "hours", *(f"status={letter}" for letter in "abcdefgh")]
+    assert json.loads(report.render("json"))["columns"] == {"us": used}
+    lines = [line.split("  ") for line in report.render("text").splitlines()]
+    assert next(line for line in lines if line[0] == "columns of IPUMS-US")[-1].strip() == ", ".join(used)
 
 
 @pytest.mark.usefixtures("sample")
-def test_formats_and_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "table.json"
-    short = ("tables", "--table", "4", *SHORT, "--variability", "0", "--calibration", "tight")
-    assert main([*short, "--format", "json", "--output", str(out)]) == 0
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert str(out) in captured.err
-    found = json.loads(out.read_text("utf-8"))
-    assert found["table"] == 4
-    assert found["private"] is False
-    assert len(found["cells"]) == 16
-    assert all("paper" not in cell and cell["tight"]["length_ratio"] is None for cell in found["cells"])
-    assert main([*short, "--format", "markdown"]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
-    assert len(lines) == 18
-    assert {line.count("|") for line in lines} == {6}
-    # The same numbers in both.
-    assert f"{found['cells'][0]['tight']['coverage']:.4f}" in lines[2]
-    assert main([*short, "--seed", "1", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cells"] != found["cells"]
-
-
-@pytest.mark.parametrize(("table", "option"), [(5, "--us"), (6, "--br")])
-def test_tables_of_ipums(table: int, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = refused(capsys, "--table", str(table), *SHORT)
-    assert all(part in text for part in (option, "may not be redistributed", "target in the last column"))
-    path = extract(tmp_path / "extract.csv", n=2_000)
-    assert main(["tables", "--table", str(table), option, str(path), *SHORT, "--variability", "0"]) == 0
-    text = capsys.readouterr().out
-    assert len([line for line in text.splitlines() if line.startswith(("DP ", "zCDP "))]) == 80
-    assert "2,000 rows, the paper has" in text
-
-
-@pytest.mark.usefixtures("sample")
-@pytest.mark.parametrize(("suffix", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_figure_on_the_command_line(
-    suffix: str, begin: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / f"figure.{suffix}"
-    assert main(["tables", "--figure", "3", *SHORT, "--variability", "20", "--output", str(path)]) == 0
-    assert path.read_bytes().startswith(begin)
-    captured = capsys.readouterr()
-    assert "Left out without --us or --br: panels f, g, h." in captured.out
-    assert f"wrote {path}" in captured.err
-
-
-@pytest.mark.usefixtures("sample")
-def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tables", "--table", "4", *SHORT, "--variability", "0", "--progress", "--format", "json"]) == 0
-    captured = capsys.readouterr()
-    json.loads(captured.out)
-    assert "1/1 Banking, n=4,000, d=10: 32 settings" in captured.err
-
-
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        ((), "one of --table and --figure must be given, got none"),
-        (("--table", "3", "--figure", "1"), "got --table 3 and --figure 1"),
-        (("--table", "1"), "table must be one of 2, 3, 4, 5, 6, got table=1"),
-        (("--figure", "5", "--output", "f.png"), "figure must be one of 1, 2, 3, 4, got figure=5"),
-        (("--figure", "1"), "--figure needs --output FILE, got none"),
-        (("--figure", "1", "--output", "figure.txt"), "a plot must end in one of"),
-        (("--figure", "1", "--output", "f.png", "--calibration", "both"), "--calibration must be paper or tight"),
-        (("--table", "3", "--output", "no/such/folder/t.txt"), "--output must name a file in a folder that exists"),
-        (("--table", "3", "--format", "html"), "--format must be one of 'text', 'markdown', 'json'"),
-        (("--table", "3", "--calibration", "loose"), "--calibration must be one of 'paper', 'tight', 'both'"),
-        (("--table", "5", "--us", "absent.csv"), "a table must be readable, got 'absent.csv'"),
-    ],
-)
-def test_wrong_usage(argv: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert message in refused(capsys, *argv)
-
-
-@pytest.mark.usefixtures("sample")
-def test_wrong_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "n_replicates must be at least 1" in refused(capsys, "--table", "4", "--replicates", "0")
+def test_columns_are_the_most_where_d_varies() -> None:
+    report = run_table(3, ("tight",), Sources(), dataclasses.replace(SMALL, n_replicates=2, n_variability=0))
+    # The sweep of the sample ends at d=3.
+    assert report.data["columns"] == {"adult": ["age", "fnlwgt", "education-num"]}
+    assert ("columns of Adult", "age, fnlwgt, education-num") in report.facts
 
 
 @pytest.mark.skipif(

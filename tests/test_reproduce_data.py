@@ -1,5 +1,6 @@
 """What was published, transcribed; the cells of the tables and figures; where their rows come from."""
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,13 @@ def test_spot_values(table: int, line: tuple[str, str, str], value: float, cover
     assert COVERAGE[table][Setting(*line)][TABLES[table].values.index(value)] == coverage
 
 
+def test_no_digit_of_the_transcription_has_changed() -> None:
+    # The hash of the transcription as it was compared with the paper, cell by cell.
+    lines = [f"{table} {setting} {line}" for table, lines in COVERAGE.items() for setting, line in lines.items()]
+    digest = hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
+    assert digest == "d4b7c16721bd364be618292bf71fd9c4"
+
+
 def test_cells_are_those_of_the_captions() -> None:
     pure, zcdp = SETTINGS[0], SETTINGS[-1]
     assert TABLES[2].cell(150_000, pure) == Cell(Rows("kddcup99", 150_000, 10), pure, (0.5, 0.25, 0.25))
@@ -81,6 +89,20 @@ def test_the_default_projection_is_the_floor_in_every_cell() -> None:
                 **cell.keywords("tight"),
             )
             assert plan.projection == "floor"
+
+
+def test_figure_1_has_the_panels_of_the_paper() -> None:
+    assert [(panel.sweep.dataset, panel.loss, panel.sweep.varied) for panel in FIGURES[1].panels] == [
+        ("kddcup99", "logistic", "n"),
+        ("adult", "logistic", "d"),
+        ("adult", "huber_hinge", "d"),
+        ("bank", "logistic", "epsilon_1"),
+        ("bank", "huber_hinge", "epsilon_1"),
+        ("br", "logistic", "epsilon_1"),
+        ("us", "logistic", "epsilon_2"),
+        ("us", "huber_hinge", "epsilon_2"),
+        ("br", "huber_hinge", "epsilon_3"),
+    ]
 
 
 def test_figures_agree_with_their_captions() -> None:
@@ -138,6 +160,18 @@ def test_the_greater_value_of_the_target_is_positive(tmp_path: Path, labels: str
         ("us.csv", "x,y\n1,0\n,1\n", "no missing value, got '' in column 'x', row 2 below the header"),
         ("us.csv", "x,y\n1,0\n2,?\n", "no missing value, got '\\?' in column 'y'"),
         ("us.csv", "x,y\n1,0\nnan,1\n", "must hold finite numbers, got 'nan' in column 'x'"),
+        ("us.csv", "x,y\n1,0\n1e999,1\n", "must hold finite numbers, got '1e999' in column 'x'"),
+        ("us.csv", "x,y\n1,0\n \t,1\n", "no missing value, got '' in column 'x', row 2"),
+        (
+            "us.csv",
+            f"x,y\na,0\n{'b' * 201},1\n",
+            "at most 200 characters, got 201 in column 'x', row 2 below the header$",
+        ),
+        (
+            "us.csv",
+            "\n".join(["x,y", *(f"{'n/a ' * 11 if i == 4 else i},{i % 2}" for i in range(10))]),
+            f"numbers in all cells or in fewer than 90% of them, got '{('n/a ' * 11)[:40]}' in column 'x', row 5 below",
+        ),
         ("us.csv", "x,y\n1,0\n2\n", "must have 2 fields, got 1 in line 3"),
         ("us.csv", "x,x\n1,0\n2,1\n", "distinct column names"),
         ("us.csv", "x,y\n1,0\n2,1\n", "at least 10 columns.*got d=10"),
@@ -148,6 +182,30 @@ def test_other_layouts_are_refused(tmp_path: Path, name: str, content: str, mess
     path.write_text(content, "utf-8")
     with pytest.raises(InvalidInput, match=message):
         Sources(us=path).rows(Rows("us", 2, 10))
+
+
+def test_numbers_are_ascii(tmp_path: Path) -> None:
+    path = tmp_path / "us.csv"
+    line = "-1.5E+3 ,.5,1_0,\u0661,0x1,+2.,{}"
+    path.write_text("\n".join(["a,b,c,d,e,f,y", *(line.format(label) for label in "01")]), "utf-8")
+    table, layout = read_ipums(path)
+    assert layout.numeric == ("a", "b", "f")
+    assert [table[name][0] for name in "abcdef"] == [-1500.0, 0.5, "1_0", "\u0661", "0x1", 2.0]
+
+
+def test_a_column_with_many_other_cells_is_categorical(tmp_path: Path) -> None:
+    # 8 of 9 cells are fewer than 90%.
+    path = tmp_path / "us.csv"
+    path.write_text("\n".join(["x,y", *(f"{'V0' if i == 4 else i},{i % 2}" for i in range(9))]), "utf-8")
+    assert read_ipums(path)[1].numeric == ()
+
+
+def test_blanks_around_a_cell_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "us.csv"
+    path.write_text("x,y\na,0 \na ,1\n b,1\n", "utf-8")
+    table, layout = read_ipums(path)
+    assert list(table["x"]) == ["a", "a", "b"]
+    assert layout.positive == ("1",)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -27,7 +28,7 @@ def read_table(path: Path, *, delimiter: str = ",") -> dict[str, Sequence[Any]]:
             return _read_parquet(path)
         with _open_text(path, "rt") as file:
             return _read_csv(path, file, delimiter)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         msg = f"a table must be readable, got {str(path)!r}: {reason}"
         raise InvalidInput(msg) from error
@@ -83,10 +84,10 @@ def _read_parquet(path: Path) -> dict[str, Sequence[Any]]:
         raise InvalidInput(msg) from error
     try:
         table = pq.read_table(path)
-    except pa.ArrowInvalid as error:
+        return {name: table.column(name).to_numpy() for name in table.column_names}
+    except (pa.ArrowException, UnicodeDecodeError) as error:
         msg = f"{path} must be a Parquet file, got {error}"
         raise InvalidInput(msg) from error
-    return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
 def _cell(value: object) -> object:

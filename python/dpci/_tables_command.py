@@ -1,6 +1,8 @@
 """The command ``tables``: the tables and figures of Wang, Kifer & Lee (2019), repeated beside what was published."""
 
+import os
 import warnings
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +14,7 @@ from dpci.budgets import Calibration
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.plotting import check_plot_file
 from dpci.reproduce import figures
+from dpci.reproduce.experiments import FIGURES, TABLES, TITLES
 from dpci.reproduce.report import Format, run_figure, run_table
 from dpci.reproduce.sources import Sources
 from dpci.reproduce.studies import Run, silent
@@ -48,6 +51,7 @@ def tables(
 ) -> None:
     """Repeat a table or a figure of Wang, Kifer & Lee (2019) beside the published numbers. NOT PRIVATE."""
     _check_what(table, figure)
+    _check_files(table, figure, {"us": us, "br": br})
     shape = check_choice("--format", output_format, _FORMATS)
     default = "both" if figure is None else "paper"
     calibrations = _CALIBRATIONS[check_choice("--calibration", calibration or default, tuple(_CALIBRATIONS))]
@@ -67,17 +71,15 @@ def tables(
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         if table is not None:
             text = run_table(table, calibrations, sources, run).render(shape)
+            if output is None:
+                typer.echo(text)
+            else:
+                _write(output, lambda path: path.write_text(f"{text}\n", encoding="utf-8"), otherwise=text)
         elif figure is not None and output is not None:
             data = run_figure(figure, calibrations[0], sources, run)
-            figures.save(data, output)
-            text = data.report.render(shape)
-    if table is not None and output is not None:
-        output.write_text(f"{text}\n", encoding="utf-8")
-    else:
-        typer.echo(text)
-    if output is not None:
-        # The drawing's numbers may be JSON on stdout.
-        typer.echo(f"wrote {output}", err=True)
+            # The numbers first: they are not lost when the drawing fails.
+            typer.echo(data.report.render(shape))
+            _write(output, partial(figures.save, data))
 
 
 def _check_what(table: int | None, figure: int | None) -> None:
@@ -87,17 +89,58 @@ def _check_what(table: int | None, figure: int | None) -> None:
         raise InvalidInput(msg)
 
 
+def _check_files(table: int | None, figure: int | None, files: Mapping[str, Path | None]) -> None:
+    """Refuse a file that would not be read; another number of a table or figure is refused when it is run."""
+    if table in TABLES:
+        experiment, used = f"table {table}", {TABLES[table].dataset}
+    elif figure in FIGURES:
+        experiment, used = f"figure {figure}", {panel.sweep.dataset for panel in FIGURES[figure].panels}
+    else:
+        return
+    for name, file in files.items():
+        if file is not None and name not in used:
+            msg = f"--{name} is for what uses {TITLES[name]}, and {experiment} does not, got {str(file)!r}"
+            raise InvalidInput(msg)
+
+
 def _check_output(output: Path | None, figure: int | None, calibrations: tuple[Calibration, ...]) -> None:
     """Refuse a file that could not be written once the studies are done."""
-    if output is not None and (output.is_dir() or not output.parent.is_dir()):
-        msg = f"--output must name a file in a folder that exists, got {str(output)!r}"
-        raise InvalidInput(msg)
-    if figure is None:
-        return
-    if output is None:
-        msg = "--figure needs --output FILE, got none"
-        raise InvalidInput(msg)
-    check_plot_file(output)
-    if len(calibrations) > 1:
-        msg = "--calibration must be paper or tight with --figure, which draws one of them, got both"
-        raise InvalidInput(msg)
+    if figure is not None:
+        if output is None:
+            msg = "--figure needs --output FILE, got none"
+            raise InvalidInput(msg)
+        check_plot_file(output)
+        if len(calibrations) > 1:
+            msg = "--calibration must be paper or tight with --figure, which draws one of them, got both"
+            raise InvalidInput(msg)
+    if output is not None:
+        _check_writable(output)
+
+
+def _check_writable(output: Path) -> None:
+    """Open a file as if to add to it, which leaves one that is there as it is."""
+    try:
+        is_new = not output.exists()
+        with output.open("ab"):
+            pass
+        if is_new:
+            Path(os.path.realpath(output)).unlink()  # of a link to nothing, the link stays
+    except OSError as error:
+        raise _unwritable(output, error) from error
+
+
+def _write(output: Path, save: Callable[[Path], object], *, otherwise: str | None = None) -> None:
+    """Save a file, or print what it would have held before the error: it may have taken hours."""
+    try:
+        save(output)
+    except OSError as error:
+        if otherwise is not None:
+            typer.echo(otherwise)
+        raise _unwritable(output, error) from error
+    # What was printed may be JSON, and stdout a file.
+    typer.echo(f"wrote {output}", err=True)
+
+
+def _unwritable(output: Path, error: OSError) -> InvalidInput:
+    reason = error.strerror or error
+    return InvalidInput(f"--output must name a file that can be written, got {str(output)!r}: {reason}")

@@ -72,8 +72,8 @@ def coverage(
     """Repeat a private fit on bootstrap samples of a data set, and count how often its intervals cover their target.
 
     The data set stands for the population: its own minimiser is the target. A replicate draws as many rows with
-    replacement as there are, fits them as :func:`dpci.fit` does, and forms the exact intervals (Wang, Kifer & Lee,
-    section 5). The result is not private.
+    replacement as there are, fits them as :func:`dpci.fit` does, and forms intervals from the exact quantiles of the
+    law that the Monte Carlo of Wang, Kifer & Lee (2019), sections 4 and 5, samples. The result is not private.
 
     Parameters
     ----------
@@ -86,15 +86,16 @@ def coverage(
     level : float
         Level of the intervals.
     seed : int
-        Every result follows from it, whatever the number of threads, batches, interruptions or machines.
+        Every result follows from it, whatever the number of threads, batches, interruptions or machines with the same
+        instruction set.
     progress : bool
         Show a progress bar; needs tqdm.
     configs : sequence of dict, optional
         Several ways to fit the same samples: each holds keywords of :func:`dpci.fit` that replace the common ones.
     checkpoint : path, optional
-        File (.npz) for complete replicates, written at least every minute and when the run ends or is interrupted. A
-        run that finds it goes on from there, to the same bits; it may ask for more replicates. The file tells about
-        the data as the study does.
+        File (.npz) for complete replicates, written after the first batch that ends 30 s or more after the last save,
+        and when the run ends or is interrupted. A run that finds it goes on from there, to the same bits; it may ask
+        for more replicates. The file tells about the data as the study does.
     n_threads : int, optional
         Threads; None: all cores (one for each job of joblib).
     parallel : {None, "joblib"}

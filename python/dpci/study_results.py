@@ -63,7 +63,7 @@ class _Study:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VariabilityStudy(_Study):
-    """How much released parameters vary from sample to sample: no valid interval is shorter on average than this.
+    """How much released parameters vary from sample to sample: a yardstick for the length of intervals.
 
     Attributes
     ----------

@@ -1,5 +1,7 @@
 """Reads an IPUMS extract that the user names: it may not be redistributed, so its layout is a convention."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,12 @@ LAYOUT = (
     "which the greater is the positive one; a column of numbers only is numeric, any other is categorical"
 )
 
+LONGEST_CELL = 200
+
+# What float() reads besides, such as 1_000 and the digits of other scripts, is text. The words are taken for numbers so
+# that a column of numbers with one of them is refused rather than becoming a category for each number.
+_NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
+
 
 def read_ipums(path: Path) -> tuple[Table, Layout]:
     """Columns of the user's file, and which of them are numeric.
@@ -22,8 +30,8 @@ def read_ipums(path: Path) -> tuple[Table, Layout]:
     Parameters
     ----------
     path : Path
-        File with the layout of ``LAYOUT``. The values of the target are compared as numbers if both are numbers, else
-        as text: 1 is above 0, ">50K" above "<=50K", "yes" above "no".
+        File with the layout of ``LAYOUT``; blanks around a cell are left out. The values of the target are compared as
+        numbers if both are numbers, else as text: 1 is above 0, ">50K" above "<=50K", "yes" above "no".
 
     Returns
     -------
@@ -33,24 +41,19 @@ def read_ipums(path: Path) -> tuple[Table, Layout]:
     Raises
     ------
     InvalidInput
-        The file cannot be read or has another layout; names the column.
+        The file cannot be read or has another layout, a cell has more than 200 characters, or a column mixes numbers
+        with a few other cells; names the column.
     """
     if not path.name.lower().endswith((".csv", ".csv.gz")):
         msg = f"an IPUMS extract must be {LAYOUT}; got {str(path)!r}"
         raise InvalidInput(msg)
-    columns = {name: np.asarray(cells, dtype=np.str_) for name, cells in read_table(path).items()}
+    columns = {name: [cell.strip() for cell in cells] for name, cells in read_table(path).items()}
     *features, target = columns
-    if not features or not len(columns[target]):
+    if not features or not columns[target]:
         msg = f"{path} must have at least one row and two columns, got {len(columns[target])} x {len(columns)}"
         raise InvalidInput(msg)
     for name, cells in columns.items():
-        missing = np.flatnonzero(np.isin(np.char.strip(cells), ("", MISSING)))
-        if len(missing):
-            msg = (
-                f"{path} must have no missing value, got {str(cells[missing[0]])!r} in column {name!r}, "
-                f"row {missing[0] + 1} below the header"
-            )
-            raise InvalidInput(msg)
+        _check_cells(path, name, cells)
     numbers = {name: parsed for name in features if (parsed := _numbers(path, name, columns[name])) is not None}
     layout = Layout(
         columns=tuple(columns),
@@ -59,26 +62,57 @@ def read_ipums(path: Path) -> tuple[Table, Layout]:
         positive=(_positive(path, target, columns[target]),),
         has_header=True,
     )
-    return {**columns, **numbers}, layout
+    table = {name: numbers[name] if name in numbers else np.asarray(cells) for name, cells in columns.items()}
+    return table, layout
 
 
-def _numbers(path: Path, name: str, cells: NDArray[np.str_]) -> NDArray[np.float64] | None:
-    """Return the numbers of a column, or None if it is no column of numbers."""
-    try:
-        numbers = cells.astype(np.float64)
-    except ValueError:
-        return None
+def _check_cells(path: Path, name: str, cells: Sequence[str]) -> None:
+    """Refuse missing values, and cells for whose length the whole column would need memory."""
+    for row, cell in enumerate(cells, start=1):
+        if cell in {"", MISSING}:
+            msg = f"{path} must have no missing value, got {cell!r} in column {name!r}, {_below(row)}"
+            raise InvalidInput(msg)
+        if len(cell) > LONGEST_CELL:
+            msg = (
+                f"a cell of {path} must have at most {LONGEST_CELL} characters, got {len(cell):,} in column {name!r}, "
+                f"{_below(row)}"
+            )
+            raise InvalidInput(msg)
+
+
+def _numbers(path: Path, name: str, cells: Sequence[str]) -> NDArray[np.float64] | None:
+    """Return the numbers of a column, or None if it is no column of numbers; refuse one that is for the most part."""
+    words = {cell for cell in set(cells) if not _NUMBER.fullmatch(cell)}
+    if not words:
+        return _finite(path, name, cells)
+    others = [row for row, cell in enumerate(cells) if cell in words]
+    if 10 * len(others) <= len(cells):
+        row = others[0]
+        msg = (
+            f"a column of {path} must hold numbers in all cells or in fewer than 90% of them, got {cells[row][:40]!r} "
+            f"in column {name!r}, {_below(row + 1)}"
+        )
+        raise InvalidInput(msg)
+    return None
+
+
+def _finite(path: Path, name: str, cells: Sequence[str]) -> NDArray[np.float64]:
+    numbers = np.array([float(cell) for cell in cells])
     odd = np.flatnonzero(~np.isfinite(numbers))
     if len(odd):
-        msg = f"a numeric column of {path} must hold finite numbers, got {str(cells[odd[0]])!r} in column {name!r}"
+        msg = f"a numeric column of {path} must hold finite numbers, got {cells[odd[0]]!r} in column {name!r}"
         raise InvalidInput(msg)
     return numbers
 
 
-def _positive(path: Path, name: str, cells: NDArray[np.str_]) -> str:
+def _below(row: int) -> str:
+    return f"row {row} below the header"
+
+
+def _positive(path: Path, name: str, cells: Sequence[str]) -> str:
     """Return the greater of the two values of the target."""
-    labels = np.unique(cells)
-    numbers = _numbers(path, name, labels)
+    labels = sorted(set(cells))
+    numbers = _finite(path, name, labels) if all(map(_NUMBER.fullmatch, labels)) else None
     # 1 and 1.0 would be one value in two spellings.
     n_values = len(labels) if numbers is None else len(np.unique(numbers))
     if not (len(labels) == n_values == 2):
@@ -86,4 +120,4 @@ def _positive(path: Path, name: str, cells: NDArray[np.str_]) -> str:
         if len(labels) != n_values:
             msg += f", spelt in {len(labels)} ways"
         raise InvalidInput(msg)
-    return str(labels[-1] if numbers is None else labels[np.argmax(numbers)])
+    return labels[-1 if numbers is None else int(np.argmax(numbers))]

@@ -1,5 +1,6 @@
 """Tables and figures as text, Markdown or JSON: what was found beside what was published."""
 
+import math
 import textwrap
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,10 +23,11 @@ _WORDS = (
     "LR: logistic regression, SVM: Huber hinge with h=1; obj and output: perturbation of the objective and of the "
     "minimiser; lambda=.002. Under zCDP a step spends rho = epsilon^2/2."
 )
-_CALIBRATIONS = (
-    "Coverage with its standard error in two calibrations. paper: the published method; tight: that of the library at "
-    "the published budgets, with joint moments, which spend the sum of the last two."
-)
+_METHODS = {
+    "paper": "paper: the published method",
+    "tight": "tight: that of the library at the published budgets, with joint moments, which spend the sum of the last "
+    "two",
+}
 _RATIO = "Ratio: mean length of the intervals over that of the variability intervals."
 _ROWS = {
     "kddcup99": "The paper samples from the full file of KDD Cup 1999; here it is the 10% file of 494,021 records.",
@@ -92,33 +94,35 @@ def run_table(number: int, calibrations: tuple[Calibration, ...], sources: Sourc
         for setting in SETTINGS
         for column, value in enumerate(sweep.values)
     }
-    outcomes = run.outcomes(f"table{number}", published, calibrations, sources)
+    outcomes = run.outcomes(f"table {number}", published, calibrations, sources)
     seconds = time.perf_counter() - start
     rows, data = [], []
     for cell, (value, known) in published.items():
         found: dict[str, Outcome] = {calibration: outcomes[cell, calibration] for calibration in calibrations}
         shown = [text for outcome in found.values() for text in _quality(outcome)]
         rows.append([str(cell.setting), sweep.show(value), f"{known:.4f}", *shown])
-        data.append({**_plain(cell), "published": known, **{name: one.to_dict() for name, one in found.items()}})
+        plain = _plain(cell, next(iter(found.values())))
+        data.append({**plain, "published": known, **{name: one.to_dict() for name, one in found.items()}})
     ratio = ["ratio"] if run.n_variability else []
     header = ["setting", sweep.varied, "published"]
     for calibration in calibrations:
         header += [calibration, "(s.e.)", *ratio]
     n_samples = next(iter(outcomes.values())).n_samples
+    columns = _columns(published, sources)
     title = f"Table {number} of Wang, Kifer & Lee (2019): coverage of 95% intervals, {TITLES[sweep.dataset]}"
     return Report(
         title=title,
         header=header,
         rows=rows,
-        facts=[("fixed", sweep.fixed(n_samples)), *run.facts(seconds)],
+        facts=[("fixed", sweep.fixed(n_samples)), *_column_facts(columns), *run.facts(seconds)],
         notes=[
             _WORDS,
-            _CALIBRATIONS,
+            f"Coverage with its standard error. {'; '.join(_METHODS[name] for name in calibrations)}.",
             *([_RATIO] if ratio else []),
             *_row_notes([sweep.dataset], outcomes),
             _NOT_PRIVATE,
         ],
-        data={"table": number, "private": False, **run.to_dict(seconds), "cells": data},
+        data={"table": number, "private": False, "columns": columns, **run.to_dict(seconds), "cells": data},
     )
 
 
@@ -169,7 +173,7 @@ def run_figure(number: int, calibration: Calibration, sources: Sources, run: Run
         for curve in plan.curves
         for value in panel.sweep.values
     }
-    outcomes = run.outcomes(f"figure{number}", cells.values(), [calibration], sources)
+    outcomes = run.outcomes(f"figure {number}", cells.values(), [calibration], sources)
     seconds = time.perf_counter() - start
     rows, data = [], []
     lengths: dict[tuple[str, str], list[Lengths]] = {}
@@ -179,24 +183,27 @@ def run_figure(number: int, calibration: Calibration, sources: Sources, run: Run
         lengths.setdefault((panel.letter, curve.label), []).append(length)
         where = f"({panel.letter}) {TITLES[panel.sweep.dataset]} {LOSSES[panel.loss]}"
         rows.append([where, curve.label, panel.sweep.varied, panel.sweep.show(value), *_length(length)])
-        data.append({"panel": panel.letter, "curve": curve.label, **_plain(cell), calibration: outcome.to_dict()})
+        plain = _plain(cell, outcome)
+        data.append({"panel": panel.letter, "curve": curve.label, **plain, calibration: outcome.to_dict()})
     left_out = [panel.letter for panel in plan.panels if panel not in panels]
     notes = [_WORDS, "Where d varies, lengths are those of the first coordinate, else the average over coordinates."]
     if left_out:
         notes.append(f"Left out without --us or --br: panels {', '.join(left_out)}.")
     datasets = list(dict.fromkeys(panel.sweep.dataset for panel in panels))
     variability = ["variability"] if run.n_variability else []
+    columns = _columns(cells.values(), sources)
     report = Report(
         title=f"Figure {number} of Wang, Kifer & Lee (2019): length of 95% intervals, {plan.title}",
         header=["panel", "curve", "varied", "value", "mean length", "std", *variability],
         rows=rows,
-        facts=[("calibration", calibration), *run.facts(seconds)],
+        facts=[("calibration", calibration), *_column_facts(columns), *run.facts(seconds)],
         notes=[*notes, *_row_notes(datasets, outcomes), _NOT_PRIVATE],
         data={
             "figure": number,
             "private": False,
             "left_out": left_out,
             "calibration": calibration,
+            "columns": columns,
             **run.to_dict(seconds),
             "points": data,
         },
@@ -213,7 +220,9 @@ def _check(name: str, value: object, known: Collection[object]) -> None:
 
 def _quality(outcome: Outcome) -> list[str]:
     ratio = [] if outcome.length_ratio is None else [f"{outcome.length_ratio:.2f}"]
-    return [f"{outcome.coverage:.4f}", f"({outcome.coverage_se:.4f})", *ratio]
+    # One replicate has no standard error.
+    error = "-" if math.isnan(outcome.coverage_se) else f"{outcome.coverage_se:.4f}"
+    return [f"{outcome.coverage:.4f}", f"({error})", *ratio]
 
 
 def _length(length: Lengths) -> list[str]:
@@ -221,8 +230,25 @@ def _length(length: Lengths) -> list[str]:
     return [f"{number:.4g}" for number in numbers if number is not None]
 
 
-def _plain(cell: Cell) -> dict[str, Any]:
-    return {**cell.rows._asdict(), **cell.setting._asdict(), "epsilons": list(cell.epsilons)}
+def _plain(cell: Cell, outcome: Outcome) -> dict[str, Any]:
+    rows = {**cell.rows._asdict(), "n": outcome.n_samples}  # a user's file may have fewer rows than the paper's
+    return {**rows, **cell.setting._asdict(), "epsilons": list(cell.epsilons)}
+
+
+def _columns(cells: Iterable[Cell], sources: Sources) -> dict[str, list[str]]:
+    """Return the columns that were used by data set, the most where d varies."""
+    most: dict[str, int] = {}
+    for cell in cells:
+        most[cell.rows.dataset] = max(cell.rows.d, most.get(cell.rows.dataset, 0))
+    return {name: list(sources.columns(name, d)) for name, d in most.items()}
+
+
+def _column_facts(columns: Mapping[str, Iterable[str]]) -> list[tuple[str, str]]:
+    # A name may hold line breaks, which would end the line of the fact.
+    return [
+        (f"columns of {TITLES[name]}", ", ".join(" ".join(column.split()) for column in used))
+        for name, used in columns.items()
+    ]
 
 
 def _row_notes(datasets: Iterable[str], outcomes: Outcomes) -> list[str]:

@@ -31,7 +31,11 @@ class Sources:
 
     def has(self, name: str) -> bool:
         """Whether a data set is public or was named by the user."""
-        return name in CATALOGUE or self._file(name) is not None
+        return name in CATALOGUE or self.file(name) is not None
+
+    def file(self, name: str) -> Path | None:
+        """Return the user's file of a data set; None if that is public, or was not named."""
+        return {"us": self.us, "br": self.br}.get(name)
 
     def rows(self, wanted: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Rows and targets of an experiment, scaled as in the paper; a user's file with fewer rows gives all it has.
@@ -43,18 +47,19 @@ class Sources:
         DatasetUnavailable
             The file of a public data set is not to be had.
         """
-        table, layout = self.table(wanted.dataset)
-        path = self._file(wanted.dataset)
-        if path is None:
-            X, y, _ = scale_by_the_data(table, layout, wanted.n, wanted.d)
-            return X, y
-        n_rows = len(table[layout.target])
-        try:
-            X, y, _ = scale_by_the_data(table, layout, min(wanted.n, n_rows), wanted.d)
-        except InvalidInput as error:
-            msg = f"{path} must give at least {wanted.d} columns, one for each number and each category: {error}"
-            raise InvalidInput(msg) from error
+        n = wanted.n if self.file(wanted.dataset) is None else min(wanted.n, self.n_rows(wanted.dataset))
+        X, y, _ = self._scaled(wanted.dataset, n, wanted.d)
         return X, y
+
+    def n_rows(self, name: str) -> int:
+        """Return the number of rows of a data set; errors as for :meth:`rows`."""
+        table, layout = self.table(name)
+        return len(table[layout.target])
+
+    def columns(self, name: str, d: int) -> tuple[str, ...]:
+        """Return the names of the first d columns, without the column of ones; errors as for :meth:`rows`."""
+        _, _, names = self._scaled(name, 1, d)
+        return names[:d]
 
     def table(self, name: str) -> tuple[Table, Layout]:
         """Columns of a data set before any scaling, complete rows only; errors as for :meth:`rows`."""
@@ -62,10 +67,21 @@ class Sources:
             self._parsed[name] = self._parse(name)
         return self._parsed[name]
 
+    def _scaled(self, name: str, n: int, d: int) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]]:
+        table, layout = self.table(name)
+        try:
+            return scale_by_the_data(table, layout, n, d)
+        except InvalidInput as error:
+            path = self.file(name)
+            if path is None:
+                raise
+            msg = f"{path} must give at least {d} columns, one for each number and each category: {error}"
+            raise InvalidInput(msg) from error
+
     def _parse(self, name: str) -> tuple[Table, Layout]:
         if name in CATALOGUE:
             return without_missing(load_table(name)), CATALOGUE[name].layout
-        path = self._file(name)
+        path = self.file(name)
         if path is None:
             msg = (
                 f"{TITLES[name]} may not be redistributed: --{name} must name your extract, {LAYOUT} "
@@ -73,6 +89,3 @@ class Sources:
             )
             raise InvalidInput(msg)
         return read_ipums(path)
-
-    def _file(self, name: str) -> Path | None:
-        return {"us": self.us, "br": self.br}.get(name)

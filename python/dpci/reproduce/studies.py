@@ -1,6 +1,7 @@
 """Runs the studies of a table or a figure: cells on the same rows share their replicates. Never private."""
 
 import platform
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,8 +11,10 @@ import numpy as np
 
 import dpci
 from dpci.budgets import Calibration
+from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.reproduce.experiments import L2_STRENGTH, TITLES, Cell, Rows
 from dpci.reproduce.sources import Sources
+from dpci.settings import ModelKeywords
 from dpci.study_results import CoverageStudy
 
 LEVEL = 0.95
@@ -64,7 +67,8 @@ class Outcome:
         return {**values, "coverage_se": None if np.isnan(self.coverage_se) else self.coverage_se}
 
 
-Outcomes: TypeAlias = dict[tuple[Cell, Calibration], Outcome]
+Key: TypeAlias = tuple[Cell, Calibration]
+Outcomes: TypeAlias = dict[Key, Outcome]
 
 
 def silent(_: str) -> None:
@@ -101,25 +105,27 @@ class Run:
         Raises
         ------
         InvalidInput, DatasetUnavailable
-            As for :func:`dpci.simulate.coverage` and :meth:`dpci.reproduce.sources.Sources.rows`.
+            As for :func:`dpci.simulate.coverage` and :meth:`dpci.reproduce.sources.Sources.rows`; also for a user's
+            file with too few rows, or a checkpoint that is no folder.
 
         Warns
         -----
         PrivacyLeakWarning
             Always.
         """
-        by_rows: dict[Rows, list[tuple[Cell, Calibration]]] = {}
+        by_rows: dict[Rows, list[Key]] = {}
         for cell in dict.fromkeys(cells):
             by_rows.setdefault(cell.rows, []).extend((cell, calibration) for calibration in calibrations)
-        # A file that is missing or wrong is refused before hours are spent on the others.
+        # What is missing or wrong is refused before hours are spent on the rest.
+        self._make_folder()
         for dataset in dict.fromkeys(rows.dataset for rows in by_rows):
             sources.table(dataset)
-        if self.checkpoint is not None:
-            self.checkpoint.mkdir(parents=True, exist_ok=True)
+            keys = [key for rows, same_rows in by_rows.items() if rows.dataset == dataset for key in same_rows]
+            _check_extract(name, dataset, keys, sources)
         found: Outcomes = {}
         for call, (rows, keys) in enumerate(by_rows.items(), start=1):
             self.announce(f"{call}/{len(by_rows)} {rows}: {len(keys)} settings")
-            file = "-".join([name, *calibrations, rows.dataset, f"n{rows.n}", f"d{rows.d}.npz"])
+            file = "-".join([name.replace(" ", ""), *calibrations, rows.dataset, f"n{rows.n}", f"d{rows.d}.npz"])
             X, y = sources.rows(rows)
             studies = dpci.simulate.coverage(
                 X,
@@ -137,6 +143,18 @@ class Run:
             )
             found.update(zip(keys, map(Outcome.of, studies), strict=True))
         return found
+
+    def _make_folder(self) -> None:
+        if self.checkpoint is None:
+            return
+        try:
+            self.checkpoint.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            msg = (
+                f"--checkpoint must name a folder, or one that can be made, got {str(self.checkpoint)!r}: "
+                f"{error.strerror}"
+            )
+            raise InvalidInput(msg) from error
 
     def facts(self, seconds: float) -> list[tuple[str, str]]:
         """Return what a reader needs to repeat the run."""
@@ -158,6 +176,33 @@ class Run:
             "seconds": seconds,
             "versions": {"dpci": dpci.__version__, "numpy": np.__version__, "python": platform.python_version()},
         }
+
+
+def _check_extract(experiment: str, dataset: str, keys: Sequence[Key], sources: Sources) -> None:
+    """Refuse a user's file with too few columns or rows for a data set; the public ones are known to have enough."""
+    file = sources.file(dataset)
+    if file is None:
+        return
+    sources.columns(dataset, max(cell.rows.d for cell, _ in keys))
+    n = sources.n_rows(dataset)
+    least = max(_least_rows(cell, calibration, n) for cell, calibration in keys)
+    if least > n:
+        msg = f"{file} must have at least {least:,} rows for {experiment}, got {n:,}"
+        raise InvalidInput(msg)
+
+
+def _least_rows(cell: Cell, calibration: Calibration, n: int) -> int:
+    """Return the least number of rows, from n on, at which lambda suffices: more rows need less."""
+    keywords: ModelKeywords = {**cell.keywords(calibration), "l2_strength": L2_STRENGTH, "fit_intercept": False}
+
+    def suffices(n_samples: int) -> bool:
+        try:
+            dpci.plan(n_samples=n_samples, n_features=cell.rows.d + 1, **keywords)
+        except RegularizationTooSmall:
+            return False
+        return True
+
+    return n + bisect_left(range(n, cell.rows.n), True, key=suffices)  # noqa: FBT003  # what is looked for
 
 
 def row_notes(outcomes: Outcomes) -> list[str]:
