@@ -26,6 +26,8 @@ class Loss:
     @staticmethod
     def smooth_hinge(s: float) -> Loss: ...
     @staticmethod
+    def soft_logistic() -> Loss: ...
+    @staticmethod
     def custom(
         value: _Vectorised,
         slope: _Vectorised,
@@ -56,7 +58,7 @@ class StepDict(TypedDict):
     noise: str
     """"spherical_laplace" | "gaussian" | "matrix_laplace"."""
     cost: float
-    """epsilon under PureDP; rho under ZCDP; mu squared under ApproxDP, or rho with calibration="paper"."""
+    """epsilon under PureDP; rho under ZCDP; mu squared under ApproxDP, with calibration="paper" rho or epsilon."""
     scale: float
     """1/rate (Laplace families) or standard deviation (Gaussian); in a plan, the moments' for any params."""
     hessian_scale: float | None
@@ -202,6 +204,31 @@ def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
 # Accounting (math of budgets; no data).
 def gaussian_delta(epsilon: float, mu: float) -> float: ...
 def gaussian_mu(epsilon: float, delta: float) -> float: ...
+
+@final
+class ObjectiveProfile:
+    """How Gaussian objective perturbation composes with Gaussian releases that follow it."""
+
+    def __new__(
+        cls,
+        *,
+        n_samples: float,
+        row_norm: float,
+        curvature_bound: float,
+        l2_strength: float,
+        one_signed: bool,
+        neighbors: str,
+    ) -> ObjectiveProfile: ...
+    @property
+    def log_det(self) -> float:
+        """ln(1 + kappa), rounded up."""
+    def delta(self, epsilon: float, ratio: float, mu: float) -> float:
+        """Bound on delta(epsilon) at ratio = L R / std_dev and the other releases' mu; 1 where epsilon < log_det."""
+    def rdp(self, order: float, ratio: float, mu: float) -> float:
+        """Bound on the Renyi divergence of that order, in both directions."""
+    def mu_squared(self, epsilon: float, delta: float, share: float) -> float:
+        """Greatest total of squared ratios of which the coefficients take a share."""
+
 def pure_to_zcdp(epsilon: float, calibration: str) -> float: ...
 def zcdp_to_pure(rho: float, calibration: str) -> float:
     """The epsilon whose zCDP cost is rho (inverse of pure_to_zcdp)."""

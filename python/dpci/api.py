@@ -61,13 +61,14 @@ def fit(
         Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names; SciPy's
         sparse matrices and arrays stay sparse. A C-contiguous float64 array is not copied.
     y : array-like of shape (n_samples,)
-        Two classes, or real numbers for a custom loss with ``target_bounds``.
+        Two classes, or real numbers for a custom loss with ``target_bounds`` and for "soft_logistic".
     budget : PureDP, ZCDP or ApproxDP
-        What to spend. Objective perturbation is offered under PureDP and ZCDP.
+        What to spend. Objective perturbation takes spherical Laplace noise under PureDP and ZCDP, Gaussian noise under
+        ApproxDP.
     l2_strength : float
         Regularisation λ > 0. It defines the target of the intervals and must not depend on the data.
     loss : str or object of dpci.losses
-        "logistic", "huber_hinge", "smooth_hinge", or an object.
+        "logistic", "huber_hinge", "smooth_hinge", "soft_logistic" (labels in [0, 1]), or an object.
     mechanism : str or object
         "objective" or "output" perturbation, or an object that also names the noise.
     split : sequence of three floats, optional
@@ -80,8 +81,9 @@ def fit(
         What happens to eigenvalues of the noisy Hessian near ``l2_strength``: "floor" raises them to it; "cautious"
         also lowers those within the noise, for longer intervals; "auto" is cautious where the noise is large.
     calibration : {"tight", "paper"}
-        "paper" uses the constants of Wang, Kifer & Lee (separate moments, both floored at λ, shares (.5, .25, .25));
-        also private, with more noise.
+        "paper" uses the constants of Wang, Kifer & Lee (separate moments, both floored at λ, shares (.5, .25, .25)),
+        and those of Kifer, Smith & Thakurta for Gaussian objective perturbation (add/remove only); also private, with
+        more noise.
     classes : (negative, positive), optional
         The public classes. None: booleans, {0, 1} and {-1, 1} are understood, others are read off ``y`` with a warning.
     fit_intercept : bool

@@ -11,7 +11,7 @@ from dpci import _core
 from dpci.errors import InvalidInput
 from dpci.validation import check_flag, check_positive, check_reals
 
-__all__ = ["Custom", "HuberHinge", "Logistic", "Loss", "SmoothHinge"]
+__all__ = ["Custom", "HuberHinge", "Logistic", "Loss", "SmoothHinge", "SoftLogistic"]
 
 Vectorised: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
@@ -67,6 +67,21 @@ class SmoothHinge:
     def to_core(self) -> _core.Loss:
         """Return the loss as the core takes it."""
         return _core.Loss.smooth_hinge(self.s)
+
+
+@dataclass(frozen=True, slots=True)
+class SoftLogistic:
+    """Logistic loss log(1 + exp(u)) - y u of a soft label y in [0, 1], such as a probability or a share of votes.
+
+    Slope of either sign, at most 1 in size; curvature at most 1/4. Labels outside [0, 1] are refused, or moved into it
+    with ``on_violation="clip"``.
+    """
+
+    name: ClassVar[str] = "soft_logistic"
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        return _core.Loss.soft_logistic()
 
 
 @dataclass(frozen=True)
@@ -129,13 +144,13 @@ class Custom:
         )
 
 
-Loss: TypeAlias = Logistic | HuberHinge | SmoothHinge | Custom
-_BY_NAME = {kind.name: kind for kind in (Logistic, HuberHinge, SmoothHinge)}
+Loss: TypeAlias = Logistic | HuberHinge | SmoothHinge | SoftLogistic | Custom
+_BY_NAME = {kind.name: kind for kind in (Logistic, HuberHinge, SmoothHinge, SoftLogistic)}
 
 
 def check_loss(loss: object) -> Loss:
     """Return a loss from its name (with default parameters) or itself."""
-    if isinstance(loss, Logistic | HuberHinge | SmoothHinge | Custom):
+    if isinstance(loss, Logistic | HuberHinge | SmoothHinge | SoftLogistic | Custom):
         return loss
     if isinstance(loss, str) and loss in _BY_NAME:
         return _BY_NAME[loss]()

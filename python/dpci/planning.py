@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Unpack
 
+from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.errors import InvalidInput
-from dpci.losses import declaration, describe
+from dpci.losses import describe
 from dpci.record import Step, cost_unit
 from dpci.settings import FitKeywords, Settings
 from dpci.tables import format_facts, format_table
@@ -40,6 +41,8 @@ class Plan:
         Bound on the norm of a row with its intercept.
     n_params : int
         Parameters, the intercept included.
+    guarantee : Guarantee
+        The (epsilon, delta) profile and the Renyi curve of all steps together.
     """
 
     steps: tuple[Step, ...]
@@ -52,6 +55,7 @@ class Plan:
     tolerance: float
     row_norm: float
     n_params: int
+    guarantee: Guarantee
     title: str
 
     def summary(self) -> str:
@@ -116,10 +120,12 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
         keywords["n_public"] = n_samples
     settings = Settings(**keywords)
     core = settings.spec(n_samples, n_features).plan()
-    loss = describe(declaration(settings.checked_loss, settings.core_loss))
+    record = settings.public_record()
+    loss = describe(record["loss"])
+    steps = tuple(Step.from_mapping(step) for step in core["steps"])
     return Plan(
-        steps=tuple(Step.from_mapping(step) for step in core["steps"]),
-        cost_unit=cost_unit(settings.budget.notion, settings.calibration),
+        steps=steps,
+        cost_unit=cost_unit(settings.budget.notion, settings.calibration, settings.checked_mechanism.name),
         least_l2_strength=core["least_l2_strength"],
         noise_spectral_radius=core["noise_spectral_radius"],
         noise_ratio=core["noise_ratio"],
@@ -128,6 +134,12 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
         tolerance=core["tolerance"],
         row_norm=core["row_norm"],
         n_params=core["n_params"],
+        guarantee=guarantee_of(
+            settings.budget,
+            steps,
+            n_samples=settings.public_n(n_samples),
+            **{name: record[name] for name in GUARANTEE_FACTS},
+        ),
         title=f"Plan: {loss} loss, {settings.checked_mechanism.name} perturbation, {settings.budget}, "
         f"n={settings.public_n(n_samples):,}, lambda={settings.l2_strength:g}",
     )

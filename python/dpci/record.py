@@ -56,11 +56,14 @@ class Step:
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
-def cost_unit(notion: str, calibration: str) -> str:
+def cost_unit(notion: str, calibration: str, mechanism: str) -> str:
     """Return what the costs of the steps are counted in."""
+    if notion == "approx" and calibration == "tight":
+        # Gaussians compose by adding (sensitivity / std_dev)².
+        return "mu_squared"
     if notion == "approx":
-        # Gaussians compose by adding (sensitivity / std_dev)²; the paper's route goes through zCDP.
-        return "rho" if calibration == "paper" else "mu_squared"
+        # The papers' routes: through zCDP, or (epsilon, delta) by step, delta in the proportion of epsilon.
+        return {"output": "rho", "objective": "epsilon"}[mechanism]
     return {"pure": "epsilon", "zcdp": "rho"}[notion]
 
 
@@ -114,7 +117,7 @@ class FitRecord:
     @property
     def cost_unit(self) -> str:
         """What the costs of the steps are counted in: "epsilon", "rho" or "mu_squared"."""
-        return cost_unit(self.notion, self.calibration)
+        return cost_unit(self.notion, self.calibration, self.mechanism)
 
     def to_json(self) -> str:
         """Return the record as JSON; floats survive exactly."""
@@ -210,7 +213,7 @@ def _check_steps(name: str, value: object) -> tuple[Step, ...]:
 
 # What a saved record has to obey, field by field: a file can hold anything.
 _LOSS_RULES: dict[str, _Rule] = {
-    "name": _one_of("logistic", "huber_hinge", "smooth_hinge", "custom"),
+    "name": _one_of("logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "custom"),
     "slope_bound": check_positive,
     "curvature_bound": check_positive,
     "one_signed": check_flag,

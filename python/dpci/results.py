@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dpci import _core
+from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.arrays import Table, as_features, as_numbers, check_finite
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
@@ -135,6 +136,13 @@ class PrivateFit:
             "version": record.version,
         }
 
+    @property
+    def guarantee(self) -> Guarantee:
+        """The (epsilon, delta) profile and the Renyi curve of all steps together; void for a seeded fit."""
+        record = self._record
+        facts = {name: getattr(record, name) for name in GUARANTEE_FACTS}
+        return guarantee_of(self.budget, record.steps, n_samples=record.n_samples, **facts)
+
     # What follows from it: post-processing, which costs nothing.
 
     @property
@@ -245,10 +253,10 @@ class PrivateFit:
         return label_array(self.classes)[(self.decision_function(X) > 0).astype(np.intp)]
 
     def predict_proba(self, X: Table) -> NDArray[np.float64]:
-        """Probabilities of (negative, positive) for each row, shape (n, 2); logistic loss only."""
-        if self._record.loss["name"] != "logistic":
+        """Probabilities of (negative, positive), or of labels (0, 1), by row, shape (n, 2); logistic losses only."""
+        if self._record.loss["name"] not in {"logistic", "soft_logistic"}:
             raise InvalidInput(
-                f"predict_proba needs the logistic loss, which models a probability, got {self._record.loss['name']!r}"
+                f"predict_proba needs a logistic loss, which models a probability, got {self._record.loss['name']!r}"
             )
         score = self.decision_function(X)
         return np.column_stack([expit(-score), expit(score)])

@@ -21,7 +21,7 @@ from dpci.validation import (
 )
 
 MechanismLike: TypeAlias = Literal["objective", "output"] | Mechanism
-LossLike: TypeAlias = Literal["logistic", "huber_hinge", "smooth_hinge"] | Loss
+LossLike: TypeAlias = Literal["logistic", "huber_hinge", "smooth_hinge", "soft_logistic"] | Loss
 Moments: TypeAlias = Literal["joint", "separate", "none"]
 Projection: TypeAlias = Literal["auto", "floor", "cautious"]
 OnViolation: TypeAlias = Literal["error", "clip"]

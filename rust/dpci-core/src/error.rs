@@ -83,14 +83,14 @@ pub enum Error {
     },
     /// No noise distribution exists at this regularisation and budget (docs/method.md, objective perturbation).
     #[error(
-        "l2_strength must be greater than {least} for this loss, row_norm, n_samples and coefficient budget (epsilon_1={epsilon}), got l2_strength={value}"
+        "l2_strength must be greater than {least} for this loss, row_norm, n_samples and budget (epsilon={epsilon}), got l2_strength={value}"
     )]
     RegularizationTooSmall {
         /// The least value, exclusive.
         least: f64,
         /// The value given.
         value: f64,
-        /// The pure-DP budget of the coefficients.
+        /// The ε that bounds the change of the Hessian's determinant: the coefficients' own, or all of (ε, δ).
         epsilon: f64,
     },
     /// The combination of notion, mechanism and options is not offered.

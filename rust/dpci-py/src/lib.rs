@@ -30,8 +30,8 @@ mod _core {
     use super::loss::Loss;
     #[pymodule_export]
     use super::privacy::{
-        approx_to_zcdp, gaussian_delta, gaussian_mu, pure_to_zcdp, zcdp_to_approx_delta,
-        zcdp_to_approx_epsilon, zcdp_to_pure,
+        ObjectiveProfile, approx_to_zcdp, gaussian_delta, gaussian_mu, pure_to_zcdp,
+        zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
     };
     #[pymodule_export]
     use super::spec::Spec;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use dpci_core::error::check_length;
-use dpci_core::loss::{self as core, Batch, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets};
+use dpci_core::loss::{
+    self as core, Batch, Evaluate, HuberHinge, Logistic, SmoothHinge, SoftLogistic, Targets,
+};
 use dpci_core::{Error, Result};
 use numpy::{AllowTypeChange, PyArray1, PyArrayLike1, PyReadonlyArray1};
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -58,6 +60,13 @@ impl Loss {
         Ok(Self {
             inner: Arc::new(SmoothHinge::new(s).map_err(to_python)?),
         })
+    }
+
+    #[staticmethod]
+    fn soft_logistic() -> Self {
+        Self {
+            inner: Arc::new(SoftLogistic),
+        }
     }
 
     #[staticmethod]

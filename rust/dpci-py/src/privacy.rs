@@ -4,7 +4,52 @@ use dpci_core::privacy as core;
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
-use crate::spec::calibration_of;
+use crate::spec::{calibration_of, neighbors_of};
+
+/// How Gaussian objective perturbation composes with Gaussian releases that follow it.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct ObjectiveProfile {
+    inner: core::ObjectiveProfile,
+}
+
+#[pymethods]
+impl ObjectiveProfile {
+    #[new]
+    #[pyo3(signature = (*, n_samples, row_norm, curvature_bound, l2_strength, one_signed, neighbors))]
+    fn new(
+        n_samples: f64,
+        row_norm: f64,
+        curvature_bound: f64,
+        l2_strength: f64,
+        one_signed: bool,
+        neighbors: &str,
+    ) -> PyResult<Self> {
+        let bounds = core::DataBounds::new(n_samples, row_norm, neighbors_of(neighbors)?, 1);
+        let bounds = bounds.map_err(to_python)?;
+        let inner = core::ObjectiveProfile::new(&bounds, one_signed, curvature_bound, l2_strength);
+        Ok(Self {
+            inner: inner.map_err(to_python)?,
+        })
+    }
+
+    #[getter]
+    fn log_det(&self) -> f64 {
+        self.inner.log_det
+    }
+
+    fn delta(&self, epsilon: f64, ratio: f64, mu: f64) -> f64 {
+        self.inner.delta(epsilon, ratio, mu)
+    }
+
+    fn rdp(&self, order: f64, ratio: f64, mu: f64) -> PyResult<f64> {
+        self.inner.rdp(order, ratio, mu).map_err(to_python)
+    }
+
+    fn mu_squared(&self, epsilon: f64, delta: f64, share: f64) -> PyResult<f64> {
+        let root = self.inner.mu_squared(epsilon, delta, share);
+        root.map_err(to_python)
+    }
+}
 
 #[pyfunction]
 pub(crate) fn gaussian_delta(epsilon: f64, mu: f64) -> PyResult<f64> {

@@ -88,6 +88,7 @@ impl Spec {
                 "none" => Moments::None,
                 _ => return Err(unknown("moments", moments)),
             },
+            reserve: 0.0,
             projection: match projection {
                 "floor" => Projection::Floor,
                 "cautious" => Projection::Cautious,
@@ -95,11 +96,7 @@ impl Spec {
                 _ => return Err(unknown("projection", projection)),
             },
             calibration: calibration_of(calibration)?,
-            neighbors: match neighbors {
-                "replace_one" => Neighbors::ReplaceOne,
-                "add_remove" => Neighbors::AddRemove,
-                _ => return Err(unknown("neighbors", neighbors)),
-            },
+            neighbors: neighbors_of(neighbors)?,
         };
         Ok(Self {
             inner: core::Spec::new(choices).map_err(to_python)?,
@@ -149,6 +146,14 @@ pub(crate) fn perturbation(name: &str) -> PyResult<Perturbation> {
         "objective" => Ok(Perturbation::Objective),
         "output" => Ok(Perturbation::Output),
         _ => Err(unknown("mechanism", name)),
+    }
+}
+
+pub(crate) fn neighbors_of(name: &str) -> PyResult<Neighbors> {
+    match name {
+        "replace_one" => Ok(Neighbors::ReplaceOne),
+        "add_remove" => Ok(Neighbors::AddRemove),
+        _ => Err(unknown("neighbors", name)),
     }
 }
 

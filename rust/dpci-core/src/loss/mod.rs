@@ -8,11 +8,13 @@ mod huber_hinge;
 mod logistic;
 mod sigmoid_family;
 mod smooth_hinge;
+mod soft_logistic;
 
 pub use custom::{Custom, Evaluate};
 pub use huber_hinge::HuberHinge;
 pub use logistic::Logistic;
 pub use smooth_hinge::SmoothHinge;
+pub use soft_logistic::SoftLogistic;
 
 use crate::Result;
 

@@ -9,7 +9,16 @@ fn losses() -> Vec<Box<dyn Loss>> {
         Box::new(HuberHinge::new(2.0).unwrap()),
         Box::new(SmoothHinge::new(0.1).unwrap()),
         Box::new(SmoothHinge::new(2.0).unwrap()),
+        Box::new(SoftLogistic),
     ]
+}
+
+/// Targets of every kind that a loss takes, the extreme ones among them.
+fn targets(loss: &dyn Loss) -> Vec<f64> {
+    match loss.targets() {
+        Targets::Signs => vec![-1.0, 1.0],
+        Targets::Interval { lower, upper } => vec![lower, 0.7 * lower + 0.3 * upper, upper],
+    }
 }
 
 fn evaluate(loss: &dyn Loss, u: f64, y: f64) -> [f64; 3] {
@@ -29,7 +38,7 @@ fn derivatives_equal_finite_differences() {
     for loss in losses() {
         for i in -400..400 {
             let u = f64::from(i) * 0.0171 + 0.003;
-            for y in [-1.0, 1.0] {
+            for y in targets(&*loss) {
                 let h = 1e-5;
                 let [_, slope, curvature] = evaluate(&*loss, u, y);
                 let ([v1, s1, c1], [v0, s0, c0]) =
@@ -83,6 +92,25 @@ fn no_overflow_at_huge_margins() {
     }
 }
 
+/// Labels 0 and 1 are the classes of the logistic loss; between them the loss is linear in the label.
+#[test]
+fn soft_labels_mix_the_classes() {
+    for i in -60..=60 {
+        let u = f64::from(i) * 0.5;
+        let [of_zero, of_one] = [-1.0, 1.0].map(|y| evaluate(&Logistic, u, y));
+        for label in [0.0, 0.25, 1.0] {
+            let got = evaluate(&SoftLogistic, u, label);
+            for (got, (zero, one)) in got.into_iter().zip(of_zero.into_iter().zip(of_one)) {
+                let expected = (1.0 - label) * zero + label * one;
+                assert!(
+                    (got - expected).abs() < 1e-14 * (1.0 + u.abs()),
+                    "{u} {label}"
+                );
+            }
+        }
+    }
+}
+
 /// A function of (|slope|, curvature) whose supremum is claimed.
 type Combination = Box<dyn Fn(f64, f64) -> f64>;
 
@@ -91,8 +119,10 @@ type Combination = Box<dyn Fn(f64, f64) -> f64>;
 fn suprema_are_tight_on_a_grid() {
     for loss in losses() {
         for radius in [0.0, 0.1, 0.5, 0.9, 1.0, 2.0, 7.0] {
-            let grid: Vec<[f64; 3]> = (-20_000..=20_000)
-                .map(|i| evaluate(&*loss, radius * f64::from(i) / 20_000.0, 1.0))
+            let predictors = (-20_000..=20_000).map(|i| radius * f64::from(i) / 20_000.0);
+            let grid: Vec<[f64; 3]> = predictors
+                .flat_map(|u| targets(&*loss).into_iter().map(move |y| (u, y)))
+                .map(|(u, y)| evaluate(&*loss, u, y))
                 .collect();
             let best = |f: &dyn Fn(f64, f64) -> f64| {
                 grid.iter()

@@ -1,11 +1,12 @@
 //! A whole private fit: coefficients, then moments at the released coefficients, then projection.
 
 use super::coefficients::release_coefficients;
+use super::costs::Step;
 use super::moment_noise::MomentNoise;
 use super::moments::release_moments;
 use super::projection::{Projection, project_gradient_cov, project_hessian};
 use super::seal::Sealed;
-use super::spec::{Spec, Step};
+use super::spec::Spec;
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, vector};

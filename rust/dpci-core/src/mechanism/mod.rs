@@ -1,6 +1,8 @@
 //! The only place where data meets noise: every release, and the seal that every released value passes.
 
+mod calibrate;
 mod coefficients;
+mod costs;
 mod fit;
 mod moment_noise;
 mod moments;
@@ -13,6 +15,7 @@ pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
     draw_coefficient_noise, finish_coefficients, linear_term, solver_options,
 };
+pub use costs::{Cost, Step};
 pub use fit::{Fit, Release, project_release, release, release_fit};
 pub(crate) use fit::{check_design, margin_radius};
 pub use moment_noise::{MatrixNoise, MomentNoise, NoiseFamily};
@@ -20,4 +23,4 @@ pub(crate) use moments::add_moment_noise;
 pub use moments::release_moments;
 pub use plan::Plan;
 pub use projection::Projection;
-pub use spec::{Choices, Cost, Moments, NoiseKind, Spec, Step};
+pub use spec::{Choices, Moments, NoiseKind, Spec};

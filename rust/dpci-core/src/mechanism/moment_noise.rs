@@ -1,6 +1,7 @@
 //! Calibrates the noise of the Hessian and the gradient covariance from public values and the released parameters' norm.
 
-use super::spec::{Cost, Moments, Spec, Step};
+use super::costs::{Cost, Step};
+use super::spec::{Moments, Spec};
 use crate::Result;
 use crate::loss::Loss;
 use crate::noise::{Gaussian, MatrixLaplace, NoiseGenerator, symmetric};

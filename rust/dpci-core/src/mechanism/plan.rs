@@ -1,10 +1,10 @@
 //! What a fit will cost and how precise it can be, before any data are seen.
 
+use super::costs::Step;
 use super::projection::Projection;
-use super::spec::{Cost, Spec, Step};
+use super::spec::Spec;
 use crate::Result;
-use crate::interval::{Perturbation, half_width};
-use crate::privacy;
+use crate::interval::half_width;
 
 /// The public consequences of a [`Spec`].
 #[derive(Debug, Clone)]
@@ -45,20 +45,5 @@ impl Spec {
                 .decide(spectral_radius, self.choices.l2_strength),
             privacy_length: [length(least)?, length(greatest)?],
         })
-    }
-
-    /// The λ that objective perturbation must exceed.
-    fn least_l2_strength(&self) -> Result<f64> {
-        let c = &self.choices;
-        let epsilon = match (c.perturbation, self.coefficients.cost) {
-            (Perturbation::Output, _) | (_, Cost::MuSquared(_)) => return Ok(0.0),
-            (Perturbation::Objective, Cost::Epsilon(epsilon)) => epsilon,
-            (Perturbation::Objective, Cost::Rho(rho)) => privacy::zcdp_to_pure(rho, c.calibration)?,
-        };
-        Ok(privacy::least_l2_strength(
-            &self.bounds,
-            c.loss.curvature_bound(),
-            epsilon,
-        ))
     }
 }

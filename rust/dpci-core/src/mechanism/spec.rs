@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use super::calibrate::{check_combination, coefficient_law, costs};
+use super::costs::{Cost, Step};
 use super::projection::Projection;
 use crate::design::row_norm_bound;
 use crate::interval::Perturbation;
 use crate::linalg::check_matrix_dim;
 use crate::loss::Loss;
 use crate::noise::NoiseLaw;
-use crate::privacy::{self, Budget, Calibration, DataBounds, Neighbors, Split};
+use crate::privacy::{Budget, Calibration, DataBounds, Neighbors, Split};
 use crate::{Error, Result};
 
 /// Which moments are released for the intervals.
@@ -29,65 +31,6 @@ pub enum NoiseKind {
     SphericalLaplace,
     /// Gaussian.
     Gaussian,
-}
-
-/// The part of a budget that one step spends.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cost {
-    /// Pure ε.
-    Epsilon(f64),
-    /// ρ of zCDP.
-    Rho(f64),
-    /// `(sensitivity/σ)²` of a Gaussian under (ε, δ).
-    MuSquared(f64),
-}
-
-impl Cost {
-    /// The number, whatever its unit.
-    #[must_use]
-    pub fn value(self) -> f64 {
-        match self {
-            Self::Epsilon(v) | Self::Rho(v) | Self::MuSquared(v) => v,
-        }
-    }
-
-    /// Sensitivity over standard deviation that a Gaussian of this cost may have; 0 for pure DP, which has none.
-    #[must_use]
-    pub fn mu(self) -> f64 {
-        match self {
-            // Bun & Steinke 2016, Proposition 1.6: ρ = μ²/2.
-            Self::Rho(rho) => (2.0 * rho).sqrt(),
-            Self::MuSquared(mu2) => mu2.sqrt(),
-            Self::Epsilon(_) => 0.0,
-        }
-    }
-
-    /// The same unit with another number.
-    #[must_use]
-    pub fn with(self, value: f64) -> Self {
-        match self {
-            Self::Epsilon(_) => Self::Epsilon(value),
-            Self::Rho(_) => Self::Rho(value),
-            Self::MuSquared(_) => Self::MuSquared(value),
-        }
-    }
-}
-
-/// One step of a release: its noise, cost and sensitivity. All public.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Step {
-    /// `coefficients`, `hessian`, `gradient_cov` or `moments`.
-    pub name: &'static str,
-    /// Name of the noise family.
-    pub noise: &'static str,
-    /// What it spends.
-    pub cost: Cost,
-    /// 1/rate or standard deviation.
-    pub scale: f64,
-    /// The same for the Hessian's part of a joint release.
-    pub hessian_scale: Option<f64>,
-    /// Sensitivity that the noise was calibrated to, in the norm of its family.
-    pub sensitivity: f64,
 }
 
 /// What the caller chooses; [`Spec::new`] validates it.
@@ -115,6 +58,8 @@ pub struct Choices {
     pub split: Option<Split>,
     /// Moments.
     pub moments: Moments,
+    /// Share of the budget that is left for other releases at the released parameters, in [0, 1); only without moments.
+    pub reserve: f64,
     /// Projection of the released moments.
     pub projection: Projection,
     /// Tight constants or the paper's.
@@ -132,6 +77,7 @@ pub struct Spec {
     pub(super) coefficients: Step,
     /// Costs of the Hessian and of the gradient covariance.
     pub(super) moment_costs: Option<[Cost; 2]>,
+    pub(super) reserved: Option<Cost>,
 }
 
 impl Spec {
@@ -154,7 +100,8 @@ impl Spec {
             choices.neighbors,
             params,
         )?;
-        let (cost, moment_costs) = costs(&choices)?;
+        let costs = costs(&choices, &bounds)?;
+        let cost = costs.coefficients;
         let (law, sensitivity) = coefficient_law(&choices, &bounds, cost)?;
         let coefficients = Step {
             name: "coefficients",
@@ -169,7 +116,8 @@ impl Spec {
             bounds,
             law,
             coefficients,
-            moment_costs,
+            moment_costs: costs.moments,
+            reserved: costs.reserved,
         };
         // Extreme λ leave no representable scale for the solver or for the intervals.
         let scales = [spec.tolerance(), spec.noise_gain()[1]];
@@ -199,6 +147,18 @@ impl Spec {
     #[must_use]
     pub fn law(&self) -> NoiseLaw {
         self.law
+    }
+
+    /// The bounds on which the sensitivities rest.
+    #[must_use]
+    pub fn bounds(&self) -> &DataBounds {
+        &self.bounds
+    }
+
+    /// What [`Choices::reserve`] leaves for other releases at the released parameters.
+    #[must_use]
+    pub fn reserved(&self) -> Option<Cost> {
+        self.reserved
     }
 
     /// The bound on a row with its intercept.
@@ -272,107 +232,4 @@ fn apply_paper(c: &mut Choices) -> Result<()> {
         c.split = Some(Split::PAPER);
     }
     Ok(())
-}
-
-fn check_combination(c: &Choices) -> Result<()> {
-    let unsupported = |message: &str| Err(Error::Unsupported(message.into()));
-    if c.moments == Moments::None && c.split.is_some() {
-        return unsupported(
-            "split must be None with moments=\"none\", which gives the whole budget to the coefficients",
-        );
-    }
-    match (c.perturbation, c.budget, c.noise) {
-        (Perturbation::Objective, Budget::Approx { .. }, _) => unsupported(
-            "objective perturbation is offered under PureDP and ZCDP, got ApproxDP: use mechanism=\"output\", or a ZCDP budget",
-        ),
-        (Perturbation::Objective, _, Some(NoiseKind::Gaussian)) => unsupported(
-            "objective perturbation under PureDP and ZCDP takes noise=\"spherical_laplace\", got noise=\"gaussian\"",
-        ),
-        (Perturbation::Output, Budget::Pure { .. }, Some(NoiseKind::Gaussian)) => unsupported(
-            "output perturbation under PureDP takes noise=\"spherical_laplace\", got noise=\"gaussian\": use ZCDP or ApproxDP",
-        ),
-        (
-            Perturbation::Output,
-            Budget::Zcdp { .. } | Budget::Approx { .. },
-            Some(NoiseKind::SphericalLaplace),
-        ) => unsupported(
-            "output perturbation under ZCDP and ApproxDP takes noise=\"gaussian\", got noise=\"spherical_laplace\": use PureDP",
-        ),
-        _ => Ok(()),
-    }
-}
-
-/// What the coefficients cost, and what the two matrices cost.
-fn costs(c: &Choices) -> Result<(Cost, Option<[Cost; 2]>)> {
-    let total = match (c.budget, c.calibration) {
-        (Budget::Pure { epsilon }, _) => Cost::Epsilon(epsilon),
-        (Budget::Zcdp { rho }, _) => Cost::Rho(rho),
-        // Gaussians compose by adding (sensitivity/σ)²: exact, nothing is lost to a conversion.
-        (Budget::Approx { epsilon, delta }, Calibration::Tight) => {
-            Cost::MuSquared(privacy::gaussian_mu(epsilon, delta)?.powi(2))
-        }
-        (Budget::Approx { epsilon, delta }, Calibration::Paper) => {
-            Cost::Rho(privacy::approx_to_zcdp(epsilon, delta, Calibration::Paper)?)
-        }
-    };
-    if c.moments == Moments::None {
-        return Ok((total, None));
-    }
-    let split = c.split.unwrap_or_else(|| Split::default_for(&c.budget));
-    let all = total.value();
-    let hessian = all * split.hessian;
-    let gradient_cov = all * split.gradient_cov;
-    // The remainder, so that rounding never spends more than the total.
-    let coefficients = all - hessian - gradient_cov;
-    Ok((
-        total.with(coefficients),
-        Some([total.with(hessian), total.with(gradient_cov)]),
-    ))
-}
-
-/// The law of the coefficients' noise, and the sensitivity that it hides.
-fn coefficient_law(c: &Choices, bounds: &DataBounds, cost: Cost) -> Result<(NoiseLaw, f64)> {
-    let slope_bound = c.loss.slope_bound();
-    match c.perturbation {
-        Perturbation::Objective => {
-            let epsilon = match cost {
-                Cost::Epsilon(epsilon) => epsilon,
-                Cost::Rho(rho) => privacy::zcdp_to_pure(rho, c.calibration)?,
-                Cost::MuSquared(_) => {
-                    return Err(Error::Unsupported(
-                        "objective perturbation needs a PureDP or ZCDP budget".into(),
-                    ));
-                }
-            };
-            let rate = privacy::objective_rate(
-                bounds,
-                slope_bound,
-                c.loss.curvature_bound(),
-                c.l2_strength,
-                epsilon,
-            )?;
-            Ok((
-                NoiseLaw::SphericalLaplace {
-                    dim: bounds.params,
-                    rate,
-                },
-                bounds.objective_shift(slope_bound),
-            ))
-        }
-        Perturbation::Output => {
-            let sensitivity = bounds.argmin(slope_bound, c.l2_strength);
-            let law = if let Cost::Epsilon(epsilon) = cost {
-                let rate = privacy::laplace_rate(sensitivity, epsilon)?;
-                NoiseLaw::SphericalLaplace {
-                    dim: bounds.params,
-                    rate,
-                }
-            } else {
-                NoiseLaw::Gaussian {
-                    std_dev: privacy::gaussian_std_dev(sensitivity, cost.mu())?,
-                }
-            };
-            Ok((law, sensitivity))
-        }
-    }
 }

@@ -6,6 +6,7 @@ mod budget;
 mod calibration;
 mod conversion;
 mod gaussian;
+mod objective;
 mod rounding;
 mod sensitivity;
 
@@ -15,6 +16,7 @@ pub use conversion::{
     approx_to_zcdp, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
 };
 pub use gaussian::{gaussian_delta, gaussian_mu};
+pub use objective::{ObjectiveProfile, paper_least_l2_strength, paper_objective_std_dev};
 pub use sensitivity::DataBounds;
 
 use crate::{Error, Result};

@@ -47,6 +47,7 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec
         noise: None,
         split: None,
         moments: Moments::Joint,
+        reserve: 0.0,
         projection: Projection::Floor,
         calibration: Calibration::Tight,
         neighbors: Neighbors::ReplaceOne,

@@ -1,0 +1,133 @@
+"""What a release guarantees beyond its budget: the (epsilon, delta) profile and the Renyi curve, for composition."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci import _core
+from dpci.arrays import as_numbers
+from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
+from dpci.errors import InvalidInput
+from dpci.record import Step
+
+__all__ = ["Guarantee"]
+
+GUARANTEE_FACTS = ("mechanism", "row_norm", "intercept_scale", "l2_strength", "neighbors", "loss")
+"""Fields of a record that :func:`guarantee_of` needs besides the number of samples."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guarantee:
+    """The guarantee of all steps of a fit together, as curves. Public: it depends on no data.
+
+    Made by ``result.guarantee`` and ``plan.guarantee``. The curves hold for the neighbouring relation of the fit.
+    """
+
+    budget: Budget
+    profile: _core.ObjectiveProfile | None
+    """How Gaussian objective perturbation composes; None for other mechanisms."""
+    shift: float
+    """Of Gaussian objective perturbation: LR/std_dev, with the slope bound L and the row bound R."""
+    mu: float
+    """Under ApproxDP: sensitivity/std_dev of the (other) Gaussian releases, composed."""
+
+    def delta(self, epsilon: ArrayLike) -> NDArray[np.float64]:
+        """Return the delta at which the release is (epsilon, delta)-DP, of the shape of ``epsilon``.
+
+        Pure DP: that of randomised response, the worst mechanism of its epsilon. zCDP: Canonne, Kamath & Steinke
+        (2020). Gaussian output perturbation: exact (Balle & Wang 2018). Gaussian objective perturbation: see
+        docs/method.md.
+
+        Raises
+        ------
+        InvalidInput
+            Unless every epsilon is finite and at least 0.
+        """
+        return _elementwise(self._delta, "epsilon", epsilon, least=0.0)
+
+    def rdp(self, order: ArrayLike) -> NDArray[np.float64]:
+        """Return a bound on the Renyi divergence between neighbours, in both directions, of the shape of ``order``.
+
+        The divergences of several mechanisms on the same data add up, order by order (Mironov 2017).
+
+        Raises
+        ------
+        InvalidInput
+            Unless every order is finite and above 1.
+        """
+        return _elementwise(self._rdp, "order", order, least=np.nextafter(1.0, 2.0))
+
+    def _delta(self, epsilon: float) -> float:
+        if isinstance(self.budget, PureDP):
+            whole = self.budget.epsilon
+            # (e^whole - e^epsilon) / (1 + e^whole), without overflow.
+            return max(0.0, -math.expm1(epsilon - whole) / (1.0 + math.exp(-whole))) if epsilon < whole else 0.0
+        if isinstance(self.budget, ZCDP):
+            return _core.zcdp_to_approx_delta(self.budget.rho, epsilon)
+        if self.profile is None:
+            return _core.gaussian_delta(epsilon, self.mu)
+        return self.profile.delta(epsilon, self.shift, self.mu)
+
+    def _rdp(self, order: float) -> float:
+        if isinstance(self.budget, PureDP):
+            return _pure_rdp(self.budget.epsilon, order)
+        if isinstance(self.budget, ZCDP):
+            return order * self.budget.rho
+        if self.profile is None:
+            return order * self.mu**2 / 2.0
+        return self.profile.rdp(order, self.shift, self.mu)
+
+
+def guarantee_of(
+    budget: Budget,
+    steps: Iterable[Step],
+    *,
+    mechanism: str,
+    n_samples: int,
+    row_norm: float,
+    intercept_scale: float | None,
+    l2_strength: float,
+    neighbors: str,
+    loss: dict[str, Any],
+) -> Guarantee:
+    """Return the guarantee of a fit from its steps and public facts; ``row_norm`` bounds rows without intercept."""
+    if not isinstance(budget, ApproxDP):
+        return Guarantee(budget, None, 0.0, 0.0)
+    ratios = {step.step: step.sensitivity / step.scale for step in steps if step.scale > 0.0}
+    if mechanism == "output":
+        return Guarantee(budget, None, 0.0, math.hypot(*ratios.values()))
+    profile = _core.ObjectiveProfile(
+        n_samples=n_samples,
+        row_norm=row_norm if intercept_scale is None else math.hypot(row_norm, intercept_scale) * (1.0 + 2.0**-51),
+        curvature_bound=loss["curvature_bound"],
+        l2_strength=l2_strength,
+        one_signed=loss["one_signed"],
+        neighbors=neighbors,
+    )
+    if "coefficients" not in ratios:
+        raise InvalidInput(f"the steps of a fit must hold the coefficients, got {sorted(ratios)}")
+    # The coefficients were calibrated to a shift of 2LR where a record is replaced.
+    shift = ratios.pop("coefficients") / (2.0 if neighbors == "replace_one" else 1.0)
+    return Guarantee(budget, profile, shift, math.hypot(*ratios.values()))
+
+
+def _pure_rdp(epsilon: float, order: float) -> float:
+    """Renyi divergence of randomised response (Mironov 2017, Proposition 6): log-sum-exp of its two outcomes."""
+    log_odds = -np.logaddexp(0.0, -epsilon)  # log of the likelier probability
+    k = order - 1.0
+    return float(np.logaddexp(k * epsilon + log_odds, -k * epsilon + log_odds - epsilon)) / k
+
+
+def _elementwise(
+    function: Callable[[float], float], name: str, values: ArrayLike, *, least: float
+) -> NDArray[np.float64]:
+    numbers = as_numbers(name, values).astype(np.float64)
+    refused = ~((numbers >= least) & np.isfinite(numbers))
+    if refused.any():
+        rule = ">= 0" if least == 0.0 else "> 1"
+        raise InvalidInput(f"{name} must be finite and {rule}, got {name}={numbers[refused].flat[0]}")
+    return np.asarray([function(float(number)) for number in numbers.ravel()], dtype=np.float64).reshape(numbers.shape)

@@ -1,0 +1,97 @@
+//! The logistic loss of a soft label: `log(1 + e^u) - yu` for a target `y` in [0, 1].
+
+use super::sigmoid_family::{self, SlopeRange};
+use super::{Batch, Loss, Targets};
+use crate::Result;
+
+/// Soft-label logistic loss: slope `p - y` of either sign, at most 1 in size; curvature `p(1-p)`, at most 1/4.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SoftLogistic;
+
+/// Rows handled at a time.
+const GROUP: usize = 128;
+
+impl SoftLogistic {
+    /// Where `p` lies. At a given `p` the steepest target is 0 or 1, with slope `p` or `p - 1`; as the range is symmetric, the
+    /// suprema are those of the logistic loss.
+    fn range(radius: f64) -> SlopeRange {
+        SlopeRange::between(-radius, radius, 1.0)
+    }
+}
+
+impl Loss for SoftLogistic {
+    fn name(&self) -> &'static str {
+        "soft_logistic"
+    }
+
+    fn identity(&self) -> Option<(&'static str, f64)> {
+        Some((self.name(), 0.0))
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::Interval {
+            lower: 0.0,
+            upper: 1.0,
+        }
+    }
+
+    fn evaluate(&self, u: &[f64], y: &[f64], mut out: Batch<'_>) -> Result<()> {
+        // That of label 0, which is the logistic loss of class -1, and what the target changes.
+        let negative = [-1.0; GROUP];
+        let mut total = 0.0;
+        for start in (0..u.len()).step_by(GROUP) {
+            let rows = start..(start + GROUP).min(u.len());
+            let (u, y) = (&u[rows.clone()], &y[rows.clone()]);
+            let weights = out.weights.map(|w| &w[rows.clone()]);
+            let mut part = 0.0;
+            let batch = Batch {
+                total: out.total.is_some().then_some(&mut part),
+                weights,
+                slope: out.slope.as_mut().map(|s| &mut s[rows.clone()]),
+                curvature: out.curvature.as_mut().map(|c| &mut c[rows.clone()]),
+            };
+            sigmoid_family::evaluate(1.0, 0.0, u, &negative[..u.len()], batch);
+            if let Some(slope) = &mut out.slope {
+                for (slope, y) in slope[rows].iter_mut().zip(y) {
+                    *slope -= y;
+                }
+            }
+            if out.total.is_some() {
+                let products = u.iter().zip(y).map(|(u, y)| u * y);
+                total += part - super::weighted_sum(products, weights);
+            }
+        }
+        if let Some(sum) = &mut out.total {
+            **sum = total;
+        }
+        Ok(())
+    }
+
+    fn slope_bound(&self) -> f64 {
+        1.0
+    }
+
+    fn curvature_bound(&self) -> f64 {
+        0.25
+    }
+
+    fn one_signed(&self) -> bool {
+        false
+    }
+
+    fn sup_slope(&self, radius: f64) -> f64 {
+        Self::range(radius).sup_slope()
+    }
+
+    fn sup_curvature(&self, radius: f64) -> f64 {
+        Self::range(radius).sup_curvature()
+    }
+
+    fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
+        Self::range(radius).sup_weighted_sum(k)
+    }
+
+    fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
+        Self::range(radius).sup_joint_norm(alpha)
+    }
+}

@@ -1,0 +1,209 @@
+//! Shares a budget among the steps of a fit and calibrates the noise of the coefficients. Public numbers only.
+
+use super::costs::Cost;
+use super::spec::{Choices, Moments, NoiseKind, Spec};
+use crate::interval::Perturbation;
+use crate::noise::NoiseLaw;
+use crate::privacy::{self, Budget, Calibration, DataBounds, Neighbors, ObjectiveProfile, Split};
+use crate::{Error, Result};
+
+/// Refuses what no mechanism offers, naming what works.
+pub(super) fn check_combination(c: &Choices) -> Result<()> {
+    let unsupported = |message: &str| Err(Error::Unsupported(message.into()));
+    if c.moments == Moments::None && c.split.is_some() {
+        return unsupported(
+            "split must be None with moments=\"none\", which gives the whole budget to the coefficients",
+        );
+    }
+    if !(c.reserve >= 0.0 && c.reserve < 1.0) || (c.reserve > 0.0 && c.moments != Moments::None) {
+        return Err(Error::OutOfRange {
+            name: "reserve",
+            rule: ">= 0 and < 1, and 0 with moments",
+            value: c.reserve,
+        });
+    }
+    match (c.perturbation, c.budget, c.noise) {
+        (Perturbation::Objective, Budget::Approx { .. }, Some(NoiseKind::SphericalLaplace)) => {
+            unsupported(
+                "objective perturbation under ApproxDP takes noise=\"gaussian\", got noise=\"spherical_laplace\": use PureDP or ZCDP",
+            )
+        }
+        (
+            Perturbation::Objective,
+            Budget::Pure { .. } | Budget::Zcdp { .. },
+            Some(NoiseKind::Gaussian),
+        ) => unsupported(
+            "objective perturbation under PureDP and ZCDP takes noise=\"spherical_laplace\", got noise=\"gaussian\": use ApproxDP",
+        ),
+        (Perturbation::Objective, Budget::Approx { .. }, _)
+            if c.calibration == Calibration::Paper && c.neighbors == Neighbors::ReplaceOne =>
+        {
+            unsupported(
+                "calibration=\"paper\" of Gaussian objective perturbation (Kifer, Smith & Thakurta) is proved for one record added or removed, \
+                 and too little noise for neighbors=\"replace_one\", got neighbors=\"replace_one\": use neighbors=\"add_remove\" or calibration=\"tight\"",
+            )
+        }
+        (Perturbation::Output, Budget::Pure { .. }, Some(NoiseKind::Gaussian)) => unsupported(
+            "output perturbation under PureDP takes noise=\"spherical_laplace\", got noise=\"gaussian\": use ZCDP or ApproxDP",
+        ),
+        (
+            Perturbation::Output,
+            Budget::Zcdp { .. } | Budget::Approx { .. },
+            Some(NoiseKind::SphericalLaplace),
+        ) => unsupported(
+            "output perturbation under ZCDP and ApproxDP takes noise=\"gaussian\", got noise=\"spherical_laplace\": use PureDP",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// What each part of a fit may spend.
+pub(super) struct Costs {
+    pub(super) coefficients: Cost,
+    /// Hessian and gradient covariance.
+    pub(super) moments: Option<[Cost; 2]>,
+    /// What is left for the caller's own releases at the released parameters.
+    pub(super) reserved: Option<Cost>,
+}
+
+/// The costs of the steps; they add up to the budget.
+pub(super) fn costs(c: &Choices, bounds: &DataBounds) -> Result<Costs> {
+    let split = (c.moments != Moments::None)
+        .then(|| c.split.unwrap_or_else(|| Split::default_for(&c.budget)));
+    let share = split.map_or(1.0 - c.reserve, |s| s.coefficients);
+    let total = match (c.budget, c.calibration, c.perturbation) {
+        (Budget::Pure { epsilon }, ..) => Cost::Epsilon(epsilon),
+        (Budget::Zcdp { rho }, ..) => Cost::Rho(rho),
+        // Gaussians compose by adding (sensitivity/σ)²: exact, nothing is lost to a conversion.
+        (Budget::Approx { epsilon, delta }, Calibration::Tight, Perturbation::Output) => {
+            Cost::MuSquared(privacy::gaussian_mu(epsilon, delta)?.powi(2))
+        }
+        (Budget::Approx { epsilon, delta }, Calibration::Tight, Perturbation::Objective) => {
+            let profile = objective_profile(c, bounds)?;
+            if !(profile.remaining(epsilon) >= 0.0) {
+                return Err(too_small(c, least_l2_strength(c, bounds, epsilon), epsilon));
+            }
+            Cost::MuSquared(profile.mu_squared(epsilon, delta, share)?)
+        }
+        (Budget::Approx { epsilon, delta }, Calibration::Paper, Perturbation::Output) => {
+            Cost::Rho(privacy::approx_to_zcdp(epsilon, delta, Calibration::Paper)?)
+        }
+        (Budget::Approx { epsilon, delta }, Calibration::Paper, Perturbation::Objective) => {
+            Cost::EpsilonDelta { epsilon, delta }
+        }
+    };
+    let all = total.value();
+    let Some(split) = split else {
+        let reserved = all * c.reserve;
+        return Ok(Costs {
+            coefficients: total.with(all - reserved),
+            moments: None,
+            reserved: (reserved > 0.0).then(|| total.with(reserved)),
+        });
+    };
+    let hessian = all * split.hessian;
+    let gradient_cov = all * split.gradient_cov;
+    // The remainder, so that rounding never spends more than the total.
+    let coefficients = all - hessian - gradient_cov;
+    Ok(Costs {
+        coefficients: total.with(coefficients),
+        moments: Some([total.with(hessian), total.with(gradient_cov)]),
+        reserved: None,
+    })
+}
+
+/// The law of the coefficients' noise, and the sensitivity that it hides.
+pub(super) fn coefficient_law(
+    c: &Choices,
+    bounds: &DataBounds,
+    cost: Cost,
+) -> Result<(NoiseLaw, f64)> {
+    let slope_bound = c.loss.slope_bound();
+    let laplace = |rate| NoiseLaw::SphericalLaplace {
+        dim: bounds.params,
+        rate,
+    };
+    let gaussian = |std_dev| NoiseLaw::Gaussian { std_dev };
+    match c.perturbation {
+        Perturbation::Objective => {
+            let shift = bounds.objective_shift(slope_bound);
+            let pure = |epsilon| {
+                let t = c.loss.curvature_bound();
+                privacy::objective_rate(bounds, slope_bound, t, c.l2_strength, epsilon).map(laplace)
+            };
+            let law = match cost {
+                Cost::Epsilon(epsilon) => pure(epsilon)?,
+                Cost::Rho(rho) => pure(privacy::zcdp_to_pure(rho, c.calibration)?)?,
+                Cost::MuSquared(_) => gaussian(privacy::gaussian_std_dev(shift, cost.mu())?),
+                Cost::EpsilonDelta { epsilon, delta } => {
+                    let least = least_l2_strength(c, bounds, epsilon);
+                    // Room for the rounding of a caller who computed the least λ: the noise is twice what is needed.
+                    if !(c.l2_strength >= least * (1.0 - 1e-12)) {
+                        return Err(too_small(c, least, epsilon));
+                    }
+                    gaussian(privacy::paper_objective_std_dev(shift, epsilon, delta)?)
+                }
+            };
+            Ok((law, shift))
+        }
+        Perturbation::Output => {
+            let sensitivity = bounds.argmin(slope_bound, c.l2_strength);
+            let law = if let Cost::Epsilon(epsilon) = cost {
+                laplace(privacy::laplace_rate(sensitivity, epsilon)?)
+            } else {
+                gaussian(privacy::gaussian_std_dev(sensitivity, cost.mu())?)
+            };
+            Ok((law, sensitivity))
+        }
+    }
+}
+
+impl Spec {
+    /// The λ that objective perturbation must exceed; 0 for output perturbation, which works at any.
+    pub(super) fn least_l2_strength(&self) -> Result<f64> {
+        let c = &self.choices;
+        let epsilon = match (c.perturbation, self.coefficients.cost, c.budget) {
+            (Perturbation::Output, ..) => return Ok(0.0),
+            (_, Cost::Epsilon(epsilon) | Cost::EpsilonDelta { epsilon, .. }, _)
+            | (_, Cost::MuSquared(_), Budget::Approx { epsilon, .. }) => epsilon,
+            (_, Cost::Rho(rho), _) => privacy::zcdp_to_pure(rho, c.calibration)?,
+            // Squared ratios are shares of (ε, δ) budgets alone.
+            (_, Cost::MuSquared(_), _) => return Ok(f64::INFINITY),
+        };
+        Ok(least_l2_strength(c, &self.bounds, epsilon))
+    }
+
+    /// How Gaussian objective perturbation composes with what follows; `None` for other mechanisms.
+    #[must_use]
+    pub fn objective_profile(&self) -> Option<ObjectiveProfile> {
+        let gaussian = matches!(self.law, NoiseLaw::Gaussian { .. });
+        (gaussian && self.choices.perturbation == Perturbation::Objective)
+            .then(|| objective_profile(&self.choices, &self.bounds).ok())
+            .flatten()
+    }
+}
+
+fn objective_profile(c: &Choices, bounds: &DataBounds) -> Result<ObjectiveProfile> {
+    let t = c.loss.curvature_bound();
+    ObjectiveProfile::new(bounds, c.loss.one_signed(), t, c.l2_strength)
+}
+
+/// The least λ at which objective perturbation has noise to offer for its ε.
+fn least_l2_strength(c: &Choices, bounds: &DataBounds, epsilon: f64) -> f64 {
+    let t = c.loss.curvature_bound();
+    match (c.budget, c.calibration) {
+        (Budget::Approx { .. }, Calibration::Paper) => {
+            privacy::paper_least_l2_strength(bounds, t, epsilon)
+        }
+        _ => privacy::least_l2_strength(bounds, t, epsilon),
+    }
+}
+
+fn too_small(c: &Choices, least: f64, epsilon: f64) -> Error {
+    Error::RegularizationTooSmall {
+        // Above the least by no more than rounding: the value given is itself too small.
+        least: least.max(c.l2_strength),
+        value: c.l2_strength,
+        epsilon,
+    }
+}

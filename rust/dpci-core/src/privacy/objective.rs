@@ -1,0 +1,360 @@
+//! The (ε, δ) and Rényi guarantees of Gaussian objective perturbation, together with the Gaussian releases that follow it.
+
+use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
+
+use super::gaussian::delta as gaussian_delta;
+use super::rounding::{down, greatest_where, up};
+use super::{DataBounds, Neighbors, check_delta, check_non_negative, check_positive};
+use crate::{Error, Result};
+
+/// Relative margin below δ that covers the error of four terms of a bound.
+const DELTA_ERROR: f64 = 8e-12;
+
+/// How the privacy loss of Gaussian objective perturbation splits: a log-determinant, and the loss of a Gaussian mechanism
+/// at the worst of a few shifts of the noise (docs/method.md, "Gaussian objective perturbation").
+///
+/// A shift is `a x` (add/remove) or `a x - a' x'` (replace-one) with slopes of size at most L: for a loss whose slope has one
+/// sign for each target the corners are 0, LR, LR and 2LR (0 and LR), else `±LRx ± LRx'` (`±LRx`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ObjectiveProfile {
+    /// The neighbouring relation.
+    pub neighbors: Neighbors,
+    /// Whether the slope of the loss never changes sign for a given target.
+    pub one_signed: bool,
+    /// `ln(1 + κ)`, rounded up: bound on the log-ratio of the determinants.
+    pub log_det: f64,
+}
+
+impl ObjectiveProfile {
+    /// The profile at a regularisation λ = `l2_strength`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless λ is finite and positive and the curvature bound finite and at least 0.
+    pub fn new(
+        bounds: &DataBounds,
+        one_signed: bool,
+        curvature_bound: f64,
+        l2_strength: f64,
+    ) -> Result<Self> {
+        check_positive("l2_strength", l2_strength)?;
+        check_non_negative("curvature_bound", curvature_bound)?;
+        Ok(Self {
+            neighbors: bounds.neighbors,
+            one_signed,
+            log_det: up(bounds.kappa(curvature_bound, l2_strength).ln_1p()),
+        })
+    }
+
+    /// What the log-determinant leaves of ε, rounded down; negative where it leaves nothing.
+    #[must_use]
+    pub fn remaining(&self, epsilon: f64) -> f64 {
+        (epsilon - self.log_det) - 4.0 * f64::EPSILON * epsilon
+    }
+
+    /// Bound on δ(ε) of the coefficients at `ratio` = LR/σ followed by Gaussian releases at `mu` = sensitivity/σ together.
+    ///
+    /// # Privacy
+    /// The loss is at most `ln(1+κ)` plus the greatest loss of the corners, and the hockey-stick divergence of a maximum is
+    /// at most the sum of theirs. 1 where `ln(1+κ)` exceeds ε.
+    #[must_use]
+    pub fn delta(&self, epsilon: f64, ratio: f64, mu: f64) -> f64 {
+        let left = self.remaining(epsilon);
+        if !(left >= 0.0) {
+            return 1.0;
+        }
+        // δ_G at a shift of √square · LR, composed with mu.
+        let corner = |square: f64| gaussian_delta(left, (ratio * square.sqrt()).hypot(mu));
+        let sum = match (self.neighbors, self.one_signed) {
+            (Neighbors::AddRemove, true) => corner(1.0) + corner(0.0),
+            (Neighbors::AddRemove, false) => 2.0 * corner(1.0),
+            (Neighbors::ReplaceOne, true) => corner(4.0) + 2.0 * corner(1.0) + corner(0.0),
+            // The worst angle between the two records makes the squares of their sum and difference 0 and 4, or 2 and 2.
+            (Neighbors::ReplaceOne, false) => {
+                let (aligned, orthogonal) = (corner(4.0) + corner(0.0), 2.0 * corner(2.0));
+                2.0 * if aligned > orthogonal {
+                    aligned
+                } else {
+                    orthogonal
+                }
+            }
+        };
+        if sum < 1.0 { sum } else { 1.0 }
+    }
+
+    /// Greatest total `m²`, rounded down, of which the coefficients take `share` as (shift of the noise/σ)², the shift 2LR, or
+    /// LR under add/remove, and later Gaussian releases the rest as (sensitivity/σ)².
+    ///
+    /// # Privacy
+    /// [`Self::delta`] at the result is at most `delta`; the bound grows with `m`, so one root serves all releases.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless ε exceeds `ln(1+κ)`, `0 < delta < 1` and `0 < share ≤ 1`.
+    pub fn mu_squared(&self, epsilon: f64, delta: f64, share: f64) -> Result<f64> {
+        check_positive("epsilon", epsilon)?;
+        check_delta(delta)?;
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(Error::OutOfRange {
+                name: "share of the coefficients",
+                rule: "> 0 and <= 1",
+                value: share,
+            });
+        }
+        if !(self.remaining(epsilon) >= 0.0) {
+            return Err(Error::OutOfRange {
+                name: "epsilon",
+                rule: "greater than ln(1 + kappa), which the Hessian's change costs",
+                value: epsilon,
+            });
+        }
+        let records = self.neighbors.changed_records();
+        let target = delta * (1.0 - DELTA_ERROR);
+        let root = greatest_where(|m| {
+            let ratio = m * share.sqrt() / records;
+            let mu = m * (1.0 - share).sqrt();
+            self.delta(epsilon, ratio, mu) <= target
+        });
+        Ok(down(root * root))
+    }
+
+    /// Bound on the Rényi divergence of order `order` > 1, in both directions, at the arguments of [`Self::delta`].
+    ///
+    /// # Privacy
+    /// `ln(1+κ) + ln E[e^{(α-1) max L}]/(α-1) + αμ²/2`, the maximum over the corners' Gaussian losses. The expectation is exact for
+    /// add/remove, and a sum over the corners that bounds it for replace-one.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless the order is finite and above 1 and the ratios finite and at least 0.
+    pub fn rdp(&self, order: f64, ratio: f64, mu: f64) -> Result<f64> {
+        if !(order > 1.0 && order.is_finite()) {
+            return Err(Error::OutOfRange {
+                name: "order",
+                rule: "finite and > 1",
+                value: order,
+            });
+        }
+        check_non_negative("ratio", ratio)?;
+        check_non_negative("mu", mu)?;
+        let k = order - 1.0;
+        // ln E[e^{kL}; L > 0] for the loss L ~ N(a²/2, a²) of a Gaussian shifted by a standard deviations.
+        let positive = |a: f64| 0.5 * k * order * a * a + normal_cdf(a * (k + 0.5)).ln();
+        let none_positive = normal_cdf(-0.5 * ratio).ln();
+        let log_moment = match (self.neighbors, self.one_signed) {
+            (Neighbors::AddRemove, true) => log_sum_exp(&[none_positive, positive(ratio)]),
+            (Neighbors::AddRemove, false) => {
+                LN_2 + 0.5 * k * order * ratio * ratio + normal_cdf(k * ratio).ln()
+            }
+            (Neighbors::ReplaceOne, true) => {
+                let one = positive(ratio);
+                log_sum_exp(&[none_positive, one, one, positive(2.0 * ratio)])
+            }
+            // e^{kα s²A²/2} is convex in s², so its sum over s² and 4 - s² is greatest at the ends.
+            (Neighbors::ReplaceOne, false) => {
+                let greatest = 2.0 * k * order * ratio * ratio;
+                LN_2 + normal_cdf(2.0 * k * ratio).ln() + log_sum_exp(&[0.0, greatest])
+            }
+        };
+        let bound = self.log_det + log_moment / k + 0.5 * order * mu * mu;
+        // The cdf errs by a few units in the last place, and a small k divides that.
+        Ok(up(bound) + 1e-15 / k)
+    }
+}
+
+/// `σ = LR·√(8 ln(2/δ) + 4ε)/ε`, rounded up: Kifer, Smith & Thakurta's noise for objective perturbation.
+///
+/// # Privacy
+/// (ε, δ)-DP for one record added or removed when `nλ ≥ 2tR²/ε` ([`paper_least_l2_strength`]). Not for one record replaced: there the
+/// shift can be 2LR.
+///
+/// # Errors
+/// [`Error::OutOfRange`] unless `shift` = LR and ε are finite and positive and `0 < delta < 1`.
+pub fn paper_objective_std_dev(shift: f64, epsilon: f64, delta: f64) -> Result<f64> {
+    check_positive("sensitivity", shift)?;
+    check_positive("epsilon", epsilon)?;
+    check_delta(delta)?;
+    let square = 8.0 * (LN_2 - delta.ln()) + 4.0 * epsilon;
+    Ok(up(shift * square.sqrt() / epsilon))
+}
+
+/// Least λ for Kifer, Smith & Thakurta's noise: `2tR²/(nε)`, t the curvature bound.
+#[must_use]
+pub fn paper_least_l2_strength(bounds: &DataBounds, curvature_bound: f64, epsilon: f64) -> f64 {
+    bounds.kappa(curvature_bound, 0.5 * epsilon)
+}
+
+/// Φ.
+fn normal_cdf(x: f64) -> f64 {
+    0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
+}
+
+fn log_sum_exp(terms: &[f64]) -> f64 {
+    let greatest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    greatest + terms.iter().map(|t| (t - greatest).exp()).sum::<f64>().ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RELATIONS: [(Neighbors, bool); 4] = [
+        (Neighbors::ReplaceOne, true),
+        (Neighbors::ReplaceOne, false),
+        (Neighbors::AddRemove, true),
+        (Neighbors::AddRemove, false),
+    ];
+
+    fn profile(neighbors: Neighbors, one_signed: bool, kappa: f64) -> ObjectiveProfile {
+        let bounds = DataBounds::new(1.0, 1.0, neighbors, 3).unwrap();
+        ObjectiveProfile::new(&bounds, one_signed, kappa, 1.0).unwrap()
+    }
+
+    /// σ/L at which the whole of (ε, δ) goes to the coefficients.
+    fn noise(profile: &ObjectiveProfile, epsilon: f64, delta: f64) -> f64 {
+        profile.neighbors.changed_records()
+            / profile.mu_squared(epsilon, delta, 1.0).unwrap().sqrt()
+    }
+
+    #[test]
+    fn noise_at_the_usual_budget() {
+        // At ε = 1, δ = 1e-6, κ = .01; the Gaussian floor is 4.22.
+        let one_signed = |neighbors| noise(&profile(neighbors, true, 0.01), 1.0, 1e-6);
+        assert!((one_signed(Neighbors::AddRemove) - 4.26).abs() < 0.01);
+        assert!((one_signed(Neighbors::ReplaceOne) - 8.53).abs() < 0.01);
+        let kifer = paper_objective_std_dev(1.0, 1.0, 1e-6).unwrap();
+        assert!((kifer - 10.96).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_root_lies_just_below_delta() {
+        for (neighbors, one_signed) in RELATIONS {
+            for (epsilon, delta, kappa) in [(1.0, 1e-6, 0.01), (0.1, 1e-3, 0.0), (8.0, 1e-12, 3.0)]
+            {
+                let profile = profile(neighbors, one_signed, kappa);
+                for share in [1.0, 0.9, 0.2, 1e-6] {
+                    let total = profile.mu_squared(epsilon, delta, share).unwrap();
+                    let at = |total: f64| {
+                        let ratio = (share * total).sqrt() / neighbors.changed_records();
+                        profile.delta(epsilon, ratio, ((1.0 - share) * total).sqrt())
+                    };
+                    assert!(at(total) <= delta && at(total * 1.001) > delta);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_worst_angle_is_at_an_end_or_in_the_middle() {
+        // Against a fine grid of the square of the sum of two shifts.
+        let profile = profile(Neighbors::ReplaceOne, false, 0.0);
+        for epsilon in [0.0, 0.1, 1.0, 5.0] {
+            for ratio in [0.01, 0.2, 1.0, 3.0] {
+                for mu in [0.0, 0.05, 0.7] {
+                    let bound = profile.delta(epsilon, ratio, mu);
+                    let term = |square: f64| {
+                        gaussian_delta(
+                            profile.remaining(epsilon),
+                            (ratio * square.sqrt()).hypot(mu),
+                        )
+                    };
+                    for i in 0..=2000 {
+                        let square = f64::from(i) / 500.0;
+                        let sum = 2.0 * (term(square) + term(4.0 - square));
+                        assert!(
+                            bound >= sum.min(1.0) * (1.0 - 1e-10),
+                            "{epsilon} {ratio} {mu} {square}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_paper_has_more_noise_than_the_bound_asks_for() {
+        // So its constants are private wherever it asks for them, also for slopes of either sign.
+        for one_signed in [true, false] {
+            for epsilon in (-30..=30).map(|i| 10.0_f64.powf(f64::from(i) / 10.0)) {
+                for delta in [0.5, 1e-2, 1e-6, 1e-12, 1e-30] {
+                    let profile = profile(Neighbors::AddRemove, one_signed, epsilon / 2.0);
+                    let ratio = 1.0 / paper_objective_std_dev(1.0, epsilon, delta).unwrap();
+                    assert!(
+                        profile.delta(epsilon, ratio, 0.0) <= delta,
+                        "{epsilon} {delta}"
+                    );
+                }
+            }
+        }
+        // Replacing a record is another matter: twice the shift.
+        let bound = profile(Neighbors::ReplaceOne, true, 0.5);
+        let ratio = 1.0 / paper_objective_std_dev(1.0, 1.0, 1e-6).unwrap();
+        assert!(bound.delta(1.0, ratio, 0.0) > 1e-6);
+    }
+
+    #[test]
+    fn rdp_of_no_shift_is_the_log_determinant() {
+        for (neighbors, one_signed) in RELATIONS {
+            let got = profile(neighbors, one_signed, 0.5)
+                .rdp(1e6, 0.0, 0.0)
+                .unwrap();
+            // The corners all have the same loss 0, of which a sum bounds the maximum.
+            assert!(got >= 1.5_f64.ln() && got < 1.5_f64.ln() + 2e-6, "{got}");
+        }
+    }
+
+    #[test]
+    fn rdp_is_the_moment_of_the_greatest_loss() {
+        // Under add/remove the greatest loss is max(0, L) or |X| + A²/2 with one normal, by the midpoint rule.
+        for one_signed in [true, false] {
+            let profile = profile(Neighbors::AddRemove, one_signed, 0.0);
+            for (order, ratio) in [(1.5, 0.3), (8.0, 0.2), (40.0, 0.1)] {
+                let k = order - 1.0;
+                let (cells, width) = (400_000, 24.0);
+                let step = width / f64::from(cells);
+                let moment: f64 = (0..cells)
+                    .map(|i| {
+                        let z = (f64::from(i) + 0.5).mul_add(step, -0.5 * width);
+                        let x = ratio * z;
+                        let loss = if one_signed {
+                            (0.5 * ratio).mul_add(ratio, x).max(0.0)
+                        } else {
+                            (0.5 * ratio).mul_add(ratio, x.abs())
+                        };
+                        (k * loss - 0.5 * z * z).exp() * step / (2.0 * std::f64::consts::PI).sqrt()
+                    })
+                    .sum();
+                let got = profile.rdp(order, ratio, 0.1).unwrap();
+                let expected = moment.ln() / k + 0.005 * order;
+                assert!(
+                    (got - expected).abs() < 1e-8,
+                    "{order} {ratio}: {got} against {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn bad_arguments_are_refused() {
+        let bounds = DataBounds::new(10.0, 1.0, Neighbors::ReplaceOne, 2).unwrap();
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(ObjectiveProfile::new(&bounds, true, 0.25, bad).is_err());
+            assert!(paper_objective_std_dev(bad, 1.0, 0.1).is_err());
+            assert!(paper_objective_std_dev(1.0, bad, 0.1).is_err());
+        }
+        let profile = profile(Neighbors::ReplaceOne, true, 1.0);
+        assert!(profile.mu_squared(0.5, 0.1, 1.0).is_err());
+        assert!((profile.delta(0.5, 0.0, 0.0) - 1.0).abs() < f64::EPSILON);
+        for (delta, share) in [
+            (0.0, 1.0),
+            (1.0, 1.0),
+            (0.1, 0.0),
+            (0.1, 1.1),
+            (0.1, f64::NAN),
+        ] {
+            assert!(profile.mu_squared(1.0, delta, share).is_err());
+        }
+        for order in [1.0, 0.5, f64::NAN, f64::INFINITY] {
+            assert!(profile.rdp(order, 0.1, 0.1).is_err());
+        }
+        assert!(profile.rdp(2.0, f64::NAN, 0.1).is_err());
+        assert!(profile.rdp(2.0, 0.1, -1.0).is_err());
+    }
+}
