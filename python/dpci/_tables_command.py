@@ -1,5 +1,6 @@
-"""The command ``tables``: the tables and figures of Wang, Kifer & Lee (2019), repeated beside what was published."""
+"""The command ``tables``: experiments of three papers, repeated beside what was published where there are numbers."""
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -13,73 +14,151 @@ from dpci._commands import app
 from dpci.budgets import Calibration
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.plotting import check_plot_file
-from dpci.reproduce import figures
+from dpci.reproduce import catalogue, figures
 from dpci.reproduce.experiments import FIGURES, TABLES, TITLES
-from dpci.reproduce.report import Format, run_figure, run_table
+from dpci.reproduce.finding import FORMATS, Format, Repeats, silent
+from dpci.reproduce.report import run_figure, run_table
 from dpci.reproduce.sources import Sources
-from dpci.reproduce.studies import Run, silent
+from dpci.reproduce.studies import Run
 from dpci.validation import check_choice
 
-_FORMATS: tuple[Format, ...] = ("text", "markdown", "json")
 _CALIBRATIONS: dict[str, tuple[Calibration, ...]] = {
     "paper": ("paper",),
     "tight": ("tight",),
     "both": ("paper", "tight"),
 }
+_PAPERS = ("S2", "S3", "S4")
+_DRAWINGS = (".png", ".svg", ".pdf")
 
 
 @app.command()
 def tables(
     *,
-    table: Annotated[int | None, typer.Option(help="Table of the paper, 2 to 6.")] = None,
-    figure: Annotated[int | None, typer.Option(help="Figure of the paper, 1 to 4; needs --output.")] = None,
-    us: Annotated[Path | None, typer.Option(help="Your extract of IPUMS-US: CSV, target in the last column.")] = None,
-    br: Annotated[Path | None, typer.Option(help="Your extract of IPUMS-BR: CSV, target in the last column.")] = None,
-    calibration: Annotated[
-        str | None, typer.Option(help="paper, tight or, for a table, both. By default both, in a figure paper.")
+    paper: Annotated[
+        str, typer.Option(help="S2: Redberg & Wang (2021), S3: Wang, Kifer & Lee (2019), S4: Li et al. (2020).")
+    ] = "S3",
+    table: Annotated[int | None, typer.Option(help="S3: table of the paper, 2 to 6.")] = None,
+    figure: Annotated[int | None, typer.Option(help="S3: figure of the paper, 1 to 4; needs --output.")] = None,
+    experiment: Annotated[
+        str | None, typer.Option(help=f"{catalogue.NAMES}; by default all of the paper.", show_default=False)
     ] = None,
-    replicates: Annotated[int, typer.Option(help="Replicates with intervals.")] = 1000,
-    variability: Annotated[int, typer.Option(help="Replicates for the variability lengths; 0: none.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Of the replicates; the rows are always the same.")] = 0,
+    us: Annotated[Path | None, typer.Option(help="S3: your extract of IPUMS-US: CSV, target in the last column.")] = None,
+    br: Annotated[Path | None, typer.Option(help="S3: your extract of IPUMS-BR: CSV, target in the last column.")] = None,
+    calibration: Annotated[
+        str | None,
+        typer.Option(help="S3: paper, tight or, for a table, both. By default both, in a figure paper."),
+    ] = None,
+    replicates: Annotated[int | None, typer.Option(help="S3: replicates with intervals, by default 1000.")] = None,
+    variability: Annotated[
+        int | None, typer.Option(help="S3: replicates for the variability lengths, by default 10000; 0: none.")
+    ] = None,
+    repeats: Annotated[int | None, typer.Option(help="S2, S4: draws of the noise, by default 10.")] = None,
+    seed: Annotated[int, typer.Option(help="Of replicates, noise and generated rows; public rows stay the same.")] = 0,
     output_format: Annotated[str, typer.Option("--format", help="text, markdown or json.")] = "text",
     output: Annotated[
-        Path | None, typer.Option(help="Write the table, or the drawing (.png, .svg, .pdf), to this file.")
+        Path | None,
+        typer.Option(help="Write the table to this file; .png, .svg, .pdf: the drawing of one figure or experiment."),
     ] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="Folder of files from which a killed run goes on.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="S3: folder of files from which a killed run goes on.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads; by default all cores.")] = None,
-    progress: Annotated[bool, typer.Option(help="Say which call runs, and show a progress bar.")] = False,
+    progress: Annotated[bool, typer.Option(help="Say which part runs, and show a progress bar.")] = False,
 ) -> None:
-    """Repeat a table or a figure of Wang, Kifer & Lee (2019) beside the published numbers. NOT PRIVATE."""
-    _check_what(table, figure)
-    _check_files(table, figure, {"us": us, "br": br})
-    shape = check_choice("--format", output_format, _FORMATS)
-    default = "both" if figure is None else "paper"
-    calibrations = _CALIBRATIONS[check_choice("--calibration", calibration or default, tuple(_CALIBRATIONS))]
-    _check_output(output, figure, calibrations)
-    sources = Sources(us=us, br=br)
-    run = Run(
-        n_replicates=replicates,
-        n_variability=variability,
-        seed=seed,
-        n_threads=threads,
-        progress=progress,
-        checkpoint=checkpoint,
-        announce=partial(typer.echo, err=True) if progress else silent,
-    )
+    """Repeat experiments of Redberg & Wang (2021), Wang, Kifer & Lee (2019) or Li et al. (2020). NOT PRIVATE."""
+    paper = check_choice("--paper", paper, _PAPERS)
+    only_s3 = {"table": table, "figure": figure, "us": us, "br": br, "calibration": calibration}
+    only_s3 |= {"replicates": replicates, "variability": variability, "checkpoint": checkpoint}
+    announce: Callable[[str], None] = partial(typer.echo, err=True) if progress else silent
     with warnings.catch_warnings():
         # The output says the same.
         warnings.simplefilter("ignore", PrivacyLeakWarning)
-        if table is not None:
-            text = run_table(table, calibrations, sources, run).render(shape)
-            if output is None:
-                typer.echo(text)
-            else:
-                _write(output, lambda path: path.write_text(f"{text}\n", encoding="utf-8"), otherwise=text)
-        elif figure is not None and output is not None:
-            data = run_figure(figure, calibrations[0], sources, run)
-            # The numbers first: they are not lost when the drawing fails.
-            typer.echo(data.report.render(shape))
-            _write(output, partial(figures.save, data))
+        if paper == "S3":
+            _refuse_options({"experiment": experiment, "repeats": repeats}, "S2 and S4", paper)
+            _check_what(table, figure)
+            _check_files(table, figure, {"us": us, "br": br})
+            shape = check_choice("--format", output_format, FORMATS)
+            default = "both" if figure is None else "paper"
+            calibrations = _CALIBRATIONS[check_choice("--calibration", calibration or default, tuple(_CALIBRATIONS))]
+            _check_output(output, figure, calibrations)
+            run = Run(
+                n_replicates=1000 if replicates is None else replicates,
+                n_variability=10_000 if variability is None else variability,
+                seed=seed,
+                n_threads=threads,
+                progress=progress,
+                checkpoint=checkpoint,
+                announce=announce,
+            )
+            _coverage(table, figure, calibrations, Sources(us=us, br=br), run, shape, output)
+        else:
+            _refuse_options(only_s3, "S3", paper)
+            known = catalogue.EXPERIMENTS[paper]
+            shape = check_choice("--format", output_format, FORMATS)
+            names = tuple(known) if experiment is None else (check_choice("--experiment", experiment, tuple(known)),)
+            _check_drawing(output, names)
+            run_of = Repeats(
+                n_repeats=10 if repeats is None else repeats, seed=seed, n_threads=threads, announce=announce
+            )
+            _experiments(paper, names, run_of, shape, output)
+
+
+def _coverage(
+    table: int | None,
+    figure: int | None,
+    calibrations: tuple[Calibration, ...],
+    sources: Sources,
+    run: Run,
+    shape: Format,
+    output: Path | None,
+) -> None:
+    """Print or write a table of Wang, Kifer & Lee, or draw a figure."""
+    if table is not None:
+        _publish(run_table(table, calibrations, sources, run).render(shape), output)
+    elif figure is not None and output is not None:
+        data = run_figure(figure, calibrations[0], sources, run)
+        # The numbers first: they are not lost when the drawing fails.
+        typer.echo(data.report.render(shape))
+        _write(output, partial(figures.save, data))
+
+
+def _experiments(paper: str, names: tuple[str, ...], run: Repeats, shape: Format, output: Path | None) -> None:
+    """Print, write or draw experiments of one of the other papers."""
+    sources = Sources()
+    findings = {}
+    for name in names:
+        run.announce(f"{paper} {name}")
+        findings[name] = catalogue.EXPERIMENTS[paper][name](sources, run)
+    if shape == "json":
+        text = json.dumps({name: found.report.data for name, found in findings.items()}, indent=2, allow_nan=False)
+    else:
+        text = "\n\n\n".join(found.report.render(shape) for found in findings.values())
+    if output is None or output.suffix not in _DRAWINGS:
+        _publish(text, output)
+        return
+    typer.echo(text)
+    figure = findings[names[0]].draw()
+    _write(output, partial(figure.savefig, dpi=150))
+
+
+def _refuse_options(given: Mapping[str, object], papers: str, paper: str) -> None:
+    """Refuse options of other papers; what was not given is None."""
+    for name, value in given.items():
+        if value is not None:
+            msg = f"--{name} is an option of --paper {papers} alone, got --paper {paper} --{name} {value}"
+            raise InvalidInput(msg)
+
+
+def _check_drawing(output: Path | None, names: tuple[str, ...]) -> None:
+    """Refuse a drawing of several experiments, and a file that could not be written once they are done."""
+    if output is None:
+        return
+    if output.suffix in _DRAWINGS:
+        if len(names) > 1:
+            msg = f"a drawing needs one --experiment of {', '.join(names)}, got --output {output} and none"
+            raise InvalidInput(msg)
+        check_plot_file(output)
+    _check_writable(output)
 
 
 def _check_what(table: int | None, figure: int | None) -> None:
@@ -127,6 +206,14 @@ def _check_writable(output: Path) -> None:
             Path(os.path.realpath(output)).unlink()  # of a link to nothing, the link stays
     except OSError as error:
         raise _unwritable(output, error) from error
+
+
+def _publish(text: str, output: Path | None) -> None:
+    """Print a text, or write it to a file."""
+    if output is None:
+        typer.echo(text)
+    else:
+        _write(output, lambda path: path.write_text(f"{text}\n", encoding="utf-8"), otherwise=text)
 
 
 def _write(output: Path, save: Callable[[Path], object], *, otherwise: str | None = None) -> None:

@@ -1,24 +1,19 @@
 """Tables and figures as text, Markdown or JSON: what was found beside what was published."""
 
 import math
-import textwrap
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from json import dumps as to_json
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from dpci.budgets import Calibration
 from dpci.errors import InvalidInput
 from dpci.reproduce.experiments import FIGURES, TABLES, TITLES, Cell, FigurePlan, Panel
+from dpci.reproduce.finding import Report
 from dpci.reproduce.published import COVERAGE, LOSSES, SETTINGS, Setting
 from dpci.reproduce.sources import Sources
 from dpci.reproduce.studies import Lengths, Outcome, Outcomes, Run, row_notes
-from dpci.tables import format_facts, format_table
 
-Format: TypeAlias = Literal["text", "markdown", "json"]
-
-_WIDTH = 100
 _WORDS = (
     "LR: logistic regression, SVM: Huber hinge with h=1; obj and output: perturbation of the objective and of the "
     "minimiser; lambda=.002. Under zCDP a step spends rho = epsilon^2/2."
@@ -35,30 +30,6 @@ _ROWS = {
     "br": "The paper's extract of IPUMS-BR is not public: agreement depends on the file given.",
 }
 _NOT_PRIVATE = "NOT PRIVATE: scales, targets and lengths are read off the data."
-
-
-@dataclass(frozen=True)
-class Report:
-    """Something to be shown in one of three formats."""
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    facts: Sequence[tuple[str, str]]
-    notes: Sequence[str]
-    data: dict[str, Any]
-
-    def render(self, kind: Format) -> str:
-        """Return the report as aligned text, Markdown or JSON."""
-        if kind == "json":
-            return to_json(self.data, indent=2, allow_nan=False)
-        if kind == "markdown":
-            lines = (self.header, ["---", *["---:"] * (len(self.header) - 1)], *self.rows)
-            table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-            facts = "\n".join(f"- {name}: {value}" for name, value in self.facts)
-            return "\n\n".join([f"## {self.title}", table, facts, *self.notes])
-        notes = [textwrap.fill(note, _WIDTH) for note in self.notes]
-        return "\n\n".join([self.title, format_table(self.header, self.rows), format_facts(self.facts), *notes])
 
 
 def run_table(number: int, calibrations: tuple[Calibration, ...], sources: Sources, run: Run) -> Report:

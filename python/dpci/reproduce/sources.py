@@ -51,6 +51,11 @@ class Sources:
         X, y, _ = self._scaled(wanted.dataset, n, wanted.d)
         return X, y
 
+    def all_columns(self, name: str, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the first n rows with every column, scaled as for :meth:`rows`, and targets; errors as there."""
+        X, y, _ = self._scaled(name, n, None)
+        return X, y
+
     def n_rows(self, name: str) -> int:
         """Return the number of rows of a data set; errors as for :meth:`rows`."""
         table, layout = self.table(name)
@@ -67,7 +72,7 @@ class Sources:
             self._parsed[name] = self._parse(name)
         return self._parsed[name]
 
-    def _scaled(self, name: str, n: int, d: int) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]]:
+    def _scaled(self, name: str, n: int, d: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]]:
         table, layout = self.table(name)
         try:
             return scale_by_the_data(table, layout, n, d)

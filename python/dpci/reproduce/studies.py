@@ -1,6 +1,5 @@
 """Runs the studies of a table or a figure: cells on the same rows share their replicates. Never private."""
 
-import platform
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ import dpci
 from dpci.budgets import Calibration
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.reproduce.experiments import L2_STRENGTH, TITLES, Cell, Rows
+from dpci.reproduce.finding import run_facts, run_values, silent
 from dpci.reproduce.sources import Sources
 from dpci.settings import ModelKeywords
 from dpci.study_results import CoverageStudy
@@ -69,10 +69,6 @@ class Outcome:
 
 Key: TypeAlias = tuple[Cell, Calibration]
 Outcomes: TypeAlias = dict[Key, Outcome]
-
-
-def silent(_: str) -> None:
-    """Say nothing when a call begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,9 +157,7 @@ class Run:
         return [
             ("replicates with intervals, k", f"{self.n_replicates:,}"),
             ("replicates for variability, m", f"{self.n_variability:,}"),
-            ("seed", str(self.seed)),
-            ("run time", f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"),
-            ("versions", f"dpci {dpci.__version__}, NumPy {np.__version__}, Python {platform.python_version()}"),
+            *run_facts(self.seed, seconds),
         ]
 
     def to_dict(self, seconds: float) -> dict[str, Any]:
@@ -172,9 +166,7 @@ class Run:
             "n_replicates": self.n_replicates,
             "n_variability": self.n_variability,
             "level": LEVEL,
-            "seed": self.seed,
-            "seconds": seconds,
-            "versions": {"dpci": dpci.__version__, "numpy": np.__version__, "python": platform.python_version()},
+            **run_values(self.seed, seconds),
         }
 
 

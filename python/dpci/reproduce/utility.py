@@ -1,0 +1,272 @@
+"""The experiments of Li et al., section 7, repeated: real losses of private models against predicted ones."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dpci
+from dpci import _core
+from dpci.lowlevel import minimize_erm
+from dpci.losses import Loss
+from dpci.reproduce import utility_figures
+from dpci.reproduce.finding import Finding, Repeats, Report
+from dpci.reproduce.rows import DataSet, wide_classes
+from dpci.reproduce.sources import Sources
+from dpci.utility import UtilityCurve
+
+_F64: TypeAlias = NDArray[np.float64]
+Mechanism: TypeAlias = Literal["paper", "tight"]
+Order: TypeAlias = Literal["first_order", "newton"]
+
+DELTA = 1e-6
+REGULARISATION = 1e-2
+"""The paper's Lambda: of the sum of the losses, so that lambda is Lambda/n."""
+LOSSES: Final[Mapping[str, Loss]] = {"LR": dpci.losses.Logistic(), "SVM": dpci.losses.HuberHinge(h=0.1)}
+MECHANISMS: Final[tuple[Mechanism, ...]] = ("paper", "tight")
+ORDERS: Final[tuple[Order, ...]] = ("first_order", "newton")
+
+# Rows of the public data, and rows and columns of the generated wide ones; the sizes of the third experiment.
+N_ROWS = 10_000
+WIDE: Final = {"n": 2_000, "d": 1_000}
+SIZES = (1_000, 2_000, 5_000, 10_000, 15_000, 20_000)
+
+# A call of up to so many budgets is evaluated at each of them, a longer one interpolated.
+_DIRECT = 16
+
+
+class Span(NamedTuple):
+    """A range of epsilon: where losses are compared, and at which of these the paper measures."""
+
+    title: str
+    epsilons: tuple[float, ...]
+    measured: tuple[float, ...]
+
+    def every(self, step: int) -> "Span":
+        """Return the span with each step-th epsilon, and the measured ones."""
+        kept = {*self.epsilons[::step], *self.measured, self.epsilons[-1]}
+        return self._replace(epsilons=tuple(sorted(kept)))
+
+
+SPANS: Final = {
+    "low": Span("0 < epsilon <= 1", tuple(k / 20 for k in range(1, 21)), (0.1, 0.25, 0.75)),
+    "high": Span("1 <= epsilon <= 10", tuple(k / 2 for k in range(2, 21)), (1.0, 2.5, 7.5)),
+}
+
+
+class Case(NamedTuple):
+    """What is measured: rows and loss, the mechanism, the range of epsilon."""
+
+    data: DataSet
+    loss: str
+    mechanism: Mechanism
+    span: Span
+
+    @property
+    def panel(self) -> str:
+        """Name of rows and loss, as in the paper's figures."""
+        return f"{self.data.title}-{self.loss}"
+
+    @property
+    def l2_strength(self) -> float:
+        """Lambda/n; the tight mechanism, which adds nothing, has what the paper's has at the least epsilon."""
+        added = 2.0 * self.data.loss.to_core().curvature_bound / self.span.epsilons[0]
+        return (REGULARISATION + (added if self.mechanism == "tight" else 0.0)) / len(self.data.X)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Mean losses along a range of epsilon for each draw of the noise, without the regulariser.
+
+    Parameters
+    ----------
+    epsilons : ndarray of shape (m,)
+        Where they are compared.
+    real : ndarray of shape (n_draws, m)
+        Of the minimisers.
+    predicted : dict
+        By measuring point and order of the prediction, same shape.
+    """
+
+    epsilons: _F64
+    real: _F64
+    predicted: Mapping[tuple[float, Order], _F64]
+
+    def errors(self, at: float, order: Order) -> _F64:
+        """Return |predicted - real| at all epsilons but the measuring point, shape (n_draws, m - 1)."""
+        others = self.epsilons != at
+        return np.asarray(np.abs(self.predicted[at, order] - self.real)[:, others])
+
+    def mean_error(self, order: Order, at: float | None = None) -> float:
+        """Return the mean error, by default over all measuring points."""
+        points = dict.fromkeys(point for point, _ in self.predicted) if at is None else [at]
+        return float(np.mean([self.errors(point, order) for point in points]))
+
+    def median_ratio(self, at: float) -> float:
+        """Return the median over draws and epsilons of the error of two steps over that of first order."""
+        return float(np.median(self.errors(at, "newton") / self.errors(at, "first_order")))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; losses are averages over the draws."""
+        return {
+            "epsilon": self.epsilons.tolist(),
+            "real": self.real.mean(axis=0).tolist(),
+            "predicted": [
+                {
+                    "measured_at": at,
+                    "order": order,
+                    "loss": losses.mean(axis=0).tolist(),
+                    "mean_error": self.mean_error(order, at),
+                    "median_error": float(np.median(self.errors(at, order))),
+                }
+                for (at, order), losses in self.predicted.items()
+            ],
+        }
+
+
+def measure(case: Case, measured: Iterable[float], run: Repeats) -> Losses:
+    """Fit private models at every epsilon, and predict the losses of all from each measuring point.
+
+    The draws of the noise are the same at every epsilon, as the derivative requires.
+    """
+    data = case.data
+    curves = {at: _curve(case, at, run) for at in measured}
+    epsilons = np.array(case.span.epsilons)
+    predicted = {(at, order): _predict(curve, epsilons, order) for at, curve in curves.items() for order in ORDERS}
+    curve = next(iter(curves.values()))
+    path = curve.path
+    specs = [path.spec(epsilon) for epsilon in epsilons]
+    real = np.empty((run.n_repeats, len(epsilons)))
+    for draw in range(run.n_repeats):
+        noise = _core.Utility.draw_noise(specs[0], run.seed, draw)
+        params = np.zeros_like(noise)
+        fitted = []
+        for epsilon, spec in zip(epsilons, specs, strict=True):
+            params = minimize_erm(
+                data.X,
+                data.y,
+                loss=data.loss,
+                l2_strength=path.l2_strength(epsilon),
+                linear_term=noise * (spec.noise_scale / path.n_public),
+                start=params,
+                solver="lbfgs" if data.X.shape[1] > len(data.X) // 4 else "auto",
+                n_threads=run.n_threads,
+            ).params
+            fitted.append(params)
+        real[draw] = curve.evaluator.values(np.array(fitted))
+    return Losses(epsilons, real, predicted)
+
+
+def _curve(case: Case, at: float, run: Repeats) -> UtilityCurve:
+    return dpci.utility.curve(
+        case.data.X,
+        case.data.y,
+        at=dpci.ApproxDP(epsilon=at, delta=DELTA),
+        loss=case.data.loss,
+        l2_strength=case.l2_strength,
+        calibration=case.mechanism,
+        neighbors="add_remove",
+        classes=(-1, 1),
+        fit_intercept=False,
+        n_draws=run.n_repeats,
+        seed=run.seed,
+        n_threads=run.n_threads,
+    )
+
+
+def _predict(curve: UtilityCurve, epsilons: _F64, order: Order) -> _F64:
+    parts = np.array_split(epsilons, -(-len(epsilons) // _DIRECT))
+    return np.hstack([curve.predict_draws(part, order) for part in parts])
+
+
+def curves(sources: Sources, run: Repeats) -> Finding:
+    """Compare real and predicted losses at the paper's measuring points: its figures 2 and 3.
+
+    Parameters
+    ----------
+    sources : Sources
+        Where the public data are.
+    run : Repeats
+        Draws of the noise, seed, threads.
+
+    Returns
+    -------
+    Finding
+        Not private.
+
+    Raises
+    ------
+    DatasetUnavailable
+        A file is not to be had.
+    """
+    start = time.perf_counter()
+    found = _measure_all(_cases(sources, run, wide=True), run)
+    rows = [
+        [
+            case.panel,
+            case.mechanism,
+            case.span.title,
+            f"{at:g}",
+            f"{losses.real.mean(axis=0).max():.4f}",
+            f"{losses.real.mean(axis=0).min():.4f}",
+            *(f"{losses.mean_error(order, at):.1e}" for order in ORDERS),
+            f"{losses.median_ratio(at):.1e}",
+        ]
+        for case, losses in found.items()
+        for at in case.span.measured
+    ]
+    header = ["rows and loss", "mechanism", "range", "measured at", "greatest loss", "least loss"]
+    header += ["first order", "two steps", "ratio"]
+    title = "Figures 2 and 3 of Li et al.: real and predicted losses"
+    notes = [
+        "Greatest and least loss: real ones in the range, means over the draws. First order, two steps: mean error of the "
+        "predicted losses over the range and the draws. Ratio: median of the error of two steps over that of first order."
+    ]
+    return Finding(
+        _report("curves", title, header, rows, notes, found, time.perf_counter() - start, run),
+        partial(utility_figures.draw_curves, found),
+    )
+
+
+def measuring_points(sources: Sources, run: Repeats) -> Finding:
+    """Measure at each epsilon and predict at all others: the second experiment of the paper; see :func:`curves`."""
+    start = time.perf_counter()
+    found = _measure_all(_cases(sources, run, wide=False), run, everywhere=True)
+    title = "Second experiment of Li et al.: mean error by measuring point"
+    header, rows = _pivot(
+        "measured at",
+        {
+            (case.mechanism, case.span.title, f"{at:g}", case.panel): (losses, at)
+            for case, losses in found.items()
+            for at in case.span.epsilons
+        },
+    )
+    notes = ["Each entry: mean error of the losses that are predicted at all other epsilons of the range."]
+    return Finding(
+        _report("measuring_points", title, header, rows, notes, found, time.perf_counter() - start, run),
+        partial(utility_figures.draw_measuring_points, found),
+    )
+
+
+def sizes(sources: Sources, run: Repeats) -> Finding:
+    """Vary the number of rows at the paper's measuring points: its third experiment; see :func:`curves`."""
+    start = time.perf_counter()
+    cases = [case for n in SIZES for case in _cases(sources, run, n=n, wide=False)]
+    found = _measure_all(cases, run)
+    title = "Third experiment of Li et al.: mean error by number of rows"
+    header, rows = _pivot(
+        "n",
+        {
+            (case.mechanism, case.span.title, f"{len(case.data.X):,}", case.panel): (losses, None)
+            for case, losses in found.items()
+        },
+    )
+    notes = ["Each entry: mean error over the measuring points and the range. Fewer rows are the first ones of more."]
+    return Finding(
+        _report("sizes", title, header, rows, notes, found, time.perf_counter() - start, run),
+        partial(utility_figures.draw_sizes, found),
+    )
