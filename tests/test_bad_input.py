@@ -193,10 +193,15 @@ KEYWORDS = {
     "seed too big": ({"seed": 2**64}, InvalidInput, r"seed must be None or an integer in \[0, 2\*\*64\)"),
     "seed boolean": ({"seed": True}, InvalidInput, r"seed must be an integer, got seed=True"),
     "seed a float": ({"seed": 1.0}, InvalidInput, r"seed must be an integer, got seed=1.0"),
-    "objective and approximate": (
-        {"budget": dpci.ApproxDP(1.0, 1e-6)},
+    "objective, approximate and Laplace": (
+        {"budget": dpci.ApproxDP(1.0, 1e-6), "mechanism": dpci.ObjectivePerturbation(noise="spherical_laplace")},
         InvalidInput,
-        r'objective perturbation is offered under PureDP and ZCDP, got ApproxDP: use mechanism="output"',
+        r'objective perturbation under ApproxDP takes noise="gaussian", got noise="spherical_laplace"',
+    ),
+    "objective, approximate and the paper's": (
+        {"budget": dpci.ApproxDP(1.0, 1e-6), "calibration": "paper"},
+        InvalidInput,
+        r'calibration="paper" of Gaussian objective perturbation .* is proved for one record added or removed',
     ),
     "objective and Gaussian": (
         {"mechanism": dpci.ObjectivePerturbation(noise="gaussian")},

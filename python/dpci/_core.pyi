@@ -227,9 +227,8 @@ class ObjectiveProfile:
         one_signed: bool,
         neighbors: str,
     ) -> ObjectiveProfile: ...
-    @property
-    def log_det(self) -> float:
-        """ln(1 + kappa), rounded up."""
+    log_det: float
+    """ln(1 + kappa), rounded up."""
     def delta(self, epsilon: float, ratio: float, mu: float) -> float:
         """Bound on delta(epsilon) at ratio = L R / std_dev and the other releases' mu; 1 where epsilon < log_det."""
     def rdp(self, order: float, ratio: float, mu: float) -> float:
