@@ -1,6 +1,6 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
-from dpci import datasets, errors, losses, lowlevel, simulate
+from dpci import datasets, errors, losses, lowlevel, simulate, utility
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
@@ -48,4 +48,5 @@ __all__ = [
     "lowlevel",
     "plan",
     "simulate",
+    "utility",
 ]

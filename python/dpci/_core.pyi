@@ -122,6 +122,14 @@ class Spec:
         neighbors: Literal["replace_one", "add_remove"],
     ) -> Spec:
         """n_samples is the public n (n_public under add_remove); fields that a notion does not use are 0."""
+
+    noise_law: Literal["spherical_laplace", "gaussian"]
+    noise_scale: float
+    """Of the coefficients: 1/rate or standard deviation."""
+    noise_scale_slope: float
+    """Its derivative in epsilon, or in rho under zCDP; delta, l2_strength and the shares fixed."""
+    coefficient_share: float
+    """Share of the budget that the coefficients get."""
     def plan(self) -> PlanDict: ...
 
 def fit(spec: Spec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None) -> FitDict:
@@ -256,6 +264,51 @@ class Study:
         Without a level no moments are released, and lower and upper have no columns. A replicate depends on its number
         and the seed alone.
         """
+
+@final
+class UtilityAnchor:
+    """The measuring point of a utility curve: parameters at one budget and one draw of the noise."""
+
+    params: _F64
+
+@final
+class UtilityCenter:
+    """The minimiser without noise."""
+
+    params: _F64
+    hessian: _F64
+    """Of the regularised risk."""
+
+@final
+class Utility:
+    """A data set with the loss that is fitted to it; specs below bring noise scale and l2_strength of a budget."""
+
+    def __new__(cls, spec: Spec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None) -> Utility: ...
+    @staticmethod
+    def draw_noise(spec: Spec, seed: int, stream: int) -> _F64:
+        """The coefficients' noise at scale 1; times the scale, that of a fit with this seed (stream 0)."""
+
+    def anchor(self, spec: Spec, noise: _F64, *, params: _F64 | None, start: _F64 | None) -> UtilityAnchor:
+        """Solve at the spec's budget with the noise at its scale, or take params for the solution."""
+
+    def derivative(self, anchor: UtilityAnchor, scale_slope: float, l2_slope: float) -> _F64:
+        """Of the parameters in the budget, given those of noise scale and l2_strength."""
+
+    def predict(self, anchor: UtilityAnchor, specs: list[Spec], n_steps: int) -> _F64:
+        """Parameters at other budgets, shape (len(specs), k), by Newton steps."""
+
+    def means(self, params: _F64, *, width: float | None) -> _F64:
+        """Mean loss (width None) or smoothed accuracy at each row of params."""
+
+    def mean_derivatives(self, params: _F64, *, width: float | None) -> tuple[_F64, _F64]:
+        """Gradient and Hessian of the same."""
+
+    def center(self, l2_strength: float, *, start: _F64 | None) -> UtilityCenter: ...
+    def mean_shift(self, center: UtilityCenter, variance: float) -> _F64:
+        """Mean of the parameters' move under noise whose coordinates have this variance."""
+
+    def expected_mean(self, center: UtilityCenter, variance: float, shift: _F64, *, width: float | None) -> float:
+        """Mean loss or smoothed accuracy, averaged over the noise."""
 
 def audit(
     spec: Spec,

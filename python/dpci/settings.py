@@ -138,8 +138,10 @@ class Settings:
         """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
         return n_samples if self.n_public is None else self.n_public
 
-    def spec(self, n_samples: int, n_columns: int) -> _core.Spec:
-        """Return the specification for a table of this size, calibrated.
+    def spec(
+        self, n_samples: int, n_columns: int, *, budget: Budget | None = None, l2_strength: float | None = None
+    ) -> _core.Spec:
+        """Return the specification for a table of this size, calibrated; studies put other values in two places.
 
         Raises
         ------
@@ -148,7 +150,8 @@ class Settings:
         RegularizationTooSmall
             If the mechanism needs a greater ``l2_strength``.
         """
-        numbers = self.budget.parameters()
+        budget = self.budget if budget is None else budget
+        numbers = budget.parameters()
         mechanism = self.checked_mechanism
         return _core.Spec(
             n_samples=self.public_n(n_samples),
@@ -156,8 +159,8 @@ class Settings:
             intercept=self.intercept,
             row_norm=self.row_norm,
             loss=self.core_loss,
-            l2_strength=self.l2_strength,
-            notion=self.budget.notion,
+            l2_strength=self.l2_strength if l2_strength is None else l2_strength,
+            notion=budget.notion,
             epsilon=numbers.get("epsilon", 0.0),
             rho=numbers.get("rho", 0.0),
             delta=numbers.get("delta", 0.0),

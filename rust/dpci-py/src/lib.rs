@@ -10,6 +10,7 @@ mod privacy;
 mod spec;
 mod study;
 mod task;
+mod utility;
 
 use pyo3::prelude::*;
 
@@ -37,6 +38,8 @@ mod _core {
     use super::spec::Spec;
     #[pymodule_export]
     use super::study::Study;
+    #[pymodule_export]
+    use super::utility::{Utility, UtilityAnchor, UtilityCenter};
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

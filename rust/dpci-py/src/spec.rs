@@ -103,6 +103,26 @@ impl Spec {
         })
     }
 
+    #[getter]
+    fn noise_law(&self) -> &'static str {
+        self.inner.law().name()
+    }
+
+    #[getter]
+    fn noise_scale(&self) -> f64 {
+        self.inner.law().scale()
+    }
+
+    #[getter]
+    fn noise_scale_slope(&self) -> f64 {
+        self.inner.scale_slope()
+    }
+
+    #[getter]
+    fn coefficient_share(&self) -> f64 {
+        self.inner.coefficient_share()
+    }
+
     fn plan<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let plan = self.inner.plan().map_err(to_python)?;
         let dict = PyDict::new(py);

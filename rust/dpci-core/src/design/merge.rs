@@ -52,25 +52,36 @@ impl Design<'_> {
         })?;
         let hashes = hashes.iter().flatten().copied();
         let (firsts, multiplicities) = self.distinct(hashes.enumerate());
+        let all_single = multiplicities.iter().all(|m| *m == 1);
+        Ok(self.selected(&firsts, (!all_single).then_some(multiplicities)))
+    }
+
+    /// The same rows, owned, with clipping applied to the values.
+    #[must_use]
+    pub fn owned(&self) -> Design<'static> {
+        let all: Vec<usize> = (0..self.n_rows()).collect();
+        self.selected(&all, self.multiplicities.clone())
+    }
+
+    fn selected(&self, rows: &[usize], multiplicities: Option<Vec<u32>>) -> Design<'static> {
         let features = match &self.rows {
             Rows::Dense(dense) => {
-                let mut rows = Vec::with_capacity(firsts.len() * dense.n_columns());
-                for &i in &firsts {
-                    rows.extend(dense.row(i).iter().map(|v| dense.scale(i) * v));
+                let mut values = Vec::with_capacity(rows.len() * dense.n_columns());
+                for &i in rows {
+                    values.extend(dense.row(i).iter().map(|v| dense.scale(i) * v));
                 }
-                Rows::Dense(Dense::new(rows, dense.n_columns()))
+                Rows::Dense(Dense::new(values, dense.n_columns()))
             }
-            Rows::Csr(csr) => Rows::Csr(csr.select(&firsts)),
+            Rows::Csr(csr) => Rows::Csr(csr.select(rows)),
         };
-        let all_single = multiplicities.iter().all(|m| *m == 1);
-        Ok(Design {
+        Design {
             rows: features,
-            targets: Cow::Owned(firsts.iter().map(|&i| self.targets[i]).collect()),
-            multiplicities: (!all_single).then_some(multiplicities),
+            targets: Cow::Owned(rows.iter().map(|&i| self.targets[i]).collect()),
+            multiplicities,
             n_records: self.n_records,
             intercept: self.intercept,
             bounds: self.bounds,
-        })
+        }
     }
 
     /// First row of each distinct record among numbered rows with their hashes, and how many records it stands for.

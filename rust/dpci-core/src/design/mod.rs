@@ -227,6 +227,27 @@ impl<'a> Design<'a> {
         }
     }
 
+    /// Writes a range of rows one after another, `n_params` numbers each, zeros of sparse rows included.
+    pub fn write_rows(&self, range: Range<usize>, out: &mut [f64]) {
+        for (i, out) in range.zip(out.chunks_exact_mut(self.n_params())) {
+            let (features, last) = out.split_at_mut(self.rows.n_columns());
+            last.fill(self.intercept.unwrap_or_default());
+            match &self.rows {
+                Rows::Dense(dense) => {
+                    for (f, v) in features.iter_mut().zip(dense.row(i)) {
+                        *f = dense.scale(i) * v;
+                    }
+                }
+                Rows::Csr(csr) => {
+                    features.fill(0.0);
+                    for (c, v) in csr.entries(i).iter() {
+                        features[c] = csr.scale(i) * v;
+                    }
+                }
+            }
+        }
+    }
+
     /// The coefficients, and the intercept's contribution to every linear predictor.
     fn split_intercept<'p>(&self, params: &'p [f64]) -> (&'p [f64], Option<f64>) {
         match (self.intercept, params.split_last()) {

@@ -8,6 +8,7 @@ mod moment_noise;
 mod moments;
 mod plan;
 mod projection;
+mod scale_slope;
 pub mod seal;
 mod spec;
 

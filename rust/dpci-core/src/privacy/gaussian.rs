@@ -71,7 +71,7 @@ pub(super) fn delta(epsilon: f64, mu: f64) -> f64 {
 }
 
 /// Mills ratio `(1 - Φ(x))/φ(x)`.
-fn mills(x: f64) -> f64 {
+pub(super) fn mills(x: f64) -> f64 {
     (PI / 2.0).sqrt() * (x * FRAC_1_SQRT_2).erfcx()
 }
 

@@ -5,6 +5,7 @@
 mod budget;
 mod calibration;
 mod conversion;
+mod derivative;
 mod gaussian;
 mod objective;
 mod rounding;
@@ -14,6 +15,9 @@ pub use budget::{Budget, Calibration, Neighbors, Split};
 pub use calibration::{gaussian_std_dev, laplace_rate, least_l2_strength, objective_rate};
 pub use conversion::{
     approx_to_zcdp, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
+};
+pub use derivative::{
+    approx_to_zcdp_paper_slope, gaussian_mu_slope, paper_objective_log_slope, zcdp_to_pure_slope,
 };
 pub use gaussian::{gaussian_delta, gaussian_mu};
 pub use objective::{ObjectiveProfile, paper_least_l2_strength, paper_objective_std_dev};

@@ -16,7 +16,7 @@ use crate::moments::DataMoments;
 use crate::solver::LockstepProblem;
 
 /// Rows handled at a time: the numbers of all lanes stay in a first-level cache.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// At most [`LANES`] samples, each with its own weights and linear term.
 #[derive(Debug)]
@@ -49,16 +49,17 @@ struct Block<'b> {
     counts: &'b [LaneCounts],
 }
 
-/// Calls `work` for each block of rows.
-fn for_each_block(
+/// Calls `work` for each block of a range of rows.
+pub(super) fn for_each_block(
     design: &Design<'_>,
+    all: Range<usize>,
     exec: &Executor<'_>,
     mut work: impl FnMut(Range<usize>, LaneRows<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut sparse: Vec<SparseRow<'_>> = Vec::with_capacity(BLOCK);
-    for start in (0..design.n_rows()).step_by(BLOCK) {
+    for start in all.clone().step_by(BLOCK) {
         exec.check()?;
-        let range = start..(start + BLOCK).min(design.n_rows());
+        let range = start..(start + BLOCK).min(all.end);
         let rows = match design.rows() {
             Rows::Dense(dense) => LaneRows::Dense(dense.rows(&range)),
             Rows::Csr(csr) => {
@@ -76,8 +77,29 @@ fn for_each_block(
     Ok(())
 }
 
+/// `out[i][l] = xᵢᵀθₗ` for the points `θₗ`, of which `points[j]` holds entry `j` of each.
+pub(super) fn predict_rows(
+    rows: LaneRows<'_>,
+    points: &[Lane],
+    intercept: Option<f64>,
+    out: &mut [Lane],
+) {
+    let n_columns = points.len() - usize::from(intercept.is_some());
+    let constant: Lane = match (intercept, points.last()) {
+        (Some(scale), Some(last)) => last.map(|value| scale * value),
+        _ => [0.0; LANES],
+    };
+    out.fill(constant);
+    lanes_predict(rows, &points[..n_columns], out);
+}
+
 /// Adds `Σ slopes[i][l] xᵢ` to the sums of each lane.
-fn add_rows(rows: LaneRows<'_>, slopes: &[Lane], intercept: Option<f64>, sums: &mut [Lane]) {
+pub(super) fn add_rows(
+    rows: LaneRows<'_>,
+    slopes: &[Lane],
+    intercept: Option<f64>,
+    sums: &mut [Lane],
+) {
     let n_columns = sums.len() - usize::from(intercept.is_some());
     lanes_accumulate(rows, slopes, &mut sums[..n_columns]);
     if let (Some(scale), Some(last)) = (intercept, sums.last_mut()) {
@@ -98,7 +120,7 @@ pub(super) fn shared_slope_sums(
 ) -> Result<Vec<Lane>> {
     let mut sums = vec![[0.0; LANES]; design.n_params()];
     let mut weighted = [[0.0; LANES]; BLOCK];
-    for_each_block(design, exec, |range, rows| {
+    for_each_block(design, 0..design.n_rows(), exec, |range, rows| {
         let weighted = &mut weighted[..range.len()];
         lanes_outer(&slopes[range.clone()], &counts[range], weighted);
         add_rows(rows, weighted, design.intercept(), &mut sums);
@@ -124,19 +146,14 @@ impl WeightedLanes<'_> {
             curvature: zero,
         });
         let intercept = self.design.intercept();
-        let n_columns = points.len() - usize::from(intercept.is_some());
-        let constant: Lane = match (intercept, points.last()) {
-            (Some(scale), Some(last)) => last.map(|value| scale * value),
-            _ => [0.0; LANES],
-        };
-        for_each_block(self.design, self.exec, |range, rows| {
+        let all = 0..self.design.n_rows();
+        for_each_block(self.design, all, self.exec, |range, rows| {
             let n = range.len();
             let predictor = &mut buffers.predictor[..n];
             let target = &mut buffers.target[..n];
             let slope = &mut buffers.slope[..n];
             let curvature = &mut buffers.curvature[..n];
-            predictor.fill(constant);
-            lanes_predict(rows, &points[..n_columns], predictor);
+            predict_rows(rows, points, intercept, predictor);
             lanes_spread(self.design.targets(range.clone()), target);
             let out = Batch {
                 slope: Some(slope.as_flattened_mut()),

@@ -5,10 +5,12 @@ mod intervals;
 mod lanes;
 mod population;
 mod replicates;
+mod utility;
 mod weights;
 
 pub use audit::{release_width, simulate_releases};
 pub use replicates::{GROUP, Outcome, Study};
+pub use utility::{Anchor, Center, Metric, Utility};
 pub use weights::Resampler;
 
 #[cfg(test)]

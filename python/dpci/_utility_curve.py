@@ -1,0 +1,392 @@
+"""The result of a utility curve: predictions at other budgets, their mean over the noise, budgets for a utility."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from dpci import _core
+from dpci._utility_expected import ExpectedUtility, Quadratic, expand, expected_at, worst_case_loss
+from dpci._utility_interpolation import tabulate
+from dpci._utility_metrics import CallerMetric, RowMetric
+from dpci._utility_path import BudgetPath
+from dpci.budgets import Budget
+from dpci.errors import DpciError, InvalidInput, RegularizationTooSmall
+from dpci.tables import format_facts, format_table
+from dpci.validation import check_choice, check_positive, check_real, check_reals
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_F64: TypeAlias = NDArray[np.float64]
+Method: TypeAlias = Literal["newton", "first_order"]
+_METHODS: tuple[Method, ...] = ("newton", "first_order")
+
+# Factor on either side of the measuring budget within which a budget for a utility is searched, and points of the search.
+_REACH, _SEARCH_POINTS = 100.0, 121
+
+# Points and span of the table and the plot where the caller names none.
+_SHOWN_POINTS, _SHOWN_SPAN = 41, 10.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class UtilityCurve:
+    """Utility as a function of the budget's first number (epsilon; rho under zCDP), from one measuring point.
+
+    Made by :func:`dpci.utility.curve`. NOT PRIVATE: everything here is read off the data.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters, the intercept last.
+    seed : int
+        Seed of the noise.
+    n_steps : int
+        Newton steps of a prediction.
+    private : bool
+        False, always.
+    """
+
+    path: BudgetPath = field(repr=False)
+    names: tuple[str, ...]
+    seed: int
+    n_steps: int
+    core: _core.Utility = field(repr=False)
+    evaluator: RowMetric | CallerMetric = field(repr=False)
+    anchors: tuple[_core.UtilityAnchor, ...] = field(repr=False)
+    private: ClassVar[bool] = False
+
+    @property
+    def at(self) -> Budget:
+        """The measuring budget."""
+        return self.path.settings.budget
+
+    @property
+    def metric(self) -> str:
+        """Name of what is measured."""
+        return self.evaluator.name
+
+    @property
+    def n_draws(self) -> int:
+        """Draws of the noise that are averaged."""
+        return len(self.anchors)
+
+    @cached_property
+    def params(self) -> _F64:
+        """Parameters at the measuring budget for each draw, shape (n_draws, k)."""
+        return np.array([anchor.params for anchor in self.anchors])
+
+    @cached_property
+    def params_derivative(self) -> _F64:
+        """Their derivative in the budget's first number, the draw fixed, shape (n_draws, k)."""
+        slopes = self.path.spec(self.path.at).noise_scale_slope, self.path.l2_slope(self.path.at)
+        return np.array([self.core.derivative(anchor, *slopes) for anchor in self.anchors])
+
+    @property
+    def utility(self) -> float:
+        """Utility at the measuring budget, averaged over the draws."""
+        return float(self._utilities.mean())
+
+    @property
+    def derivative(self) -> float:
+        """Derivative of the utility in the budget's first number at the measuring budget, averaged over the draws."""
+        return float(self._derivatives.mean())
+
+    def predict_utility(self, eps: ArrayLike, method: Method = "newton") -> Any:  # noqa: ANN401  # float or array
+        """Predict the utility at other budgets, averaged over the draws.
+
+        Parameters
+        ----------
+        eps : float or array-like
+            First number of the budget: epsilon, or rho under zCDP.
+        method : {"newton", "first_order"}
+            "newton": parameters from ``n_steps`` Newton steps, and the utility there; above 16 budgets interpolated to
+            about 1e-4 of its range over them. "first_order": the tangent at the measuring point, as Li et al. have it.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            In the shape of ``eps``.
+
+        Raises
+        ------
+        InvalidInput
+            For budgets that are not finite and above zero.
+        RegularizationTooSmall
+            Where objective perturbation has no noise to offer at so small a budget.
+        """
+        return _shaped(self.predict_draws(eps, method).mean(axis=0))
+
+    def predict_draws(self, eps: ArrayLike, method: Method = "newton") -> _F64:
+        """Predict as :meth:`predict_utility`, for each draw: shape (n_draws, *shape of eps)."""
+        values = _budgets(self.path.number, eps)
+        if check_choice("method", method, _METHODS) == "first_order":
+            change = values.ravel() - self.path.at
+            flat = self._utilities[:, np.newaxis] + self._derivatives[:, np.newaxis] * change
+        elif values.size:
+            flat = tabulate(lambda logs: self._newton(np.exp(logs)), np.log(values.ravel()))
+        else:
+            flat = np.empty((self.n_draws, 0))
+        return flat.reshape((self.n_draws, *values.shape))
+
+    def standard_error(self, eps: ArrayLike, method: Method = "newton") -> Any:  # noqa: ANN401  # float or array
+        """Return the standard error of :meth:`predict_utility` as a mean over the draws; NaN for one draw."""
+        draws = self.predict_draws(eps, method)
+        if self.n_draws == 1:
+            return _shaped(np.full(draws.shape[1:], np.nan))
+        return _shaped(draws.std(axis=0, ddof=1) / np.sqrt(self.n_draws))
+
+    def predict_params(self, eps: ArrayLike) -> _F64:
+        """Predict the parameters by Newton steps: shape (n_draws, *shape of eps, k)."""
+        values = _budgets(self.path.number, eps)
+        specs = [self.path.spec(value) for value in values.ravel()]
+        found = np.array([self.core.predict(anchor, specs, self.n_steps) for anchor in self.anchors])
+        return found.reshape((self.n_draws, *values.shape, len(self.names)))
+
+    def expected_utility(self, eps: ArrayLike) -> ExpectedUtility:
+        """Return mean and standard deviation of the utility over the noise, to second order in it.
+
+        Unlike a prediction this does not depend on the draw. It is exact in the limit of small noise, and counts every row
+        by a Gaussian smoothing, so that losses whose curvature jumps are no exception (docs/utility.md).
+
+        Parameters
+        ----------
+        eps : float or array-like
+            First number of the budget.
+
+        Returns
+        -------
+        ExpectedUtility
+            ``mean`` and ``std`` in the shape of ``eps``.
+        """
+        values = _budgets(self.path.number, eps)
+        flat = np.empty((2, 0))
+        if values.size:
+            flat = tabulate(lambda logs: self._expected(np.exp(logs)), np.log(values.ravel()))
+        mean, std = flat.reshape((2, *values.shape))
+        return ExpectedUtility(_shaped(mean), _shaped(np.maximum(std, 0.0)))
+
+    def worst_case(self, eps: ArrayLike) -> Any:  # noqa: ANN401  # float or array
+        """Return a bound on the mean loss averaged over the noise, with explicit constants (docs/utility.md).
+
+        The bound of Kifer, Smith & Thakurta (Theorem 2 of Li et al.), which holds for every data set with this
+        minimiser. It is far above what happens.
+
+        Raises
+        ------
+        InvalidInput
+            For a metric other than the loss.
+        """
+        if self.metric != "loss":
+            raise InvalidInput(f"worst_case bounds metric='loss', got metric={self.metric!r}")
+        values = _budgets(self.path.number, eps)
+        center = self._plain.center
+        bounds = [worst_case_loss(self.path, value, center, self._plain.value) for value in values.ravel()]
+        return _shaped(np.array(bounds).reshape(values.shape))
+
+    def epsilon_for(
+        self, target: float, method: Method = "newton", *, within: tuple[float, float] | None = None
+    ) -> float:
+        """Return the budget at which the predicted utility is ``target``.
+
+        Parameters
+        ----------
+        target : float
+            The utility that is wanted.
+        method : {"newton", "first_order"}
+            "newton": root of :meth:`predict_utility`, the one nearest to the measuring budget if there are several.
+            "first_order": Algorithm 1 of Li et al.
+        within : (least, greatest), optional
+            Where to search; None: a factor of 100 on either side of the measuring budget.
+
+        Returns
+        -------
+        float
+            First number of the budget.
+
+        Raises
+        ------
+        InvalidInput
+            If no budget in the range reaches the target; the message names the utilities that are reached.
+        """
+        target = check_real("target", target)
+        if not np.isfinite(target):
+            raise InvalidInput(f"target must be finite, got target={target}")
+        least, greatest = self._search_range(within)
+        if check_choice("method", method, _METHODS) == "first_order":
+            found = self.path.at + (target - self.utility) / self.derivative if self.derivative else np.nan
+            if not least <= found <= greatest:
+                reached = self.predict_utility([least, greatest], "first_order")
+                raise self._out_of_reach(target, reached, (least, greatest))
+            return float(found)
+        logs = np.linspace(np.log(least), np.log(greatest), _SEARCH_POINTS)
+        gaps = self.predict_utility(np.exp(logs)) - target
+        crossings = np.flatnonzero(np.diff(np.sign(gaps)) != 0)
+        if len(crossings) == 0:
+            raise self._out_of_reach(target, gaps + target, (least, greatest))
+        nearest = crossings[np.argmin(np.abs(logs[crossings] - np.log(self.path.at)))]
+        return self._root(target, logs[nearest], logs[nearest + 1])
+
+    def to_frame(self, eps: ArrayLike | None = None) -> "pd.DataFrame":
+        """One row for each budget, with all predictions; needs pandas.
+
+        Parameters
+        ----------
+        eps : array-like, optional
+            First numbers of the budgets; None: 41 within a factor of 10 of the measuring one.
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415  # optional
+        except ImportError as error:
+            raise DpciError("to_frame needs pandas, got an environment without it: pip install pandas") from error
+        return pd.DataFrame(self.columns(eps))
+
+    def columns(self, eps: ArrayLike | None = None) -> dict[str, _F64]:
+        """Return the columns of :meth:`to_frame`."""
+        values = self._shown() if eps is None else _budgets(self.path.number, eps).ravel()
+        expected = self.expected_utility(values)
+        columns = {
+            self.path.number: values,
+            "newton": self.predict_utility(values),
+            "first_order": self.predict_utility(values, "first_order"),
+            "expected": expected.mean,
+            "expected_std": expected.std,
+        }
+        if self.n_draws > 1:
+            columns["newton_se"] = self.standard_error(values)
+        if self.metric == "loss":
+            columns["worst_case"] = self.worst_case(values)
+        return columns
+
+    def summary(self) -> str:
+        """Table of a few budgets around the measuring one, and what it was."""
+        columns = self.columns(self._shown()[::5])
+        rows = [[f"{value:.4g}" for value in row] for row in zip(*columns.values(), strict=True)]
+        facts = [
+            ("measured at", str(self.at)),
+            (self.metric.replace("_", " "), f"{self.utility:.6g}"),
+            ("its derivative", f"{self.derivative:.4g} per unit of {self.path.number}"),
+            ("draws of the noise", f"{self.n_draws:,} from seed {self.seed}"),
+        ]
+        return "\n\n".join(
+            [
+                format_table([name.replace("_", " ") for name in columns], rows),
+                format_facts(facts),
+                "NOT PRIVATE: a utility curve is read off the data.",
+            ]
+        )
+
+    def plot(self, ax: "Axes | None" = None, eps: ArrayLike | None = None) -> "Axes":
+        """Draw the predicted utility, its mean and spread over the noise, and the worst-case bound of a loss.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+        eps : array-like, optional
+            First numbers of the budgets; None: a factor of 10 on either side of the measuring one.
+        """
+        from dpci._utility_plot import plot_curve  # noqa: PLC0415  # matplotlib is optional
+
+        return plot_curve(self, self.columns(eps), ax)
+
+    def __repr__(self) -> str:
+        return f"<UtilityCurve: {self.metric} {self.utility:.6g} at {self.at}, NOT PRIVATE>"
+
+    @cached_property
+    def _utilities(self) -> _F64:
+        return self.evaluator.values(self.params)
+
+    @cached_property
+    def _derivatives(self) -> _F64:
+        pairs = zip(self.params, self.params_derivative, strict=True)
+        return np.array([self.evaluator.gradient(params) @ change for params, change in pairs])
+
+    @cached_property
+    def _plain(self) -> Quadratic:
+        """The metric around the minimiser without noise at the caller's own λ."""
+        return expand(self.core, self.evaluator, self.path, self.path.settings.l2_strength, None)
+
+    def _newton(self, values: _F64) -> _F64:
+        points = self.predict_params(values)
+        return np.array([self.evaluator.values(of_draw) for of_draw in points])
+
+    def _expected(self, values: _F64) -> _F64:
+        found = []
+        quadratic = self._plain
+        for value in values:
+            if self.path.adds_regularisation:
+                l2_strength = self.path.l2_strength(value)
+                quadratic = expand(self.core, self.evaluator, self.path, l2_strength, quadratic.center.params)
+            found.append(expected_at(self.core, self.evaluator, quadratic, self.path.spec(value)))
+        return np.array(found).T
+
+    def _shown(self) -> _F64:
+        least, greatest = self._search_range((self.path.at / _SHOWN_SPAN, self.path.at * _SHOWN_SPAN))
+        return np.geomspace(least, greatest, _SHOWN_POINTS)
+
+    def _search_range(self, within: tuple[float, float] | None) -> tuple[float, float]:
+        """Return the ends of a search, the lower one raised to where the mechanism has noise to offer."""
+        if within is None:
+            least, greatest = self.path.at / _REACH, self.path.at * _REACH
+        else:
+            least, greatest = (check_positive("within", end) for end in check_reals("within", within, 2))
+            if not least < greatest:
+                raise InvalidInput(f"within must be (least, greatest), got within={within!r}")
+        if self._is_offered(least):
+            return least, greatest
+        refused, offered = np.log(least), np.log(greatest)
+        for _ in range(40):
+            middle = (refused + offered) / 2.0
+            if self._is_offered(np.exp(middle)):
+                offered = middle
+            else:
+                refused = middle
+        return float(np.exp(offered)), greatest
+
+    def _is_offered(self, value: float) -> bool:
+        try:
+            self.path.spec(value)
+        except RegularizationTooSmall:
+            return False
+        return True
+
+    def _root(self, target: float, low: float, high: float) -> float:
+        def gap(log: float) -> float:
+            return float(self._newton(np.array([np.exp(log)])).mean()) - target
+
+        # The search may have interpolated: its bracket can miss by a hair.
+        for log in (low, high):
+            if gap(log) == 0.0:
+                return float(np.exp(log))
+        if gap(low) * gap(high) > 0.0:
+            step = high - low
+            low, high = low - step, high + step
+        if gap(low) * gap(high) > 0.0:
+            return float(np.exp((low + high) / 2.0))
+        return float(np.exp(brentq(gap, low, high, xtol=1e-10, rtol=1e-12)))
+
+    def _out_of_reach(self, target: float, reached: _F64, within: tuple[float, float]) -> InvalidInput:
+        return InvalidInput(
+            f"target must be a utility between {reached.min():.6g} and {reached.max():.6g}, which budgets of "
+            f"{self.path.number} from {within[0]:.4g} to {within[1]:.4g} reach, got target={target:.6g}"
+        )
+
+
+def _budgets(name: str, eps: ArrayLike) -> _F64:
+    try:
+        values = np.asarray(eps, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"eps must hold real numbers, got eps={eps!r}") from error
+    bad = values[~((values > 0.0) & np.isfinite(values))]
+    if bad.size:
+        raise InvalidInput(f"eps ({name}) must be finite and > 0, got {bad.flat[0]}")
+    return values
+
+
+def _shaped(values: _F64) -> Any:  # noqa: ANN401  # a float for a float, an array for an array
+    return values if values.ndim else float(values)

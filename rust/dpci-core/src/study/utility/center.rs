@@ -1,0 +1,245 @@
+//! The mean of a utility over the noise, by Gaussian smoothing at the minimiser without noise.
+//!
+//! To second order in the noise, a private minimiser is `θ₀ + δ + m` with `δ ~ N(0, C)`: for objective perturbation
+//! `C = vH⁻²/n²`, v the variance of a coordinate of the noise, and `m = -½H⁻¹T`, `Tᵢ = Σ ∂³ᵢⱼₖJ Cⱼₖ`; for output perturbation
+//! `C = vI` and m = 0. Row i sees its predictor move by a normal of variance `qᵢ = xᵢᵀCxᵢ`, so that
+//! `½T ≈ (1/n) Σ (E l'(uᵢ + √qᵢ Z) - l'(uᵢ)) xᵢ` and `E F ≈ (1/n) Σ E f(uᵢ + xᵢᵀm + √qᵢ Z)`: no third derivative is needed, and
+//! losses whose curvature jumps are smoothed over.
+
+use std::ops::Range;
+
+use super::{Metric, Utility};
+use crate::error::check_length;
+use crate::exec::{BLOCK, Executor, blocks};
+use crate::interval::Perturbation;
+use crate::linalg::{Cholesky, add_diagonal, vector};
+use crate::loss::Batch;
+use crate::{Error, Result};
+
+/// Nodes and weights of the Gauss-Hermite rule with 7 points for the standard normal, non-negative half.
+const HERMITE: [(f64, f64); 4] = [
+    (0.0, 0.457_142_857_142_857_15),
+    (1.154_405_394_739_968, 0.240_123_178_605_012_7),
+    (2.366_759_410_734_541, 0.030_757_123_967_586_5),
+    (3.750_439_717_725_742, 0.000_548_268_855_972_217_8),
+];
+
+/// The minimiser without noise, and how far unit noise moves each row's predictor.
+#[derive(Debug)]
+pub struct Center {
+    params: Vec<f64>,
+    /// Hessian of the regularised risk, and its factor.
+    hessian: Vec<f64>,
+    factor: Cholesky,
+    /// `xᵢᵀθ₀` by row.
+    predictor: Vec<f64>,
+    /// `xᵢᵀCxᵢ` by row for unit variance.
+    spread: Vec<f64>,
+}
+
+impl Center {
+    /// The minimiser without noise.
+    #[must_use]
+    pub fn params(&self) -> &[f64] {
+        &self.params
+    }
+
+    /// Hessian of the regularised risk there, row-major.
+    #[must_use]
+    pub fn hessian(&self) -> &[f64] {
+        &self.hessian
+    }
+
+    /// Predictors of a range of rows, moved by `shift` (or nothing) and by so many standard deviations of unit noise.
+    fn moved(&self, range: Range<usize>, shift: &[f64], deviations: f64, out: &mut [f64]) {
+        let here = &self.predictor[range.clone()];
+        let spread = &self.spread[range];
+        for (i, out) in out.iter_mut().enumerate() {
+            let shift = shift.get(i).copied().unwrap_or_default();
+            *out = here[i] + shift + deviations * spread[i].sqrt();
+        }
+    }
+}
+
+impl Utility {
+    /// The minimiser without noise at a λ.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a λ that is not finite and positive; [`Error::NotConverged`], [`Error::Loss`],
+    /// [`Error::Interrupted`].
+    pub fn center(
+        &self,
+        l2_strength: f64,
+        start: Option<&[f64]>,
+        exec: &Executor<'_>,
+    ) -> Result<Center> {
+        if !(l2_strength > 0.0 && l2_strength.is_finite()) {
+            return Err(Error::OutOfRange {
+                name: "l2_strength",
+                rule: "finite and > 0",
+                value: l2_strength,
+            });
+        }
+        let params = self.minimize(l2_strength, None, start, self.tolerance, exec)?;
+        let (_, mut hessian) = self.risk_derivatives(&params, exec)?;
+        let dim = params.len();
+        add_diagonal(&mut hessian, dim, l2_strength);
+        let factor = Cholesky::new(&hessian, dim, "the Hessian")?;
+        let chunks = self.design.chunks();
+        let parts = exec.map(chunks.len(), |c| {
+            let mut predictor = vec![0.0; chunks[c].len()];
+            let mut spread = vec![0.0; chunks[c].len()];
+            let mut rows = vec![0.0; BLOCK * dim];
+            for range in blocks(chunks[c].clone()) {
+                exec.check()?;
+                let at = range.start - chunks[c].start..range.end - chunks[c].start;
+                self.design
+                    .linear_predictor(range.clone(), &params, &mut predictor[at.clone()]);
+                let rows = &mut rows[..range.len() * dim];
+                self.design.write_rows(range, rows);
+                if self.perturbation == Perturbation::Objective {
+                    factor.solve_in_place(rows);
+                    for v in rows.iter_mut() {
+                        *v /= self.n_samples;
+                    }
+                }
+                for (s, row) in spread[at].iter_mut().zip(rows.chunks_exact(dim)) {
+                    *s = vector::dot(row, row);
+                }
+            }
+            Ok((predictor, spread))
+        })?;
+        let (mut predictor, mut spread) = (Vec::new(), Vec::new());
+        for (p, s) in parts {
+            predictor.extend(p);
+            spread.extend(s);
+        }
+        Ok(Center {
+            params,
+            hessian,
+            factor,
+            predictor,
+            spread,
+        })
+    }
+
+    /// The shift m of the mean parameters under noise whose coordinates have this variance.
+    ///
+    /// # Errors
+    /// [`Error::Loss`], [`Error::Interrupted`].
+    pub fn mean_shift(
+        &self,
+        center: &Center,
+        variance: f64,
+        exec: &Executor<'_>,
+    ) -> Result<Vec<f64>> {
+        let dim = self.n_params();
+        if self.perturbation == Perturbation::Output {
+            return Ok(vec![0.0; dim]);
+        }
+        let chunks = self.design.chunks();
+        let parts = exec.map(chunks.len(), |c| {
+            let mut sums = vec![0.0; dim];
+            let mut buffers = [[0.0; BLOCK]; 4];
+            for range in blocks(chunks[c].clone()) {
+                exec.check()?;
+                let [u, slope, change, weights] = buffers.each_mut();
+                let [u, slope, change] = [u, slope, change].map(|b| &mut b[..range.len()]);
+                change.fill(0.0);
+                for_each_node(|node, weight| {
+                    center.moved(range.clone(), &[], node * variance.sqrt(), u);
+                    let out = Batch {
+                        slope: Some(&mut *slope),
+                        ..Batch::default()
+                    };
+                    let y = self.design.targets(range.clone());
+                    self.loss.evaluate(u, y, out)?;
+                    for (c, s) in change.iter_mut().zip(slope.iter()) {
+                        *c += weight * s;
+                    }
+                    Ok(())
+                })?;
+                let here = &center.predictor[range.clone()];
+                let out = Batch {
+                    slope: Some(&mut *slope),
+                    ..Batch::default()
+                };
+                self.loss
+                    .evaluate(here, self.design.targets(range.clone()), out)?;
+                for (c, s) in change.iter_mut().zip(slope.iter()) {
+                    *c -= s;
+                }
+                if let Some(multiplicities) = self.design.multiplicities() {
+                    let weights = vector::load(&multiplicities[range.clone()], weights);
+                    vector::multiply(change, weights);
+                }
+                self.design.add_weighted_rows(range, change, &mut sums);
+            }
+            Ok(sums)
+        })?;
+        let mut shift = vec![0.0; dim];
+        for part in parts {
+            for (s, p) in shift.iter_mut().zip(part) {
+                *s -= p / self.n_samples;
+            }
+        }
+        center.factor.solve_in_place(&mut shift);
+        Ok(shift)
+    }
+
+    /// The mean of a metric over the records and over noise whose coordinates have this variance, given [`Self::mean_shift`].
+    ///
+    /// # Errors
+    /// [`Error::Length`] for a shift of another length; [`Error::Loss`], [`Error::Interrupted`].
+    pub fn expected_mean(
+        &self,
+        center: &Center,
+        metric: Metric,
+        variance: f64,
+        shift: &[f64],
+        exec: &Executor<'_>,
+    ) -> Result<f64> {
+        check_length("shift", self.n_params(), shift.len())?;
+        let chunks = self.design.chunks();
+        let parts = exec.map(chunks.len(), |c| {
+            let mut sum = 0.0;
+            let mut buffers = [[0.0; BLOCK]; 3];
+            for range in blocks(chunks[c].clone()) {
+                exec.check()?;
+                let [u, moved, weights] = buffers.each_mut();
+                let [u, moved] = [u, moved].map(|b| &mut b[..range.len()]);
+                self.design.linear_predictor(range.clone(), shift, moved);
+                let weights = self
+                    .design
+                    .multiplicities()
+                    .map(|m| vector::load(&m[range.clone()], weights));
+                for_each_node(|node, weight| {
+                    center.moved(range.clone(), moved, node * variance.sqrt(), u);
+                    let mut total = 0.0;
+                    let out = Batch {
+                        total: Some(&mut total),
+                        weights,
+                        ..Batch::default()
+                    };
+                    let y = self.design.targets(range.clone());
+                    metric.evaluate(&*self.loss, u, y, out)?;
+                    sum += weight * total;
+                    Ok(())
+                })?;
+            }
+            Ok(sum)
+        })?;
+        Ok(parts.iter().sum::<f64>() / self.design.n_records() as f64)
+    }
+}
+
+/// Calls `work` for every node and weight of the Gauss-Hermite rule.
+fn for_each_node(mut work: impl FnMut(f64, f64) -> Result<()>) -> Result<()> {
+    for (node, weight) in HERMITE {
+        work(node, weight)?;
+        if node > 0.0 {
+            work(-node, weight)?;
+        }
+    }
+    Ok(())
+}
