@@ -13,9 +13,12 @@ pub(super) struct Sample {
 /// Whether the step of length `step` from `start` to `end` is accepted.
 ///
 /// Armijo's rule; where the values agree to rounding, its derivative form (Hager & Zhang 2005, approximate Wolfe): the
-/// slope at the end may not exceed the start's in size. Function values alone could not reach certificates of 10⁻⁹.
+/// slope at the end may not exceed the start's in size. Function values alone could not reach certificates of 10⁻⁹. A slope
+/// that is not yet positive at the end proves by convexity that the value fell: losses and a linear term that nearly cancel
+/// leave a value whose size says nothing about its rounding.
 pub(super) fn accepts(start: Sample, end: Sample, step: f64) -> bool {
-    if end.value <= start.value + DECREASE * step * start.slope {
+    let falls = end.slope <= 0.0 && end.value.is_finite();
+    if falls || end.value <= start.value + DECREASE * step * start.slope {
         return true;
     }
     let rounding = 64.0 * f64::EPSILON * (start.value.abs() + end.value.abs());

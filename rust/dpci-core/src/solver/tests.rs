@@ -89,6 +89,47 @@ fn newton_and_lbfgs_agree_and_certify() {
     }
 }
 
+/// The sample less its minimum: near 0 the value has the rounding of its large terms.
+struct Cancelling {
+    sample: Sample,
+    least: f64,
+}
+
+impl Problem for Cancelling {
+    fn dim(&self) -> usize {
+        self.sample.dim()
+    }
+
+    fn strong_convexity(&self) -> f64 {
+        self.sample.strong_convexity()
+    }
+
+    fn value_and_gradient(&self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
+        let (value, gradient) = self.sample.value_and_gradient(x)?;
+        Ok((value - self.least, gradient))
+    }
+
+    fn with_hessian(&self, x: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
+        let (value, gradient, hessian) = self.sample.with_hessian(x)?;
+        Ok((value - self.least, gradient, hessian))
+    }
+}
+
+#[test]
+fn values_that_cancel_do_not_stall_the_line_search() {
+    for dim in [30, 200, 1000] {
+        let start = vec![0.0; dim];
+        let sample = Sample::new(dim);
+        let minimum = minimize(&sample, &start, &options(Method::Newton)).unwrap();
+        let least = sample.value_and_gradient(&minimum.params).unwrap().0;
+        let problem = Cancelling { sample, least };
+        for method in [Method::Newton, Method::Lbfgs, Method::Preconditioned] {
+            let found = minimize(&problem, &start, &options(method)).unwrap();
+            assert!(found.certificate <= 1e-10);
+        }
+    }
+}
+
 #[test]
 fn failures_are_errors() {
     struct Broken(f64);
