@@ -31,7 +31,7 @@ def forest_plot(intervals: ConfidenceIntervals, *, private: bool, ax: "Axes | No
         If matplotlib is not installed.
     """
     if ax is None:
-        ax = _new_axes(len(intervals))
+        ax = new_axes(len(intervals))
     positions = range(len(intervals))
     errors = [intervals.estimate - intervals.lower, intervals.upper - intervals.estimate]
     ax.axvline(0.0, color="0.6", linewidth=1, zorder=0)
@@ -55,7 +55,8 @@ def check_plot_file(path: Path) -> None:
         raise InvalidInput(f"a plot must end in one of {', '.join(sorted(formats))}, got {str(path)!r}")
 
 
-def _new_axes(n_rows: int) -> "Axes":
+def new_axes(n_rows: int) -> "Axes":
+    """Return the axes of a new figure that is tall enough for so many rows."""
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415  # optional
     except ImportError as error:

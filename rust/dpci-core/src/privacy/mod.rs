@@ -5,6 +5,7 @@
 mod budget;
 mod calibration;
 mod conversion;
+mod epsilon;
 mod gaussian;
 mod objective;
 mod rounding;
@@ -15,8 +16,10 @@ pub use calibration::{gaussian_std_dev, laplace_rate, least_l2_strength, objecti
 pub use conversion::{
     approx_to_zcdp, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
 };
+pub use epsilon::{EpsilonTable, gaussian_epsilon};
 pub use gaussian::{gaussian_delta, gaussian_mu};
 pub use objective::{ObjectiveProfile, paper_least_l2_strength, paper_objective_std_dev};
+pub(crate) use rounding::least_where;
 pub use sensitivity::DataBounds;
 
 use crate::{Error, Result};
