@@ -1,6 +1,6 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
-from dpci import datasets, errors, losses, lowlevel, simulate, utility
+from dpci import datasets, errors, losses, lowlevel, per_instance, simulate, utility
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
@@ -46,6 +46,7 @@ __all__ = [
     "fit",
     "losses",
     "lowlevel",
+    "per_instance",
     "plan",
     "simulate",
     "utility",

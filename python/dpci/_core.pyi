@@ -1,6 +1,6 @@
 """Typed face of the Rust core. Not public: use ``dpci``; ``dpci.lowlevel`` for building blocks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, final
 
 import numpy as np
@@ -54,7 +54,7 @@ class Loss:
 class StepDict(TypedDict):
     """One step of a release: what it is, what it costs, and its public constants."""
 
-    step: Literal["coefficients", "hessian", "gradient_cov", "moments"]
+    step: Literal["coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"]
     noise: str
     """"spherical_laplace" | "gaussian" | "matrix_laplace"."""
     cost: float
@@ -212,6 +212,8 @@ def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
 # Accounting (math of budgets; no data).
 def gaussian_delta(epsilon: float, mu: float) -> float: ...
 def gaussian_mu(epsilon: float, delta: float) -> float: ...
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Least epsilon of Gaussian noise whose sensitivity is mu standard deviations; inverse of gaussian_mu."""
 
 @final
 class ObjectiveProfile:
@@ -244,6 +246,75 @@ def zcdp_to_approx_epsilon(rho: float, delta: float, calibration: str) -> float:
 def zcdp_to_approx_delta(rho: float, epsilon: float) -> float: ...
 def approx_to_zcdp(epsilon: float, delta: float, calibration: str) -> float:
     """Greatest rho whose conversion is within (epsilon, delta)."""
+
+# Per-instance reports.
+class ReportDict(TypedDict):
+    params: _F64
+    gradient: _F64 | None
+    hessian: _F64 | None
+    """Of the sum objective, (k, k)."""
+    noise_scale: float
+    """Standard deviation of the coefficients' noise."""
+    steps: list[StepDict]
+    private: bool
+
+@final
+class ReportSpec:
+    """Every public choice of a model with its report, validated; holds no data."""
+
+    def __new__(
+        cls,
+        spec: Spec,
+        *,
+        shares: Sequence[float] | None,
+        failure_probability: float,
+        simultaneous: bool,
+        bound: str,
+    ) -> ReportSpec:
+        """Takes the choices of spec; shares are three, or None for the coefficients alone."""
+
+def release_report(
+    spec: ReportSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
+) -> ReportDict:
+    """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
+
+@final
+class RecordBounds:
+    """Bounds on the privacy losses of records, from released values; immutable."""
+
+    def __new__(
+        cls,
+        *,
+        loss: Loss,
+        params: _F64,
+        n_public: float,
+        l2_strength: float,
+        std_dev: float,
+        delta: float,
+        row_norm: float,
+        intercept: float | None,
+        clip: bool,
+        derivatives: tuple[_F64, float, _F64, float] | None,
+        failure_probability: float,
+        simultaneous: bool,
+        bound: str,
+    ) -> RecordBounds:
+        """Derivatives: (gradient, its std_dev, Hessian, that of an isometric coordinate)."""
+    hessian_radius: float | None
+    """What the greatest eigenvalue of the Hessian's noise is taken to be at most."""
+    def evaluate(self, x: _Features, y: _F64, *, n_threads: int | None) -> tuple[_F64, _F64, _F64]:
+        """(eps1, eps2, eps3) by record."""
+    def ex_post_losses_not_private(
+        self,
+        x: _Features,
+        y: _F64,
+        records: _Features,
+        targets: _F64,
+        member: NDArray[np.bool_],
+        *,
+        n_threads: int | None,
+    ) -> _F64:
+        """Exact signed losses by record; reads the training data."""
 
 # Studies; never private.
 @final

@@ -61,6 +61,18 @@ class Features(NamedTuple):
         return np.asarray(rows @ vector, dtype=np.float64)
 
 
+def check_columns(features: Features, columns: tuple[str, ...], *, named: bool) -> Features:
+    """Return rows whose columns are those of a fit; ``named``: the fit's table named them, and so may this one."""
+    if features.shape[1] != len(columns):
+        raise InvalidInput(f"X must have the {len(columns)} columns of the fit, got {features.shape[1]}")
+    if named and features.names is not None and features.names != columns:
+        at = next(i for i in range(len(columns)) if features.names[i] != columns[i])
+        raise InvalidInput(
+            f"the columns of X must be as in the fit: column {at} must be {columns[at]!r}, got {features.names[at]!r}"
+        )
+    return features
+
+
 def as_features(table: Table) -> Features:
     """Return a table as the core takes it: sparse if it is a SciPy sparse matrix or array, else as :func:`as_matrix`.
 

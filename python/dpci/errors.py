@@ -27,7 +27,7 @@ class RowNormViolation(DpciError, ValueError):
 
 
 class RegularizationTooSmall(DpciError, ValueError):
-    """Objective perturbation has no noise at this ``l2_strength`` and budget; the message names the least one."""
+    """A mechanism or a bound does not work at this ``l2_strength`` and budget; the message names the least one."""
 
 
 class NotConverged(DpciError):

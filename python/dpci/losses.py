@@ -171,6 +171,12 @@ def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:
     }
 
 
+def from_declaration(loss: Mapping[str, Any]) -> Loss | None:
+    """Return the loss of a :func:`declaration`; None for a custom one, whose code no record holds."""
+    kind = _BY_NAME.get(loss["name"])
+    return None if kind is None else kind(**{key: loss[key] for key in ("h", "s") if key in loss})
+
+
 def describe(loss: Mapping[str, Any]) -> str:
     """Return one phrase for a :func:`declaration`."""
     shape = "".join(f" ({key}={loss[key]:g})" for key in ("h", "s") if key in loss)

@@ -56,7 +56,7 @@ def check_plot_file(path: Path) -> None:
 
 
 def new_axes(n_rows: int) -> "Axes":
-    """Return the axes of a new figure, as high as so many rows need."""
+    """Return the axes of a new figure that is tall enough for so many rows."""
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415  # optional
     except ImportError as error:

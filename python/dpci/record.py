@@ -26,7 +26,8 @@ class Step:
     Attributes
     ----------
     step : str
-        "coefficients", "hessian", "gradient_cov" or "moments".
+        "coefficients", "hessian", "gradient_cov" or "moments"; "report_gradient" and "report_hessian" of a per-instance
+        report.
     noise : str
         "spherical_laplace", "gaussian" or "matrix_laplace".
     cost : float
@@ -113,6 +114,11 @@ class FitRecord:
     def total_budget(self) -> Budget:
         """Return the budget as an object."""
         return budget_from_parameters(self.notion, self.budget)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of the rows: those of the parameters without the intercept."""
+        return self.names if self.intercept_scale is None else self.names[:-1]
 
     @property
     def cost_unit(self) -> str:
@@ -219,7 +225,7 @@ _LOSS_RULES: dict[str, _Rule] = {
     "one_signed": check_flag,
 }
 _STEP_RULES: dict[str, _Rule] = {
-    "step": _one_of("coefficients", "hessian", "gradient_cov", "moments"),
+    "step": _one_of("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"),
     "noise": _one_of("spherical_laplace", "gaussian", "matrix_laplace", "none"),
     "cost": check_positive,
     "scale": check_not_negative,

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from dpci import _core
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
-from dpci.arrays import Table, as_features, as_numbers, check_finite
+from dpci.arrays import Table, as_features, as_numbers, check_columns, check_finite
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
@@ -228,17 +228,8 @@ class PrivateFit:
 
     def decision_function(self, X: Table) -> NDArray[np.float64]:
         """Linear predictor of each row, shape (n,), the intercept included."""
-        features = as_features(X)
         record = self._record
-        columns = record.names if record.intercept_scale is None else record.names[:-1]
-        if features.shape[1] != len(columns):
-            raise InvalidInput(f"X must have the {len(columns)} columns of the fit, got {features.shape[1]}")
-        if record.named_columns and features.names is not None and features.names != columns:
-            at = next(i for i in range(len(columns)) if features.names[i] != columns[i])
-            raise InvalidInput(
-                f"the columns of X must be as in the fit: column {at} must be {columns[at]!r}, "
-                f"got {features.names[at]!r}"
-            )
+        features = check_columns(as_features(X), record.columns, named=record.named_columns)
         if record.intercept_scale is None:
             return features.product(record.params)
         intercept = float(record.intercept_scale * record.params[-1])

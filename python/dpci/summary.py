@@ -67,7 +67,9 @@ def _notes(result: "PrivateFit") -> list[str]:
     )
     notes = [target]
     if result.hessian is None:
-        notes.append("No intervals: the whole budget went to the coefficients (moments='none').")
+        whole = len(result.privacy["steps"]) == 1
+        spent = "the whole budget went to the coefficients" if whole else "the rest of the budget went to a report"
+        notes.append(f"No intervals: {spent} (moments='none').")
     if result.loss["name"] == "custom":
         notes.append(
             "The privacy claim rests on the declaration of the custom loss: "

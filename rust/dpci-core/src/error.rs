@@ -93,6 +93,17 @@ pub enum Error {
         /// The ε that bounds the change of the Hessian's determinant: the coefficients' own, or all of (ε, δ).
         epsilon: f64,
     },
+    /// The published bound of per-instance reports needs a greater ridge (`docs/per_instance.md`, "The Hessian").
+    #[error(
+        "n_public * l2_strength must be at least twice the greatest eigenvalue of the Hessian's noise for bound=\"paper\": \
+         l2_strength must be at least {least}, got l2_strength={value} (bound=\"interpolated\" works with any)"
+    )]
+    RidgeBelowNoise {
+        /// The least value.
+        least: f64,
+        /// The value given.
+        value: f64,
+    },
     /// The combination of notion, mechanism and options is not offered.
     #[error("{0}")]
     Unsupported(String),

@@ -3,7 +3,7 @@
 //! Read in this order: [`design`] holds the rows, [`loss`] the losses, [`objective`] the (perturbed) empirical risk and
 //! [`solver`] its minimisers; [`moments`] the Hessian and gradient covariance; [`noise`] the distributions, [`privacy`] the
 //! budgets, sensitivities and calibrations; [`mechanism`] is the only place where data meets noise; [`interval`] turns
-//! released values into confidence intervals. [`study`] repeats simulated releases and is never private.
+//! released values into confidence intervals, [`per_instance`] into bounds on the privacy loss of a record. [`study`] repeats simulated releases and is never private.
 
 pub mod design;
 pub mod erm;
@@ -16,6 +16,7 @@ pub mod mechanism;
 pub mod moments;
 pub mod noise;
 pub mod objective;
+pub mod per_instance;
 pub mod privacy;
 pub mod solver;
 pub mod study;

@@ -6,6 +6,7 @@ mod errors;
 mod fit;
 mod intervals;
 mod loss;
+mod per_instance;
 mod privacy;
 mod spec;
 mod study;
@@ -30,9 +31,11 @@ mod _core {
     #[pymodule_export]
     use super::loss::Loss;
     #[pymodule_export]
+    use super::per_instance::{RecordBounds, ReportSpec, release_report};
+    #[pymodule_export]
     use super::privacy::{
-        ObjectiveProfile, approx_to_zcdp, gaussian_delta, gaussian_mu, pure_to_zcdp,
-        zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
+        ObjectiveProfile, approx_to_zcdp, gaussian_delta, gaussian_epsilon, gaussian_mu,
+        pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
     };
     #[pymodule_export]
     use super::spec::Spec;

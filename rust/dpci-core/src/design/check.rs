@@ -25,7 +25,7 @@ pub fn row_norm_bound(row_norm: f64, intercept: Option<f64>) -> f64 {
 
 /// Factor from a computed norm of `len` entries to an upper bound on the exact one: `len` products and sums of nonnegative
 /// terms and one root err by less than `len + 2` units in the last place.
-fn rounding_factor(len: usize) -> f64 {
+pub(super) fn rounding_factor(len: usize) -> f64 {
     1.0 + (len as f64 + 4.0) * f64::EPSILON
 }
 

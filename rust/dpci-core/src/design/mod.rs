@@ -63,6 +63,13 @@ impl<'a> Rows<'a> {
         }
     }
 
+    fn scale(&self, i: usize) -> f64 {
+        match self {
+            Self::Dense(dense) => dense.scale(i),
+            Self::Csr(csr) => csr.scale(i),
+        }
+    }
+
     fn set_scales(&mut self, scales: Option<Vec<f64>>) {
         match self {
             Self::Dense(dense) => dense.set_scales(scales),
@@ -189,6 +196,20 @@ impl<'a> Design<'a> {
             for u in out {
                 *u += constant;
             }
+        }
+    }
+
+    /// Writes `‖xᵢ‖²`, the intercept included, for a range of rows, rounded up.
+    pub fn squared_norms(&self, range: Range<usize>, out: &mut [f64]) {
+        match &self.rows {
+            Rows::Dense(dense) => dense.squared_norms(range.clone(), out),
+            Rows::Csr(csr) => csr.squared_norms(range.clone(), out),
+        }
+        let constant = self.intercept.map_or(0.0, |s| s * s);
+        let rounding = check::rounding_factor(self.n_params()).powi(2);
+        for (i, square) in range.zip(out) {
+            let scale = self.rows.scale(i);
+            *square = (*square * scale * scale + constant) * rounding;
         }
     }
 

@@ -10,7 +10,7 @@ use crate::Result;
 
 /// Bound on the relative error of [`delta`] over the range where it matters (δ ≥ 1e-30, ε ≤ 100), by which the inverse
 /// stays on the safe side; the tests compare with 50-digit values.
-const DELTA_ERROR: f64 = 1e-12;
+pub(super) const DELTA_ERROR: f64 = 1e-12;
 
 /// Nodes and weights of the Gauss-Legendre rule with 8 points on `[-1, 1]`, positive half.
 const LEGENDRE: [(f64, f64); 4] = [
@@ -68,6 +68,12 @@ pub(super) fn delta(epsilon: f64, mu: f64) -> f64 {
         // Here Φ(-x₁) is at least 1/2 and m(x₁) may overflow.
         libm::erfc(x1 * FRAC_1_SQRT_2) / 2.0 - density * mills(x1 + mu)
     }
+}
+
+/// `-dδ/dε = e^ε·Φ(-x₂)`, as `φ(x₁)·m(x₂)`.
+pub(super) fn delta_descent(epsilon: f64, mu: f64) -> f64 {
+    let x1 = epsilon / mu - mu / 2.0;
+    (-x1 * x1 / 2.0).exp() / (2.0 * PI).sqrt() * mills(x1 + mu)
 }
 
 /// Mills ratio `(1 - Φ(x))/φ(x)`.

@@ -6,6 +6,7 @@ mod budget;
 mod calibration;
 mod conversion;
 mod derivative;
+mod epsilon;
 mod gaussian;
 mod objective;
 mod rounding;
@@ -19,8 +20,10 @@ pub use conversion::{
 pub use derivative::{
     approx_to_zcdp_paper_slope, gaussian_mu_slope, paper_objective_log_slope, zcdp_to_pure_slope,
 };
+pub use epsilon::{EpsilonTable, gaussian_epsilon};
 pub use gaussian::{gaussian_delta, gaussian_mu};
 pub use objective::{ObjectiveProfile, paper_least_l2_strength, paper_objective_std_dev};
+pub(crate) use rounding::least_where;
 pub use sensitivity::DataBounds;
 
 use crate::{Error, Result};

@@ -24,7 +24,7 @@ pub(super) fn greatest_where(holds: impl Fn(f64) -> bool) -> f64 {
 
 /// Least finite `x ≥ 0` with `holds(x)`, for a predicate that is false below some point and true above it; infinity if
 /// there is none.
-pub(super) fn least_where(holds: impl Fn(f64) -> bool) -> f64 {
+pub(crate) fn least_where(holds: impl Fn(f64) -> bool) -> f64 {
     if holds(0.0) {
         0.0
     } else {

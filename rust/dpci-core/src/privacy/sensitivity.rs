@@ -102,6 +102,12 @@ impl DataBounds {
         up(self.neighbors.changed_records() * self.mean_term(sup))
     }
 
+    /// `R²·sup`: the largest norm, Frobenius and nuclear, of one record's term of the sum `Σ w xxᵀ`; its sensitivity under add/remove.
+    #[must_use]
+    pub fn sum_term(&self, sup: f64) -> f64 {
+        up(sup * self.row_norm.powi(2))
+    }
+
     /// `R²·sup/n`: the largest norm of one record's term of the mean.
     fn mean_term(&self, sup: f64) -> f64 {
         sup * self.row_norm.powi(2) / self.n

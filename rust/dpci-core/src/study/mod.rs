@@ -1,6 +1,7 @@
-//! Repeated simulated releases for studies and audits. Never private: the noise is seeded.
+//! Repeated simulated releases for studies and audits, and exact privacy losses. Never private: seeded noise, or none.
 
 mod audit;
+mod ex_post;
 mod intervals;
 mod lanes;
 mod population;
@@ -9,6 +10,7 @@ mod utility;
 mod weights;
 
 pub use audit::{release_width, simulate_releases};
+pub use ex_post::ex_post_losses;
 pub use replicates::{GROUP, Outcome, Study};
 pub use utility::{Anchor, Center, Metric, Utility};
 pub use weights::Resampler;

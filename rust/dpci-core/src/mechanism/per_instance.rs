@@ -1,0 +1,279 @@
+//! Releases a model together with what bounds its privacy loss for each record: the gradient and the Hessian at its parameters.
+//!
+//! Redberg & Wang 2021, "Privately publishable per-instance privacy", Algorithm 2 (`docs/per_instance.md`).
+
+use super::coefficients::release_coefficients;
+use super::costs::{Cost, Step};
+use super::fit::check_design;
+use super::moment_noise::{MatrixNoise, NoiseFamily};
+use super::seal::{Sealed, release_values};
+use super::spec::{Choices, Moments, Spec};
+use crate::design::Design;
+use crate::exec::Executor;
+use crate::interval::Perturbation;
+use crate::linalg::check_matrix_dim;
+use crate::noise::{Gaussian, NoiseGenerator};
+use crate::objective::{HessianRows, Objective};
+use crate::per_instance::{Claim, HessianBound, check_row_norm};
+use crate::privacy::{Budget, Calibration, Neighbors, gaussian_mu, gaussian_std_dev};
+use crate::{Error, Result};
+
+/// Rounding in three shares of a caller may move their sum this far from 1.
+const SHARE_ROUNDING: f64 = 1e-9;
+
+/// Halvings that find the least λ of the published bound.
+const HALVINGS: usize = 60;
+
+/// Validated choices of a model with its report. Holds no data.
+#[derive(Debug, Clone)]
+pub struct ReportSpec {
+    fit: Spec,
+    shares: Option<[f64; 3]>,
+    /// Choices with the whole budget, of which `fit` has a part.
+    choices: Choices,
+    /// Steps of the gradient and the Hessian; the latter's scale is that of an isometric coordinate.
+    extra: Option<[Step; 2]>,
+}
+
+/// Everything that left the mechanism.
+#[derive(Debug, Clone)]
+pub struct ReportRelease {
+    /// Parameters θ̃.
+    pub params: Sealed,
+    /// Noisy gradient and Hessian (row-major) at θ̃ of the sum objective without its noise term; `None` for a report that needs no data.
+    pub derivatives: Option<[Sealed; 2]>,
+}
+
+impl ReportSpec {
+    /// Calibrates the releases: coefficients, gradient and Hessian at these shares, or the coefficients alone.
+    ///
+    /// # Privacy
+    /// Tight: the shares divide the squared ratios `(LR/σ)² : (LR/σ₂)² : (tR²)²/(2σ₃²)`, whose common scale is that of
+    /// [`crate::privacy::ObjectiveProfile`]. Paper: each release at its share of ε and a third of δ, which add up.
+    ///
+    /// # Errors
+    /// As [`Spec::new`]; [`Error::Unsupported`] unless a Gaussian objective perturbation under add/remove without moments is asked
+    /// for; [`Error::OutOfRange`] unless the shares are positive with sum 1.
+    pub fn new(choices: &Choices, shares: Option<[f64; 3]>) -> Result<Self> {
+        let (epsilon, delta) = check_supported(choices)?;
+        let mut part = choices.clone();
+        let Some(shares) = shares else {
+            return Ok(Self {
+                fit: Spec::new(part)?,
+                shares,
+                choices: choices.clone(),
+                extra: None,
+            });
+        };
+        let shares = check_shares(shares)?;
+        match choices.calibration {
+            Calibration::Tight => part.reserve = 1.0 - shares[0],
+            Calibration::Paper => {
+                part.budget = Budget::approx(shares[0] * epsilon, delta / 3.0)?;
+            }
+        }
+        let fit = Spec::new(part)?;
+        check_matrix_dim(fit.n_params())?;
+        check_row_norm(fit.row_norm())?;
+        let costs = match fit.reserved() {
+            Some(rest) => {
+                let gradient = rest.value() * (shares[1] / (shares[1] + shares[2]));
+                // The remainder, so that rounding never spends more.
+                [gradient, rest.value() - gradient].map(Cost::MuSquared)
+            }
+            None => [shares[1], shares[2]].map(|share| Cost::EpsilonDelta {
+                epsilon: share * epsilon,
+                delta: delta / 3.0,
+            }),
+        };
+        let (bounds, loss) = (fit.bounds(), &choices.loss);
+        let sensitivities = [
+            bounds.objective_shift(loss.slope_bound()),
+            bounds.sum_term(loss.curvature_bound()),
+        ];
+        let step = |i: usize, name| {
+            let mu = match costs[i] {
+                Cost::EpsilonDelta { epsilon, delta } => gaussian_mu(epsilon, delta)?,
+                cost => cost.mu(),
+            };
+            Ok(Step {
+                name,
+                noise: "gaussian",
+                cost: costs[i],
+                scale: gaussian_std_dev(sensitivities[i], mu)?,
+                hessian_scale: None,
+                sensitivity: sensitivities[i],
+            })
+        };
+        let extra = Some([step(0, "report_gradient")?, step(1, "report_hessian")?]);
+        Ok(Self {
+            fit,
+            shares: Some(shares),
+            choices: choices.clone(),
+            extra,
+        })
+    }
+
+    /// The coefficients' part.
+    #[must_use]
+    pub fn fit(&self) -> &Spec {
+        &self.fit
+    }
+
+    /// All steps.
+    #[must_use]
+    pub fn steps(&self) -> Vec<Step> {
+        let extra = self.extra.iter().flatten();
+        std::iter::once(&self.fit.coefficients)
+            .chain(extra)
+            .cloned()
+            .collect()
+    }
+
+    /// Λ = n₀λ, the ridge of the sum objective.
+    #[must_use]
+    pub fn ridge(&self) -> f64 {
+        self.fit.bounds().n * self.choices.l2_strength
+    }
+
+    /// Refuses the published bound on `xᵀH⁻¹x` where the ridge is below twice the radius of the Hessian's noise.
+    ///
+    /// # Errors
+    /// [`Error::RidgeBelowNoise`] with the least λ.
+    pub fn check_claim(&self, claim: &Claim) -> Result<()> {
+        let Some(radius) = self.radius(claim) else {
+            return Ok(());
+        };
+        if claim.hessian_bound() != HessianBound::Paper || self.ridge() >= 2.0 * radius {
+            return Ok(());
+        }
+        let value = self.choices.l2_strength;
+        let holds = |l2_strength: f64| {
+            let choices = Choices {
+                l2_strength,
+                ..self.choices.clone()
+            };
+            Self::new(&choices, self.shares).is_ok_and(|spec| {
+                spec.radius(claim)
+                    .is_some_and(|radius| spec.ridge() >= 2.0 * radius)
+            })
+        };
+        // Enough, because a greater ridge costs less and so makes the noise smaller.
+        let mut least = 2.0 * radius / self.fit.bounds().n * (1.0 + 4.0 * f64::EPSILON);
+        let mut below = value;
+        for _ in 0..HALVINGS {
+            let middle = 0.5 * (below + least);
+            if holds(middle) {
+                least = middle;
+            } else {
+                below = middle;
+            }
+        }
+        Err(Error::RidgeBelowNoise { least, value })
+    }
+
+    /// The radius of the Hessian's noise.
+    fn radius(&self, claim: &Claim) -> Option<f64> {
+        let [_, hessian] = self.extra.as_ref()?;
+        Some(claim.hessian_radius(self.fit.n_params(), hessian.scale))
+    }
+}
+
+/// (ε, δ) of choices that a report can have.
+fn check_supported(c: &Choices) -> Result<(f64, f64)> {
+    let works = c.neighbors == Neighbors::AddRemove
+        && c.perturbation == Perturbation::Objective
+        && c.moments == Moments::None;
+    match c.budget {
+        Budget::Approx { epsilon, delta } if works => Ok((epsilon, delta)),
+        _ => Err(Error::Unsupported(
+            "a per-instance report takes ApproxDP, objective perturbation, neighbors=\"add_remove\" and moments=\"none\"".into(),
+        )),
+    }
+}
+
+fn check_shares(shares: [f64; 3]) -> Result<[f64; 3]> {
+    for share in shares {
+        if !(share > 0.0 && share.is_finite()) {
+            return Err(Error::OutOfRange {
+                name: "every one of the shares",
+                rule: "finite and > 0",
+                value: share,
+            });
+        }
+    }
+    let sum: f64 = shares.iter().sum();
+    if !((sum - 1.0).abs() <= SHARE_ROUNDING) {
+        return Err(Error::OutOfRange {
+            name: "sum of shares",
+            rule: "1",
+            value: sum,
+        });
+    }
+    // Down, so that the costs of shares with sum 1 never add up to more.
+    Ok(shares.map(|share| share / sum * (1.0 - 4.0 * f64::EPSILON)))
+}
+
+/// Releases the coefficients and, where the shares say so, the gradient and the Hessian of the sum objective at them.
+///
+/// # Privacy
+/// One record added or removed; spends the whole budget of `spec`. Given the released parameters only `Σ l'x` and `Σ l''xxᵀ` depend
+/// on data: one record moves the gradient by at most LR in Euclidean norm and the Hessian by at most tR² in Frobenius norm, because
+/// the ridge n₀λ is public. Gaussian noise in isometric coordinates of the Hessian (Balle & Wang 2018), composed with the
+/// coefficients as [`ReportSpec::new`] says.
+///
+/// # Errors
+/// As [`super::release`]; nothing is released then.
+pub fn release_report(
+    spec: &ReportSpec,
+    design: &Design<'_>,
+    exec: &Executor<'_>,
+    generator: &mut impl NoiseGenerator,
+) -> Result<ReportRelease> {
+    check_design(&spec.fit, design)?;
+    let params = release_coefficients(&spec.fit, design, exec, generator)?;
+    let Some([gradient_step, hessian_step]) = &spec.extra else {
+        return Ok(ReportRelease {
+            params,
+            derivatives: None,
+        });
+    };
+    let (dim, n) = (spec.fit.n_params(), spec.fit.bounds().n);
+    let objective = Objective {
+        design,
+        loss: &*spec.choices.loss,
+        weights: None,
+        l2_strength: spec.choices.l2_strength,
+        linear_term: None,
+        n_samples: n,
+        exec,
+    };
+    let at = objective.evaluate(params.values(), HessianRows::All)?;
+    let hessian = at
+        .hessian
+        .ok_or(Error::NotPositiveDefinite("the Hessian"))?;
+    let noise = Gaussian::new(dim, gradient_step.scale)?.sample(generator);
+    let gradient = sum_plus_noise(at.gradient, n, &noise);
+    let matrix_noise = MatrixNoise {
+        family: NoiseFamily::Gaussian {
+            std_dev: hessian_step.scale,
+        },
+        sensitivity: hessian_step.sensitivity,
+    };
+    let hessian = sum_plus_noise(hessian, n, &matrix_noise.sample(dim, generator)?);
+    Ok(ReportRelease {
+        params,
+        derivatives: Some([
+            release_values("gradient", gradient, dim)?,
+            release_values("hessian", hessian, dim * dim)?,
+        ]),
+    })
+}
+
+/// The sum whose mean is given, with noise.
+fn sum_plus_noise(mut mean: Vec<f64>, n: f64, noise: &[f64]) -> Vec<f64> {
+    for (value, noise) in mean.iter_mut().zip(noise) {
+        *value = *value * n + noise;
+    }
+    mean
+}

@@ -1,0 +1,201 @@
+//! Upper bounds on `xᵀH⁻¹x` for many rows from a noisy Hessian, after one eigendecomposition.
+
+use crate::Result;
+use crate::exec::BLOCK;
+use crate::linalg::Eigen;
+
+/// Shares `1 - 2⁻ᵏ` of the way to the greatest share at which every row starts; the refinement finds the rest.
+const GRID: i32 = 8;
+
+/// Newton steps for each row.
+const REFINEMENTS: usize = 4;
+
+/// Least eigenvalue of a combination, as a part of the ridge: keeps the inverse well conditioned and costs a part of 10⁻⁶.
+const MARGIN: f64 = 1e-6;
+
+/// A bound `xᵀH⁻¹x ≤ Σ wⱼ·(vⱼᵀx)²` for every row of weights w that it knows, v the eigenvectors.
+#[derive(Debug, Clone)]
+pub(super) struct LeverageBound {
+    /// Eigenvectors, one after another.
+    pub(super) vectors: Vec<f64>,
+    ridge: f64,
+    /// Eigenvalues that bound H below, less the ridge.
+    gaps: Vec<f64>,
+    /// Shares s and their weights `1/(ridge + s·gap)`; the first is s = 0, the ridge alone.
+    grid: Vec<(f64, Vec<f64>)>,
+    refine: bool,
+}
+
+impl LeverageBound {
+    /// `H ≥ ridge·I` and `H ≥ noisy - radius·I`, hence every combination with shares 1 - s and s where that is positive definite.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotPositiveDefinite`] when `noisy` has no decomposition.
+    pub(super) fn interpolated(noisy: &[f64], dim: usize, radius: f64, ridge: f64) -> Result<Self> {
+        let eigen = Eigen::new(noisy, dim, "the released Hessian")?;
+        let slack = decomposition_error(&eigen);
+        let gaps: Vec<f64> = eigen
+            .values
+            .iter()
+            .map(|v| v - radius - slack - ridge)
+            .collect();
+        // ridge + s·gap stays at least MARGIN·ridge for the least gap.
+        let least = gaps.iter().copied().fold(f64::INFINITY, f64::min);
+        let floor = (MARGIN - 1.0) * ridge;
+        let greatest_share = floor / least.min(floor);
+        let shares = std::iter::once(0.0)
+            .chain((1..=GRID).map(|k| greatest_share * (1.0 - 0.5_f64.powi(k))))
+            .chain(std::iter::once(greatest_share));
+        let grid = shares
+            .map(|s| (s, gaps.iter().map(|gap| 1.0 / (ridge + s * gap)).collect()))
+            .collect();
+        Ok(Self {
+            vectors: eigen.vectors,
+            ridge,
+            gaps,
+            grid,
+            refine: true,
+        })
+    }
+
+    /// `(3/2)·xᵀnoisy⁻¹x`, which holds where twice the greatest eigenvalue of the noise is at most the ridge: then
+    /// `noisy ≤ H + ridge/2·I ≤ (3/2)H`. A `noisy` that is not positive definite leaves the ridge alone.
+    ///
+    /// # Errors
+    /// As [`Self::interpolated`].
+    pub(super) fn paper(noisy: &[f64], dim: usize, ridge: f64) -> Result<Self> {
+        let eigen = Eigen::new(noisy, dim, "the released Hessian")?;
+        let slack = decomposition_error(&eigen);
+        let mut grid = vec![(0.0, vec![1.0 / ridge; dim])];
+        if eigen.values.iter().all(|v| v - slack > 0.0) {
+            grid.push((
+                1.0,
+                eigen.values.iter().map(|v| 1.5 / (v - slack)).collect(),
+            ));
+        }
+        Ok(Self {
+            vectors: eigen.vectors,
+            ridge,
+            gaps: vec![0.0; dim],
+            grid,
+            refine: false,
+        })
+    }
+
+    /// Writes the bound of each row of a block. `squares` holds `(vⱼᵀx)²` by eigenvector, then by row.
+    pub(super) fn fill(&self, squares: &[f64], out: &mut [f64]) {
+        let n = out.len();
+        let mut nearest = [0_usize; BLOCK];
+        out.fill(f64::INFINITY);
+        for (k, (_, weights)) in self.grid.iter().enumerate() {
+            let mut sums = [0.0; BLOCK];
+            for (weight, squares) in weights.iter().zip(squares.chunks_exact(n)) {
+                for (sum, q) in sums.iter_mut().zip(squares) {
+                    *sum += weight * q;
+                }
+            }
+            for ((least, nearest), sum) in out.iter_mut().zip(&mut nearest).zip(sums) {
+                if sum < *least {
+                    (*least, *nearest) = (sum, k);
+                }
+            }
+        }
+        if self.refine {
+            self.refine(squares, &nearest[..n], out);
+        }
+    }
+
+    /// Newton's method on the derivative of `s ↦ Σ qⱼ/(ridge + s·gapⱼ)`, which is convex, between the neighbours of the best share
+    /// of the grid. Every share that it visits gives a bound.
+    fn refine(&self, squares: &[f64], nearest: &[usize], out: &mut [f64]) {
+        let n = out.len();
+        let end = self.grid.len() - 1;
+        let mut shares = [0.0; BLOCK];
+        for (share, k) in shares.iter_mut().zip(nearest) {
+            *share = self.grid[*k].0;
+        }
+        for _ in 0..=REFINEMENTS {
+            let (mut values, mut slopes, mut curvatures) =
+                ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+            for (gap, squares) in self.gaps.iter().zip(squares.chunks_exact(n)) {
+                for i in 0..n {
+                    let inverse = 1.0 / (self.ridge + shares[i] * gap);
+                    let value = squares[i] * inverse;
+                    let ratio = gap * inverse;
+                    values[i] += value;
+                    slopes[i] -= value * ratio;
+                    curvatures[i] += 2.0 * value * ratio * ratio;
+                }
+            }
+            for i in 0..n {
+                if values[i] < out[i] {
+                    out[i] = values[i];
+                }
+                let step = slopes[i] / curvatures[i];
+                // Rows along eigenvectors whose gap is 0, and rows of zeros, have no curvature.
+                if step.is_finite() {
+                    let low = self.grid[nearest[i].saturating_sub(1)].0;
+                    let high = self.grid[(nearest[i] + 1).min(end)].0;
+                    shares[i] = (shares[i] - step).clamp(low, high);
+                }
+            }
+        }
+    }
+}
+
+/// Generous bound on the error of the computed eigenvalues.
+fn decomposition_error(eigen: &Eigen) -> f64 {
+    let greatest = eigen.values.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+    16.0 * eigen.values.len() as f64 * f64::EPSILON * greatest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bounds of rows given as coordinates in the eigenbasis of a diagonal matrix.
+    fn bounds(bound: &LeverageBound, rows: &[[f64; 2]]) -> Vec<f64> {
+        let squares: Vec<f64> = (0..2)
+            .flat_map(|j| {
+                rows.iter().map(move |row| {
+                    let coordinate =
+                        row[0] * bound.vectors[2 * j] + row[1] * bound.vectors[2 * j + 1];
+                    coordinate * coordinate
+                })
+            })
+            .collect();
+        let mut out = vec![0.0; rows.len()];
+        bound.fill(&squares, &mut out);
+        out
+    }
+
+    #[test]
+    fn the_best_share_is_found_where_the_matrix_is_indefinite() {
+        // Lower bounds diag(9, -3) and I: weights 1/(1 + 8s) and 1/(1 - 4s).
+        let bound = LeverageBound::interpolated(&[10.0, 0.0, 0.0, -2.0], 2, 1.0, 1.0).unwrap();
+        for row in [[1.0, 0.0], [0.0, 1.0], [0.6, 0.1], [0.3, 0.3], [0.0, 0.0]] {
+            let value =
+                |s: f64| row[0] * row[0] / (1.0 + 8.0 * s) + row[1] * row[1] / (1.0 - 4.0 * s);
+            let best = (0..=1_000_000)
+                .map(|i| value(f64::from(i) * 0.25e-6))
+                .fold(f64::INFINITY, f64::min);
+            let got = bounds(&bound, &[row, row])[1];
+            assert!(
+                got >= best * (1.0 - 1e-9) && got <= best * (1.0 + 1e-5),
+                "{row:?}: {got} {best}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_ridge_and_the_matrix_alone_are_the_ends() {
+        let above = LeverageBound::interpolated(&[5.0, 0.0, 0.0, 9.0], 2, 1.0, 1.0).unwrap();
+        assert!((bounds(&above, &[[1.0, 0.0]])[0] - 0.25).abs() < 1e-12);
+        let below = LeverageBound::interpolated(&[0.5, 0.0, 0.0, 0.5], 2, 1.0, 1.0).unwrap();
+        assert!((bounds(&below, &[[1.0, 0.0]])[0] - 1.0).abs() < 1e-12);
+        let paper = LeverageBound::paper(&[6.0, 0.0, 0.0, 3.0], 2, 1.0).unwrap();
+        assert!((bounds(&paper, &[[1.0, 0.0]])[0] - 0.25).abs() < 1e-12);
+        let indefinite = LeverageBound::paper(&[6.0, 0.0, 0.0, -3.0], 2, 2.0).unwrap();
+        assert!((bounds(&indefinite, &[[1.0, 0.0]])[0] - 0.5).abs() < 1e-12);
+    }
+}

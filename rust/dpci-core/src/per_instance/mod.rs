@@ -1,0 +1,370 @@
+//! Upper bounds on the privacy loss that a released model causes for a given record, from released values and that record alone.
+//!
+//! Redberg & Wang 2021, "Privately publishable per-instance privacy", Algorithm 2, with the corrections of
+//! `docs/per_instance.md`. The function from records to bounds may be published; its values at private records are as private as
+//! these.
+
+mod leverage;
+mod quantiles;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::design::Design;
+use crate::error::check_length;
+use crate::exec::{BLOCK, Executor, blocks};
+use crate::loss::{Batch, Loss};
+use crate::privacy::EpsilonTable;
+use crate::{Error, Result};
+use leverage::LeverageBound;
+
+/// Relative margin of the bounds that covers the rounding of their computation.
+const ROUNDING: f64 = 1.0 + 1e-9;
+
+/// How `xᵀH⁻¹x` is bounded from the released Hessian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HessianBound {
+    /// By the best combination of the released Hessian, lowered by the radius of its noise, with the ridge.
+    Interpolated,
+    /// By 3/2 of the released Hessian's inverse (Redberg & Wang); needs a ridge of twice the radius.
+    Paper,
+}
+
+/// What is claimed about the bounds, and how they are made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Claim {
+    failure_probability: f64,
+    simultaneous: bool,
+    hessian_bound: HessianBound,
+}
+
+impl Claim {
+    /// The bounds of one record fixed beforehand, or of all records `simultaneous`ly, fail with at most this probability.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless the probability lies strictly between 0 and 1.
+    pub fn new(
+        failure_probability: f64,
+        simultaneous: bool,
+        hessian_bound: HessianBound,
+    ) -> Result<Self> {
+        if !(failure_probability > 0.0 && failure_probability < 1.0) {
+            return Err(Error::OutOfRange {
+                name: "failure_probability",
+                rule: "> 0 and < 1",
+                value: failure_probability,
+            });
+        }
+        Ok(Self {
+            failure_probability,
+            simultaneous,
+            hessian_bound,
+        })
+    }
+
+    /// How `xᵀH⁻¹x` is bounded.
+    #[must_use]
+    pub fn hessian_bound(&self) -> HessianBound {
+        self.hessian_bound
+    }
+
+    /// r such that the noise of the Hessian has an eigenvalue above r with half of the failure probability at most; `std_dev` is that
+    /// of an isometric coordinate. Holds for all records at once.
+    #[must_use]
+    pub fn hessian_radius(&self, dim: usize, std_dev: f64) -> f64 {
+        quantiles::greatest_eigenvalue(dim, std_dev, 0.5 * self.failure_probability)
+    }
+
+    /// How many standard deviations a normal vector reaches along one fixed direction, or along all at once.
+    fn reach(&self, dim: usize, p: f64) -> f64 {
+        if self.simultaneous {
+            quantiles::normal_norm(dim, p)
+        } else {
+            quantiles::normal(p)
+        }
+    }
+}
+
+/// The released model and the public constants of its noise.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// Loss.
+    pub loss: Arc<dyn Loss>,
+    /// Released parameters θ̃.
+    pub params: Vec<f64>,
+    /// Λ = n₀λ: the ridge of the sum objective.
+    pub ridge: f64,
+    /// σ of the coefficients' noise.
+    pub std_dev: f64,
+    /// R: bound on the norm of a row, the intercept included.
+    pub row_norm: f64,
+}
+
+/// The two releases about the objective at the released parameters.
+#[derive(Debug, Clone)]
+pub struct Derivatives {
+    /// Noisy gradient of the sum objective without its noise term.
+    pub gradient: Vec<f64>,
+    /// Standard deviation of its noise.
+    pub gradient_std_dev: f64,
+    /// Noisy Hessian of the sum objective, row-major.
+    pub hessian: Vec<f64>,
+    /// Standard deviation of an isometric coordinate of its noise: of a diagonal entry, and √2 times an off-diagonal one's.
+    pub hessian_std_dev: f64,
+}
+
+/// Bounds on the privacy losses of records.
+#[derive(Debug, Clone)]
+pub struct RecordBounds {
+    model: Model,
+    /// What `|bᵀg|` is at most, over `σ‖g‖`.
+    reach: f64,
+    extra: Option<Extra>,
+}
+
+/// What the two extra releases add.
+#[derive(Debug, Clone)]
+struct Extra {
+    released: Derivatives,
+    /// What the noise along g is at most, over `σ₂‖g‖`.
+    reach: f64,
+    radius: f64,
+    leverage: LeverageBound,
+    /// ε of either release at half of δ.
+    epsilons: EpsilonTable,
+}
+
+/// Bounds by record.
+#[derive(Debug, Clone, Default)]
+pub struct RecordEpsilons {
+    /// Ex-post loss of the released parameters, as an absolute value.
+    pub params: Vec<f64>,
+    /// ε of the released gradient at half of δ.
+    pub gradient: Vec<f64>,
+    /// ε of the released Hessian at half of δ.
+    pub hessian: Vec<f64>,
+}
+
+impl RecordBounds {
+    /// The bounds that follow from a released model and, where they were released, its derivatives. `delta` is that of the two extra
+    /// releases together.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for constants that are not finite and positive or a row bound whose square could vanish or overflow,
+    /// [`Error::Length`], [`Error::NotPositiveDefinite`] for a Hessian that has no eigendecomposition.
+    pub fn new(
+        model: Model,
+        derivatives: Option<Derivatives>,
+        claim: &Claim,
+        delta: f64,
+    ) -> Result<Self> {
+        let dim = model.params.len();
+        check_positive("std_dev", model.std_dev)?;
+        check_positive("n_public * l2_strength", model.ridge)?;
+        check_row_norm(model.row_norm)?;
+        let phi = claim.failure_probability;
+        let Some(released) = derivatives else {
+            return Ok(Self {
+                reach: claim.reach(dim, phi),
+                model,
+                extra: None,
+            });
+        };
+        check_length("gradient", dim, released.gradient.len())?;
+        check_length("hessian", dim * dim, released.hessian.len())?;
+        check_positive("gradient_std_dev", released.gradient_std_dev)?;
+        check_positive("hessian_std_dev", released.hessian_std_dev)?;
+        // Half of the probability for the gradient, half of that for each of its two bounds.
+        let reach = claim.reach(dim, 0.25 * phi);
+        let radius = claim.hessian_radius(dim, released.hessian_std_dev);
+        let leverage = match claim.hessian_bound {
+            HessianBound::Interpolated => {
+                LeverageBound::interpolated(&released.hessian, dim, radius, model.ridge)?
+            }
+            HessianBound::Paper => LeverageBound::paper(&released.hessian, dim, model.ridge)?,
+        };
+        let slope = model.loss.slope_bound() * model.row_norm / released.gradient_std_dev;
+        let curvature =
+            model.loss.curvature_bound() * model.row_norm.powi(2) / released.hessian_std_dev;
+        let epsilons = EpsilonTable::new(slope.max(curvature), 0.5 * delta)?;
+        Ok(Self {
+            model,
+            reach,
+            extra: Some(Extra {
+                released,
+                reach,
+                radius,
+                leverage,
+                epsilons,
+            }),
+        })
+    }
+
+    /// The released model.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// What the greatest eigenvalue of the Hessian's noise is taken to be at most; `None` where no Hessian was released.
+    #[must_use]
+    pub fn hessian_radius(&self) -> Option<f64> {
+        self.extra.as_ref().map(|extra| extra.radius)
+    }
+
+    /// The bounds of each record of a design.
+    ///
+    /// # Errors
+    /// [`Error::Length`] for another number of parameters, [`Error::Loss`], [`Error::Interrupted`].
+    pub fn evaluate(&self, records: &Design<'_>, exec: &Executor<'_>) -> Result<RecordEpsilons> {
+        check_length("the rows of X", self.model.params.len(), records.n_params())?;
+        let chunks = records.chunks();
+        let parts = exec.map(chunks.len(), |c| {
+            let mut part = RecordEpsilons::default();
+            let mut squares = Vec::new();
+            for range in blocks(chunks[c].clone()) {
+                exec.check()?;
+                self.append_block(records, range, &mut squares, &mut part)?;
+            }
+            Ok(part)
+        })?;
+        let join = |field: fn(&RecordEpsilons) -> &[f64]| {
+            parts.iter().map(field).collect::<Vec<_>>().concat()
+        };
+        Ok(RecordEpsilons {
+            params: join(|p| &p.params),
+            gradient: join(|p| &p.gradient),
+            hessian: join(|p| &p.hessian),
+        })
+    }
+
+    fn append_block(
+        &self,
+        records: &Design<'_>,
+        range: Range<usize>,
+        squares: &mut Vec<f64>,
+        part: &mut RecordEpsilons,
+    ) -> Result<()> {
+        let n = range.len();
+        let model = &self.model;
+        let mut buffers = [[0.0; BLOCK]; 5];
+        let [slope, curvature, norm, leverage, along] = &mut buffers;
+        let (slope, curvature) = (&mut slope[..n], &mut curvature[..n]);
+        slopes_and_curvatures(
+            records,
+            &*model.loss,
+            &model.params,
+            range.clone(),
+            slope,
+            curvature,
+        )?;
+        let (norm, leverage, along) = (&mut norm[..n], &mut leverage[..n], &mut along[..n]);
+        records.squared_norms(range.clone(), norm);
+        if let Some(extra) = &self.extra {
+            squared_coordinates(records, range.clone(), &extra.leverage.vectors, squares);
+            extra.leverage.fill(squares, leverage);
+            records.linear_predictor(range, &extra.released.gradient, along);
+        } else {
+            // The ridge alone, which the cap below is.
+            leverage.fill(f64::INFINITY);
+        }
+        for i in 0..n {
+            let (slope, curvature, square) = (slope[i].abs(), curvature[i], norm[i]);
+            let gradient_norm = slope * square.sqrt();
+            let ridge_term = curvature * square;
+            let cap = ridge_term / (model.ridge + ridge_term);
+            let leveraged = if curvature > 0.0 {
+                curvature * leverage[i]
+            } else {
+                0.0
+            };
+            let log_det = -(-leveraged.min(cap)).ln_1p();
+            let ratio = gradient_norm / model.std_dev;
+            let mut cross = ratio * self.reach;
+            if let Some(extra) = &self.extra {
+                let noise = extra.released.gradient_std_dev * gradient_norm * extra.reach;
+                let estimated = ((slope * along[i]).abs() + noise) / model.std_dev / model.std_dev;
+                cross = cross.min(estimated);
+                part.gradient.push(
+                    extra
+                        .epsilons
+                        .at(gradient_norm / extra.released.gradient_std_dev * ROUNDING),
+                );
+                part.hessian.push(
+                    extra
+                        .epsilons
+                        .at(ridge_term / extra.released.hessian_std_dev * ROUNDING),
+                );
+            } else {
+                part.gradient.push(0.0);
+                part.hessian.push(0.0);
+            }
+            part.params
+                .push((log_det + 0.5 * ratio * ratio + cross) * ROUNDING);
+        }
+        Ok(())
+    }
+}
+
+/// `l'` and `l''` of a range of rows at `params`.
+pub(crate) fn slopes_and_curvatures(
+    records: &Design<'_>,
+    loss: &dyn Loss,
+    params: &[f64],
+    range: Range<usize>,
+    slope: &mut [f64],
+    curvature: &mut [f64],
+) -> Result<()> {
+    let mut predictor = [0.0; BLOCK];
+    let predictor = &mut predictor[..range.len()];
+    records.linear_predictor(range.clone(), params, predictor);
+    let out = Batch {
+        slope: Some(slope),
+        curvature: Some(curvature),
+        ..Batch::default()
+    };
+    loss.evaluate(predictor, records.targets(range), out)
+}
+
+/// `(vⱼᵀx)²` for orthonormal vectors v, by vector, then by row of the range.
+pub(crate) fn squared_coordinates(
+    records: &Design<'_>,
+    range: Range<usize>,
+    vectors: &[f64],
+    squares: &mut Vec<f64>,
+) {
+    let dim = records.n_params();
+    squares.resize(dim * range.len(), 0.0);
+    for (vector, out) in vectors
+        .chunks_exact(dim)
+        .zip(squares.chunks_exact_mut(range.len()))
+    {
+        records.linear_predictor(range.clone(), vector, out);
+        for value in out {
+            *value *= *value;
+        }
+    }
+}
+
+/// Refuses a bound on the rows whose square could vanish in underflow, which would hide a loss, or overflow.
+pub(crate) fn check_row_norm(row_norm: f64) -> Result<()> {
+    if !(1e-100..=1e100).contains(&row_norm) {
+        return Err(Error::OutOfRange {
+            name: "row_norm of a per-instance report",
+            rule: "at least 1e-100 and at most 1e100",
+            value: row_norm,
+        });
+    }
+    Ok(())
+}
+
+fn check_positive(name: &'static str, value: f64) -> Result<()> {
+    if !(value > 0.0 && value.is_finite()) {
+        return Err(Error::OutOfRange {
+            name,
+            rule: "finite and > 0",
+            value,
+        });
+    }
+    Ok(())
+}

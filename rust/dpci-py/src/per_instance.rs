@@ -1,0 +1,259 @@
+//! Per-instance privacy reports: the release, the bounds of records, and the exact losses, which are not private.
+
+use std::sync::Arc;
+
+use dpci_core::design::{Design, OnViolation, RowBounds, row_norm_bound};
+use dpci_core::exec::Executor;
+use dpci_core::mechanism::{self as core, ReportRelease};
+use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
+use dpci_core::per_instance::{self, Claim, Derivatives, HessianBound, Model};
+use dpci_core::study::ex_post_losses;
+use dpci_core::{Error, Result};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::data::{Data, Features};
+use crate::errors::to_python;
+use crate::loss::Loss;
+use crate::spec::{Spec, steps};
+use crate::task;
+
+/// Validated public choices of a model with its report; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct ReportSpec {
+    inner: core::ReportSpec,
+    fit: Spec,
+}
+
+#[pymethods]
+impl ReportSpec {
+    #[new]
+    #[pyo3(signature = (spec, *, shares, failure_probability, simultaneous, bound))]
+    fn new(
+        spec: &Spec,
+        shares: Option<[f64; 3]>,
+        failure_probability: f64,
+        simultaneous: bool,
+        bound: &str,
+    ) -> PyResult<Self> {
+        let claim = claim(failure_probability, simultaneous, bound)?;
+        let inner = core::ReportSpec::new(spec.inner.choices(), shares).map_err(to_python)?;
+        inner.check_claim(&claim).map_err(to_python)?;
+        let fit = Spec {
+            inner: inner.fit().clone(),
+        };
+        Ok(Self { inner, fit })
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed))]
+pub(crate) fn release_report<'py>(
+    py: Python<'py>,
+    spec: &Bound<'py, ReportSpec>,
+    x: Features<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    clip: bool,
+    n_threads: Option<usize>,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let data = Data::new(&x, &y)?;
+    let spec = spec.get();
+    let release: ReportRelease = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        let design = data.design(&spec.fit, clip, &exec)?.compacted(&exec)?;
+        match seed {
+            None => {
+                core::release_report(&spec.inner, &design, &exec, &mut ReleaseGenerator::new()?)
+            }
+            Some(seed) => {
+                let mut generator = SimulationGenerator::new(seed, 0);
+                core::release_report(&spec.inner, &design, &exec, &mut generator)
+            }
+        }
+    })?;
+    let dim = spec.fit.inner.n_params();
+    let dict = PyDict::new(py);
+    dict.set_item(
+        "params",
+        PyArray1::from_vec(py, release.params.into_values()),
+    )?;
+    let (gradient, hessian) = release.derivatives.map(|[g, h]| (g, h)).unzip();
+    let gradient = gradient.map(|g| PyArray1::from_vec(py, g.into_values()));
+    let hessian = hessian.map(|h| PyArray1::from_vec(py, h.into_values()).reshape([dim, dim]));
+    dict.set_item("gradient", gradient)?;
+    dict.set_item("hessian", hessian.transpose()?)?;
+    dict.set_item("noise_scale", spec.fit.inner.law().scale())?;
+    dict.set_item("steps", steps(py, &spec.inner.steps())?)?;
+    dict.set_item("private", seed.is_none())?;
+    Ok(dict)
+}
+
+/// (gradient, its noise's standard deviation, Hessian, that of an isometric coordinate).
+type Released<'py> = (
+    PyReadonlyArray1<'py, f64>,
+    f64,
+    PyReadonlyArray2<'py, f64>,
+    f64,
+);
+
+/// Three arrays of one length.
+type Triple<'py> = (
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+);
+
+/// Bounds on the privacy losses of records, from released values.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct RecordBounds {
+    inner: per_instance::RecordBounds,
+    n_public: f64,
+    intercept: Option<f64>,
+    row_bounds: RowBounds,
+}
+
+impl RecordBounds {
+    fn design<'a>(&self, data: &Data<'a>, exec: &Executor<'_>) -> Result<Design<'a>> {
+        Design::new(
+            data.rows(),
+            data.targets(),
+            self.intercept,
+            &self.row_bounds,
+            exec,
+        )
+    }
+}
+
+#[pymethods]
+impl RecordBounds {
+    #[new]
+    #[pyo3(signature = (*, loss, params, n_public, l2_strength, std_dev, delta, row_norm, intercept, clip, derivatives,
+        failure_probability, simultaneous, bound))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword-only: one per released value or public constant"
+    )]
+    fn new(
+        loss: &Loss,
+        params: PyReadonlyArray1<'_, f64>,
+        n_public: f64,
+        l2_strength: f64,
+        std_dev: f64,
+        delta: f64,
+        row_norm: f64,
+        intercept: Option<f64>,
+        clip: bool,
+        derivatives: Option<Released<'_>>,
+        failure_probability: f64,
+        simultaneous: bool,
+        bound: &str,
+    ) -> PyResult<Self> {
+        let model = Model {
+            loss: Arc::clone(&loss.inner),
+            params: params.as_slice()?.to_vec(),
+            ridge: n_public * l2_strength,
+            std_dev,
+            row_norm: row_norm_bound(row_norm, intercept),
+        };
+        let derivatives = match &derivatives {
+            None => None,
+            Some((gradient, gradient_std_dev, hessian, hessian_std_dev)) => Some(Derivatives {
+                gradient: gradient.as_slice()?.to_vec(),
+                gradient_std_dev: *gradient_std_dev,
+                hessian: hessian.as_slice()?.to_vec(),
+                hessian_std_dev: *hessian_std_dev,
+            }),
+        };
+        let row_bounds = RowBounds {
+            row_norm,
+            targets: model.loss.targets(),
+            on_violation: if clip {
+                OnViolation::Clip
+            } else {
+                OnViolation::Error
+            },
+        };
+        let claim = claim(failure_probability, simultaneous, bound)?;
+        let inner = per_instance::RecordBounds::new(model, derivatives, &claim, delta);
+        Ok(Self {
+            inner: inner.map_err(to_python)?,
+            n_public,
+            intercept,
+            row_bounds,
+        })
+    }
+
+    #[getter]
+    fn hessian_radius(&self) -> Option<f64> {
+        self.inner.hessian_radius()
+    }
+
+    /// (eps1, eps2, eps3) by record.
+    #[pyo3(signature = (x, y, *, n_threads))]
+    fn evaluate<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'py>,
+        y: PyReadonlyArray1<'py, f64>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Triple<'py>> {
+        let data = Data::new(&x, &y)?;
+        let found = task::run(py, |cancel| {
+            let exec = Executor::new(n_threads, data.elements(), cancel)?;
+            self.inner.evaluate(&self.design(&data, &exec)?, &exec)
+        })?;
+        Ok((
+            PyArray1::from_vec(py, found.params),
+            PyArray1::from_vec(py, found.gradient),
+            PyArray1::from_vec(py, found.hessian),
+        ))
+    }
+
+    /// Exact signed losses by record; not private.
+    #[pyo3(signature = (x, y, records, targets, member, *, n_threads))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "two data sets of two arrays each"
+    )]
+    fn ex_post_losses_not_private<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'py>,
+        y: PyReadonlyArray1<'py, f64>,
+        records: Features<'py>,
+        targets: PyReadonlyArray1<'py, f64>,
+        member: PyReadonlyArray1<'py, bool>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let (data, records) = (Data::new(&x, &y)?, Data::new(&records, &targets)?);
+        let member = member.as_slice()?;
+        let losses = task::run(py, |cancel| {
+            let exec = Executor::new(n_threads, data.elements(), cancel)?;
+            let (data, records) = (self.design(&data, &exec)?, self.design(&records, &exec)?);
+            ex_post_losses(
+                self.inner.model(),
+                self.n_public,
+                &data,
+                &records,
+                member,
+                &exec,
+            )
+        })?;
+        Ok(PyArray1::from_vec(py, losses))
+    }
+}
+
+fn claim(failure_probability: f64, simultaneous: bool, bound: &str) -> PyResult<Claim> {
+    let hessian_bound = match bound {
+        "interpolated" => Ok(HessianBound::Interpolated),
+        "paper" => Ok(HessianBound::Paper),
+        _ => Err(Error::Unsupported(format!(
+            "bound must be \"interpolated\" or \"paper\", got bound={bound:?}"
+        ))),
+    };
+    hessian_bound
+        .and_then(|bound| Claim::new(failure_probability, simultaneous, bound))
+        .map_err(to_python)
+}
