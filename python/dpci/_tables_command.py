@@ -42,8 +42,12 @@ def tables(
     experiment: Annotated[
         str | None, typer.Option(help=f"{catalogue.NAMES}; by default all of the paper.", show_default=False)
     ] = None,
-    us: Annotated[Path | None, typer.Option(help="S3: your extract of IPUMS-US: CSV, target in the last column.")] = None,
-    br: Annotated[Path | None, typer.Option(help="S3: your extract of IPUMS-BR: CSV, target in the last column.")] = None,
+    us: Annotated[
+        Path | None, typer.Option(help="S3: your extract of IPUMS-US: CSV, target in the last column.")
+    ] = None,
+    br: Annotated[
+        Path | None, typer.Option(help="S3: your extract of IPUMS-BR: CSV, target in the last column.")
+    ] = None,
     calibration: Annotated[
         str | None,
         typer.Option(help="S3: paper, tight or, for a table, both. By default both, in a figure paper."),
@@ -90,7 +94,15 @@ def tables(
                 checkpoint=checkpoint,
                 announce=announce,
             )
-            _coverage(table, figure, calibrations, Sources(us=us, br=br), run, shape, output)
+            _coverage(
+                table,
+                figure,
+                calibrations=calibrations,
+                sources=Sources(us=us, br=br),
+                run=run,
+                shape=shape,
+                output=output,
+            )
         else:
             _refuse_options(only_s3, "S3", paper)
             known = catalogue.EXPERIMENTS[paper]
@@ -106,6 +118,7 @@ def tables(
 def _coverage(
     table: int | None,
     figure: int | None,
+    *,
     calibrations: tuple[Calibration, ...],
     sources: Sources,
     run: Run,

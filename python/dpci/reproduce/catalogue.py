@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from dpci.reproduce import per_instance, utility
+from dpci.reproduce import per_instance, per_instance_bounds, utility
 from dpci.reproduce.finding import Finding, Repeats
 from dpci.reproduce.sources import Sources
 
@@ -11,7 +11,7 @@ EXPERIMENTS: Final[Mapping[str, Mapping[str, Callable[[Sources, Repeats], Findin
     "S2": {
         "rotation": per_instance.rotation,
         "regularisation": per_instance.regularisation,
-        "bounds": per_instance.bounds,
+        "bounds": per_instance_bounds.bounds,
     },
     "S4": {"curves": utility.curves, "measuring_points": utility.measuring_points, "sizes": utility.sizes},
 }

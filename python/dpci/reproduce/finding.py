@@ -95,6 +95,10 @@ class Repeats:
         key = [int.from_bytes(part.encode(), "little") for part in parts]
         return np.random.default_rng([self.seed, *key])
 
+    def seeds(self) -> list[int]:
+        """Return a seed for each repeat, which more repeats leave as it is."""
+        return [int(state) for state in np.random.SeedSequence(self.seed).generate_state(self.n_repeats, np.uint64)]
+
     def facts(self, seconds: float) -> list[tuple[str, str]]:
         """Return what a reader needs to repeat the run."""
         return [("repeats", f"{self.n_repeats:,}"), *run_facts(self.seed, seconds)]

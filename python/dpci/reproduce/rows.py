@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import dpci
 from dpci.losses import Loss
 from dpci.reproduce.sources import Sources
 
@@ -25,6 +24,11 @@ class DataSet(NamedTuple):
     X: _F64
     y: _F64
     loss: Loss
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the targets are classes, -1 and 1."""
+        return self.loss.to_core().target_bounds is None
 
     def __str__(self) -> str:
         n, d = self.X.shape
@@ -86,8 +90,3 @@ def unit_rows(X: _F64) -> _F64:
     """Return the rows scaled to norm 1, or by rounding less, never more; a row of zeros stays."""
     norms = np.linalg.norm(X, axis=1)
     return X / (np.where(norms > 0.0, norms, 1.0) * _ROUNDING_MARGIN)[:, None]
-
-
-def binary(title: str, rows: tuple[_F64, _F64], loss: Loss | None = None) -> DataSet:
-    """Return a data set of two classes, by default with the logistic loss."""
-    return DataSet(title, *rows, dpci.losses.Logistic() if loss is None else loss)

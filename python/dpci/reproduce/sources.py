@@ -72,7 +72,9 @@ class Sources:
             self._parsed[name] = self._parse(name)
         return self._parsed[name]
 
-    def _scaled(self, name: str, n: int, d: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]]:
+    def _scaled(
+        self, name: str, n: int, d: int | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]]:
         table, layout = self.table(name)
         try:
             return scale_by_the_data(table, layout, n, d)

@@ -1,210 +1,46 @@
-"""The experiments of Li et al., section 7, repeated: real losses of private models against predicted ones."""
+"""The experiments of Li et al., section 7, repeated: how well losses at other epsilons are predicted from one fit."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-import dpci
-from dpci import _core
-from dpci.lowlevel import minimize_erm
-from dpci.losses import Loss
 from dpci.reproduce import utility_figures
 from dpci.reproduce.finding import Finding, Repeats, Report
-from dpci.reproduce.rows import DataSet, wide_classes
 from dpci.reproduce.sources import Sources
-from dpci.utility import UtilityCurve
-
-_F64: TypeAlias = NDArray[np.float64]
-Mechanism: TypeAlias = Literal["paper", "tight"]
-Order: TypeAlias = Literal["first_order", "newton"]
-
-DELTA = 1e-6
-REGULARISATION = 1e-2
-"""The paper's Lambda: of the sum of the losses, so that lambda is Lambda/n."""
-LOSSES: Final[Mapping[str, Loss]] = {"LR": dpci.losses.Logistic(), "SVM": dpci.losses.HuberHinge(h=0.1)}
-MECHANISMS: Final[tuple[Mechanism, ...]] = ("paper", "tight")
-ORDERS: Final[tuple[Order, ...]] = ("first_order", "newton")
-
-# Rows of the public data; the sizes of the third experiment.
-N_ROWS = 10_000
-SIZES = (1_000, 2_000, 5_000, 10_000, 20_000)
-
-# Rows and columns of the generated wide data, in place of Gisette; only each so many-th epsilon is fitted there.
-WIDE: Final = {"n": 2_000, "d": 1_000}
-WIDE_STEP = 3
+from dpci.reproduce.utility_measure import (
+    DELTA,
+    MECHANISMS,
+    ORDERS,
+    REGULARISATION,
+    SIZES,
+    Case,
+    Found,
+    Losses,
+    Mechanism,
+    cases,
+    measure,
+)
 
 _NOTES = (
-    "LR: logistic loss, SVM: Huber hinge with h=.1. Under both mechanisms the coefficients get the whole budget, one "
-    "record is added or removed, and the noise is Gaussian. paper: Kifer, Smith & Thakurta's calibration, which adds "
-    "2t/epsilon to Lambda, t the curvature bound. tight: the library's, with a fixed lambda: Lambda/n plus what the "
-    "paper's adds at the least epsilon of the range, as no smaller one is allowed there. first order: the tangent at the "
-    "measuring point, as in the paper, with the sign of Eq. 6 corrected and one draw of the noise for all epsilons; two "
-    "steps: two Newton steps from it. Error: |predicted - real| of one draw's mean loss.",
-    "Differs from the paper: rows have norm at most 1 and the slope bound is L=1, where the paper sets 2 sqrt(p) and p for "
-    "slope and curvature; delta is ours, the paper gives none; minimisers are exact, where the paper stops SGD after 100 "
-    "iterations; Adult has the 30,162 complete rows of adult.data and KDD the 10% file, each with one column for each "
-    "category and a column of ones; Wide is generated, in place of Gisette.",
+    (
+        "LR: logistic loss, SVM: Huber hinge with h=.1. Under both mechanisms the coefficients get the whole "
+        "budget, one record is added or removed, and the noise is Gaussian. paper: Kifer, Smith & Thakurta's "
+        "calibration, which adds 2t/epsilon to Lambda, t the curvature bound. tight: the library's, with a fixed "
+        "lambda: Lambda/n plus what the paper's adds at the least epsilon of the range, which leaves noise there. "
+        "first order: the tangent at the measuring point, as in the paper, with the sign of Eq. 6 corrected and one "
+        "draw of the noise for all epsilons; two steps: two Newton steps from it. Error: |predicted - real| of one "
+        "draw's mean loss."
+    ),
+    (
+        "Differs from the paper: rows have norm at most 1 and the slope bound is L=1, where the paper sets 2 "
+        "sqrt(p) and p for slope and curvature; delta is ours, the paper gives none; minimisers are exact, where "
+        "the paper stops SGD after 100 iterations; Adult has the 30,162 complete rows of adult.data and KDD the 10% "
+        "file, each with one column for each category and a column of ones; Wide is generated, in place of Gisette."
+    ),
 )
 _NOT_PRIVATE = "NOT PRIVATE: losses and scales are read off the data."
-
-# Certified distance of a real model to its minimiser; as slopes and rows are at most 1, also the error of its loss.
-_TOLERANCE = 1e-8
-
-# A call of up to so many budgets is evaluated at each of them, a longer one interpolated.
-_DIRECT = 16
-
-
-class Span(NamedTuple):
-    """A range of epsilon: where losses are compared, and at which of these the paper measures."""
-
-    title: str
-    epsilons: tuple[float, ...]
-    measured: tuple[float, ...]
-
-    def every(self, step: int) -> "Span":
-        """Return the span with each step-th epsilon, and the measured ones."""
-        kept = {*self.epsilons[::step], *self.measured, self.epsilons[-1]}
-        return self._replace(epsilons=tuple(sorted(kept)))
-
-
-SPANS: Final = {
-    "low": Span("0 < epsilon <= 1", tuple(k / 20 for k in range(1, 21)), (0.1, 0.25, 0.75)),
-    "high": Span("1 <= epsilon <= 10", tuple(k / 2 for k in range(2, 21)), (1.0, 2.5, 7.5)),
-}
-
-
-class Case(NamedTuple):
-    """What is measured: rows and loss, the mechanism, the range of epsilon."""
-
-    data: DataSet
-    loss: str
-    mechanism: Mechanism
-    span: Span
-
-    @property
-    def panel(self) -> str:
-        """Name of rows and loss, as in the paper's figures."""
-        return f"{self.data.title}-{self.loss}"
-
-    @property
-    def l2_strength(self) -> float:
-        """Lambda/n; the tight mechanism, which adds nothing, has what the paper's has at the least epsilon."""
-        added = 2.0 * self.data.loss.to_core().curvature_bound / self.span.epsilons[0]
-        return (REGULARISATION + (added if self.mechanism == "tight" else 0.0)) / len(self.data.X)
-
-
-@dataclass(frozen=True)
-class Losses:
-    """Mean losses along a range of epsilon for each draw of the noise, without the regulariser.
-
-    Parameters
-    ----------
-    epsilons : ndarray of shape (m,)
-        Where they are compared.
-    real : ndarray of shape (n_draws, m)
-        Of the minimisers.
-    predicted : dict
-        By measuring point and order of the prediction, same shape.
-    """
-
-    epsilons: _F64
-    real: _F64
-    predicted: Mapping[tuple[float, Order], _F64]
-
-    def errors(self, at: float, order: Order) -> _F64:
-        """Return |predicted - real| at all epsilons but the measuring point, shape (n_draws, m - 1)."""
-        others = self.epsilons != at
-        return np.asarray(np.abs(self.predicted[at, order] - self.real)[:, others])
-
-    def mean_error(self, order: Order, at: float | None = None) -> float:
-        """Return the mean error, by default over all measuring points."""
-        points = dict.fromkeys(point for point, _ in self.predicted) if at is None else [at]
-        return float(np.mean([self.errors(point, order) for point in points]))
-
-    def median_ratio(self, at: float) -> float:
-        """Return the median over draws and epsilons of the error of two steps over that of first order."""
-        return float(np.median(self.errors(at, "newton") / self.errors(at, "first_order")))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values; losses are averages over the draws."""
-        return {
-            "epsilon": self.epsilons.tolist(),
-            "real": self.real.mean(axis=0).tolist(),
-            "predicted": [
-                {
-                    "measured_at": at,
-                    "order": order,
-                    "loss": losses.mean(axis=0).tolist(),
-                    "mean_error": self.mean_error(order, at),
-                    "median_error": float(np.median(self.errors(at, order))),
-                }
-                for (at, order), losses in self.predicted.items()
-            ],
-        }
-
-
-Found: TypeAlias = Sequence[tuple[Case, Losses]]
-
-
-def measure(case: Case, measured: Iterable[float], run: Repeats) -> Losses:
-    """Fit private models at every epsilon, and predict the losses of all from each measuring point.
-
-    The draws of the noise are the same at every epsilon, as the derivative requires.
-    """
-    data = case.data
-    curves = {at: _curve(case, at, run) for at in measured}
-    epsilons = np.array(case.span.epsilons)
-    predicted = {(at, order): _predict(curve, epsilons, order) for at, curve in curves.items() for order in ORDERS}
-    curve = next(iter(curves.values()))
-    path = curve.path
-    specs = [path.spec(epsilon) for epsilon in epsilons]
-    real = np.empty((run.n_repeats, len(epsilons)))
-    for draw in range(run.n_repeats):
-        noise = _core.Utility.draw_noise(specs[0], run.seed, draw)
-        params = np.zeros_like(noise)
-        fitted = []
-        for epsilon, spec in zip(epsilons, specs, strict=True):
-            params = minimize_erm(
-                data.X,
-                data.y,
-                loss=data.loss,
-                l2_strength=path.l2_strength(epsilon),
-                linear_term=noise * (spec.noise_scale / path.n_public),
-                start=params,
-                tolerance=_TOLERANCE,
-                solver="lbfgs" if data.X.shape[1] > len(data.X) // 4 else "auto",
-                n_threads=run.n_threads,
-            ).params
-            fitted.append(params)
-        real[draw] = curve.evaluator.values(np.array(fitted))
-    return Losses(epsilons, real, predicted)
-
-
-def _curve(case: Case, at: float, run: Repeats) -> UtilityCurve:
-    return dpci.utility.curve(
-        case.data.X,
-        case.data.y,
-        at=dpci.ApproxDP(epsilon=at, delta=DELTA),
-        loss=case.data.loss,
-        l2_strength=case.l2_strength,
-        calibration=case.mechanism,
-        neighbors="add_remove",
-        classes=(-1, 1),
-        fit_intercept=False,
-        n_draws=run.n_repeats,
-        seed=run.seed,
-        n_threads=run.n_threads,
-    )
-
-
-def _predict(curve: UtilityCurve, epsilons: _F64, order: Order) -> _F64:
-    parts = np.array_split(epsilons, -(-len(epsilons) // _DIRECT))
-    return np.hstack([curve.predict_draws(part, order) for part in parts])
 
 
 def curves(sources: Sources, run: Repeats) -> Finding:
@@ -228,7 +64,7 @@ def curves(sources: Sources, run: Repeats) -> Finding:
         A file is not to be had.
     """
     start = time.perf_counter()
-    found = _measure_all(_cases(sources, run, wide=True), run)
+    found = _measure_all(cases(sources, run, wide=True), run)
     rows = [
         [
             case.panel,
@@ -238,7 +74,7 @@ def curves(sources: Sources, run: Repeats) -> Finding:
             f"{losses.real.mean(axis=0).max():.4f}",
             f"{losses.real.mean(axis=0).min():.4f}",
             *(f"{losses.mean_error(order, at):.1e}" for order in ORDERS),
-            f"{losses.median_ratio(at):.1e}",
+            f"{np.median(losses.ratios(at)):.1e}",
         ]
         for case, losses in found
         for at in case.span.measured
@@ -247,11 +83,23 @@ def curves(sources: Sources, run: Repeats) -> Finding:
     header += ["first order", "two steps", "ratio"]
     title = "Figures 2 and 3 of Li et al.: real and predicted losses"
     notes = [
-        "Greatest and least loss: real ones in the range, means over the draws. First order, two steps: mean error of the "
-        "predicted losses over the range and the draws. Ratio: median of the error of two steps over that of first order."
+        (
+            "Greatest and least loss: real ones in the range, means over the draws. First order, two steps: mean "
+            "error of the predicted losses over the range and the draws. Ratio: median of the error of two steps "
+            "over that of first order."
+        )
     ]
     return Finding(
-        _report("curves", title, header, rows, notes, found, time.perf_counter() - start, run),
+        _report(
+            "curves",
+            title=title,
+            header=header,
+            rows=rows,
+            notes=notes,
+            found=found,
+            seconds=time.perf_counter() - start,
+            run=run,
+        ),
         partial(utility_figures.draw_curves, found),
     )
 
@@ -259,7 +107,7 @@ def curves(sources: Sources, run: Repeats) -> Finding:
 def measuring_points(sources: Sources, run: Repeats) -> Finding:
     """Measure at each epsilon and predict at all others: the second experiment of the paper; see :func:`curves`."""
     start = time.perf_counter()
-    found = _measure_all(_cases(sources, run, wide=False), run, everywhere=True)
+    found = _measure_all(cases(sources, run, wide=False), run, everywhere=True)
     title = "Second experiment of Li et al.: mean error by measuring point"
     header, rows = _pivot(
         "measured at",
@@ -271,7 +119,16 @@ def measuring_points(sources: Sources, run: Repeats) -> Finding:
     )
     notes = ["Each entry: mean error of the losses that are predicted at all other epsilons of the range."]
     return Finding(
-        _report("measuring_points", title, header, rows, notes, found, time.perf_counter() - start, run),
+        _report(
+            "measuring_points",
+            title=title,
+            header=header,
+            rows=rows,
+            notes=notes,
+            found=found,
+            seconds=time.perf_counter() - start,
+            run=run,
+        ),
         partial(utility_figures.draw_measuring_points, found),
     )
 
@@ -279,8 +136,8 @@ def measuring_points(sources: Sources, run: Repeats) -> Finding:
 def sizes(sources: Sources, run: Repeats) -> Finding:
     """Vary the number of rows at the paper's measuring points: its third experiment; see :func:`curves`."""
     start = time.perf_counter()
-    cases = [case for n in SIZES for case in _cases(sources, run, n=n, wide=False)]
-    found = _measure_all(cases, run)
+    varied = [case for n in SIZES for case in cases(sources, run, n=n, wide=False)]
+    found = _measure_all(varied, run)
     title = "Third experiment of Li et al.: mean error by number of rows"
     header, rows = _pivot(
         "n",
@@ -291,32 +148,24 @@ def sizes(sources: Sources, run: Repeats) -> Finding:
     )
     notes = ["Each entry: mean error over the measuring points and the range. Fewer rows are the first ones of more."]
     return Finding(
-        _report("sizes", title, header, rows, notes, found, time.perf_counter() - start, run),
+        _report(
+            "sizes",
+            title=title,
+            header=header,
+            rows=rows,
+            notes=notes,
+            found=found,
+            seconds=time.perf_counter() - start,
+            run=run,
+        ),
         partial(utility_figures.draw_sizes, found),
     )
 
 
-def _data_sets(sources: Sources, run: Repeats, *, n: int, wide: bool) -> list[tuple[str, _F64, _F64]]:
-    found = [("Adult", *sources.all_columns("adult", n)), ("KDD", *sources.all_columns("kddcup99", n))]
-    if wide:
-        found.append(("Wide", *wide_classes(run.generator("wide"), **WIDE)))
-    return found
-
-
-def _cases(sources: Sources, run: Repeats, *, n: int = N_ROWS, wide: bool) -> list[Case]:
-    return [
-        Case(DataSet(title, X, y, loss), name, mechanism, span.every(WIDE_STEP) if title == "Wide" else span)
-        for title, X, y in _data_sets(sources, run, n=n, wide=wide)
-        for name, loss in LOSSES.items()
-        for mechanism in MECHANISMS
-        for span in SPANS.values()
-    ]
-
-
-def _measure_all(cases: Sequence[Case], run: Repeats, *, everywhere: bool = False) -> Found:
+def _measure_all(wanted: Sequence[Case], run: Repeats, *, everywhere: bool = False) -> Found:
     found = []
-    for number, case in enumerate(cases, start=1):
-        run.announce(f"{number}/{len(cases)} {case.data}, {case.loss}, {case.mechanism}, {case.span.title}")
+    for number, case in enumerate(wanted, start=1):
+        run.announce(f"{number}/{len(wanted)} {case.data}, {case.loss}, {case.mechanism}, {case.span.title}")
         found.append((case, measure(case, case.span.epsilons if everywhere else case.span.measured, run)))
     return found
 
@@ -335,8 +184,17 @@ def _pivot(
     return header, [[*line, *errors] for line, errors in lines.items()]
 
 
+def _verdict(found: Found, mechanism: Mechanism) -> str:
+    """Say how two steps compare with first order over all measuring points of a mechanism."""
+    pairs = [(losses, at) for case, losses in found if case.mechanism == mechanism for at in losses.points]
+    ratio = np.median(np.concatenate([losses.ratios(at).ravel() for losses, at in pairs]))
+    worse = sum(losses.mean_error("newton", at) > losses.mean_error("first_order", at) for losses, at in pairs)
+    return f"median error {ratio:.1e} of first order's; greater mean error at {worse} of {len(pairs)} measuring points"
+
+
 def _report(
     name: str,
+    *,
     title: str,
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -347,6 +205,7 @@ def _report(
 ) -> Report:
     data_sets = list(dict.fromkeys(str(case.data) for case, _ in found))
     facts = [("delta", f"{DELTA:g}"), ("Lambda", f"{REGULARISATION:g}"), ("rows", "; ".join(data_sets))]
+    facts += [(f"two steps, {mechanism}", _verdict(found, mechanism)) for mechanism in MECHANISMS]
     cells = [
         {
             "rows": case.data.title,

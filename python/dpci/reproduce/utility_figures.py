@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dpci.reproduce.utility import Case, Found, Losses
+    from dpci.reproduce.utility_measure import Case, Found, Losses, Order
 
 # Told apart by the colour-blind: one colour for each measuring point, orange for the real losses as in the paper.
 _REAL = "#e69f00"
 _COLOURS = ("#0072b2", "#009e73", "#cc79a7")
-_ORDERS = {"first_order": ("--", "first order"), "newton": ("-", "two steps")}
+_ORDERS: "dict[Order, tuple[str, str]]" = {"first_order": ("--", "first order"), "newton": ("-", "two steps")}
 _MECHANISM_NAMES = {"paper": "Kifer et al.", "tight": "tight"}
 
 # Real losses fill this share of a panel: tangents leave it.
@@ -31,11 +31,12 @@ def draw_curves(found: "Found") -> "Figure":
         column = places.get(case.panel, 0)
         places[case.panel] = column + 1
         _draw_curve(axes[row][column], case, losses)
-    handles = {}
-    for ax in (axes[0][0], axes[0][1]):
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
+    # The measuring points of both ranges share their colours.
+    points = zip(*dict.fromkeys(case.span.measured for case, _ in found), strict=True)
+    named = [" or ".join(f"{at:g}" for at in dict.fromkeys(same)) for same in points]
+    handles, _ = axes[0][0].get_legend_handles_labels()
+    labels = ["real", *(f"{name}, at {at}" for at in named for _, name in _ORDERS.values())]
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     figure.suptitle("Mean loss against epsilon: real (orange), predicted from three measuring points. NOT PRIVATE")
     return figure
 
@@ -46,7 +47,7 @@ def _draw_curve(ax: "Axes", case: "Case", losses: "Losses") -> None:
     for at, colour in zip(case.span.measured, _COLOURS, strict=True):
         for order, (line, name) in _ORDERS.items():
             predicted = losses.predicted[at, order].mean(axis=0)
-            ax.plot(losses.epsilons, predicted, line, color=colour, linewidth=1.2, label=f"{name}, at {at:g}")
+            ax.plot(losses.epsilons, predicted, line, color=colour, linewidth=1.2, label=f"{name} {at:g}")
         ax.plot(at, np.interp(at, losses.epsilons, real), "o", color=colour, markersize=4)
     low, high = real.min(), real.max()
     margin = (high - low) * (1.0 - _ROOM) / _ROOM / 2.0
@@ -58,9 +59,7 @@ def draw_measuring_points(found: "Found") -> "Figure":
     """Return a figure of mean errors against the measuring point."""
     return _draw_errors(
         found,
-        lambda case, losses, order: [
-            (at, losses.mean_error(order, at)) for at in case.span.epsilons  # type: ignore[arg-type]
-        ],
+        lambda case, losses, order: [(at, losses.mean_error(order, at)) for at in case.span.epsilons],
         "measuring point $\\epsilon$",
         "Mean error of the predicted losses by measuring point. NOT PRIVATE",
     )
@@ -70,7 +69,7 @@ def draw_sizes(found: "Found") -> "Figure":
     """Return a figure of mean errors against the number of rows."""
     return _draw_errors(
         found,
-        lambda case, losses, order: [(len(case.data.X), losses.mean_error(order))],  # type: ignore[arg-type]
+        lambda case, losses, order: [(len(case.data.X), losses.mean_error(order))],
         "rows $n$",
         "Mean error of the predicted losses by number of rows. NOT PRIVATE",
     )
@@ -78,7 +77,7 @@ def draw_sizes(found: "Found") -> "Figure":
 
 def _draw_errors(
     found: "Found",
-    points: "Callable[[Case, Losses, str], Iterable[tuple[float, float]]]",
+    points: "Callable[[Case, Losses, Order], Iterable[tuple[float, float]]]",
     x_label: str,
     title: str,
 ) -> "Figure":
