@@ -89,7 +89,7 @@ def draw_regularisation(cells: "Sequence[Utility]") -> "Figure":
 
 
 def draw_bounds(cells: "Sequence[Records]") -> "Figure":
-    """Return a figure with a line of panels for each rows: the reports of the paper, tight ones, and at the least Lambda.
+    """Return a figure with a line of panels for each rows: the paper's reports, tight ones, at the least Lambda.
 
     Losses of all records in ascending order: the bound on that of the coefficients, the true one, and the total of all
     releases.

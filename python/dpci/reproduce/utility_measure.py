@@ -202,11 +202,11 @@ def _data_sets(sources: Sources, run: Repeats, *, n: int, wide: bool) -> list[tu
     return found
 
 
-def cases(sources: Sources, run: Repeats, *, n: int = N_ROWS, wide: bool) -> list[Case]:
-    """Return the cases of public rows, n of each, and of generated wide ones where these are wanted."""
+def cases(sources: Sources, run: Repeats, *, n: int | None = None, wide: bool) -> list[Case]:
+    """Return the cases of public rows, n of each (None: 10,000), and of generated wide ones where these are wanted."""
     return [
         Case(DataSet(title, X, y, loss), name, mechanism, span.every(WIDE_STEP) if title == "Wide" else span)
-        for title, X, y in _data_sets(sources, run, n=n, wide=wide)
+        for title, X, y in _data_sets(sources, run, n=N_ROWS if n is None else n, wide=wide)
         for name, loss in LOSSES.items()
         for mechanism in MECHANISMS
         for span in SPANS.values()
