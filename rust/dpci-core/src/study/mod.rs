@@ -10,7 +10,7 @@ mod weights;
 
 pub use audit::{release_width, simulate_releases};
 pub use replicates::{GROUP, Outcome, Study};
-pub use utility::{Anchor, Center, Metric, Utility};
+pub use utility::{Anchor, Center, Metric, Smoothed, Utility};
 pub use weights::Resampler;
 
 #[cfg(test)]
