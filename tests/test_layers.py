@@ -243,6 +243,23 @@ def test_nothing_private_comes_from_a_study():
             assert not python_imports(path) & STUDY_MODULES, path.name
 
 
+UTILITY_MODULES = {
+    "utility",
+    *(f"_utility_{part}" for part in ("curve", "expected", "interpolation", "metrics", "path", "plot")),
+}
+
+
+def test_utility_modules_are_apart_from_what_is_private():
+    for name in UTILITY_MODULES:
+        assert not python_imports(PACKAGE / f"{name}.py") & {"record", "results", *STUDY_MODULES}
+    for path in PACKAGE.glob("*.py"):
+        if path.stem not in {*UTILITY_MODULES, "__init__"} and not path.stem.endswith(("_command", "_commands")):
+            assert not python_imports(path) & UTILITY_MODULES, path.name
+    assert python_imports(PACKAGE / "_utility_interpolation.py") == set()
+    makers = {path.name for path in PACKAGE.rglob("*.py") if "_core.Utility(" in path.read_text(encoding="utf-8")}
+    assert makers == {"utility.py"}
+
+
 def test_one_place_makes_a_study():
     makers = {path.name for path in PACKAGE.rglob("*.py") if "_core.Study(" in path.read_text(encoding="utf-8")}
     assert makers == {"_replicates.py"}

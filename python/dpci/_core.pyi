@@ -378,8 +378,10 @@ class Utility:
     def mean_shift(self, center: UtilityCenter, variance: float) -> _F64:
         """Mean of the parameters' move under noise whose coordinates have this variance."""
 
-    def expected_mean(self, center: UtilityCenter, variance: float, shift: _F64, *, width: float | None) -> float:
-        """Mean loss or smoothed accuracy, averaged over the noise."""
+    def smoothed(
+        self, center: UtilityCenter, variance: float, shift: _F64, *, width: float | None
+    ) -> tuple[float, _F64, _F64]:
+        """Mean loss or smoothed accuracy with gradient and Hessian, averaged over the noise."""
 
 def audit(
     spec: Spec,

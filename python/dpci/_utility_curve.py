@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from dpci import _core
-from dpci._utility_expected import ExpectedUtility, Quadratic, expand, expected_at, worst_case_loss
+from dpci._utility_expected import ExpectedUtility, NoiseAverage, average, worst_case_loss
 from dpci._utility_interpolation import tabulate
 from dpci._utility_metrics import CallerMetric, RowMetric
 from dpci._utility_path import BudgetPath
@@ -26,8 +26,8 @@ _F64: TypeAlias = NDArray[np.float64]
 Method: TypeAlias = Literal["newton", "first_order"]
 _METHODS: tuple[Method, ...] = ("newton", "first_order")
 
-# Factor on either side of the measuring budget within which a budget for a utility is searched, and points of the search.
-_REACH, _SEARCH_POINTS = 100.0, 121
+# How far on either side of the measuring budget one for a utility is searched, as a factor, and points of the search.
+_REACH, _SEARCH_POINTS = 100.0, 64
 
 # Points and span of the table and the plot where the caller names none.
 _SHOWN_POINTS, _SHOWN_SPAN = 41, 10.0
@@ -150,8 +150,9 @@ class UtilityCurve:
     def expected_utility(self, eps: ArrayLike) -> ExpectedUtility:
         """Return mean and standard deviation of the utility over the noise, to second order in it.
 
-        Unlike a prediction this does not depend on the draw. It is exact in the limit of small noise, and counts every row
-        by a Gaussian smoothing, so that losses whose curvature jumps are no exception (docs/utility.md).
+        Unlike a prediction this does not depend on the draw. It is exact in the limit of small noise, and a Gaussian
+        smoothing of every row stands for third derivatives, so that losses whose curvature jumps are no exception
+        (docs/utility.md).
 
         Parameters
         ----------
@@ -184,8 +185,7 @@ class UtilityCurve:
         if self.metric != "loss":
             raise InvalidInput(f"worst_case bounds metric='loss', got metric={self.metric!r}")
         values = _budgets(self.path.number, eps)
-        center = self._plain.center
-        bounds = [worst_case_loss(self.path, value, center, self._plain.value) for value in values.ravel()]
+        bounds = [worst_case_loss(self.path, value, self._plain) for value in values.ravel()]
         return _shaped(np.array(bounds).reshape(values.shape))
 
     def epsilon_for(
@@ -198,7 +198,7 @@ class UtilityCurve:
         target : float
             The utility that is wanted.
         method : {"newton", "first_order"}
-            "newton": root of :meth:`predict_utility`, the one nearest to the measuring budget if there are several.
+            "newton": root of :meth:`predict_utility`, the least one, which is the most private, if there are several.
             "first_order": Algorithm 1 of Li et al.
         within : (least, greatest), optional
             Where to search; None: a factor of 100 on either side of the measuring budget.
@@ -224,12 +224,17 @@ class UtilityCurve:
                 raise self._out_of_reach(target, reached, (least, greatest))
             return float(found)
         logs = np.linspace(np.log(least), np.log(greatest), _SEARCH_POINTS)
-        gaps = self.predict_utility(np.exp(logs)) - target
+        # Not interpolated: small differences matter here.
+        gaps = self._newton(np.exp(logs)).mean(axis=0) - target
         crossings = np.flatnonzero(np.diff(np.sign(gaps)) != 0)
         if len(crossings) == 0:
             raise self._out_of_reach(target, gaps + target, (least, greatest))
-        nearest = crossings[np.argmin(np.abs(logs[crossings] - np.log(self.path.at)))]
-        return self._root(target, logs[nearest], logs[nearest + 1])
+        first = crossings[0]
+
+        def gap(log: float) -> float:
+            return float(self._newton(np.array([np.exp(log)])).mean()) - target
+
+        return float(np.exp(brentq(gap, logs[first], logs[first + 1], xtol=1e-10)))
 
     def to_frame(self, eps: ArrayLike | None = None) -> "pd.DataFrame":
         """One row for each budget, with all predictions; needs pandas.
@@ -307,9 +312,9 @@ class UtilityCurve:
         return np.array([self.evaluator.gradient(params) @ change for params, change in pairs])
 
     @cached_property
-    def _plain(self) -> Quadratic:
+    def _plain(self) -> NoiseAverage:
         """The metric around the minimiser without noise at the caller's own λ."""
-        return expand(self.core, self.evaluator, self.path, self.path.settings.l2_strength, None)
+        return average(self.core, self.evaluator, self.path, self.path.settings.l2_strength, None)
 
     def _newton(self, values: _F64) -> _F64:
         points = self.predict_params(values)
@@ -317,12 +322,12 @@ class UtilityCurve:
 
     def _expected(self, values: _F64) -> _F64:
         found = []
-        quadratic = self._plain
+        around = self._plain
         for value in values:
             if self.path.adds_regularisation:
                 l2_strength = self.path.l2_strength(value)
-                quadratic = expand(self.core, self.evaluator, self.path, l2_strength, quadratic.center.params)
-            found.append(expected_at(self.core, self.evaluator, quadratic, self.path.spec(value)))
+                around = average(self.core, self.evaluator, self.path, l2_strength, around.center.params)
+            found.append(around.at(self.path.spec(value)))
         return np.array(found).T
 
     def _shown(self) -> _F64:
@@ -354,21 +359,6 @@ class UtilityCurve:
         except RegularizationTooSmall:
             return False
         return True
-
-    def _root(self, target: float, low: float, high: float) -> float:
-        def gap(log: float) -> float:
-            return float(self._newton(np.array([np.exp(log)])).mean()) - target
-
-        # The search may have interpolated: its bracket can miss by a hair.
-        for log in (low, high):
-            if gap(log) == 0.0:
-                return float(np.exp(log))
-        if gap(low) * gap(high) > 0.0:
-            step = high - low
-            low, high = low - step, high + step
-        if gap(low) * gap(high) > 0.0:
-            return float(np.exp((low + high) / 2.0))
-        return float(np.exp(brentq(gap, low, high, xtol=1e-10, rtol=1e-12)))
 
     def _out_of_reach(self, target: float, reached: _F64, within: tuple[float, float]) -> InvalidInput:
         return InvalidInput(

@@ -30,8 +30,8 @@ def tabulate(curve: Callable[[_F64], _F64], points: _F64) -> _F64:
     Notes
     -----
     The polynomial through the Chebyshev-Lobatto points of the range is accepted when the last third of its coefficients
-    sums to less than 1e-4 of the range of the curve; else the intervals are halved. Where as many points would be needed
-    as were asked for, these are evaluated directly.
+    sums to less than 1e-4 of the range of the curve; else the intervals are halved. Where that does not halve the sum,
+    or where as many points would be needed as were asked for, these are evaluated directly.
     """
     low, high = float(points.min()), float(points.max())
     intervals = _INTERVALS
@@ -43,6 +43,7 @@ def tabulate(curve: Callable[[_F64], _F64], points: _F64) -> _F64:
         return np.asarray(np.clip(inner, low, high))
 
     values = curve(nodes(np.arange(intervals + 1), intervals))
+    before = np.inf
     while True:
         coefficients = dct(values, type=1, axis=-1) / intervals
         coefficients[..., [0, -1]] /= 2.0
@@ -51,8 +52,11 @@ def tabulate(curve: Callable[[_F64], _F64], points: _F64) -> _F64:
         if np.all(tail <= TOLERANCE * scale + 1e-13 * np.abs(values).max(axis=-1)):
             position = (2.0 * points - (low + high)) / (high - low)
             return np.asarray(chebyshev.chebval(position, np.moveaxis(coefficients, -1, 0)))
-        if 2 * intervals + 1 >= len(points):
+        # Predictions from losses whose curvature jumps have small jumps themselves, which no polynomial follows.
+        stagnant = (tail / scale).max() > before / 2.0
+        if stagnant or 2 * intervals + 1 >= len(points):
             return curve(points)
+        before = (tail / scale).max()
         finer = np.empty((*values.shape[:-1], 2 * intervals + 1))
         finer[..., ::2] = values
         finer[..., 1::2] = curve(nodes(np.arange(1, 2 * intervals, 2), 2 * intervals))

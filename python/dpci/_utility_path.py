@@ -1,11 +1,10 @@
 """What changes with the budget along a utility curve: the noise scale, and the regularisation that Kifer et al. add."""
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
 from dpci import _core
-from dpci.budgets import Budget
+from dpci.budgets import Budget, budget_from_parameters
 from dpci.settings import Settings
 
 # Share of the coefficients with calibration="paper", where the caller names no split.
@@ -60,7 +59,8 @@ class BudgetPath:
 
     def budget(self, value: float) -> Budget:
         """Return the budget with another first number."""
-        return dataclasses.replace(self.settings.budget, **{self.number: value})
+        budget = self.settings.budget
+        return budget_from_parameters(budget.notion, {**budget.parameters(), self.number: value})
 
     def l2_strength(self, value: float) -> float:
         """Return λ, with ``2tR²/(nε)`` added for Kifer et al. (Theorem 1 of Li et al.), ε the coefficients' share."""

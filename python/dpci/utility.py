@@ -52,7 +52,8 @@ def curve(
     X, y
         As for :func:`dpci.fit`; the rows are copied, equal ones merged where that halves them.
     at : PureDP, ZCDP or ApproxDP
-        The measuring budget. Other budgets differ from it in their first number, epsilon, or rho under zCDP; delta stays.
+        The measuring budget. Other budgets differ from it in their first number, epsilon, or rho under zCDP; delta
+        stays.
     metric : {"loss", "smoothed_accuracy"} or object
         "loss" is the mean loss without the regulariser; else :class:`SmoothedAccuracy` or :class:`Metric`.
     n_draws : int
@@ -69,7 +70,8 @@ def curve(
         Threads; None: all cores. The result does not depend on it.
     **keywords
         Keywords of :func:`dpci.fit` that say what is fitted; ``l2_strength`` is required. Here ``moments`` is "none" by
-        default, so the coefficients get the whole budget, and ``n_public`` is the number of rows.
+        default unless a ``split`` is given, so the coefficients get the whole budget; ``n_public`` is by default the
+        number of rows.
 
     Returns
     -------
@@ -115,14 +117,12 @@ def curve(
         raise InvalidInput("metric='smoothed_accuracy' needs a loss of two classes, got one with real targets")
     given = None if params is None else _checked_params(params, len(names), counts["n_draws"])
     targets, _ = encode_targets(y, settings, features.shape[0], stacklevel=3)
+    spec = path.spec(path.at)
+    utility = _core.Utility(spec, features.values, targets, clip=settings.on_violation == "clip", n_threads=n_threads)
     warnings.warn(
         "a utility curve is NOT PRIVATE: it reads utilities at private and non-private parameters off the data",
         PrivacyLeakWarning,
         stacklevel=2,
-    )
-    spec = path.spec(path.at)
-    utility = _core.Utility(
-        spec, features.values, targets, clip=settings.on_violation == "clip", n_threads=n_threads
     )
     anchors: list[_core.UtilityAnchor] = []
     for draw in range(counts["n_draws"]):
@@ -148,7 +148,9 @@ def _settings(at: object, keywords: CurveKeywords, n_samples: int) -> Settings:
         raise TypeError("curve() missing required keyword-only argument: 'l2_strength'")
     if not isinstance(at, PureDP | ZCDP | ApproxDP):
         raise InvalidInput(f"at must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP, got at={at!r}")
-    complete: dict[str, Any] = {"moments": "none", **keywords, "budget": at}
+    # A split speaks of moments.
+    moments = "none" if keywords.get("split") is None else "joint"
+    complete: dict[str, Any] = {"moments": moments, **keywords, "budget": at}
     if complete.get("neighbors") == "add_remove" and complete.get("n_public") is None:
         # Nothing here is private, so the number of rows may stand for the public one.
         complete["n_public"] = n_samples

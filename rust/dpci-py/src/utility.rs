@@ -217,18 +217,22 @@ impl Utility {
     }
 
     #[pyo3(signature = (center, variance, shift, *, width))]
-    fn expected_mean<'py>(
+    fn smoothed<'py>(
         &self,
         py: Python<'py>,
         center: &Bound<'py, UtilityCenter>,
         variance: f64,
         shift: PyReadonlyArray1<'py, f64>,
         width: Option<f64>,
-    ) -> PyResult<f64> {
+    ) -> PyResult<(f64, Vector<'py>, Matrix<'py>)> {
         let (center, shift) = (&center.get().inner, shift.as_slice()?);
-        self.run(py, |exec| {
+        let smoothed = self.run(py, |exec| {
             self.inner
-                .expected_mean(center, metric(width), variance, shift, exec)
-        })
+                .smoothed(center, metric(width), variance, shift, exec)
+        })?;
+        let dim = shift.len();
+        let hessian = PyArray1::from_vec(py, smoothed.hessian).reshape([dim, dim])?;
+        let gradient = PyArray1::from_vec(py, smoothed.gradient);
+        Ok((smoothed.value, gradient, hessian))
     }
 }

@@ -12,7 +12,7 @@ mod weights;
 pub use audit::{release_width, simulate_releases};
 pub use ex_post::ex_post_losses;
 pub use replicates::{GROUP, Outcome, Study};
-pub use utility::{Anchor, Center, Metric, Utility};
+pub use utility::{Anchor, Center, Metric, Smoothed, Utility};
 pub use weights::Resampler;
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use super::{Metric, Utility};
 use crate::error::check_length;
-use crate::exec::{BLOCK, Executor, blocks};
+use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
 use crate::interval::Perturbation;
-use crate::linalg::{Cholesky, add_diagonal, vector};
+use crate::linalg::{Cholesky, GramAccumulator, PackedBlock, add_diagonal, vector};
 use crate::loss::Batch;
 use crate::{Error, Result};
 
@@ -35,6 +35,17 @@ pub struct Center {
     predictor: Vec<f64>,
     /// `xᵢᵀCxᵢ` by row for unit variance.
     spread: Vec<f64>,
+}
+
+/// A metric averaged over Gaussian noise.
+#[derive(Debug)]
+pub struct Smoothed {
+    /// Its mean over the records and the noise.
+    pub value: f64,
+    /// Mean gradient.
+    pub gradient: Vec<f64>,
+    /// Mean Hessian, row-major.
+    pub hessian: Vec<f64>,
 }
 
 impl Center {
@@ -187,49 +198,89 @@ impl Utility {
         Ok(shift)
     }
 
-    /// The mean of a metric over the records and over noise whose coordinates have this variance, given [`Self::mean_shift`].
+    /// A metric averaged over noise whose coordinates have this variance, given [`Self::mean_shift`]: value, gradient and Hessian.
+    ///
+    /// The variance over the noise is `ḡᵀCḡ + ½tr((ḠC)²) + ...` with the averaged gradient ḡ and Hessian Ḡ: the expansion of a
+    /// function of normals in Hermite polynomials, whose terms are all positive and end below the variance, unlike those at a
+    /// point.
     ///
     /// # Errors
     /// [`Error::Length`] for a shift of another length; [`Error::Loss`], [`Error::Interrupted`].
-    pub fn expected_mean(
+    pub fn smoothed(
         &self,
         center: &Center,
         metric: Metric,
         variance: f64,
         shift: &[f64],
         exec: &Executor<'_>,
-    ) -> Result<f64> {
-        check_length("shift", self.n_params(), shift.len())?;
-        let chunks = self.design.chunks();
+    ) -> Result<Smoothed> {
+        let dim = self.n_params();
+        check_length("shift", dim, shift.len())?;
+        let chunks = matrix_chunks(self.design.n_rows(), dim);
         let parts = exec.map(chunks.len(), |c| {
-            let mut sum = 0.0;
-            let mut buffers = [[0.0; BLOCK]; 3];
+            let mut part = (0.0, vec![0.0; dim], [GramAccumulator::new(dim)]);
+            let mut packed = PackedBlock::new(dim, BLOCK);
+            let mut buffers = [[0.0; BLOCK]; 7];
             for range in blocks(chunks[c].clone()) {
                 exec.check()?;
-                let [u, moved, weights] = buffers.each_mut();
-                let [u, moved] = [u, moved].map(|b| &mut b[..range.len()]);
+                let [u, moved, slope, curvature, slopes, curvatures, weights] = buffers.each_mut();
+                let [u, moved, slope, curvature, slopes, curvatures] =
+                    [u, moved, slope, curvature, slopes, curvatures].map(|b| &mut b[..range.len()]);
                 self.design.linear_predictor(range.clone(), shift, moved);
                 let weights = self
                     .design
                     .multiplicities()
                     .map(|m| vector::load(&m[range.clone()], weights));
+                slopes.fill(0.0);
+                curvatures.fill(0.0);
                 for_each_node(|node, weight| {
                     center.moved(range.clone(), moved, node * variance.sqrt(), u);
                     let mut total = 0.0;
                     let out = Batch {
                         total: Some(&mut total),
                         weights,
-                        ..Batch::default()
+                        slope: Some(&mut *slope),
+                        curvature: Some(&mut *curvature),
                     };
                     let y = self.design.targets(range.clone());
                     metric.evaluate(&*self.loss, u, y, out)?;
-                    sum += weight * total;
+                    part.0 += weight * total;
+                    for (sum, s) in slopes.iter_mut().zip(slope.iter()) {
+                        *sum += weight * s;
+                    }
+                    for (sum, c) in curvatures.iter_mut().zip(curvature.iter()) {
+                        *sum += weight * c;
+                    }
                     Ok(())
                 })?;
+                if let Some(weights) = weights {
+                    vector::multiply(slopes, weights);
+                    vector::multiply(curvatures, weights);
+                }
+                self.design
+                    .add_grams(range.clone(), [&*curvatures], &mut part.2, &mut packed);
+                self.design.add_weighted_rows(range, slopes, &mut part.1);
             }
-            Ok(sum)
+            Ok(part)
         })?;
-        Ok(parts.iter().sum::<f64>() / self.design.n_records() as f64)
+        let n = self.design.n_records() as f64;
+        let (value, gradient, [gram]) = parts
+            .into_iter()
+            .reduce(|mut all, part| {
+                all.0 += part.0;
+                all.1.iter_mut().zip(&part.1).for_each(|(a, p)| *a += p);
+                all.2[0].merge(&part.2[0]);
+                all
+            })
+            .ok_or(Error::Empty {
+                rows: 0,
+                params: dim,
+            })?;
+        Ok(Smoothed {
+            value: value / n,
+            gradient: gradient.iter().map(|g| g / n).collect(),
+            hessian: gram.finish(n),
+        })
     }
 }
 

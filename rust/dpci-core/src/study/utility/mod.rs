@@ -10,7 +10,7 @@ mod metric;
 mod newton;
 mod passes;
 
-pub use center::Center;
+pub use center::{Center, Smoothed};
 pub use metric::Metric;
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::error::check_length;
 use crate::exec::Executor;
 use crate::interval::Perturbation;
 use crate::linalg::{Cholesky, add_diagonal, check_matrix_dim};
-use crate::loss::{Loss, Targets};
+use crate::loss::Loss;
 use crate::mechanism::{Spec, check_design};
 use crate::noise::{Gaussian, NoiseLaw, SimulationGenerator, SphericalLaplace};
 use crate::objective::Objective;
@@ -102,12 +102,6 @@ impl Utility {
     #[must_use]
     pub fn n_params(&self) -> usize {
         self.design.n_params()
-    }
-
-    /// Whether margins exist: targets of two classes.
-    #[must_use]
-    pub fn has_margins(&self) -> bool {
-        self.loss.targets() == Targets::Signs
     }
 
     /// A draw of the coefficients' noise at scale 1: times the scale it is the noise of a fit with that seed (stream 0).

@@ -1,0 +1,289 @@
+"""Utility curves against refits: noise, derivatives and predictions of every mechanism, budgets for a utility."""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import dpci
+from dpci.datasets import load_adult_sample
+from dpci.errors import InvalidInput, RegularizationTooSmall
+from support.utility import (
+    APPROX,
+    KIFER,
+    L2_STRENGTH,
+    MECHANISMS,
+    OBJECTIVE,
+    ROWS,
+    SEED,
+    curve,
+    refit,
+    refit_utility,
+)
+
+MANY = pytest.mark.parametrize("name", sorted(MECHANISMS))
+
+
+def difference(function, at):
+    """Central difference of fourth order, with an error far below 1e-6 of the value."""
+    h = 1e-3 * at
+    return (8 * (function(at + h) - function(at - h)) - (function(at + 2 * h) - function(at - 2 * h))) / (12 * h)
+
+
+@MANY
+def test_measuring_point_is_the_seeded_fit(name):
+    keywords = dict(MECHANISMS[name])
+    found = curve(**keywords)
+    keywords.setdefault("moments", "joint" if "split" in keywords else "none")
+    if keywords.get("neighbors") == "add_remove":
+        keywords["n_public"] = len(ROWS[1])
+    l2_strength = found.path.l2_strength(found.path.at)
+    with pytest.warns(dpci.SeededNoiseWarning):
+        result = dpci.fit(
+            *ROWS, budget=keywords.pop("at"), l2_strength=l2_strength, seed=SEED, projection="floor", **keywords
+        )
+    np.testing.assert_allclose(found.params[0], result.params, rtol=0, atol=2e-5 * np.abs(result.params).max())
+    assert found.utility == pytest.approx(found.evaluator.values(result.params[np.newaxis])[0], rel=1e-5)
+    assert not found.private
+
+
+@MANY
+def test_noise_is_that_of_a_fit_at_every_budget(name):
+    found = curve(**MECHANISMS[name])
+    settings, path = found.path.settings, found.path
+    for value in np.array([0.3, 1.0, 4.0]) * path.at:
+        budget = path.budget(value)
+        numbers = budget.parameters().values()
+        assert next(iter(numbers)) == value
+        plan = dpci.plan(
+            n_samples=len(ROWS[1]),
+            n_features=ROWS[0].shape[1],
+            budget=budget,
+            l2_strength=path.l2_strength(value),
+            loss=settings.loss,
+            mechanism=settings.mechanism,
+            moments=settings.moments,
+            split=settings.split,
+            calibration=settings.calibration,
+            neighbors=settings.neighbors,
+        )
+        spec = path.spec(value)
+        assert plan.steps[0].scale == spec.noise_scale
+        assert plan.steps[0].noise == spec.noise_law
+        if path.adds_regularisation:
+            # Theorem 1 of Li et al.: 2tR²/ε on the scale of the sum, ε the coefficients' share.
+            added = (path.l2_strength(value) - L2_STRENGTH) * len(ROWS[1])
+            assert added == pytest.approx(2 * 0.25 * 2.0 / (spec.coefficient_share * value), rel=1e-12)
+
+
+def test_kifers_noise_is_the_published_formula():
+    found = curve(**KIFER)
+    for value in (0.1, 1.0, 7.0):
+        expected = np.sqrt(2.0) * np.sqrt(8 * np.log(2e6) + 4 * value) / value
+        assert found.path.spec(value).noise_scale == pytest.approx(expected, rel=1e-12)
+
+
+@MANY
+def test_slope_of_the_noise_is_a_finite_difference(name):
+    path = curve(**MECHANISMS[name]).path
+    for value in np.array([0.5, 1.0, 3.0]) * path.at:
+        fixed = path.l2_strength(value)
+
+        def scale(v, fixed=fixed):
+            return path.settings.spec(len(ROWS[1]), 8, budget=path.budget(v), l2_strength=fixed * 1.01).noise_scale
+
+        spec = path.settings.spec(len(ROWS[1]), 8, budget=path.budget(value), l2_strength=fixed * 1.01)
+        assert spec.noise_scale_slope == pytest.approx(difference(scale, value), rel=1e-7)
+        assert path.l2_slope(value) == pytest.approx(difference(path.l2_strength, value), rel=1e-8, abs=1e-15)
+
+
+@MANY
+def test_derivative_is_a_finite_difference_of_refits(name):
+    found = curve(**MECHANISMS[name])
+    expected = difference(lambda value: refit(found, value), found.path.at)
+    assert np.abs(found.params_derivative[0] - expected).max() < 1e-5 * np.abs(expected).max()
+    expected = difference(lambda value: refit_utility(found, value), found.path.at)
+    assert found.derivative == pytest.approx(expected, rel=1e-5)
+
+
+def test_published_sign_of_the_noise_is_wrong():
+    # Eq. 6 of Li et al. has b' = +(4q + ε)/... u: its derivative points away from the refits.
+    found = curve(at=APPROX)
+    expected = difference(lambda value: refit(found, value), 1.0)
+    assert np.abs(-found.params_derivative[0] - expected).max() > np.abs(expected).max()
+
+
+@pytest.mark.parametrize("metric", ["smoothed_accuracy", dpci.utility.SmoothedAccuracy(0.5)])
+def test_smoothed_accuracy_and_its_derivative(metric):
+    found = curve(at=APPROX, metric=metric)
+    width = 0.1 if isinstance(metric, str) else metric.width
+    X = np.column_stack([ROWS[0], np.ones(len(ROWS[1]))])
+    margins = (2 * ROWS[1] - 1) * (X @ found.params[0])
+    assert found.utility == pytest.approx(np.mean(1 / (1 + np.exp(-margins / width))), rel=1e-12)
+    expected = difference(lambda value: refit_utility(found, value), 1.0)
+    assert found.derivative == pytest.approx(expected, rel=1e-5)
+
+
+@MANY
+def test_prediction_at_the_measuring_point_is_the_measurement(name):
+    found = curve(**MECHANISMS[name])
+    assert found.predict_utility(found.path.at) == pytest.approx(found.utility, rel=1e-13)
+    assert found.predict_utility(found.path.at, "first_order") == found.utility
+
+
+@pytest.mark.parametrize("name", sorted(set(MECHANISMS) - set(OBJECTIVE)))
+def test_output_perturbation_is_predicted_exactly(name):
+    found = curve(**MECHANISMS[name])
+    for factor in (0.2, 5.0):
+        value = factor * found.path.at
+        assert found.predict_utility(value) == pytest.approx(refit_utility(found, value), rel=1e-8)
+
+
+# Measuring points and targets of the paper's first experiment.
+GRID = [((0.1, 0.25, 0.75), np.linspace(0.05, 1.0, 7)), ((1.0, 2.5, 7.5), np.linspace(1.0, 10.0, 7))]
+
+
+@pytest.mark.parametrize("loss", [dpci.losses.Logistic(), dpci.losses.HuberHinge(h=0.1)], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("l2_strength", [0.02, 0.002])
+def test_two_steps_have_a_twentieth_of_the_first_order_error(loss, l2_strength):
+    sample = load_adult_sample()
+    y = (np.asarray(sample.y) == np.asarray(sample.y).max()).astype(float)
+    X = sample.X / np.maximum(np.linalg.norm(sample.X, axis=1), 1.0)[:, np.newaxis] * (1 - 1e-12)
+    ratios = []
+    for measuring, targets in GRID:
+        for at in measuring:
+            keywords = {**KIFER, "at": dpci.ApproxDP(at, 1e-6), "loss": loss, "l2_strength": l2_strength}
+            found = curve((X, y), **keywords)
+            others = targets[np.abs(targets - at) > 1e-9]
+            truth = np.array([refit_utility(found, value, (X, y)) for value in others])
+            newton = np.abs(found.predict_utility(others) - truth)
+            ratios.extend(newton / np.abs(found.predict_utility(others, "first_order") - truth))
+    assert np.median(ratios) < 1 / 20
+
+
+def test_more_steps_are_better_and_one_step_needs_no_data():
+    truth = refit_utility(curve(at=APPROX), 0.1)
+    errors = [abs(curve(at=APPROX, n_steps=k).predict_utility(0.1) - truth) for k in (1, 2, 3, 4)]
+    assert errors[1] < errors[0] / 10
+    assert errors[3] < 1e-8
+
+
+@pytest.mark.parametrize("name", ["gaussian", "kifer", "pure", "output, pure"])
+def test_many_budgets_agree_with_few(name):
+    found = curve(**MECHANISMS[name])
+    values = np.geomspace(0.1, 10.0, 200) * found.path.at
+    table = found.predict_utility(values)
+    alone = np.array([found.predict_utility(value) for value in values[::9]])
+    assert np.abs(table[::9] - alone).max() < 2e-4 * np.ptp(table)
+    shaped = found.predict_utility(values.reshape(4, 50))
+    np.testing.assert_array_equal(shaped.ravel(), table)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "kifer", "pure", "zcdp", "output, gaussian"])
+@pytest.mark.parametrize("factor", [0.4, 3.0])
+def test_epsilon_for_is_the_budget_of_a_refit(name, factor):
+    found = curve(**MECHANISMS[name])
+    target = refit_utility(found, factor * found.path.at)
+    got = found.epsilon_for(target)
+    # A draw may lead past the minimum of the mean loss, which is below that of the regularised risk: then two budgets
+    # have the same utility, and the least one is the answer.
+    by_refits = brentq(lambda value: refit_utility(found, value) - target, got / 1.3, got * 1.3)
+    assert got == pytest.approx(by_refits, rel=0.05)
+    assert got <= factor * found.path.at * 1.05
+    near = found.utility + found.derivative * 0.01 * found.path.at
+    assert found.epsilon_for(near, "first_order") == pytest.approx(1.01 * found.path.at, rel=1e-9)
+    assert found.epsilon_for(found.utility, "first_order") == found.path.at
+
+
+def test_targets_out_of_reach_are_refused_with_what_is_reached():
+    found = curve(at=APPROX)
+    for target in (-1.0, 1e9):
+        for method in ("newton", "first_order"):
+            with pytest.raises(
+                InvalidInput, match=r"target must be a utility between .* and .*, which budgets of epsilon"
+            ):
+                found.epsilon_for(target, method)
+    target = found.predict_utility(0.5)
+    assert found.epsilon_for(target, within=(0.2, 2.0)) == pytest.approx(0.5, rel=1e-6)
+    with pytest.raises(InvalidInput, match="target must be a utility between"):
+        found.epsilon_for(target, within=(0.6, 2.0))
+
+
+def test_budgets_without_noise_are_refused_and_left_out_of_a_search():
+    found = curve(at=dpci.PureDP(1.0))
+    least = np.log1p(0.25 * 2 / (len(ROWS[1]) * L2_STRENGTH))
+    with pytest.raises(RegularizationTooSmall, match="l2_strength must be greater than"):
+        found.predict_utility(least * 0.9)
+    target = found.predict_utility(least * 5)
+    assert found.epsilon_for(target, within=(least / 10, 2.0)) == pytest.approx(least * 5, rel=1e-6)
+
+
+def test_draws_are_averaged():
+    found = curve(at=APPROX, n_draws=5)
+    assert found.params.shape == (5, 9)
+    assert len({tuple(row) for row in found.params}) == 5
+    draws = found.predict_draws([0.5, 2.0, 3.0])
+    assert draws.shape == (5, 3)
+    np.testing.assert_allclose(found.predict_utility([0.5, 2.0, 3.0]), draws.mean(axis=0), rtol=1e-14)
+    expected = draws.std(axis=0, ddof=1) / np.sqrt(5)
+    np.testing.assert_allclose(found.standard_error([0.5, 2.0, 3.0]), expected, rtol=1e-14)
+    np.testing.assert_array_equal(draws[:1], curve(at=APPROX).predict_draws([0.5, 2.0, 3.0]))
+    assert np.isnan(curve(at=APPROX).standard_error(0.5))
+    # Draw 2 is the second stream of the seed, whatever the others are.
+    np.testing.assert_allclose(found.params[2], refit(found, 1.0, draw=2), rtol=0, atol=1e-5)
+
+
+def test_parameters_that_are_no_minimiser():
+    fitted = curve(at=APPROX)
+    same = curve(at=APPROX, params=fitted.params[0])
+    np.testing.assert_allclose(same.predict_utility([0.3, 3.0]), fitted.predict_utility([0.3, 3.0]), rtol=1e-9)
+    odd = fitted.params[0] + 0.3
+    found = curve(at=APPROX, params=odd)
+    np.testing.assert_array_equal(found.params[0], odd)
+    assert found.predict_utility(1.0) == pytest.approx(found.utility, rel=1e-12)
+    # The first step is the minimiser of the quadratic model: K = ∇²J at `odd`, gradient only the change of the noise.
+    X = np.column_stack([ROWS[0], np.ones(len(ROWS[1]))])
+    p = 1 / (1 + np.exp(-X @ odd))
+    K = X.T @ (X * (p * (1 - p))[:, np.newaxis]) / len(X) + L2_STRENGTH * np.eye(9)
+    spec, other = found.path.spec(1.0), found.path.spec(0.5)
+    u = refit_noise(found)
+    step = -np.linalg.solve(K, u * (other.noise_scale - spec.noise_scale) / len(X))
+    one = curve(at=APPROX, params=odd, n_steps=1).predict_params(0.5)[0]
+    np.testing.assert_allclose(one, odd + step, rtol=0, atol=1e-10)
+
+
+def refit_noise(found):
+    return dpci._core.Utility.draw_noise(found.path.spec(found.path.at), found.seed, 0)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "kifer", "pure", "output, pure"])
+def test_storage_and_threads_change_nothing_that_matters(name):
+    import scipy.sparse  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    X = rng.integers(-2, 3, size=(3000, 4)) / 8.0 * (rng.random((3000, 4)) < 0.5)
+    y = (rng.random(3000) < 0.4).astype(float)
+    values = [0.3, 1.0, 4.0]
+    plain = curve((X, y), **MECHANISMS[name], n_threads=1)
+    sparse = curve((scipy.sparse.csr_array(X), y), **MECHANISMS[name])
+    threads = curve((X, y), **MECHANISMS[name], n_threads=2)
+    np.testing.assert_allclose(sparse.predict_utility(values), plain.predict_utility(values), rtol=1e-7)
+    np.testing.assert_array_equal(threads.predict_utility(values), plain.predict_utility(values))
+    repeated = np.tile(X, (8, 1)), np.tile(y, 8)  # merged by the core
+    apart = curve(repeated, **MECHANISMS[name])
+    expected = refit_utility(apart, 0.5 * apart.path.at, repeated)
+    assert apart.predict_utility(0.5 * apart.path.at) == pytest.approx(expected, rel=1e-4)
+    for other in (sparse, threads, apart):
+        assert np.isfinite(other.expected_utility(1.0).mean)
+
+
+def test_public_n_other_than_the_rows():
+    # The noise and the sum of the losses are divided by n_public, the metric by the rows that there are.
+    keywords = {"at": APPROX, "neighbors": "add_remove"}
+    found = curve(**keywords, n_public=1500)
+    X = np.column_stack([ROWS[0], np.ones(len(ROWS[1]))])
+    margin = (2 * ROWS[1] - 1) * (X @ found.params[0])
+    assert found.utility == pytest.approx(np.logaddexp(0, -margin).mean(), rel=1e-12)
+    noise = found.path.spec(1.0).noise_scale * refit_noise(found)
+    slope = -(2 * ROWS[1] - 1) / (1 + np.exp(margin))
+    gradient = X.T @ slope / 1500 + L2_STRENGTH * found.params[0] + noise / 1500
+    assert np.abs(gradient).max() < 1e-6
