@@ -113,7 +113,7 @@ def test_bounds_equal_an_independent_computation(name, simultaneous, keywords):
 
 
 def leverage_bounds(noisy, std_dev, ridge, X, **keywords):
-    """x'H^-1 x as the report bounds it: at the parameters 0 a record's curvature is 1/4; huge noise hides the gradient."""
+    """x'H^-1 x as the report bounds it: at the parameters 0 the curvature is 1/4; huge noise hides the gradient."""
     dim = len(noisy)
     claim = {"failure_probability": 0.1, "simultaneous": False, "bound": "interpolated", **keywords}
     bounds = _core.RecordBounds(
@@ -136,11 +136,11 @@ def leverage_bounds(noisy, std_dev, ridge, X, **keywords):
 @pytest.mark.parametrize("dim", [1, 2, 5, 21])
 @pytest.mark.parametrize("scale", [0.01, 1.0, 30.0])
 def test_interpolated_bounds_hold_and_are_the_best(dim, scale):
-    """Whenever the noise keeps within its radius no exact value is above its bound, and the bound is the least over s."""
+    """While the noise keeps within its radius no exact value is above its bound, and the bound is the least over s."""
     rng = np.random.default_rng(5)
-    X = rng.standard_normal((30, dim))
+    X = rng.standard_normal((20, dim))
     X /= 1.01 * np.linalg.norm(X, axis=1, keepdims=True)
-    for _ in range(10):
+    for _ in range(4):
         root = rng.standard_normal((dim, dim)) * rng.exponential(3.0, dim)
         ridge = 10 ** rng.uniform(-1, 1)
         hessian = root @ root.T + ridge * np.eye(dim)

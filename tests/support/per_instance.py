@@ -10,7 +10,11 @@ import dpci
 from dpci.errors import PrivacyLeakWarning
 
 BUDGET = dpci.ApproxDP(1.0, 1e-6)
-LOSSES = {"logistic": dpci.losses.Logistic(), "soft_logistic": dpci.losses.SoftLogistic(), "huber": dpci.losses.HuberHinge(0.5)}
+LOSSES = {
+    "logistic": dpci.losses.Logistic(),
+    "soft_logistic": dpci.losses.SoftLogistic(),
+    "huber": dpci.losses.HuberHinge(0.5),
+}
 
 
 def make_rows(n=40, d=3, *, soft=False, seed=3):
@@ -59,7 +63,9 @@ def least_leverage(noisy, radius, ridge, x):
     """Minimum over s of x' (s (noisy - r I) + (1 - s) ridge I)^-1 x where it is positive definite, on a dense grid."""
     values, vectors = np.linalg.eigh(noisy - radius * np.eye(len(x)))
     end = min(1.0, ridge / (ridge - values[0])) if values[0] < 0 else 1.0
-    shares = end * np.concatenate([np.linspace(0, 1, 20_001)[:-1], 1 - np.geomspace(1e-9, 1e-2, 2000)])
+    shares = end * np.concatenate(
+        [np.linspace(0, 1, 5001)[:-1], np.geomspace(1e-7, 1e-2, 1000), 1 - np.geomspace(1e-9, 1e-2, 1000)]
+    )
     if values[0] > 0:
         shares = np.append(shares, 1.0)
     terms = (vectors.T @ x) ** 2 / (shares[:, None] * values + (1 - shares[:, None]) * ridge)
