@@ -248,7 +248,7 @@ class Report:
         return draw_against_truth(truth.absolute, self(X, y).eps1, ax=ax)
 
     def to_json(self) -> str:
-        """Return the whole report as JSON: released and public values, floats exactly; not the code of a custom loss."""
+        """Return the whole report as JSON: released and public values, floats exactly; no code of a custom loss."""
         return self._record.to_json()
 
     @classmethod

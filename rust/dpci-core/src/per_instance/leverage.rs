@@ -1,14 +1,19 @@
 //! Upper bounds on `xᵀH⁻¹x` for many rows from a noisy Hessian, after one eigendecomposition.
 
+use std::f64::consts::LN_2;
+
 use crate::Result;
 use crate::exec::BLOCK;
 use crate::linalg::Eigen;
 
-/// Shares `1 - 2⁻ᵏ` of the way to the greatest share at which every row starts; the refinement finds the rest.
-const GRID: i32 = 8;
+/// Rows start at the shares of odds `4ᵏ`, |k| at most this, of the greatest share.
+const GRID: i32 = 6;
 
-/// Newton steps for each row.
+/// Newton steps for each row, at most from one share of the grid to the next.
 const REFINEMENTS: usize = 4;
+
+/// Distance of neighbouring shares of the grid in log-odds.
+const LN_4: f64 = 2.0 * LN_2;
 
 /// Least eigenvalue of a combination, as a part of the ridge: keeps the inverse well conditioned and costs a part of 10⁻⁶.
 const MARGIN: f64 = 1e-6;
@@ -44,7 +49,7 @@ impl LeverageBound {
         let floor = (MARGIN - 1.0) * ridge;
         let greatest_share = floor / least.min(floor);
         let shares = std::iter::once(0.0)
-            .chain((1..=GRID).map(|k| greatest_share * (1.0 - 0.5_f64.powi(k))))
+            .chain((-GRID..=GRID).map(|k| greatest_share / (1.0 + 4.0_f64.powi(-k))))
             .chain(std::iter::once(greatest_share));
         let grid = shares
             .map(|s| (s, gaps.iter().map(|gap| 1.0 / (ridge + s * gap)).collect()))
@@ -105,14 +110,15 @@ impl LeverageBound {
         }
     }
 
-    /// Newton's method on the derivative of `s ↦ Σ qⱼ/(ridge + s·gapⱼ)`, which is convex, between the neighbours of the best share
-    /// of the grid. Every share that it visits gives a bound.
+    /// Newton's method from the best share of the grid on `Σ qⱼ/(ridge + s·gapⱼ)`, in the logarithm of the odds of s, in which the
+    /// poles beyond the ends become exponentials. Every share that it visits gives a bound.
     fn refine(&self, squares: &[f64], nearest: &[usize], out: &mut [f64]) {
         let n = out.len();
-        let end = self.grid.len() - 1;
+        let last = self.grid.len() - 1;
+        let end = self.grid[last].0;
         let mut shares = [0.0; BLOCK];
         for (share, k) in shares.iter_mut().zip(nearest) {
-            *share = self.grid[*k].0;
+            *share = self.grid[*k.clamp(&1, &(last - 1))].0;
         }
         for _ in 0..=REFINEMENTS {
             let (mut values, mut slopes, mut curvatures) =
@@ -131,13 +137,18 @@ impl LeverageBound {
                 if values[i] < out[i] {
                     out[i] = values[i];
                 }
-                let step = slopes[i] / curvatures[i];
-                // Rows along eigenvectors whose gap is 0, and rows of zeros, have no curvature.
-                if step.is_finite() {
-                    let low = self.grid[nearest[i].saturating_sub(1)].0;
-                    let high = self.grid[(nearest[i] + 1).min(end)].0;
-                    shares[i] = (shares[i] - step).clamp(low, high);
-                }
+                let part = shares[i] / end;
+                // The derivative of s in the log-odds is s(1 - s/end), and its own has the factor 1 - 2s/end.
+                let curvature =
+                    curvatures[i] * shares[i] * (1.0 - part) + slopes[i] * (1.0 - 2.0 * part);
+                // Where the value is not convex in the log-odds: downhill.
+                let step = if curvature > 0.0 {
+                    -slopes[i] / curvature
+                } else {
+                    -slopes[i].signum()
+                };
+                let odds = part / (1.0 - part) * step.clamp(-LN_4, LN_4).exp();
+                shares[i] = end * (odds / (1.0 + odds));
             }
         }
     }

@@ -265,20 +265,20 @@ impl RecordBounds {
             extra.leverage.fill(squares, leverage);
             records.linear_predictor(range, &extra.released.gradient, along);
         } else {
-            // The ridge alone, which the cap below is.
-            leverage.fill(f64::INFINITY);
+            for (leverage, square) in leverage.iter_mut().zip(&*norm) {
+                *leverage = square / model.ridge;
+            }
         }
         for i in 0..n {
-            let (slope, curvature, square) = (slope[i].abs(), curvature[i], norm[i]);
+            let (slope, square) = (slope[i].abs(), norm[i]);
+            // A declared curvature may round below 0.
+            let curvature = curvature[i].max(0.0);
             let gradient_norm = slope * square.sqrt();
             let ridge_term = curvature * square;
-            let cap = ridge_term / (model.ridge + ridge_term);
-            let leveraged = if curvature > 0.0 {
-                curvature * leverage[i]
-            } else {
-                0.0
-            };
-            let log_det = -(-leveraged.min(cap)).ln_1p();
+            // -ln(1 - l''m) covers a record of the data and, being greater than ln(1 + l''m), any other. The ridge alone
+            // bounds both by ln(1 + l''‖x‖²/Λ): the Hessian of data that hold the record is at least ΛI + l''xxᵀ.
+            let leveraged = (curvature * leverage[i]).min(1.0);
+            let log_det = (-(-leveraged).ln_1p()).min((ridge_term / model.ridge).ln_1p());
             let ratio = gradient_norm / model.std_dev;
             let mut cross = ratio * self.reach;
             if let Some(extra) = &self.extra {

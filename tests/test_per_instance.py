@@ -1,0 +1,395 @@
+"""Reports from outside: what they cost and say, what they take and refuse, how they are saved."""
+
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import dpci
+from dpci import InvalidInput, PrivacyLeakWarning, RegularizationTooSmall, RowNormViolation, SeededNoiseWarning, _core
+from dpci.per_instance import Report
+from support import per_instance as ours
+
+N, D = 200, 3
+X, Y = ours.make_rows(N, D)
+NAN = float("nan")
+
+
+def report(x=X, y=Y, **keywords):
+    return ours.report(x, y, **keywords)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return report()
+
+
+# Calibration.
+
+
+def ratios(made):
+    steps = made.result.privacy["steps"]
+    return np.array([step["sensitivity"] / step["scale"] for step in steps])
+
+
+def profile(made, *, one_signed=True):
+    result = made.result
+    return _core.ObjectiveProfile(
+        n_samples=result.n_samples,
+        row_norm=1.0,
+        curvature_bound=result.loss["curvature_bound"],
+        l2_strength=result.l2_strength,
+        one_signed=one_signed,
+        neighbors="add_remove",
+    )
+
+
+@pytest.mark.parametrize("loss", ours.LOSSES)
+@pytest.mark.parametrize("shares", [(0.2, 0.7, 0.1), (0.6, 0.1, 0.3), (1 / 3, 1 / 3, 1 / 3)])
+@pytest.mark.parametrize("budget", [dpci.ApproxDP(1.0, 1e-6), dpci.ApproxDP(0.3, 1e-3)], ids=str)
+def test_all_releases_together_spend_the_budget(loss, shares, budget):
+    """Tight: the squared ratios are in the proportion of the shares, and the composed delta just below the budget's."""
+    soft = loss == "soft_logistic"
+    rows, targets = ours.make_rows(N, D, soft=soft)
+    made = report(rows, targets, loss=ours.LOSSES[loss], shares=shares, budget=budget, l2_strength=0.2)
+    found = ratios(made)
+    np.testing.assert_allclose(found**2 / (found**2).sum(), shares, rtol=1e-9)
+    delta = profile(made, one_signed=not soft).delta(budget.epsilon, found[0], np.hypot(*found[1:]))
+    assert budget.delta * (1 - 1e-5) < delta <= budget.delta
+    assert float(made.result.guarantee.delta(budget.epsilon)) == pytest.approx(delta, rel=1e-12)
+    # Sensitivities of the sums under add/remove: LR, LR and tR².
+    sensitivities = [step["sensitivity"] for step in made.result.privacy["steps"]]
+    np.testing.assert_allclose(sensitivities, [1.0, 1.0, made.result.loss["curvature_bound"]], rtol=1e-14)
+
+
+def test_paper_calibration_is_the_published_one():
+    epsilon, delta, shares = 1.0, 3e-6, (0.2, 0.7, 0.1)
+    made = report(budget=dpci.ApproxDP(epsilon, delta), calibration="paper", l2_strength=0.5)
+    std_devs = [step["scale"] for step in made.result.privacy["steps"]]
+    part = shares[0] * epsilon
+    kifer = np.sqrt(8 * np.log(2 / (delta / 3)) + 4 * part) / part
+    others = [_core.gaussian_mu(share * epsilon, delta / 3) for share in shares[1:]]
+    np.testing.assert_allclose(std_devs, [kifer, 1 / others[0], 0.25 / others[1]], rtol=1e-9)
+    assert sum(step["cost"] for step in made.result.privacy["steps"]) <= epsilon
+    assert made.gradient_std_dev == pytest.approx(1 / others[0])
+    assert made.hessian_std_dev == pytest.approx(0.25 / others[1] / np.sqrt(2))
+    # Composed tightly, the same noise costs .71 of epsilon at the same delta when kappa is .01.
+    at_kappa = _core.ObjectiveProfile(
+        n_samples=25.0, row_norm=1.0, curvature_bound=0.25, l2_strength=1.0, one_signed=True, neighbors="add_remove"
+    )
+    ratio, mu = 1 / kifer, np.hypot(*others)
+    grid = np.linspace(0.5, 1.0, 5001)
+    assert next(e for e in grid if at_kappa.delta(e, ratio, mu) <= delta) == pytest.approx(0.706, abs=0.001)
+
+
+def test_paper_calibration_needs_its_ridge():
+    # n λ ≥ 2tR²/ε with the coefficients' own part of ε.
+    least = 2 * 0.25 / 0.2 / N
+    with pytest.raises(RegularizationTooSmall, match="l2_strength must be greater than"):
+        report(calibration="paper", l2_strength=least * 0.999)
+    report(calibration="paper", l2_strength=least * 1.001)
+
+
+@pytest.mark.parametrize("calibration", ["tight", "paper"])
+def test_data_independent_reports_spend_everything_on_the_model(calibration):
+    made = report(kind="data_independent", calibration=calibration)
+    (step,) = made.result.privacy["steps"]
+    whole = dpci.plan(
+        n_samples=N,
+        n_features=D,
+        n_public=N,
+        neighbors="add_remove",
+        budget=ours.BUDGET,
+        l2_strength=0.1,
+        moments="none",
+        fit_intercept=False,
+        calibration=calibration,
+    )
+    assert step["scale"] == whole.steps[0].scale
+    losses = made(X, Y)
+    assert not losses.eps2.any()
+    assert not losses.eps3.any()
+    assert made.gradient is made.hessian is made.gradient_std_dev is made.hessian_std_dev is made.shares is None
+    assert made.hessian_radius is None
+
+
+def test_the_paper_bound_names_the_least_ridge():
+    keywords = {"bound": "paper", "budget": dpci.ApproxDP(2.0, 1e-5)}
+    with pytest.raises(RegularizationTooSmall, match='bound="interpolated" works') as caught:
+        report(l2_strength=0.05, **keywords)
+    least = float(str(caught.value).split("at least ")[2].split(",")[0])
+    made = report(l2_strength=least, **keywords)
+    assert N * least == pytest.approx(2 * made.hessian_radius, rel=1e-9)
+    with pytest.raises(RegularizationTooSmall):
+        report(l2_strength=least * (1 - 1e-9), **keywords)
+    # At that ridge and above, the interpolated bound is at least as good.
+    losses, interpolated = made(X, Y), report(l2_strength=least, budget=keywords["budget"])(X, Y)
+    assert (interpolated.eps1 <= losses.eps1 * (1 + 1e-8)).all()
+
+
+# What a call takes and gives.
+
+
+def test_one_record_or_many_or_none(made):
+    whole = made(X, Y)
+    for i in (0, 7):
+        single = made(X[i : i + 1], Y[i : i + 1])
+        # Rows are multiplied four at a time, which rounds otherwise.
+        np.testing.assert_allclose([part[0] for part in single], [part[i] for part in whole], rtol=1e-12)
+    nothing = made(np.empty((0, D)), [])
+    assert [part.shape for part in nothing] == [(0,)] * 4
+    assert nothing.total.shape == (0,)
+    assert ours.exact_losses(made, X, Y, np.empty((0, D)), [], member=True).absolute.shape == (0,)
+
+
+def test_threads_storage_and_container_change_nothing(made):
+    rng = np.random.default_rng(0)
+    many = rng.uniform(-0.5, 0.5, (20_000, D)) * (rng.uniform(size=(20_000, D)) < 0.3)
+    labels = np.where(rng.uniform(size=20_000) < 0.5, 1, -1)
+    dense = made(many, labels, n_threads=1)
+    for rows in (many, np.asfortranarray(many), pd.DataFrame(many), many.tolist()):
+        for got, expected in zip(made(rows, labels, n_threads=2), dense, strict=True):
+            np.testing.assert_array_equal(got, expected)
+    for got, expected in zip(made(scipy.sparse.csr_array(many), labels), dense, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_intercept_is_part_of_every_record():
+    """A fit with an intercept of 1 is a fit of rows with a 1 behind them."""
+    with_intercept = report(fit_intercept=True)
+    rows = np.column_stack([X, np.ones(N)])
+    by_hand = report(rows, Y, row_norm=np.sqrt(2.0) * (1 + 1e-12))
+    np.testing.assert_allclose(with_intercept(X, Y).eps1, by_hand(rows, Y).eps1, rtol=1e-6)
+    np.testing.assert_allclose(with_intercept(X, Y).eps2, by_hand(rows, Y).eps2, rtol=1e-3)
+
+
+def test_records_are_clipped_as_the_data_were():
+    long = X * 1.9
+    made = report(long, Y, on_violation="clip")
+    clipped = long / np.maximum(1.0, np.linalg.norm(long, axis=1, keepdims=True))
+    np.testing.assert_allclose(made(long, Y).eps1, made(clipped, Y).eps1, rtol=1e-9)
+    exact = [ours.exact_losses(made, rows, Y, rows, Y, member=True).signed for rows in (long, clipped)]
+    np.testing.assert_allclose(*exact, rtol=1e-6)
+
+
+def test_labels_are_the_callers(made):
+    words = np.where(Y > 0, "yes", "no")
+    named = report(X, words, classes=("no", "yes"))
+    np.testing.assert_array_equal(named(X, words).eps1, made(X, Y).eps1)
+    with pytest.raises(InvalidInput, match=r"y must hold only classes=\('no', 'yes'\), got 'perhaps'"):
+        named(X[:1], ["perhaps"])
+
+
+def test_columns_are_those_of_the_fit():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    made = report(frame, Y)
+    with pytest.raises(InvalidInput, match="column 0 must be 'a', got 'c'"):
+        made(frame[["c", "b", "a"]], Y)
+
+
+CALLS = {
+    "columns": (X[:, :2], Y, InvalidInput, "X must have the 3 columns of the fit, got 2"),
+    "length": (X, Y[1:], InvalidInput, "y must have one entry for each row of X"),
+    "nan": (np.where(np.arange(D) == 1, NAN, X), Y, InvalidInput, "X must be finite, got NaN in row 0, column 1"),
+    "long row": (X * 3, Y, RowNormViolation, "every row of X must have Euclidean norm at most row_norm=1"),
+    "label": (X, Y * 2, InvalidInput, "y must hold only classes"),
+    "missing label": (X, Y * NAN, InvalidInput, "y must have no missing values"),
+    "vector": (X[0], Y, InvalidInput, "X must be two-dimensional"),
+    "text": (X.astype(str), Y, InvalidInput, "X must hold booleans, integers or floats"),
+    "empty list": ([], [], InvalidInput, "X must be two-dimensional"),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_refused_records(made, case):
+    rows, labels, error, message = CALLS[case]
+    for ask in (made, lambda x, y: ours.exact_losses(made, X, Y, x, y, member=True), report):
+        if case not in {"columns", "label", "empty list"} or ask is not report:
+            with pytest.raises(error, match=message):
+                ask(rows, labels)
+
+
+KEYWORDS = {
+    "pure": ({"budget": dpci.PureDP(1.0)}, "budget must be dpci.ApproxDP for a per-instance report"),
+    "zcdp": ({"budget": dpci.ZCDP(1.0)}, "budget must be dpci.ApproxDP for a per-instance report"),
+    "no n": ({"n_public": None}, "n_public must be given"),
+    "n": ({"n_public": 0}, "n_public must be at least 1"),
+    "kind": ({"kind": "both"}, "kind must be one of 'data_dependent', 'data_independent'"),
+    "bound": ({"bound": "best"}, "bound must be one of 'interpolated', 'paper'"),
+    "two shares": ({"shares": (0.5, 0.5)}, "shares must be a sequence of 3 numbers"),
+    "no share": ({"shares": (0.5, 0.5, 0.0)}, "every one of the shares must be finite and > 0"),
+    "nan share": ({"shares": (0.5, 0.5, NAN)}, "every one of the shares must be finite and > 0, got"),
+    "sum": ({"shares": (0.5, 0.5, 0.5)}, "sum of shares must be 1, got sum of shares=1.5"),
+    "certain": ({"failure_probability": 0.0}, "failure_probability must be > 0 and < 1"),
+    "nan probability": ({"failure_probability": NAN}, "failure_probability must be > 0 and < 1"),
+    "flag": ({"simultaneous": 1}, "simultaneous must be True or False"),
+    "loss": ({"loss": "squared"}, "loss must be one of"),
+    "tiny rows": ({"row_norm": 1e-120, "on_violation": "clip"}, "row_norm of a per-instance report must be"),
+    "seed": ({"seed": -1}, "seed must be None or an integer"),
+}
+
+
+@pytest.mark.parametrize("case", KEYWORDS)
+def test_refused_keywords(case):
+    keywords, message = KEYWORDS[case]
+    with pytest.raises(InvalidInput, match=message):
+        report(**keywords)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 700.0])
+@pytest.mark.parametrize("delta", [1e-30, 0.5])
+def test_extreme_budgets_give_finite_bounds(epsilon, delta):
+    made = report(budget=dpci.ApproxDP(epsilon, delta), l2_strength=100.0, failure_probability=1e-300)
+    for part in made(np.vstack([X, np.zeros((1, D))]), np.append(Y, 1.0)):
+        assert np.isfinite(part).all()
+        assert (part >= 0).all()
+
+
+def test_a_record_of_zeros_costs_nothing(made):
+    losses = made(np.zeros((1, D)), [1.0])
+    assert float(losses.total[0]) == 0.0
+
+
+@pytest.mark.parametrize("member", ["yes", 1, [True], np.ones((N, 1), dtype=bool), None])
+def test_refused_membership(made, member):
+    with pytest.raises(InvalidInput, match="member must be"):
+        ours.exact_losses(made, X, Y, X, Y, member=member)
+
+
+def test_who_cannot_be_a_member_is_refused():
+    """A record whose curvature is more than that of all the data."""
+    made = report(np.full((N, D), 1e-3), Y, l2_strength=1e-3, budget=dpci.ApproxDP(9.0, 1e-3))
+    across = np.cross(made.result.params, [1.0, 0.0, 0.0])  # where the curvature is greatest
+    across *= 0.99 / np.linalg.norm(across)
+    with pytest.raises(InvalidInput, match="record 0 that is not"):
+        ours.exact_losses(made, np.full((2, D), 1e-9), Y[:2], across[None], [1.0], member=True)
+
+
+# Warnings, privacy, saving.
+
+
+def test_who_is_warned_of_what():
+    with pytest.warns(SeededNoiseWarning, match="NOT PRIVATE"):
+        seeded = report(seed=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = report(seed=None)
+        made(X, Y)
+    assert made.private
+    assert not seeded.private
+    assert "NOT PRIVATE" in seeded.summary()
+    assert "NOT PRIVATE" not in made.summary()
+    with pytest.warns(PrivacyLeakWarning, match="exact privacy losses are NOT PRIVATE") as caught:
+        dpci.per_instance.ex_post_losses_not_private(made, X, Y, X, Y, member=True)
+    assert caught[0].filename == __file__
+    again = report(seed=None)
+    assert not (again.result.params == made.result.params).any()
+    assert not (again.gradient == made.gradient).any()
+
+
+def test_the_summary_says_what_was_spent(made):
+    text = made.summary()
+    for part in ("coefficients", "gradient", "hessian", "1e-06 for each record fixed beforehand", "noise radius"):
+        assert part in text
+    assert "all records at once" in report(simultaneous=True).summary()
+    assert "the rest of the budget went to a report" in made.result.summary()
+    assert "report gradient" in made.result.summary()
+    assert [step["step"] for step in made.result.privacy["steps"]] == [
+        "coefficients",
+        "report_gradient",
+        "report_hessian",
+    ]
+    assert repr(made).startswith("<Report: data_dependent, 3 parameters")
+
+
+def test_plots_say_that_they_are_not_private(made):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    with pytest.warns(PrivacyLeakWarning, match="histogram"):
+        axes = made.histogram(X, Y)
+    assert "NOT PRIVATE" in axes.get_title()
+    with pytest.warns(PrivacyLeakWarning, match="exact privacy losses"):
+        assert "NOT PRIVATE" in made.plot_bound_against_truth_not_private(X, Y, ax=axes).get_title()
+    with pytest.warns(PrivacyLeakWarning):
+        made.histogram(np.empty((0, D)), [], ax=axes)
+
+
+CUSTOM = dpci.losses.Custom(
+    lambda u, y: np.logaddexp(0.0, -y * u),
+    lambda u, y: -y * np.exp(-np.logaddexp(0.0, y * u)),
+    lambda u, _y: np.exp(-np.logaddexp(0.0, u) - np.logaddexp(0.0, -u)),
+    slope_bound=1.0,
+    curvature_bound=0.25,
+    one_signed=True,
+)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"kind": "data_independent"}, {"loss": dpci.losses.HuberHinge(0.3)}], ids=str)
+def test_saved_reports_say_the_same(keywords):
+    made = report(**keywords)
+    for copy in (Report.from_json(made.to_json()), pickle.loads(pickle.dumps(made))):
+        for got, expected in zip(copy(X, Y), made(X, Y), strict=True):
+            np.testing.assert_array_equal(got, expected)
+        assert copy.to_json() == made.to_json()
+        assert copy.summary() == made.summary()
+
+
+def test_saved_reports_of_custom_losses_need_the_loss(made):
+    custom = report(loss=CUSTOM)
+    np.testing.assert_allclose(custom(X, Y).eps1, made(X, Y).eps1, rtol=1e-6)
+    with pytest.raises(InvalidInput, match="loss must be given"):
+        Report.from_json(custom.to_json())
+    again = Report.from_json(custom.to_json(), loss=CUSTOM)
+    np.testing.assert_array_equal(again(X, Y).eps1, custom(X, Y).eps1)
+    with pytest.raises(InvalidInput, match="loss must have the declaration"):
+        Report.from_json(custom.to_json(), loss=dpci.losses.HuberHinge(0.5))
+    with pytest.raises(InvalidInput, match="loss must be that of the report"):
+        Report.from_json(made.to_json(), loss=CUSTOM)
+
+
+DAMAGE = {
+    "schema": ("schema", "dpci.PrivateFit"),
+    "version": ("schema_version", 2),
+    "kind": ("kind", "data_independent"),
+    "gradient": ("gradient", [1.0]),
+    "no gradient": ("gradient", None),
+    "hessian": ("hessian", [[1.0, 2.0, NAN]] * 3),
+    "text": ("hessian", "text"),
+    "probability": ("failure_probability", 2.0),
+    "bound": ("bound", "best"),
+    "flag": ("simultaneous", "no"),
+    "result": ("result", {}),
+    "null": ("result", None),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damaged_reports_are_refused(made, case):
+    values = json.loads(made.to_json())
+    name, value = DAMAGE[case]
+    values[name] = value
+    with pytest.raises(InvalidInput):
+        Report.from_json(json.dumps(values))
+    del values[name]
+    with pytest.raises(InvalidInput):
+        Report.from_json(json.dumps(values))
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", None, b"\xff", "[" * 100_000])
+def test_what_is_no_report_is_refused(text):
+    with pytest.raises(InvalidInput, match="a saved report must be"):
+        Report.from_json(text)
+
+
+def test_fits_of_other_mechanisms_make_no_report(made):
+    values = json.loads(made.to_json())
+    values["result"]["steps"] = values["result"]["steps"][:1]
+    with pytest.raises(InvalidInput, match="must hold 'report_gradient'"):
+        Report.from_json(json.dumps(values))
+    values["result"]["neighbors"] = "replace_one"
+    with pytest.raises(InvalidInput, match="neighbors"):
+        Report.from_json(json.dumps(values))
