@@ -3,12 +3,14 @@
 import json
 import math
 import re
+import warnings
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 import dpci
+from dpci.cli import main
 from dpci.datasets import _files
 from dpci.datasets._catalogue import CATALOGUE
 from dpci.reproduce import per_instance, per_instance_bounds, per_instance_setup
@@ -253,6 +255,17 @@ def test_reports_repeat_and_say_what_they_are(name: str) -> None:
     assert len(set(map(len, first.report.rows))) == 1
     assert len(first.report.rows[0]) == len(first.report.header)
     assert not re.search(r"\bnan\b|\binf\b", text)
+
+
+@pytest.mark.usefixtures("small")
+def test_the_command_gives_no_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        # What a user would see on stderr.
+        warnings.simplefilter("error")
+        assert main(["tables", "--paper", "S2", "--repeats", "1", "--threads", "1"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.count("NOT PRIVATE") == 3
 
 
 def test_more_repeats_begin_with_the_fewer() -> None:

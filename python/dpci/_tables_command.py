@@ -12,7 +12,7 @@ import typer
 
 from dpci._commands import app
 from dpci.budgets import Calibration
-from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
 from dpci.plotting import check_plot_file
 from dpci.reproduce import catalogue, figures
 from dpci.reproduce.experiments import FIGURES, TABLES, TITLES
@@ -35,7 +35,7 @@ _DRAWINGS = (".png", ".svg", ".pdf")
 def tables(
     *,
     paper: Annotated[
-        str, typer.Option(help="S2: Redberg & Wang (2021), S3: Wang, Kifer & Lee (2019), S4: Li et al. (2020).")
+        str, typer.Option(help="S2: Redberg & Wang (2021), S3: Wang, Kifer & Lee (2019), S4: Li et al.")
     ] = "S3",
     table: Annotated[int | None, typer.Option(help="S3: table of the paper, 2 to 6.")] = None,
     figure: Annotated[int | None, typer.Option(help="S3: figure of the paper, 1 to 4; needs --output.")] = None,
@@ -69,7 +69,7 @@ def tables(
     threads: Annotated[int | None, typer.Option(help="Threads; by default all cores.")] = None,
     progress: Annotated[bool, typer.Option(help="Say which part runs, and show a progress bar.")] = False,
 ) -> None:
-    """Repeat experiments of Redberg & Wang (2021), Wang, Kifer & Lee (2019) or Li et al. (2020). NOT PRIVATE."""
+    """Repeat experiments of Redberg & Wang (2021), Wang, Kifer & Lee (2019) or Li et al. NOT PRIVATE."""
     paper = check_choice("--paper", paper, _PAPERS)
     only_s3 = {"table": table, "figure": figure, "us": us, "br": br, "calibration": calibration}
     only_s3 |= {"replicates": replicates, "variability": variability, "checkpoint": checkpoint}
@@ -77,6 +77,7 @@ def tables(
     with warnings.catch_warnings():
         # The output says the same.
         warnings.simplefilter("ignore", PrivacyLeakWarning)
+        warnings.simplefilter("ignore", SeededNoiseWarning)
         if paper == "S3":
             _refuse_options({"experiment": experiment, "repeats": repeats}, "S2 and S4", paper)
             _check_what(table, figure)
@@ -150,8 +151,7 @@ def _experiments(paper: str, names: tuple[str, ...], run: Repeats, shape: Format
         _publish(text, output)
         return
     typer.echo(text)
-    figure = findings[names[0]].draw()
-    _write(output, partial(figure.savefig, dpi=150))
+    _write(output, findings[names[0]].save)
 
 
 def _refuse_options(given: Mapping[str, object], papers: str, paper: str) -> None:

@@ -1,4 +1,4 @@
-"""The experiments of Redberg & Wang (2021) and Li et al. (2020) by name."""
+"""The experiments of Redberg & Wang (2021) and of Li et al. by name."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from json import dumps as to_json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -52,6 +53,13 @@ class Finding:
 
     report: Report
     draw: "Callable[[], Figure]"
+
+    def save(self, path: Path) -> None:
+        """Draw into a file, whose ending says in which format; SVG keeps its text as text, which is smaller."""
+        from matplotlib import rc_context  # noqa: PLC0415  # optional
+
+        with rc_context({"svg.fonttype": "none"}):
+            self.draw().savefig(path, dpi=150)
 
 
 def silent(_: str) -> None:

@@ -90,7 +90,7 @@ def rotation(_: Sources, run: Repeats) -> Finding:
                 "Minimum, median and maximum of |log p(with the point)/p(without it)| over the points, each removed "
                 "from the data, for logistic regression without intercept. The points are uniform on the unit disc "
                 f"outside a strip of width {MARGIN} between the classes; their number and epsilon are ours, the text "
-                "has none."
+                "has none. No noise is drawn: repeats do not matter."
             ),
         ],
         found={"points": data},
