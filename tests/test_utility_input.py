@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci._utility_interpolation import tabulate
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from support.utility import APPROX, KIFER, ROWS, curve
 
@@ -152,6 +153,30 @@ def test_warning_points_at_the_caller():
         dpci.utility.curve(X, np.where(Y > 0, "yes", "no"), at=APPROX, l2_strength=0.02)
     assert {warning.filename for warning in caught} == {__file__}
     assert "classes were read off y" in str(caught[0].message)
+
+
+def test_tabulation_settles_or_evaluates():
+    points = np.linspace(-2.0, 3.0, 400)
+    asked = []
+
+    def of(function):
+        def curve_of(x):
+            asked.append(len(x))
+            return function(x)
+
+        asked.clear()
+        return tabulate(curve_of, points), function(points)
+
+    got, expected = of(lambda x: np.array([np.exp(x), 0.0 * x, x**2]))
+    assert np.abs(got - expected).max() < 1e-4 * 20
+    assert asked == [16]
+    got, expected = of(lambda x: 1.0 / (0.3 + x**2))
+    assert np.abs(got - expected).max() < 1e-4 * np.ptp(expected)
+    assert 31 <= sum(asked) < 400
+    got, expected = of(lambda x: np.sign(x - 0.3))  # no polynomial follows a jump
+    np.testing.assert_array_equal(got, expected)
+    got, expected = of(lambda x: np.full_like(x, 0.7))
+    np.testing.assert_allclose(got, expected, rtol=1e-14)
 
 
 def test_summary_names_what_was_measured():

@@ -48,15 +48,16 @@ def tabulate(curve: Callable[[_F64], _F64], points: _F64) -> _F64:
         coefficients = dct(values, type=1, axis=-1) / intervals
         coefficients[..., [0, -1]] /= 2.0
         tail = np.abs(coefficients[..., -(intervals // 3) :]).sum(axis=-1)
-        scale = np.ptp(values, axis=-1)
-        if np.all(tail <= TOLERANCE * scale + 1e-13 * np.abs(values).max(axis=-1)):
+        # Curves that are flat but for rounding have settled.
+        scale = np.ptp(values, axis=-1) + 1e-9 * np.abs(values).max(axis=-1)
+        unsettled = float((tail / np.maximum(scale, np.finfo(float).tiny)).max())
+        if unsettled <= TOLERANCE:
             position = (2.0 * points - (low + high)) / (high - low)
             return np.asarray(chebyshev.chebval(position, np.moveaxis(coefficients, -1, 0)))
         # Predictions from losses whose curvature jumps have small jumps themselves, which no polynomial follows.
-        stagnant = (tail / scale).max() > before / 2.0
-        if stagnant or 2 * intervals + 1 >= len(points):
+        if unsettled > before / 2.0 or 2 * intervals + 1 >= len(points):
             return curve(points)
-        before = (tail / scale).max()
+        before = unsettled
         finer = np.empty((*values.shape[:-1], 2 * intervals + 1))
         finer[..., ::2] = values
         finer[..., 1::2] = curve(nodes(np.arange(1, 2 * intervals, 2), 2 * intervals))
