@@ -38,6 +38,7 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 	@test -n "$${DPCI_DATA:-}" || echo "DPCI_DATA is not set: the tables of interval quality are left out"
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/interval_quality.py --figure docs/evidence/interval_quality.svg \
 		| tee docs/evidence/interval_quality.md
+	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/approx_quality.py | tee docs/evidence/approx_quality.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/published_tables.py
 
 lint: build ## Check format, lints and types; a warning is an error.

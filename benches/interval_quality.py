@@ -8,68 +8,41 @@ data. Prints Markdown; exit code 1 if a rule is broken. Needs the full data file
 
 from __future__ import annotations
 
-import argparse
-import datetime as dt
 import functools
 import itertools
-import os
-import sys
-import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 import dpci
-from _studies import BUDGETS, L2_STRENGTH, LOSSES, Rows, Setting, adult, kdd, load, markdown, quality, simulate
-from _timing import commit, machine, minimum
+from _studies import (
+    BUDGETS,
+    L2_STRENGTH,
+    LOSSES,
+    Rows,
+    Run,
+    Setting,
+    adult,
+    changed_options,
+    kdd,
+    load,
+    markdown,
+    parser,
+    quality,
+    report,
+    simulate,
+    started,
+)
+from _timing import minimum
 
 # Standard error of a coverage of the reference, which has 200 replicates.
 REFERENCE_SE = 0.006
-
-
-@dataclass
-class Run:
-    """How the studies are run, and which rules they broke."""
-
-    seed: int
-    threads: int | None
-    # Replicates with intervals and replicates for the variability length, at d = 10 and at larger d.
-    small: tuple[int, int]
-    large: tuple[int, int]
-    quick: bool
-    checked: int = 0
-    broken: list[str] = field(default_factory=list)
-
-    def counts(self, rows: Rows) -> tuple[int, int]:
-        return self.small if rows.d <= 10 else self.large
-
-    def kept(self, cells: Iterable[Rows]) -> list[Rows]:
-        """A quick run leaves out the large data set and the large dimensions."""
-        return [rows for rows in cells if not self.quick or (rows.name == "adult" and rows.d <= 30)]
-
-    def check(self, what: str, rules: Iterable[tuple[bool, str]]) -> None:
-        for holds, rule in rules:
-            self.checked += 1
-            if not holds:
-                self.broken.append(f"{what}: {rule}")
-
-    def coverage(
-        self, rows: Rows, configs: Sequence[dict[str, Any]], *, variability: bool = True
-    ) -> list[dpci.simulate.CoverageStudy]:
-        """Studies of several settings, which share their replicates."""
-        print(f"{rows}: {len(configs)} settings", file=sys.stderr, flush=True)
-        replicates, spread = self.counts(rows)
-        return simulate(
-            rows, configs, replicates, n_variability=spread * variability, seed=self.seed, n_threads=self.threads
-        )
 
 
 # Reference cells.
@@ -193,7 +166,7 @@ def budget_rules(rows: Rows, setting: Setting, ours: Any, ratio: float) -> Itera
 # Quality and cost against d.
 
 DIMENSIONS = (10, 30, 50, 90)
-# Objective perturbation is not offered for (ε,δ) budgets.
+# Objective perturbation at an (ε,δ) budget has a report of its own, approx_quality.py.
 DIMENSION_SETTINGS = tuple(
     Setting(*parts, "logistic")
     for parts in (
@@ -323,66 +296,17 @@ def draw(points: Sequence[Point], path: Path) -> None:
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-# The report.
-
-
-def head(run: Run, options: str) -> list[str]:
-    """Options, commit, date, machine and counts, read before anything is computed, when the load is that of others."""
-    threads = run.threads or len(os.sched_getaffinity(0))
-    (k, m), (large_k, large_m) = run.small, run.large
-    return [
-        "# Quality of the intervals\n",
-        f"- options: {options or 'the defaults'}; commit {commit()}, {dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC",
-        f"- {machine()}, SciPy {scipy.__version__}, dpci {dpci.__version__}; threads: {threads}",
-        f"- λ={L2_STRENGTH}, level .95, Huber h=1, seed {run.seed}",
-        f"- replicates with intervals and for the variability length: {k}, {m} at d=10; {large_k}, {large_m} above",
-    ]
-
-
-def parsed() -> tuple[argparse.Namespace, str]:
-    """Return the options, and as text those that differ from the defaults, without the user's path."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--replicates", type=int, default=1000, help="with intervals, at d=10")
-    parser.add_argument("--variability", type=int, default=4000, help="for the variability length, at d=10")
-    parser.add_argument("--large-replicates", type=int, default=300, help="the same for d > 10")
-    parser.add_argument("--large-variability", type=int, default=1000, help="the same for d > 10")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, help="of the studies; default: all cores")
-    parser.add_argument("--figure", type=Path, help="file (.svg, .png) of the figure, beside the Markdown")
-    parser.add_argument("--only", choices=("reference", "budget", "dimension"))
-    parser.add_argument("--quick", action="store_true", help="a few replicates on Adult; rules are not judged")
-    arguments = parser.parse_args()
-    changed = {
-        name: value for name, value in vars(arguments).items() if name != "figure" and value != parser.get_default(name)
-    }
-    flags = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in changed.items()]
-    return arguments, " ".join(flags)
-
-
 def main() -> None:
-    arguments, options = parsed()
-    small = (arguments.replicates, arguments.variability)
-    large = (arguments.large_replicates, arguments.large_variability)
-    if arguments.quick:
-        small = large = (8, 16)
-    run = Run(arguments.seed, arguments.threads, small, large, arguments.quick)
-    sections = {"reference": reference, "budget": budget}
-    sections["dimension"] = functools.partial(dimension, figure=arguments.figure)
-    lines, times = [], []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpci.errors.DpciWarning)
-        beginning = head(run, options)
-        for name in [arguments.only] if arguments.only else sections:
-            started = time.perf_counter()
-            lines += ["", *sections[name](run)]
-            times.append(f"{name} {time.perf_counter() - started:.0f} s")
-    print("\n".join([*beginning, f"- run time: {', '.join(times)}", *lines, "\n## Rules\n"]))
-    if run.quick:
-        print("A quick run: rules are not judged.")
-        return
-    print(f"{run.checked} rules checked, {len(run.broken)} broken.\n")
-    print("\n".join(f"- {rule}" for rule in run.broken))
-    sys.exit(bool(run.broken))
+    options = parser(__doc__.splitlines()[0], ("reference", "budget", "dimension"))
+    options.add_argument("--figure", type=Path, help="file (.svg, .png) of the figure, beside the Markdown")
+    arguments = options.parse_args()
+    sections = {
+        "reference": reference,
+        "budget": budget,
+        "dimension": functools.partial(dimension, figure=arguments.figure),
+    }
+    changed = changed_options(options, arguments, "figure")
+    report("Quality of the intervals", started(arguments), changed, sections, arguments.only)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from scipy import optimize
 
 import dpci
 from dpci import lowlevel
-from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge
+from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge, SoftLogistic
 
 BUILT_IN = [
     Logistic(),
@@ -163,6 +163,25 @@ def test_a_radius_that_is_none_never_gives_a_smaller_bound(radius):
 def test_bad_shapes_are_refused(kind, shape):
     with pytest.raises(dpci.InvalidInput):
         kind(shape).to_core()
+
+
+def test_soft_logistic_is_a_mixture_of_both_classes():
+    """So its derivatives follow from those of the logistic loss, which are checked above."""
+    u = np.append(np.linspace(-45.0, 45.0, 301), 1e300)
+    one, zero = (np.array(evaluate(Logistic(), u, label)) for label in (1.0, -1.0))
+    for y in (0.0, 0.2, 0.5, 1.0):
+        np.testing.assert_allclose(evaluate(SoftLogistic(), u, y), y * one + (1 - y) * zero, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.3, 2.0, 30.0, np.inf])
+def test_suprema_of_soft_logistic(radius):
+    core, u = SoftLogistic().to_core(), np.linspace(-1.0, 1.0, 20_001) * min(radius, 100.0)
+    slope, curvature = np.stack([evaluate(SoftLogistic(), u, y)[1:] for y in np.linspace(0.0, 1.0, 11)], axis=1)
+    pairs = [(core.sup_slope(radius), np.abs(slope)), (core.sup_curvature(radius), curvature)]
+    for weight in (0.01, 1.0, 3.85, 50.0):
+        pairs.append((core.sup_weighted_sum(weight, radius), weight * curvature + slope**2))
+        pairs.append((core.sup_joint_norm(weight, radius), np.hypot(weight * curvature, slope**2)))
+    assert all(reached.max() <= bound <= reached.max() * (1.0 + 1e-5) for bound, reached in pairs)
 
 
 # Custom losses.

@@ -20,7 +20,7 @@ from scipy import stats
 
 import dpci
 from dpci import _core, lowlevel
-from dpci.losses import HuberHinge, Logistic
+from dpci.losses import HuberHinge, Logistic, SoftLogistic
 from dpci.settings import Settings
 
 pytestmark = pytest.mark.prove
@@ -82,6 +82,15 @@ ORTHOGONAL = {"first": rows([1.0, 0.0]), "second": rows([0.0, 1.0])}
 SEPARATE, PAPER = {"moments": "separate"}, {"moments": "separate", "calibration": "paper"}
 # Between antipodal, the worst for the coefficients, and orthogonal, the worst for the moments.
 BETWEEN = {"first": rows([1.0, 0.0]), "second": rows(turned(0.5))}
+# Thirty rows push the params to where the slope of the changed row, at a negative margin, is close to its bound.
+STEEP = {"moments": "none", "l2_strength": 0.025}
+OTHERS = 30 * [[-1.0]]
+STEEP_REMOVED = {"first": rows([1.0], *OTHERS), "second": rows(*OTHERS)}
+STEEP_REPLACED = {
+    "first": rows([0.6, 0.8], *(30 * [[-1.0, 0.0]])),
+    "second": rows([0.6, -0.8], *(30 * [[-1.0, 0.0]])),
+}
+STEEP_ADD_REMOVE = {"neighbors": "add_remove", "n_public": 30}
 
 
 def output(**keywords):
@@ -100,6 +109,23 @@ CASES = {
     ),
     "objective, zCDP": Case(ZCDP, **ANTIPODAL, keywords=COEFFICIENTS),
     "objective, zCDP, paper": Case(ZCDP, **ANTIPODAL, keywords={**COEFFICIENTS, "calibration": "paper"}),
+    "objective, (ε, δ)": Case(APPROX, **ANTIPODAL, keywords=COEFFICIENTS),
+    "objective, (ε, δ), two parameters": Case(APPROX, rows([1.0, 0.0]), rows([-1.0, 0.0]), COEFFICIENTS),
+    "objective, (ε, δ), add/remove": Case(APPROX, **ONE_LESS, keywords={**COEFFICIENTS, **ADD_REMOVE}),
+    "objective, (ε, δ), paper, add/remove": Case(
+        APPROX, **ONE_LESS, keywords={**COEFFICIENTS, **ADD_REMOVE, "calibration": "paper"}, power=False
+    ),
+    # So few rows do not make both slopes steep and the rows nearly opposite: 1.3 of the shift of 2 that noise hides.
+    "objective, (ε, δ), logistic": Case(APPROX, **STEEP_REPLACED, keywords={"loss": Logistic(), **STEEP}, power=False),
+    "objective, (ε, δ), logistic, add/remove": Case(
+        APPROX, **STEEP_REMOVED, keywords={"loss": Logistic(), **STEEP, **STEEP_ADD_REMOVE}
+    ),
+    "objective, (ε, δ), soft logistic": Case(
+        APPROX, **STEEP_REPLACED, keywords={"loss": SoftLogistic(), **STEEP}, power=False
+    ),
+    "objective, (ε, δ), soft logistic, add/remove": Case(
+        APPROX, **STEEP_REMOVED, keywords={"loss": SoftLogistic(), **STEEP, **STEEP_ADD_REMOVE}
+    ),
     "output, pure": Case(PURE, **ANTIPODAL, keywords=output(**COEFFICIENTS)),
     "output, pure, two parameters": Case(PURE, rows([1.0, 0.0]), rows([-1.0, 0.0]), output(**COEFFICIENTS)),
     "output, pure, add/remove": Case(PURE, **ONE_LESS, keywords=output(**COEFFICIENTS, **ADD_REMOVE)),
@@ -123,6 +149,8 @@ CASES = {
     # In two dimensions spherical Laplace noise leaks little of what zCDP allows; in one the moments do not change.
     "whole fit, objective, zCDP": Case(ZCDP, **BETWEEN, keywords=LINE, power=False),
     "whole fit, objective, zCDP, one parameter": Case(ZCDP, **ANTIPODAL, keywords=LINE),
+    "whole fit, objective, (ε, δ)": Case(APPROX, **BETWEEN, keywords=LINE),
+    "whole fit, objective, (ε, δ), add/remove": Case(APPROX, **ONE_LESS, keywords={**LINE, **ADD_REMOVE}),
     "whole fit, output, pure": Case(PURE, **BETWEEN, keywords=output(**LINE)),
     "whole fit, output, zCDP": Case(ZCDP, **BETWEEN, keywords=output(**LINE)),
     "whole fit, output, (ε, δ)": Case(APPROX, **BETWEEN, keywords=output(**LINE)),

@@ -76,19 +76,16 @@ impl ReportSpec {
         check_matrix_dim(fit.n_params())?;
         check_row_norm(fit.row_norm())?;
         // The last is the remainder, so that rounding never spends more.
-        let costs = match fit.reserved() {
-            Some(rest) => {
-                let gradient = rest.value() * (shares[1] / (shares[1] + shares[2]));
-                [gradient, rest.value() - gradient].map(Cost::MuSquared)
-            }
-            None => {
-                let gradient = shares[1] * epsilon;
-                let hessian = epsilon - shares[0] * epsilon - gradient;
-                [gradient, hessian].map(|epsilon| Cost::EpsilonDelta {
-                    epsilon,
-                    delta: delta / 3.0,
-                })
-            }
+        let costs = if let Some(rest) = fit.reserved() {
+            let gradient = rest.value() * (shares[1] / (shares[1] + shares[2]));
+            [gradient, rest.value() - gradient].map(Cost::MuSquared)
+        } else {
+            let gradient = shares[1] * epsilon;
+            let hessian = epsilon - shares[0] * epsilon - gradient;
+            [gradient, hessian].map(|epsilon| Cost::EpsilonDelta {
+                epsilon,
+                delta: delta / 3.0,
+            })
         };
         let (bounds, loss) = (fit.bounds(), &choices.loss);
         let sensitivities = [

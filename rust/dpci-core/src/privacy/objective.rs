@@ -188,6 +188,9 @@ fn normal_cdf(x: f64) -> f64 {
 
 fn log_sum_exp(terms: &[f64]) -> f64 {
     let greatest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if greatest.is_infinite() {
+        return greatest;
+    }
     greatest + terms.iter().map(|t| (t - greatest).exp()).sum::<f64>().ln()
 }
 
@@ -356,5 +359,6 @@ mod tests {
         }
         assert!(profile.rdp(2.0, f64::NAN, 0.1).is_err());
         assert!(profile.rdp(2.0, 0.1, -1.0).is_err());
+        assert!(profile.rdp(1e300, 1e3, 0.1).unwrap().is_infinite());
     }
 }
