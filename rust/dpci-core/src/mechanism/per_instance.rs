@@ -75,16 +75,17 @@ impl ReportSpec {
         let fit = Spec::new(part)?;
         check_matrix_dim(fit.n_params())?;
         check_row_norm(fit.row_norm())?;
-        let costs = match fit.reserved() {
-            Some(rest) => {
-                let gradient = rest.value() * (shares[1] / (shares[1] + shares[2]));
-                // The remainder, so that rounding never spends more.
-                [gradient, rest.value() - gradient].map(Cost::MuSquared)
-            }
-            None => [shares[1], shares[2]].map(|share| Cost::EpsilonDelta {
-                epsilon: share * epsilon,
+        // The last is the remainder, so that rounding never spends more.
+        let costs = if let Some(rest) = fit.reserved() {
+            let gradient = rest.value() * (shares[1] / (shares[1] + shares[2]));
+            [gradient, rest.value() - gradient].map(Cost::MuSquared)
+        } else {
+            let gradient = shares[1] * epsilon;
+            let hessian = epsilon - shares[0] * epsilon - gradient;
+            [gradient, hessian].map(|epsilon| Cost::EpsilonDelta {
+                epsilon,
                 delta: delta / 3.0,
-            }),
+            })
         };
         let (bounds, loss) = (fit.bounds(), &choices.loss);
         let sensitivities = [
@@ -210,8 +211,7 @@ fn check_shares(shares: [f64; 3]) -> Result<[f64; 3]> {
             value: sum,
         });
     }
-    // Down, so that the costs of shares with sum 1 never add up to more.
-    Ok(shares.map(|share| share / sum * (1.0 - 4.0 * f64::EPSILON)))
+    Ok(shares.map(|share| share / sum))
 }
 
 /// Releases the coefficients and, where the shares say so, the gradient and the Hessian of the sum objective at them.
