@@ -5,7 +5,7 @@ A Monte Carlo check fails by chance with probability 1e-6: 4.9 standard errors o
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import dpci
 from dpci import _core
@@ -38,6 +38,40 @@ def test_mean_and_spread_over_refits(name):
     assert abs(utilities.std(ddof=1) - expected.std) < DEVIATIONS * error
     if found.metric == "loss":
         assert utilities.mean() - DEVIATIONS * utilities.std() / np.sqrt(N_DRAWS) < found.worst_case(found.path.at)
+
+
+@pytest.mark.parametrize("width", [0.3, 0.03, 0.003, 1e-5, 1e-200])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_narrow_accuracy(width, epsilon):
+    # Steps far narrower than the spread of the predictors, down to the accuracy itself.
+    metric = dpci.utility.SmoothedAccuracy(width)
+    found = curve(at=dpci.ApproxDP(epsilon, 1e-6), metric=metric)
+    utilities = monte_carlo(found, N_DRAWS)
+    mean, std = found.expected_utility(epsilon)
+    # The second order in the noise is not the whole mean: two thousandths are allowed for the rest.
+    assert abs(utilities.mean() - mean) < DEVIATIONS * utilities.std(ddof=1) / np.sqrt(N_DRAWS) + 2e-3
+    # Two terms of the expansion of the variance, all of whose terms are positive.
+    assert 0.5 * utilities.std() < std < 1.2 * utilities.std()
+    many = found.expected_utility(np.geomspace(0.1, 10.0, 50))
+    assert np.all((many.mean >= 0.0) & (many.mean <= 1.0))
+    assert np.all((many.std >= 0.0) & (many.std <= 0.5))
+    assert np.isfinite([found.utility, found.derivative]).all()
+
+
+@pytest.mark.parametrize("width", [1.0, 0.1, 0.01, 1e-4, 1e-200])
+def test_mean_accuracy_is_an_integral_over_every_row(width):
+    # Output perturbation: x'b is normal with variance v‖x‖², so that the mean is one integral a row, by a fine sum.
+    found = curve(at=dpci.ApproxDP(1.0, 1e-6), mechanism="output", metric=dpci.utility.SmoothedAccuracy(width))
+    center = found.core.center(L2_STRENGTH, start=None).params
+    whole = np.column_stack([ROWS[0], np.ones(len(ROWS[1]))])
+    margins = (2 * ROWS[1] - 1) * (whole @ center)
+    spread = found.path.spec(1.0).noise_scale * np.linalg.norm(whole, axis=1)
+    z = stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
+    with np.errstate(over="ignore"):
+        sums = sum(special.expit((margins + spread * node) / width).mean() for node in z) / len(z)
+    assert found.expected_utility(1.0).mean == pytest.approx(sums, abs=2e-5)
+    if width < 1e-100:
+        assert found.expected_utility(1.0).mean == pytest.approx(stats.norm.cdf(margins / spread).mean(), abs=1e-8)
 
 
 def test_noise_changes_the_mean_by_more_than_chance():

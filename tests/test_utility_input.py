@@ -60,7 +60,7 @@ def test_data_are_checked_as_in_a_fit():
     refused("at least one row", rows=(X[:0], Y[:0]), classes=(0, 1))
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, NAN, INF, "x", [1.0, NAN], None, [[1.0], [2.0, 3.0]]])
+@pytest.mark.parametrize("bad", [0.0, -1.0, NAN, INF, "x", [1.0, NAN], None, [[1.0], [2.0, 3.0]], True, "1.0", 1j])
 def test_budgets_are_refused(bad):
     found = curve(at=APPROX)
     for ask in (found.predict_utility, found.predict_draws, found.expected_utility, found.worst_case, found.to_frame):
@@ -129,6 +129,8 @@ def test_answers_of_a_callers_metric_are_checked(parts, match):
 def test_metrics_are_checked():
     with pytest.raises(InvalidInput, match="width must be finite and > 0"):
         dpci.utility.SmoothedAccuracy(0.0)
+    with pytest.raises(InvalidInput, match=r"width must be at least 2\.2"):
+        dpci.utility.SmoothedAccuracy(1e-310)
     with pytest.raises(InvalidInput, match="gradient must be callable"):
         dpci.utility.Metric(len, 3)
     with pytest.raises(InvalidInput, match="hessian must be None or callable"):
@@ -175,6 +177,10 @@ def test_tabulation_settles_or_evaluates():
     assert 31 <= sum(asked) < 400
     got, expected = of(lambda x: np.sign(x - 0.3))  # no polynomial follows a jump
     np.testing.assert_array_equal(got, expected)
+    # Small jumps, as of predictions from losses whose curvature jumps: few evaluations, and an error of their size.
+    got, expected = of(lambda x: np.exp(-x) + 0.004 * np.sign(x - 0.3) + 0.004 * np.sign(x + 1.1))
+    assert np.abs(got - expected).max() < 2e-3 * np.ptp(expected)
+    assert sum(asked) <= 61
     got, expected = of(lambda x: np.full_like(x, 0.7))
     np.testing.assert_allclose(got, expected, rtol=1e-14)
 
@@ -199,6 +205,71 @@ def test_frame_has_a_row_for_each_budget():
     assert curve(at=dpci.PureDP(0.05)).to_frame()["epsilon"].min() > 0.0124
 
 
+def test_tables_keep_off_the_pole_of_the_noise():
+    # Just above the least budget with noise on offer the noise, and with it the utility, grows without bound.
+    for at in (dpci.PureDP(0.05), dpci.PureDP(0.1), APPROX, dpci.ZCDP(0.1)):
+        found = curve(at=at)
+        columns = found.columns()
+        values = columns[found.path.number]
+        scales = np.array([found.path.spec(value).noise_scale for value in values])
+        assert scales.max() <= 20.000001 * found.path.spec(found.path.at).noise_scale
+        assert values[0] < found.path.at
+        assert values[-1] == pytest.approx(10.0 * found.path.at)
+        for name in ("newton", "expected", "expected_std", "worst_case"):
+            assert np.abs(columns[name]).max() < 1e5
+
+
+def seen(line, axes):
+    """Share of the points of a line within the view."""
+    x, y = line.get_data()
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    return np.mean((x >= left) & (x <= right) & (y >= low) & (y <= high))
+
+
+def lines(axes, label):
+    return [line for line in axes.lines if str(line.get_label()).startswith(label)]
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [{"at": APPROX}, {"at": dpci.PureDP(0.05)}, {"at": APPROX, "l2_strength": 0.2}, {**KIFER, "n_draws": 3}],
+)
+def test_plot_shows_curve_and_bound(keywords):
+    pytest.importorskip("matplotlib").use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    found = curve(**keywords)
+    upper = found.plot()
+    lower = upper.figure.axes[1]
+    assert seen(lines(lower, "worst case")[0], lower) == 1.0
+    assert seen(lines(lower, "mean")[0], lower) == 1.0
+    assert seen(lines(upper, "predicted")[0], upper) >= 0.85
+    assert seen(lines(upper, "measured")[0], upper) == 1.0
+    figure, own = plt.subplots()
+    found.plot(own)
+    assert figure.axes == [own]
+    assert seen(lines(own, "worst case")[0], own) >= 0.5
+    assert seen(lines(own, "measured")[0], own) == 1.0
+    labels = own.get_legend_handles_labels()[1]
+    assert ("± 1 standard error" in labels) == (found.n_draws > 1)
+    plt.close("all")
+
+
+def test_standard_error_is_drawn():
+    pytest.importorskip("matplotlib").use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    found = curve(at=APPROX, n_draws=3)
+    values = [0.5, 1.0, 2.0]
+    ax = found.plot(eps=values)
+    band = next(c for c in ax.collections if c.get_label() == "± 1 standard error")
+    drawn = {round(y, 12) for y in band.get_paths()[0].vertices[:, 1]}
+    for sign in (-1, 1):
+        expected = found.predict_utility(values) + sign * found.standard_error(values)
+        assert {round(y, 12) for y in expected} <= drawn
+    plt.close("all")
+
+
 def test_plot(tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     import matplotlib.pyplot as plt  # noqa: PLC0415
@@ -207,9 +278,8 @@ def test_plot(tmp_path):
         ax = curve(**keywords).plot()
         assert ax.get_xscale() == "log"
         assert ax.get_title() == "NOT PRIVATE"
-        labels = ax.get_legend_handles_labels()[1]
-        assert "measured" in labels
-        assert ("worst case (mean)" in labels) == ("metric" not in keywords)
+        assert "measured" in ax.get_legend_handles_labels()[1]
+        assert len(ax.figure.axes) == (1 if "metric" in keywords else 2)
         file = tmp_path / "curve.png"
         ax.figure.savefig(file)
         assert file.read_bytes().startswith(b"\x89PNG")
@@ -229,3 +299,22 @@ def test_a_curve_cannot_be_changed_and_is_not_private():
     before = found.predict_utility(0.5)
     rows[0][:] = 0.0
     assert found.predict_utility(0.5) == before
+    for array in (found.params, found.params_derivative):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0.0
+
+
+def test_a_callers_metric_may_write_into_what_it_is_shown():
+    def greedy(answer):
+        def function(params):
+            found = answer(params)
+            params[:] = 0.0
+            return found
+
+        return function
+
+    parts = (lambda p: float(p @ p), lambda p: 2.0 * p, lambda p: 2.0 * np.eye(len(p)))
+    plain = curve(at=APPROX, metric=dpci.utility.Metric(*parts))
+    found = curve(at=APPROX, metric=dpci.utility.Metric(*map(greedy, parts)))
+    for ask in (lambda c: c.utility, lambda c: c.derivative, lambda c: c.expected_utility(0.5), lambda c: c.params):
+        np.testing.assert_array_equal(ask(found), ask(plain))

@@ -1,20 +1,22 @@
 """The result of a utility curve: predictions at other budgets, their mean over the noise, budgets for a utility."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from dpci import _core
 from dpci._utility_expected import ExpectedUtility, NoiseAverage, average, worst_case_loss
 from dpci._utility_interpolation import tabulate
 from dpci._utility_metrics import CallerMetric, RowMetric
 from dpci._utility_path import BudgetPath
+from dpci._utility_search import Refits, least_root
+from dpci.arrays import as_numbers
 from dpci.budgets import Budget
-from dpci.errors import DpciError, InvalidInput, RegularizationTooSmall
+from dpci.errors import DpciError, InvalidInput
 from dpci.tables import format_facts, format_table
 from dpci.validation import check_choice, check_positive, check_real, check_reals
 
@@ -31,6 +33,9 @@ _REACH, _SEARCH_POINTS = 100.0, 64
 
 # Points and span of the table and the plot where the caller names none.
 _SHOWN_POINTS, _SHOWN_SPAN = 41, 10.0
+
+# Noise up to which they are shown, as a multiple of that at the measuring budget: where a mechanism ends it has a pole.
+_SHOWN_NOISE = 20.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -77,14 +82,14 @@ class UtilityCurve:
 
     @cached_property
     def params(self) -> _F64:
-        """Parameters at the measuring budget for each draw, shape (n_draws, k)."""
-        return np.array([anchor.params for anchor in self.anchors])
+        """Parameters at the measuring budget for each draw, shape (n_draws, k), read-only."""
+        return _read_only(np.array([anchor.params for anchor in self.anchors]))
 
     @cached_property
     def params_derivative(self) -> _F64:
-        """Their derivative in the budget's first number, the draw fixed, shape (n_draws, k)."""
+        """Their derivative in the budget's first number, the draw fixed, shape (n_draws, k), read-only."""
         slopes = self.path.spec(self.path.at).noise_scale_slope, self.path.l2_slope(self.path.at)
-        return np.array([self.core.derivative(anchor, *slopes) for anchor in self.anchors])
+        return _read_only(np.array([self.core.derivative(anchor, *slopes) for anchor in self.anchors]))
 
     @property
     def utility(self) -> float:
@@ -105,7 +110,8 @@ class UtilityCurve:
             First number of the budget: epsilon, or rho under zCDP.
         method : {"newton", "first_order"}
             "newton": parameters from ``n_steps`` Newton steps, and the utility there; above 16 budgets interpolated to
-            about 1e-4 of its range over them. "first_order": the tangent at the measuring point, as Li et al. have it.
+            about 1e-4 of its range over them, or 2e-3 for losses whose curvature jumps. "first_order": the tangent at
+            the measuring point, as Li et al. have it.
 
         Returns
         -------
@@ -128,7 +134,7 @@ class UtilityCurve:
             change = values.ravel() - self.path.at
             flat = self._utilities[:, np.newaxis] + self._derivatives[:, np.newaxis] * change
         elif values.size:
-            flat = tabulate(lambda logs: self._newton(np.exp(logs)), np.log(values.ravel()))
+            flat = self._tabulated(self._newton, values)
         else:
             flat = np.empty((self.n_draws, 0))
         return flat.reshape((self.n_draws, *values.shape))
@@ -167,7 +173,7 @@ class UtilityCurve:
         values = _budgets(self.path.number, eps)
         flat = np.empty((2, 0))
         if values.size:
-            flat = tabulate(lambda logs: self._expected(np.exp(logs)), np.log(values.ravel()))
+            flat = self._tabulated(self._expected, values)
         mean, std = flat.reshape((2, *values.shape))
         return ExpectedUtility(_shaped(mean), _shaped(np.maximum(std, 0.0)))
 
@@ -191,50 +197,53 @@ class UtilityCurve:
     def epsilon_for(
         self, target: float, method: Method = "newton", *, within: tuple[float, float] | None = None
     ) -> float:
-        """Return the budget at which the predicted utility is ``target``.
+        """Return the budget at which the utility is ``target``, for the same draws of the noise.
 
         Parameters
         ----------
         target : float
             The utility that is wanted.
         method : {"newton", "first_order"}
-            "newton": root of :meth:`predict_utility`, the least one, which is the most private, if there are several.
-            "first_order": Algorithm 1 of Li et al.
+            "newton": predictions name candidates, fits confirm and refine them, each from what is predicted there; the
+            least one that holds, which is the most private, is returned. "first_order": Algorithm 1 of Li et al.,
+            without any fit.
         within : (least, greatest), optional
             Where to search; None: a factor of 100 on either side of the measuring budget.
 
         Returns
         -------
         float
-            First number of the budget.
+            First number of the budget, to about 1e-4 of itself with "newton".
 
         Raises
         ------
         InvalidInput
             If no budget in the range reaches the target; the message names the utilities that are reached.
+        RegularizationTooSmall
+            Where objective perturbation has no noise to offer in the whole range.
         """
         target = check_real("target", target)
         if not np.isfinite(target):
             raise InvalidInput(f"target must be finite, got target={target}")
         least, greatest = self._search_range(within)
         if check_choice("method", method, _METHODS) == "first_order":
-            found = self.path.at + (target - self.utility) / self.derivative if self.derivative else np.nan
-            if not least <= found <= greatest:
-                reached = self.predict_utility([least, greatest], "first_order")
-                raise self._out_of_reach(target, reached, (least, greatest))
-            return float(found)
-        logs = np.linspace(np.log(least), np.log(greatest), _SEARCH_POINTS)
+            return self._first_order_root(target, least, greatest)
+        values = np.geomspace(least, greatest, _SEARCH_POINTS)
+        refits = Refits(self.core, self.path, self.seed, self.n_steps, self.anchors)
         # Not interpolated: small differences matter here.
-        gaps = self._newton(np.exp(logs)).mean(axis=0) - target
-        crossings = np.flatnonzero(np.diff(np.sign(gaps)) != 0)
-        if len(crossings) == 0:
-            raise self._out_of_reach(target, gaps + target, (least, greatest))
-        first = crossings[0]
-
-        def gap(log: float) -> float:
-            return float(self._newton(np.array([np.exp(log)])).mean()) - target
-
-        return float(np.exp(brentq(gap, logs[first], logs[first + 1], xtol=1e-10)))
+        found, gaps = least_root(
+            lambda some: self._newton(some).mean(axis=0) - target,
+            lambda value: float(self.evaluator.values(refits.params(value)).mean()) - target,
+            values,
+        )
+        if found is not None:
+            return found
+        if gaps.min() <= 0.0 <= gaps.max():
+            raise InvalidInput(
+                f"target must be a utility that fits reach with budgets of {self.path.number} from {least:.4g} to "
+                f"{greatest:.4g}, where predictions do but fits do not, got target={target:.6g}"
+            )
+        raise self._out_of_reach(target, gaps + target, (least, greatest))
 
     def to_frame(self, eps: ArrayLike | None = None) -> "pd.DataFrame":
         """One row for each budget, with all predictions; needs pandas.
@@ -242,7 +251,8 @@ class UtilityCurve:
         Parameters
         ----------
         eps : array-like, optional
-            First numbers of the budgets; None: 41 within a factor of 10 of the measuring one.
+            First numbers of the budgets; None: 41 within a factor of 10 of the measuring one, as far as the
+            noise there is at most 20 times that at the measuring one.
         """
         try:
             import pandas as pd  # noqa: PLC0415  # optional
@@ -277,13 +287,8 @@ class UtilityCurve:
             ("its derivative", f"{self.derivative:.4g} per unit of {self.path.number}"),
             ("draws of the noise", f"{self.n_draws:,} from seed {self.seed}"),
         ]
-        return "\n\n".join(
-            [
-                format_table([name.replace("_", " ") for name in columns], rows),
-                format_facts(facts),
-                "NOT PRIVATE: a utility curve is read off the data.",
-            ]
-        )
+        table = format_table([name.replace("_", " ") for name in columns], rows)
+        return f"{table}\n\n{format_facts(facts)}\n\nNOT PRIVATE: a utility curve is read off the data."
 
     def plot(self, ax: "Axes | None" = None, eps: ArrayLike | None = None) -> "Axes":
         """Draw the predicted utility, its mean and spread over the noise, and the worst-case bound of a loss.
@@ -291,9 +296,14 @@ class UtilityCurve:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; None: a new figure.
+            Where to draw everything; None: a new figure, with a second panel for the bound.
         eps : array-like, optional
-            First numbers of the budgets; None: a factor of 10 on either side of the measuring one.
+            First numbers of the budgets; None: as for :meth:`to_frame`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            That of the predictions.
         """
         from dpci._utility_plot import plot_curve  # noqa: PLC0415  # matplotlib is optional
 
@@ -330,35 +340,37 @@ class UtilityCurve:
             found.append(around.at(self.path.spec(value)))
         return np.array(found).T
 
+    def _tabulated(self, curve: Callable[[_F64], _F64], values: _F64) -> _F64:
+        flat = values.ravel()
+        least, greatest = flat.min(), flat.max()
+        self.path.spec(least)  # refused by its own name rather than by that of a point of the interpolation
+        return tabulate(lambda logs: curve(np.clip(np.exp(logs), least, greatest)), np.log(flat))
+
+    def _first_order_root(self, target: float, least: float, greatest: float) -> float:
+        change = target - self.utility
+        if self.derivative == 0.0 and change == 0.0:
+            return least  # every budget has this utility
+        found = self.path.at + change / self.derivative if self.derivative else np.nan
+        if not least <= found <= greatest:
+            reached = self.predict_utility([least, greatest], "first_order")
+            raise self._out_of_reach(target, reached, (least, greatest))
+        return float(found)
+
     def _shown(self) -> _F64:
-        least, greatest = self._search_range((self.path.at / _SHOWN_SPAN, self.path.at * _SHOWN_SPAN))
-        return np.geomspace(least, greatest, _SHOWN_POINTS)
+        at = self.path.at
+        loudest = _SHOWN_NOISE * self.path.spec(at).noise_scale
+        least = self.path.least_offered(at / _SHOWN_SPAN, at, loudest=loudest)
+        return np.geomspace(least, at * _SHOWN_SPAN, _SHOWN_POINTS)
 
     def _search_range(self, within: tuple[float, float] | None) -> tuple[float, float]:
-        """Return the ends of a search, the lower one raised to where the mechanism has noise to offer."""
+        """Return the ends of a search, the lower one where the mechanism has noise to offer."""
         if within is None:
             least, greatest = self.path.at / _REACH, self.path.at * _REACH
         else:
             least, greatest = (check_positive("within", end) for end in check_reals("within", within, 2))
             if not least < greatest:
                 raise InvalidInput(f"within must be (least, greatest), got within={within!r}")
-        if self._is_offered(least):
-            return least, greatest
-        refused, offered = np.log(least), np.log(greatest)
-        for _ in range(40):
-            middle = (refused + offered) / 2.0
-            if self._is_offered(np.exp(middle)):
-                offered = middle
-            else:
-                refused = middle
-        return float(np.exp(offered)), greatest
-
-    def _is_offered(self, value: float) -> bool:
-        try:
-            self.path.spec(value)
-        except RegularizationTooSmall:
-            return False
-        return True
+        return self.path.least_offered(least, greatest), greatest
 
     def _out_of_reach(self, target: float, reached: _F64, within: tuple[float, float]) -> InvalidInput:
         return InvalidInput(
@@ -368,10 +380,10 @@ class UtilityCurve:
 
 
 def _budgets(name: str, eps: ArrayLike) -> _F64:
-    try:
-        values = np.asarray(eps, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"eps must hold real numbers, got eps={eps!r}") from error
+    given = as_numbers(f"eps ({name})", eps)
+    if given.dtype.kind == "b":
+        raise InvalidInput(f"eps ({name}) must hold real numbers, got eps={eps!r}")
+    values = given.astype(np.float64)
     bad = values[~((values > 0.0) & np.isfinite(values))]
     if bad.size:
         raise InvalidInput(f"eps ({name}) must be finite and > 0, got {bad.flat[0]}")
@@ -380,3 +392,8 @@ def _budgets(name: str, eps: ArrayLike) -> _F64:
 
 def _shaped(values: _F64) -> Any:  # noqa: ANN401  # a float for a float, an array for an array
     return values if values.ndim else float(values)
+
+
+def _read_only(values: _F64) -> _F64:
+    values.flags.writeable = False
+    return values

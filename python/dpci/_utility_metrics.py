@@ -17,6 +17,8 @@ _F64: TypeAlias = NDArray[np.float64]
 # rounding error, which balances it against the truncation of a central difference.
 _STEP = 6e-6
 
+_LEAST_WIDTH = np.finfo(np.float64).tiny
+
 
 @dataclass(frozen=True, slots=True)
 class SmoothedAccuracy:
@@ -31,7 +33,10 @@ class SmoothedAccuracy:
     width: float = 0.1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "width", check_positive("width", self.width))
+        width = check_positive("width", self.width)
+        if width < _LEAST_WIDTH:  # one over it overflows
+            raise InvalidInput(f"width must be at least {_LEAST_WIDTH:.4g}, got width={width}")
+        object.__setattr__(self, "width", width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +106,23 @@ class RowMetric:
 
 @dataclass(frozen=True)
 class CallerMetric:
-    """A :class:`Metric`, its answers checked."""
+    """A :class:`Metric`, its answers checked; it is shown copies, which it may write into."""
 
     metric: Metric
     name: str = "metric"
 
     def values(self, params: _F64) -> _F64:
         """Values at each row of ``params``, shape (m,)."""
-        return np.array([float(_checked("value", self.metric.value(row), ())) for row in params])
+        return np.array([float(_checked("value", self.metric.value(row.copy()), ())) for row in params])
 
     def gradient(self, params: _F64) -> _F64:
         """Gradient at parameters of shape (k,)."""
-        return _checked("gradient", self.metric.gradient(params), params.shape)
+        return _checked("gradient", self.metric.gradient(params.copy()), params.shape)
 
     def derivatives(self, params: _F64) -> tuple[_F64, _F64]:
         """Gradient and Hessian there."""
         if self.metric.hessian is not None:
-            hessian = _checked("hessian", self.metric.hessian(params), (len(params), len(params)))
+            hessian = _checked("hessian", self.metric.hessian(params.copy()), (len(params), len(params)))
         else:
             hessian = np.empty((len(params), len(params)))
             for j, value in enumerate(params):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dpci import _core
 from dpci.budgets import Budget, budget_from_parameters
+from dpci.errors import RegularizationTooSmall
 from dpci.settings import Settings
 
 # Share of the coefficients with calibration="paper", where the caller names no split.
@@ -85,6 +86,32 @@ class BudgetPath:
         return self.settings.spec(
             self.n_samples, self.n_columns, budget=self.budget(value), l2_strength=self.l2_strength(value)
         )
+
+    def least_offered(self, least: float, greatest: float, *, loudest: float = math.inf) -> float:
+        """Return ``least``, or the next budget up to ``greatest`` with noise to offer, of a scale up to ``loudest``.
+
+        Raises
+        ------
+        RegularizationTooSmall
+            Where there is none at ``greatest`` either.
+        """
+        self.spec(greatest)
+        if self._offers(least, loudest):
+            return least
+        refused, offered = math.log(least), math.log(greatest)
+        for _ in range(40):
+            middle = (refused + offered) / 2.0
+            if self._offers(math.exp(middle), loudest):
+                offered = middle
+            else:
+                refused = middle
+        return min(math.exp(offered), greatest)
+
+    def _offers(self, value: float, loudest: float) -> bool:
+        try:
+            return self.spec(value).noise_scale <= loudest
+        except RegularizationTooSmall:
+            return False
 
     @property
     def _share(self) -> float:

@@ -16,14 +16,6 @@ use crate::linalg::{Cholesky, GramAccumulator, PackedBlock, add_diagonal, vector
 use crate::loss::Batch;
 use crate::{Error, Result};
 
-/// Nodes and weights of the Gauss-Hermite rule with 7 points for the standard normal, non-negative half.
-const HERMITE: [(f64, f64); 4] = [
-    (0.0, 0.457_142_857_142_857_15),
-    (1.154_405_394_739_968, 0.240_123_178_605_012_7),
-    (2.366_759_410_734_541, 0.030_757_123_967_586_5),
-    (3.750_439_717_725_742, 0.000_548_268_855_972_217_8),
-];
-
 /// The minimiser without noise, and how far unit noise moves each row's predictor.
 #[derive(Debug)]
 pub struct Center {
@@ -61,13 +53,10 @@ impl Center {
         &self.hessian
     }
 
-    /// Predictors of a range of rows, moved by `shift` (or nothing) and by so many standard deviations of unit noise.
-    fn moved(&self, range: Range<usize>, shift: &[f64], deviations: f64, out: &mut [f64]) {
-        let here = &self.predictor[range.clone()];
-        let spread = &self.spread[range];
-        for (i, out) in out.iter_mut().enumerate() {
-            let shift = shift.get(i).copied().unwrap_or_default();
-            *out = here[i] + shift + deviations * spread[i].sqrt();
+    /// Standard deviations of the moves of the predictors of a range of rows, for noise of a variance.
+    fn std_devs(&self, range: Range<usize>, variance: f64, out: &mut [f64]) {
+        for (out, spread) in out.iter_mut().zip(&self.spread[range]) {
+            *out = (variance * spread).sqrt();
         }
     }
 }
@@ -154,29 +143,22 @@ impl Utility {
             let mut buffers = [[0.0; BLOCK]; 4];
             for range in blocks(chunks[c].clone()) {
                 exec.check()?;
-                let [u, slope, change, weights] = buffers.each_mut();
-                let [u, slope, change] = [u, slope, change].map(|b| &mut b[..range.len()]);
-                change.fill(0.0);
-                for_each_node(|node, weight| {
-                    center.moved(range.clone(), &[], node * variance.sqrt(), u);
-                    let out = Batch {
-                        slope: Some(&mut *slope),
-                        ..Batch::default()
-                    };
-                    let y = self.design.targets(range.clone());
-                    self.loss.evaluate(u, y, out)?;
-                    for (c, s) in change.iter_mut().zip(slope.iter()) {
-                        *c += weight * s;
-                    }
-                    Ok(())
-                })?;
+                let [std_devs, slope, change, weights] = buffers.each_mut();
+                let [std_devs, slope, change] =
+                    [std_devs, slope, change].map(|b| &mut b[..range.len()]);
                 let here = &center.predictor[range.clone()];
+                let y = self.design.targets(range.clone());
+                center.std_devs(range.clone(), variance, std_devs);
+                let averaged = Batch {
+                    slope: Some(&mut *change),
+                    ..Batch::default()
+                };
+                Metric::Loss.average(&*self.loss, here, std_devs, y, averaged)?;
                 let out = Batch {
                     slope: Some(&mut *slope),
                     ..Batch::default()
                 };
-                self.loss
-                    .evaluate(here, self.design.targets(range.clone()), out)?;
+                self.loss.evaluate(here, y, out)?;
                 for (c, s) in change.iter_mut().zip(slope.iter()) {
                     *c -= s;
                 }
@@ -220,39 +202,31 @@ impl Utility {
         let parts = exec.map(chunks.len(), |c| {
             let mut part = (0.0, vec![0.0; dim], [GramAccumulator::new(dim)]);
             let mut packed = PackedBlock::new(dim, BLOCK);
-            let mut buffers = [[0.0; BLOCK]; 7];
+            let mut buffers = [[0.0; BLOCK]; 5];
             for range in blocks(chunks[c].clone()) {
                 exec.check()?;
-                let [u, moved, slope, curvature, slopes, curvatures, weights] = buffers.each_mut();
-                let [u, moved, slope, curvature, slopes, curvatures] =
-                    [u, moved, slope, curvature, slopes, curvatures].map(|b| &mut b[..range.len()]);
-                self.design.linear_predictor(range.clone(), shift, moved);
+                let [u, std_devs, slopes, curvatures, weights] = buffers.each_mut();
+                let [u, std_devs, slopes, curvatures] =
+                    [u, std_devs, slopes, curvatures].map(|b| &mut b[..range.len()]);
+                self.design.linear_predictor(range.clone(), shift, u);
+                for (u, here) in u.iter_mut().zip(&center.predictor[range.clone()]) {
+                    *u += here;
+                }
+                center.std_devs(range.clone(), variance, std_devs);
                 let weights = self
                     .design
                     .multiplicities()
                     .map(|m| vector::load(&m[range.clone()], weights));
-                slopes.fill(0.0);
-                curvatures.fill(0.0);
-                for_each_node(|node, weight| {
-                    center.moved(range.clone(), moved, node * variance.sqrt(), u);
-                    let mut total = 0.0;
-                    let out = Batch {
-                        total: Some(&mut total),
-                        weights,
-                        slope: Some(&mut *slope),
-                        curvature: Some(&mut *curvature),
-                    };
-                    let y = self.design.targets(range.clone());
-                    metric.evaluate(&*self.loss, u, y, out)?;
-                    part.0 += weight * total;
-                    for (sum, s) in slopes.iter_mut().zip(slope.iter()) {
-                        *sum += weight * s;
-                    }
-                    for (sum, c) in curvatures.iter_mut().zip(curvature.iter()) {
-                        *sum += weight * c;
-                    }
-                    Ok(())
-                })?;
+                let mut total = 0.0;
+                let out = Batch {
+                    total: Some(&mut total),
+                    weights,
+                    slope: Some(&mut *slopes),
+                    curvature: Some(&mut *curvatures),
+                };
+                let y = self.design.targets(range.clone());
+                metric.average(&*self.loss, u, std_devs, y, out)?;
+                part.0 += total;
                 if let Some(weights) = weights {
                     vector::multiply(slopes, weights);
                     vector::multiply(curvatures, weights);
@@ -282,15 +256,4 @@ impl Utility {
             hessian: gram.finish(n),
         })
     }
-}
-
-/// Calls `work` for every node and weight of the Gauss-Hermite rule.
-fn for_each_node(mut work: impl FnMut(f64, f64) -> Result<()>) -> Result<()> {
-    for (node, weight) in HERMITE {
-        work(node, weight)?;
-        if node > 0.0 {
-            work(-node, weight)?;
-        }
-    }
-    Ok(())
 }

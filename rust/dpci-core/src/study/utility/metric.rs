@@ -52,7 +52,8 @@ fn evaluate_accuracy(width: f64, u: &[f64], y: &[f64], out: Batch<'_>) {
     if let Some(curvature) = out.curvature {
         for (i, curvature) in curvature.iter_mut().enumerate() {
             let p = sigmoid(i);
-            *curvature = p * (1.0 - p) * (1.0 - 2.0 * p) * (y[i] / width).powi(2);
+            // One division after the other: zero over a square that underflows is no number.
+            *curvature = p * (1.0 - p) * (1.0 - 2.0 * p) * y[i] / width * y[i] / width;
         }
     }
 }

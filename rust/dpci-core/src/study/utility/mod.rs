@@ -9,6 +9,7 @@ mod center;
 mod metric;
 mod newton;
 mod passes;
+mod smoothing;
 
 pub use center::{Center, Smoothed};
 pub use metric::Metric;
