@@ -36,7 +36,15 @@ def draw_curves(found: "Found") -> "Figure":
     named = [" or ".join(f"{at:g}" for at in dict.fromkeys(same)) for same in points]
     handles, _ = axes[0][0].get_legend_handles_labels()
     labels = ["real", *(f"{name}, at {at}" for at in named for _, name in _ORDERS.values())]
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=len(labels),
+        frameon=False,
+        fontsize="small",
+        columnspacing=1.2,
+    )
     figure.suptitle("Mean loss against epsilon: real (orange), predicted from three measuring points. NOT PRIVATE")
     return figure
 
