@@ -60,7 +60,9 @@ def _draw_curve(ax: "Axes", case: "Case", losses: "Losses") -> None:
     low, high = real.min(), real.max()
     margin = (high - low) * (1.0 - _ROOM) / _ROOM / 2.0
     ax.set_ylim(low - margin, high + margin)
+    ax.locator_params(nbins=4)
     _label(ax, f"{case.panel}, {_MECHANISM_NAMES[case.mechanism]}", r"$\epsilon$", "mean loss")
+    ax.label_outer(remove_inner_ticks=False)
 
 
 def draw_measuring_points(found: "Found") -> "Figure":
