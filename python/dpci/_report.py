@@ -39,7 +39,7 @@ class RecordLosses(NamedTuple):
     eps3 : numpy.ndarray
         Epsilon of the released Hessian for this record, at half of ``delta``; 0 for a data-independent report.
     delta : numpy.ndarray
-        That of the budget, of which ``eps2`` and ``eps3`` have one half each. ``eps1`` has none, so that the bounds of a
+        That of the budget, of which ``eps2`` and ``eps3`` have one half each. ``eps1`` has none, so the bounds of a
         data-independent report hold without it.
     """
 
