@@ -171,7 +171,7 @@ def test_measuring_points_and_sizes_are_laid_out_by_line() -> None:
     cell = finding.report.data["cells"][0]
     assert finding.report.rows[0][3] == f"{cell['predicted'][0]['mean_error']:.1e}"
     finding_sizes = utility.sizes(Sources(), FEW)
-    assert [row[2] for row in finding_sizes.report.rows] == ["300"] * 4 + ["600"] * 4
+    assert [row[2] for row in finding_sizes.report.rows] == ["300", "600"] * 4
     for found in (finding, finding_sizes):
         assert len(found.draw().axes) == 4
         assert {len(ax.lines) for ax in found.draw().axes} == {8}

@@ -35,8 +35,9 @@ def rows():
         {},
         {"budget": dpci.ZCDP(0.5), "mechanism": "output", "loss": "huber_hinge", "fit_intercept": False},
         {"calibration": "paper"},
+        {"budget": dpci.ApproxDP(1.0, 1e-5), "neighbors": "add_remove", "n_public": N},
     ],
-    ids=["default", "output", "paper"],
+    ids=["default", "output", "paper", "Gaussian objective"],
 )
 def test_a_study_is_a_loop_of_fits(rows, keywords):
     X, y = rows

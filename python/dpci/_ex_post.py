@@ -92,7 +92,8 @@ def ex_post_losses_not_private(
     )
     if rows.shape[0] == 0:
         return ExPostLosses(np.empty(0), inside)
-    signed = report.core.ex_post_losses_not_private(
+    bounds = report._bounds  # noqa: SLF001  # the compiled function behind the report is no part of its face
+    signed = bounds.ex_post_losses_not_private(
         features.values, labels, rows.values, row_targets, inside, n_threads=n_threads
     )
     return ExPostLosses(signed, inside)

@@ -39,7 +39,8 @@ class RecordLosses(NamedTuple):
     eps3 : numpy.ndarray
         Epsilon of the released Hessian for this record, at half of ``delta``; 0 for a data-independent report.
     delta : numpy.ndarray
-        That of the budget.
+        That of the budget, of which ``eps2`` and ``eps3`` have one half each. ``eps1`` has none, so the bounds of a
+        data-independent report hold without it.
     """
 
     eps1: _F64
@@ -177,11 +178,6 @@ class Report:
     def hessian_radius(self) -> float | None:
         """What the greatest eigenvalue of the Hessian's noise exceeds with half the failure probability at most."""
         return self._bounds.hessian_radius
-
-    @property
-    def core(self) -> "_core.RecordBounds":
-        """The compiled function behind the report. For dpci's own use."""
-        return self._bounds
 
     def summary(self) -> str:
         """Text of what was released, what it cost, and what is claimed about the bounds."""

@@ -12,17 +12,17 @@ from dpci import _core
 from dpci.arrays import as_numbers
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.errors import InvalidInput
-from dpci.record import Step
+from dpci.record import Step, cost_unit
 
 __all__ = ["Guarantee"]
 
-GUARANTEE_FACTS = ("mechanism", "row_norm", "intercept_scale", "l2_strength", "neighbors", "loss")
+GUARANTEE_FACTS = ("mechanism", "calibration", "row_norm", "intercept_scale", "l2_strength", "neighbors", "loss")
 """Fields of a record that :func:`guarantee_of` needs besides the number of samples."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guarantee:
-    """The guarantee of all steps of a fit together, as curves. Public: it depends on no data.
+    """The guarantee of all steps of a fit together, as curves. Public: it depends on no data and on no outcome.
 
     Made by ``result.guarantee`` and ``plan.guarantee``. The curves hold for the neighbouring relation of the fit.
     """
@@ -87,6 +87,7 @@ def guarantee_of(
     steps: Iterable[Step],
     *,
     mechanism: str,
+    calibration: str,
     n_samples: int,
     row_norm: float,
     intercept_scale: float | None,
@@ -97,7 +98,8 @@ def guarantee_of(
     """Return the guarantee of a fit from its steps and public facts; ``row_norm`` bounds rows without intercept."""
     if not isinstance(budget, ApproxDP):
         return Guarantee(budget, None, 0.0, 0.0)
-    ratios = {step.step: step.sensitivity / step.scale for step in steps if step.scale > 0.0}
+    unit = cost_unit(budget.notion, calibration, mechanism)
+    ratios = {step.step: _ratio(step, unit, budget) for step in steps}
     if mechanism == "output":
         return Guarantee(budget, None, 0.0, math.hypot(*ratios.values()))
     profile = _core.ObjectiveProfile(
@@ -115,11 +117,34 @@ def guarantee_of(
     return Guarantee(budget, profile, shift, math.hypot(*ratios.values()))
 
 
+def _ratio(step: Step, unit: str, budget: ApproxDP) -> float:
+    """Sensitivity/std_dev of a Gaussian release; of one that these parameters made needless, what it was allowed."""
+    if step.scale > 0.0:
+        return step.sensitivity / step.scale
+    # The guarantee is that of the mechanism, at whatever parameters come out.
+    if unit == "mu_squared":
+        return math.sqrt(step.cost)
+    if unit == "rho":
+        return math.sqrt(2.0 * step.cost)
+    delta = budget.delta * step.cost / budget.epsilon
+    return math.sqrt(2.0 * _core.approx_to_zcdp(step.cost, delta, "paper"))
+
+
 def _pure_rdp(epsilon: float, order: float) -> float:
-    """Renyi divergence of randomised response (Mironov 2017, Proposition 6): log-sum-exp of its two outcomes."""
-    log_odds = -np.logaddexp(0.0, -epsilon)  # log of the likelier probability
+    """Renyi divergence of randomised response (Mironov 2017, Proposition 6), at most epsilon.
+
+    With k = order - 1 it is log(cosh((k + 1/2) epsilon) / cosh(epsilon / 2)) / k. As log(cosh(a + b) / cosh(a)) is
+    log(cosh(b) + tanh(a) sinh(b)), nothing cancels; the last factor covers the rounding.
+    """
     k = order - 1.0
-    return float(np.logaddexp(k * epsilon + log_odds, -k * epsilon + log_odds - epsilon)) / k
+    shift = k * epsilon
+    slope = math.tanh(0.5 * epsilon)
+    if shift < 1.0:
+        log_ratio = math.log1p(2.0 * math.sinh(0.5 * shift) ** 2 + slope * math.sinh(shift))
+    else:
+        decay = math.exp(-2.0 * shift)
+        log_ratio = shift + math.log(0.5 * (1.0 + decay + slope * (1.0 - decay)))
+    return min(epsilon, log_ratio / k * (1.0 + 2.0**-49))
 
 
 def _elementwise(

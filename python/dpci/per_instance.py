@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci._ex_post import ExPostLosses, ex_post_losses_not_private
 from dpci._report import RecordLosses, Report
-from dpci._report_record import BOUNDS, KINDS, Bound, Kind, ReportRecord
+from dpci._report_record import BOUNDS, KINDS, Bound, Kind, ReportRecord, check_shares
 from dpci.api import encode_targets, param_names
 from dpci.arrays import Table, as_features
 from dpci.budgets import ApproxDP, Calibration
 from dpci.errors import InvalidInput, SeededNoiseWarning
 from dpci.record import FitRecord, Step
 from dpci.settings import LossLike, OnViolation, Settings
-from dpci.validation import check_choice, check_flag, check_fraction, check_reals
+from dpci.validation import check_choice, check_flag, check_real
 
 __all__ = ["ExPostLosses", "RecordLosses", "Report", "ex_post_losses_not_private", "report"]
 
@@ -66,16 +66,17 @@ def report(
     n_public : int
         Public stand-in for the number of rows, which is private under this relation.
     shares : sequence of three floats
-        Shares of (coefficients, gradient, Hessian), each above 0, with sum 1. With ``calibration="tight"`` they divide
-        the squared ratios (sensitivity / standard deviation)**2, as everywhere under ApproxDP; with "paper" they divide
-        epsilon. Not used by a data-independent report.
+        Shares of (coefficients, gradient, Hessian), each at least 1e-12, with sum 1. With ``calibration="tight"`` they
+        divide the squared ratios (sensitivity / standard deviation)**2, as everywhere under ApproxDP; with "paper" they
+        divide epsilon. Checked, but not used, by a data-independent report.
     kind : {"data_dependent", "data_independent"}
-        "data_dependent" also releases the gradient and the Hessian of the objective at the parameters, for tighter
-        bounds on a noisier model; "data_independent" spends everything on the model and bounds by the ridge alone.
+        "data_dependent" also releases the gradient and the Hessian of the objective at the parameters, which sharpen
+        ``eps1`` for a model with more noise and cost ``eps2`` and ``eps3``; "data_independent" spends everything on the
+        model and bounds by the ridge alone. See "Which kind" in docs/per_instance.md.
     simultaneous : bool
         Whether the bounds are for all records at once, also those chosen after seeing the report; wider.
     failure_probability : float
-        Probability, strictly between 0 and 1, that ``eps1`` is below the exact loss, at most: of correctness, not of
+        Probability, at least 1e-300 and below 1, that ``eps1`` is below the exact loss, at most: of correctness, not of
         privacy. A data-dependent report gives one half to the gradient's bound and one half to the Hessian's.
     loss : str or object of dpci.losses
         As for :func:`dpci.fit`.
@@ -154,10 +155,10 @@ def report(
         seed=seed,
     )
     kind = check_choice("kind", kind, KINDS)
-    checked_shares = check_reals("shares", shares, 3)
+    checked_shares = check_shares(shares)
     public: dict[str, Any] = {
         "simultaneous": check_flag("simultaneous", simultaneous),
-        "failure_probability": check_fraction("failure_probability", failure_probability),
+        "failure_probability": check_real("failure_probability", failure_probability),
         "bound": check_choice("bound", bound, BOUNDS),
     }
     given_shares = checked_shares if kind == "data_dependent" else None

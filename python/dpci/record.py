@@ -1,6 +1,7 @@
 """What one fit leaves behind: released and public values only, and their JSON form."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -12,7 +13,16 @@ from dpci.arrays import check_finite
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.labels import Classes, check_classes
-from dpci.validation import check_choice, check_count, check_flag, check_not_negative, check_positive
+from dpci.losses import declaration, from_declaration
+from dpci.validation import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_not_negative,
+    check_positive,
+    check_real,
+    check_reals,
+)
 
 SCHEMA = "dpci.PrivateFit"
 SCHEMA_VERSION = 1
@@ -157,7 +167,7 @@ class FitRecord:
             return cls(**values)
         except InvalidInput:
             raise
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InvalidInput(f"a saved fit must hold every field of its schema, got {error!r}") from error
 
     def _check_shapes(self) -> None:
@@ -204,7 +214,26 @@ def _check_loss(name: str, value: object) -> dict[str, Any]:
         rule(f"{name}.{key}", value[key])
     for key in ("h", "s"):
         check_positive(f"{name}.{key}", value.get(key, 1.0))
+    built_in = from_declaration(value)
+    if built_in is not None and value != declaration(built_in, built_in.to_core()):
+        raise InvalidInput(f"{name} must have the declaration of {built_in!r}, got {name}={value!r}")
     return value
+
+
+def _check_interval(name: str, value: object) -> tuple[float, float]:
+    lower, upper = check_reals(name, value, 2)
+    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
+        raise InvalidInput(f"{name} must be finite and increasing, got {name}={value!r}")
+    return lower, upper
+
+
+def _check_labels(name: str, value: object) -> Classes:
+    classes = check_classes(value)
+    for label in classes:
+        # An integer may be too great to be compared with targets.
+        if not isinstance(label, str) and math.isinf(number := check_real(name, label + 0)):
+            raise InvalidInput(f"{name} must be within the range of floats, got {number}")
+    return classes
 
 
 def _check_steps(name: str, value: object) -> tuple[Step, ...]:
@@ -223,6 +252,7 @@ _LOSS_RULES: dict[str, _Rule] = {
     "slope_bound": check_positive,
     "curvature_bound": check_positive,
     "one_signed": check_flag,
+    "target_bounds": _or_none(_check_interval),
 }
 _STEP_RULES: dict[str, _Rule] = {
     "step": _one_of("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"),
@@ -238,7 +268,7 @@ _RULES: dict[str, _Rule] = {
     "gradient_cov": _or_none(_check_array),
     "names": _check_names,
     "named_columns": check_flag,
-    "classes": _or_none(lambda _, value: check_classes(value)),
+    "classes": _or_none(_check_labels),
     "n_samples": check_count,
     "l2_strength": check_positive,
     "loss": _check_loss,

@@ -181,7 +181,9 @@ def _pivot(
         errors = [f"{losses.mean_error(order, at):.1e}" for order in ORDERS]
         lines.setdefault((mechanism, span, value), []).extend(errors)
     header = ["mechanism", "range", varied, *(name for panel in panels for name in (panel, "two steps"))]
-    return header, [[*line, *errors] for line, errors in lines.items()]
+    blocks = list(dict.fromkeys(line[:2] for line in lines))
+    ordered = sorted(lines.items(), key=lambda item: blocks.index(item[0][:2]))
+    return header, [[*line, *errors] for line, errors in ordered]
 
 
 def _verdict(found: Found, mechanism: Mechanism) -> str:

@@ -31,12 +31,24 @@ def draw_curves(found: "Found") -> "Figure":
         column = places.get(case.panel, 0)
         places[case.panel] = column + 1
         _draw_curve(axes[row][column], case, losses)
+        if column == 0:
+            axes[row][column].set_ylabel("mean loss")
+        if row == len(panels) - 1:
+            axes[row][column].set_xlabel(r"$\epsilon$")
     # The measuring points of both ranges share their colours.
     points = zip(*dict.fromkeys(case.span.measured for case, _ in found), strict=True)
     named = [" or ".join(f"{at:g}" for at in dict.fromkeys(same)) for same in points]
     handles, _ = axes[0][0].get_legend_handles_labels()
     labels = ["real", *(f"{name}, at {at}" for at in named for _, name in _ORDERS.values())]
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=len(labels),
+        frameon=False,
+        fontsize="small",
+        columnspacing=1.2,
+    )
     figure.suptitle("Mean loss against epsilon: real (orange), predicted from three measuring points. NOT PRIVATE")
     return figure
 
@@ -52,7 +64,8 @@ def _draw_curve(ax: "Axes", case: "Case", losses: "Losses") -> None:
     low, high = real.min(), real.max()
     margin = (high - low) * (1.0 - _ROOM) / _ROOM / 2.0
     ax.set_ylim(low - margin, high + margin)
-    _label(ax, f"{case.panel}, {_MECHANISM_NAMES[case.mechanism]}", r"$\epsilon$", "mean loss")
+    ax.locator_params(nbins=4)
+    _label(ax, f"{case.panel}, {_MECHANISM_NAMES[case.mechanism]}")
 
 
 def draw_measuring_points(found: "Found") -> "Figure":
@@ -103,7 +116,9 @@ def _draw_errors(
                     marker=".",
                     label=f"{panel}, {name}",
                 )
-        _label(ax, f"{_MECHANISM_NAMES[mechanism]}, {span}", x_label, "mean error")
+        _label(ax, f"{_MECHANISM_NAMES[mechanism]}, {span}")
+        ax.set_xlabel(x_label)
+        ax.set_ylabel("mean error")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
     figure.suptitle(title)
@@ -120,9 +135,7 @@ def _grid(n_rows: int, n_columns: int, *, width: float, height: float) -> "tuple
     ]
 
 
-def _label(ax: "Axes", title: str, x_label: str, y_label: str) -> None:
+def _label(ax: "Axes", title: str) -> None:
     ax.set_title(title, fontsize="medium")
-    ax.set_xlabel(x_label)
-    ax.set_ylabel(y_label)
     ax.grid(color="0.9")
     ax.set_axisbelow(True)

@@ -93,6 +93,14 @@ pub(super) fn costs(c: &Choices, bounds: &DataBounds) -> Result<Costs> {
         }
     };
     let all = total.value();
+    // Squares of the ratios over- or underflow at budgets that no one can want.
+    if !all.is_normal() {
+        return Err(Error::OutOfRange {
+            name: "budget",
+            rule: "such that the noise has a finite scale in double precision",
+            value: all,
+        });
+    }
     let Some(split) = split else {
         let reserved = all * c.reserve;
         return Ok(Costs {

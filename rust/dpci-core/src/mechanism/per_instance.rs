@@ -21,6 +21,9 @@ use crate::{Error, Result};
 /// Rounding in three shares of a caller may move their sum this far from 1.
 const SHARE_ROUNDING: f64 = 1e-9;
 
+/// Least share: a smaller one vanishes in the rounding of the others, and its noise in that of its matrix.
+const LEAST_SHARE: f64 = 1e-12;
+
 /// Halvings that find the least λ of the published bound.
 const HALVINGS: usize = 60;
 
@@ -53,7 +56,7 @@ impl ReportSpec {
     ///
     /// # Errors
     /// As [`Spec::new`]; [`Error::Unsupported`] unless a Gaussian objective perturbation under add/remove without moments is asked
-    /// for; [`Error::OutOfRange`] unless the shares are positive with sum 1.
+    /// for; [`Error::OutOfRange`] unless the shares are at least 10⁻¹² with sum 1.
     pub fn new(choices: &Choices, shares: Option<[f64; 3]>) -> Result<Self> {
         let (epsilon, delta) = check_supported(choices)?;
         let mut part = choices.clone();
@@ -67,7 +70,7 @@ impl ReportSpec {
         };
         let shares = check_shares(shares)?;
         match choices.calibration {
-            Calibration::Tight => part.reserve = 1.0 - shares[0],
+            Calibration::Tight => part.reserve = shares[1] + shares[2],
             Calibration::Paper => {
                 part.budget = Budget::approx(shares[0] * epsilon, delta / 3.0)?;
             }
@@ -195,10 +198,10 @@ fn check_supported(c: &Choices) -> Result<(f64, f64)> {
 
 fn check_shares(shares: [f64; 3]) -> Result<[f64; 3]> {
     for share in shares {
-        if !(share > 0.0 && share.is_finite()) {
+        if !(share >= LEAST_SHARE && share.is_finite()) {
             return Err(Error::OutOfRange {
                 name: "every one of the shares",
-                rule: "finite and > 0",
+                rule: "finite and at least 1e-12",
                 value: share,
             });
         }
@@ -276,4 +279,27 @@ fn sum_plus_noise(mut mean: Vec<f64>, n: f64, noise: &[f64]) -> Vec<f64> {
         *value = *value * n + noise;
     }
     mean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(shares: [f64; 3]) -> String {
+        check_shares(shares).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn shares_are_refused_by_their_name() {
+        for share in [0.0, -0.5, 9e-13, f64::NAN, f64::INFINITY] {
+            let message = refusal([0.5, 0.5, share]);
+            assert!(
+                message.starts_with("every one of the shares must be finite and at least 1e-12"),
+                "{message}"
+            );
+        }
+        assert!(refusal([0.5, 0.5, 0.5]).starts_with("sum of shares must be 1, got"));
+        let [a, b, c] = check_shares([1e-12, 0.5, 0.5]).unwrap();
+        assert!(b + c < 1.0 && (a + b + c - 1.0).abs() < 1e-15);
+    }
 }

@@ -2,9 +2,9 @@
 
 use std::f64::consts::LN_2;
 
-use crate::Result;
 use crate::exec::BLOCK;
 use crate::linalg::Eigen;
+use crate::{Error, Result};
 
 /// Rows start at the shares of odds `4ᵏ`, |k| at most this, of the greatest share.
 const GRID: i32 = 6;
@@ -35,9 +35,9 @@ impl LeverageBound {
     /// `H ≥ ridge·I` and `H ≥ noisy - radius·I`, hence every combination with shares 1 - s and s where that is positive definite.
     ///
     /// # Errors
-    /// [`crate::Error::NotPositiveDefinite`] when `noisy` has no decomposition.
+    /// [`Error::OutOfRange`] when `noisy` has no decomposition.
     pub(super) fn interpolated(noisy: &[f64], dim: usize, radius: f64, ridge: f64) -> Result<Self> {
-        let eigen = Eigen::new(noisy, dim, "the released Hessian")?;
+        let eigen = decomposed(noisy, dim)?;
         let slack = decomposition_error(&eigen);
         let gaps: Vec<f64> = eigen
             .values
@@ -69,7 +69,7 @@ impl LeverageBound {
     /// # Errors
     /// As [`Self::interpolated`].
     pub(super) fn paper(noisy: &[f64], dim: usize, ridge: f64) -> Result<Self> {
-        let eigen = Eigen::new(noisy, dim, "the released Hessian")?;
+        let eigen = decomposed(noisy, dim)?;
         let slack = decomposition_error(&eigen);
         let mut grid = vec![(0.0, vec![1.0 / ridge; dim])];
         if eigen.values.iter().all(|v| v - slack > 0.0) {
@@ -152,6 +152,21 @@ impl LeverageBound {
             }
         }
     }
+}
+
+/// The eigendecomposition of a released matrix, which fails only where entries are so great that it overflows.
+fn decomposed(noisy: &[f64], dim: usize) -> Result<Eigen> {
+    let eigen = Eigen::new(noisy, dim, "the released Hessian").ok();
+    let finite = eigen.filter(|e| e.values.iter().chain(&e.vectors).all(|v| v.is_finite()));
+    finite.ok_or_else(|| Error::OutOfRange {
+        name: "greatest entry of the released Hessian",
+        rule: "small enough for an eigendecomposition",
+        value: noisy
+            .iter()
+            .map(|v| v.abs())
+            .reduce(f64::max)
+            .unwrap_or(f64::NAN),
+    })
 }
 
 /// Generous bound on the error of the computed eigenvalues.

@@ -6,6 +6,7 @@
 
 mod leverage;
 mod quantiles;
+mod rows;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,10 +14,11 @@ use std::sync::Arc;
 use crate::design::Design;
 use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks};
-use crate::loss::{Batch, Loss};
+use crate::loss::Loss;
 use crate::privacy::EpsilonTable;
 use crate::{Error, Result};
 use leverage::LeverageBound;
+pub(crate) use rows::{slopes_and_curvatures, squared_coordinates};
 
 /// Relative margin of the bounds that covers the rounding of their computation.
 const ROUNDING: f64 = 1.0 + 1e-9;
@@ -42,16 +44,16 @@ impl Claim {
     /// The bounds of one record fixed beforehand, or of all records `simultaneous`ly, fail with at most this probability.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless the probability lies strictly between 0 and 1.
+    /// [`Error::OutOfRange`] unless the probability is at least 10⁻³⁰⁰, of which a quarter does not underflow, and below 1.
     pub fn new(
         failure_probability: f64,
         simultaneous: bool,
         hessian_bound: HessianBound,
     ) -> Result<Self> {
-        if !(failure_probability > 0.0 && failure_probability < 1.0) {
+        if !(1e-300..1.0).contains(&failure_probability) {
             return Err(Error::OutOfRange {
                 name: "failure_probability",
-                rule: "> 0 and < 1",
+                rule: "at least 1e-300 and < 1",
                 value: failure_probability,
             });
         }
@@ -150,8 +152,8 @@ impl RecordBounds {
     /// releases together.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for constants that are not finite and positive or a row bound whose square could vanish or overflow,
-    /// [`Error::Length`], [`Error::NotPositiveDefinite`] for a Hessian that has no eigendecomposition.
+    /// [`Error::OutOfRange`] for constants that are not finite and positive or so small that a bound could overflow, a row
+    /// bound whose square could vanish or overflow, and a Hessian that has no eigendecomposition; [`Error::Length`].
     pub fn new(
         model: Model,
         derivatives: Option<Derivatives>,
@@ -162,6 +164,12 @@ impl RecordBounds {
         check_positive("std_dev", model.std_dev)?;
         check_positive("n_public * l2_strength", model.ridge)?;
         check_row_norm(model.row_norm)?;
+        let greatest_gradient = model.loss.slope_bound() * model.row_norm;
+        let greatest_curvature = model.loss.curvature_bound() * model.row_norm.powi(2);
+        let reached = greatest_curvature / model.ridge + 1.0 / model.ridge;
+        check_reached("n_public * l2_strength", model.ridge, reached)?;
+        let reached = (greatest_gradient / model.std_dev).powi(2);
+        check_reached("std_dev", model.std_dev, reached)?;
         let phi = claim.failure_probability;
         let Some(released) = derivatives else {
             return Ok(Self {
@@ -183,10 +191,16 @@ impl RecordBounds {
             }
             HessianBound::Paper => LeverageBound::paper(&released.hessian, dim, model.ridge)?,
         };
-        let slope = model.loss.slope_bound() * model.row_norm / released.gradient_std_dev;
-        let curvature =
-            model.loss.curvature_bound() * model.row_norm.powi(2) / released.hessian_std_dev;
+        let slope = greatest_gradient / released.gradient_std_dev;
+        let curvature = greatest_curvature / released.hessian_std_dev;
         let epsilons = EpsilonTable::new(slope.max(curvature), 0.5 * delta)?;
+        // The greater of the two is the worse.
+        let (name, value) = if slope > curvature {
+            ("gradient_std_dev", released.gradient_std_dev)
+        } else {
+            ("hessian_std_dev", released.hessian_std_dev)
+        };
+        check_reached(name, value, epsilons.at(slope.max(curvature) * ROUNDING))?;
         Ok(Self {
             model,
             reach,
@@ -306,46 +320,6 @@ impl RecordBounds {
     }
 }
 
-/// `l'` and `l''` of a range of rows at `params`.
-pub(crate) fn slopes_and_curvatures(
-    records: &Design<'_>,
-    loss: &dyn Loss,
-    params: &[f64],
-    range: Range<usize>,
-    slope: &mut [f64],
-    curvature: &mut [f64],
-) -> Result<()> {
-    let mut predictor = [0.0; BLOCK];
-    let predictor = &mut predictor[..range.len()];
-    records.linear_predictor(range.clone(), params, predictor);
-    let out = Batch {
-        slope: Some(slope),
-        curvature: Some(curvature),
-        ..Batch::default()
-    };
-    loss.evaluate(predictor, records.targets(range), out)
-}
-
-/// `(vⱼᵀx)²` for orthonormal vectors v, by vector, then by row of the range.
-pub(crate) fn squared_coordinates(
-    records: &Design<'_>,
-    range: Range<usize>,
-    vectors: &[f64],
-    squares: &mut Vec<f64>,
-) {
-    let dim = records.n_params();
-    squares.resize(dim * range.len(), 0.0);
-    for (vector, out) in vectors
-        .chunks_exact(dim)
-        .zip(squares.chunks_exact_mut(range.len()))
-    {
-        records.linear_predictor(range.clone(), vector, out);
-        for value in out {
-            *value *= *value;
-        }
-    }
-}
-
 /// Refuses a bound on the rows whose square could vanish in underflow, which would hide a loss, or overflow.
 pub(crate) fn check_row_norm(row_norm: f64) -> Result<()> {
     if !(1e-100..=1e100).contains(&row_norm) {
@@ -353,6 +327,18 @@ pub(crate) fn check_row_norm(row_norm: f64) -> Result<()> {
             name: "row_norm of a per-instance report",
             rule: "at least 1e-100 and at most 1e100",
             value: row_norm,
+        });
+    }
+    Ok(())
+}
+
+/// Refuses a constant so small that what it divides is not finite for the greatest record.
+fn check_reached(name: &'static str, value: f64, reached: f64) -> Result<()> {
+    if !reached.is_finite() {
+        return Err(Error::OutOfRange {
+            name,
+            rule: "great enough that the bounds are finite",
+            value,
         });
     }
     Ok(())

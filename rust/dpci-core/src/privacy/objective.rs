@@ -136,12 +136,12 @@ impl ObjectiveProfile {
         check_non_negative("mu", mu)?;
         let k = order - 1.0;
         // ln E[e^{kL}; L > 0] for the loss L ~ N(a²/2, a²) of a Gaussian shifted by a standard deviations.
-        let positive = |a: f64| 0.5 * k * order * a * a + normal_cdf(a * (k + 0.5)).ln();
+        let positive = |a: f64| 0.5 * (k * a) * (order * a) + normal_cdf(a * (k + 0.5)).ln();
         let none_positive = normal_cdf(-0.5 * ratio).ln();
         let log_moment = match (self.neighbors, self.one_signed) {
             (Neighbors::AddRemove, true) => log_sum_exp(&[none_positive, positive(ratio)]),
             (Neighbors::AddRemove, false) => {
-                LN_2 + 0.5 * k * order * ratio * ratio + normal_cdf(k * ratio).ln()
+                LN_2 + 0.5 * (k * ratio) * (order * ratio) + normal_cdf(k * ratio).ln()
             }
             (Neighbors::ReplaceOne, true) => {
                 let one = positive(ratio);
@@ -149,7 +149,7 @@ impl ObjectiveProfile {
             }
             // e^{kα s²A²/2} is convex in s², so its sum over s² and 4 - s² is greatest at the ends.
             (Neighbors::ReplaceOne, false) => {
-                let greatest = 2.0 * k * order * ratio * ratio;
+                let greatest = 2.0 * (k * ratio) * (order * ratio);
                 LN_2 + normal_cdf(2.0 * k * ratio).ln() + log_sum_exp(&[0.0, greatest])
             }
         };
@@ -360,5 +360,6 @@ mod tests {
         assert!(profile.rdp(2.0, f64::NAN, 0.1).is_err());
         assert!(profile.rdp(2.0, 0.1, -1.0).is_err());
         assert!(profile.rdp(1e300, 1e3, 0.1).unwrap().is_infinite());
+        assert!(profile.rdp(1e200, 0.0, 0.0).unwrap().is_finite());
     }
 }
