@@ -45,7 +45,7 @@ def test_a_spurious_crossing_is_passed_over(adult_rows):
     missed = [abs(refit_utility(found, value, adult_rows) - target) for value in values]
     assert min(missed) > abs(found.utility - target)
     assert found.epsilon_for(target) == pytest.approx(0.09, rel=1e-3)
-    with pytest.raises(InvalidInput, match=r"fits do not, got target="):
+    with pytest.raises(InvalidInput, match=r"target must be a utility between .* reach, got target="):
         found.epsilon_for(target, within=(0.004, 0.007))
 
 
@@ -114,4 +114,30 @@ def test_the_least_confirmed_root_is_returned():
     # A prediction that ends just short of the target.
     root, _ = least_root(lambda x: np.abs(x - 4.0) + 0.1, lambda value: value - 4.2, np.geomspace(0.1, 9.0, 32))
     assert root == pytest.approx(4.2, rel=1e-4)
-    assert least_root(lambda x: x - 1.0, lambda value: value - 4.0, np.geomspace(0.1, 9.0, 32))[0] is None
+    # One that crosses far from the curve, or not at all: the curve itself is bracketed, if it has a root.
+    values = np.geomspace(0.1, 9.0, 32)
+    for predict in (lambda x: x - 1.0, lambda x: x + 1.0):
+        root, _ = least_root(predict, lambda value: value - 4.0, values)
+        assert root == pytest.approx(4.0, rel=1e-3)
+        root, gaps = least_root(predict, lambda value: value + 4.0, values)
+        assert root is None
+        assert gaps.min() == pytest.approx(4.1)
+
+
+def test_fits_find_what_overshooting_predictions_miss():
+    """Measured at much noise, two steps of Kifer et al.'s mechanism rise with epsilon where the loss falls."""
+    rng = np.random.default_rng(2)
+    n = 10_000
+    X = rng.normal(size=(n, 10))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, np.newaxis]
+    y = np.where(X @ (3.0 * rng.normal(size=10)) + rng.logistic(size=n) > 0.0, 1, -1)
+    mechanism = {"calibration": "paper", "neighbors": "add_remove", "classes": (-1, 1)}
+    noisy, there = (
+        curve((X, y), at=dpci.ApproxDP(epsilon, 1e-6), l2_strength=1e-6, seed=0, **mechanism) for epsilon in (0.1, 1.0)
+    )
+    assert noisy.predict_utility(1.0) > there.utility + 0.05  # or the test shows nothing
+    assert noisy.epsilon_for(there.utility) == pytest.approx(1.0, rel=0.01)
+    with pytest.raises(dpci.InvalidInput, match=r"target must be a utility between 0\.31\d+ and"):
+        noisy.epsilon_for(0.1)
+    with pytest.raises(dpci.InvalidInput, match="eps must hold at least one budget to plot"):
+        noisy.plot(eps=[])

@@ -110,8 +110,9 @@ class UtilityCurve:
             First number of the budget: epsilon, or rho under zCDP.
         method : {"newton", "first_order"}
             "newton": parameters from ``n_steps`` Newton steps, and the utility there; above 16 budgets interpolated to
-            about 1e-4 of its range over them, or 2e-3 for losses whose curvature jumps. "first_order": the tangent at
-            the measuring point, as Li et al. have it.
+            about 1e-4 of its range over them, or 2e-3 for losses whose curvature jumps. The steps are not damped:
+            measured where the noise is large they can overshoot at much greater budgets (docs/utility.md).
+            "first_order": the tangent at the measuring point, as Li et al. have it.
 
         Returns
         -------
@@ -205,8 +206,8 @@ class UtilityCurve:
             The utility that is wanted.
         method : {"newton", "first_order"}
             "newton": predictions name candidates, fits confirm and refine them, each from what is predicted there; the
-            least one that holds, which is the most private, is returned. "first_order": Algorithm 1 of Li et al.,
-            without any fit.
+            least one that holds, which is the most private, is returned. Where none holds fits at thirteen budgets
+            look for another. "first_order": Algorithm 1 of Li et al., without any fit.
         within : (least, greatest), optional
             Where to search; None: a factor of 100 on either side of the measuring budget.
 
@@ -236,14 +237,9 @@ class UtilityCurve:
             lambda value: float(self.evaluator.values(refits.params(value)).mean()) - target,
             values,
         )
-        if found is not None:
-            return found
-        if gaps.min() <= 0.0 <= gaps.max():
-            raise InvalidInput(
-                f"target must be a utility that fits reach with budgets of {self.path.number} from {least:.4g} to "
-                f"{greatest:.4g}, where predictions do but fits do not, got target={target:.6g}"
-            )
-        raise self._out_of_reach(target, gaps + target, (least, greatest))
+        if found is None:
+            raise self._out_of_reach(target, gaps + target, (least, greatest))
+        return found
 
     def to_frame(self, eps: ArrayLike | None = None) -> "pd.DataFrame":
         """One row for each budget, with all predictions; needs pandas.
@@ -307,6 +303,8 @@ class UtilityCurve:
         """
         from dpci._utility_plot import plot_curve  # noqa: PLC0415  # matplotlib is optional
 
+        if eps is not None and np.size(eps) == 0:
+            raise InvalidInput("eps must hold at least one budget to plot, got none")
         return plot_curve(self, self.columns(eps), ax)
 
     def __repr__(self) -> str:

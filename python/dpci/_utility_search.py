@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 
 from dpci import _core
 from dpci._utility_path import BudgetPath
+from dpci.errors import NotConverged
 
 _F64: TypeAlias = NDArray[np.float64]
 
@@ -21,6 +22,9 @@ _FIRST_STEP, _LONGEST_STEP, _LAST_STEP = 0.02, 0.25, 1e-4
 _REACH = 0.5
 
 _MAX_STEPS = 12
+
+# Fits that look for a root where predictions show none.
+_FITTED_POINTS = 13
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,10 @@ class Refits:
 def least_root(
     predict: Callable[[_F64], _F64], compute: Callable[[float], float], values: _F64
 ) -> tuple[float | None, _F64]:
-    """Return the least root of ``predict`` that ``compute`` confirms, refined, or None; and the predictions.
+    """Return the least root that is found, or None; and gaps that were computed where predictions did not help.
+
+    1. Roots of ``predict`` are candidates; each is confirmed and refined by ``compute``. 2. Where none holds, since
+    Newton steps overshoot far from the measuring point, ``compute`` itself is bracketed at thirteen budgets.
 
     Parameters
     ----------
@@ -90,6 +97,28 @@ def least_root(
         found = refined_root(lambda x: compute(at(x)), candidate, logs[0], logs[-1])
         if found is not None:
             return at(found), gaps
+    return computed_root(compute, values[np.linspace(0, len(values) - 1, _FITTED_POINTS).astype(np.intp)])
+
+
+def computed_root(compute: Callable[[float], float], values: _F64) -> tuple[float | None, _F64]:
+    """Return the least root of ``compute`` between two of the values, or None; and its finite values there."""
+
+    def gap(value: float) -> float:
+        try:
+            return compute(value)
+        except NotConverged:  # so much noise that the minimiser is lost in rounding
+            return np.nan
+
+    gaps = np.array([gap(value) for value in values])
+    known = np.isfinite(gaps)
+    values, gaps = values[known], gaps[known]
+    for i in range(len(gaps)):
+        if gaps[i] == 0.0:
+            return float(values[i]), gaps
+        if i + 1 < len(gaps) and gaps[i] * gaps[i + 1] < 0.0:
+            low, high = np.log(values[i]), np.log(values[i + 1])
+            log = brentq(lambda x: compute(float(np.exp(x))), float(low), float(high), xtol=_LAST_STEP)
+            return float(np.exp(float(log))), gaps
     return None, gaps
 
 
