@@ -1,23 +1,17 @@
 //! The logistic loss of a soft label: `log(1 + e^u) - yu` for a target `y` in [0, 1].
 
-use super::sigmoid_family::{self, SlopeRange};
-use super::{Batch, Loss, Targets};
+use super::{Batch, Logistic, Loss, Targets, sigmoid_family};
 use crate::Result;
 
 /// Soft-label logistic loss: slope `p - y` of either sign, at most 1 in size; curvature `p(1-p)`, at most 1/4.
+///
+/// All suprema are those of the logistic loss: at a given `p` the steepest target is 0 or 1, with slope `p` or `p - 1`, and the
+/// range of `p` over `|u| ≤ radius` is symmetric.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SoftLogistic;
 
 /// Rows handled at a time.
 const GROUP: usize = 128;
-
-impl SoftLogistic {
-    /// Where `p` lies. At a given `p` the steepest target is 0 or 1, with slope `p` or `p - 1`; as the range is symmetric, the
-    /// suprema are those of the logistic loss.
-    fn range(radius: f64) -> SlopeRange {
-        SlopeRange::between(-radius, radius, 1.0)
-    }
-}
 
 impl Loss for SoftLogistic {
     fn name(&self) -> &'static str {
@@ -68,11 +62,11 @@ impl Loss for SoftLogistic {
     }
 
     fn slope_bound(&self) -> f64 {
-        1.0
+        Logistic.slope_bound()
     }
 
     fn curvature_bound(&self) -> f64 {
-        0.25
+        Logistic.curvature_bound()
     }
 
     fn one_signed(&self) -> bool {
@@ -80,18 +74,18 @@ impl Loss for SoftLogistic {
     }
 
     fn sup_slope(&self, radius: f64) -> f64 {
-        Self::range(radius).sup_slope()
+        Logistic.sup_slope(radius)
     }
 
     fn sup_curvature(&self, radius: f64) -> f64 {
-        Self::range(radius).sup_curvature()
+        Logistic.sup_curvature(radius)
     }
 
     fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
-        Self::range(radius).sup_weighted_sum(k)
+        Logistic.sup_weighted_sum(k, radius)
     }
 
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
-        Self::range(radius).sup_joint_norm(alpha)
+        Logistic.sup_joint_norm(alpha, radius)
     }
 }
