@@ -14,7 +14,7 @@ from dpci._options import parse_budget, parse_loss
 from dpci._table_io import read_table, write_csv
 from dpci.cli import main
 from dpci.datasets import _files
-from dpci.datasets._catalogue import CATALOGUE
+from dpci.datasets._catalogue import SOURCES
 from dpci.errors import InvalidInput
 
 PNG = b"\x89PNG"
@@ -181,10 +181,8 @@ def test_without_typer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 def test_data_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 + sum(len(entry.files) for entry in CATALOGUE.values())
-    for line, file in zip(
-        lines[2:], (file for entry in CATALOGUE.values() for file in entry.files.values()), strict=True
-    ):
+    assert len(lines) == 2 + sum(len(entry.files) for entry in SOURCES)
+    for line, file in zip(lines[2:], (file for entry in SOURCES for file in entry.files.values()), strict=True):
         assert ("not here" in line) == (_files.find(file) is None)
         assert "WRONG" not in line
 

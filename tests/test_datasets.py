@@ -114,12 +114,12 @@ def test_every_category_of_adult_is_in_the_public_list() -> None:
 
 
 def test_packaged_schemas_state_their_sources() -> None:
-    assert datasets.schema_names() == ("adult", "adult_demo", "bank", "credit_default", "kddcup99")
+    assert datasets.schema_names() == ("adult", "adult_demo", "bank", "credit_default", "kddcup99", "warfarin")
     for name in datasets.schema_names():
         schema = datasets.load_schema(name)
         assert schema.name == name
         assert schema.source
-        assert schema.licence == "CC BY 4.0"
+        assert schema.licence == ("CC BY-SA 4.0" if name == "warfarin" else "CC BY 4.0")
         assert all(column.source for column in schema.columns)
 
 

@@ -15,9 +15,10 @@ from dpci import _options as options
 from dpci._options import find_schema, model_keywords
 from dpci._table_io import read_table, write_csv
 from dpci.datasets import load_adult_sample, load_table
-from dpci.datasets._catalogue import CATALOGUE
+from dpci.datasets._catalogue import CATALOGUE, SOURCES, WARFARIN
 from dpci.datasets._files import find, is_intact
 from dpci.datasets._tables import Table, load_sample_table, without_missing
+from dpci.datasets._warfarin import warfarin_table
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.plotting import check_plot_file
 from dpci.results import PrivateFit
@@ -227,7 +228,8 @@ def data(
     """List the public data sets and where they were found, or export one as CSV with a header."""
     if name is None:
         if export is not None:
-            msg = f"--export needs the name of a data set, one of {[SAMPLE, *CATALOGUE]}, got none"
+            names = [SAMPLE, *(source.name for source in SOURCES)]
+            msg = f"--export needs the name of a data set, one of {names}, got none"
             raise InvalidInput(msg)
         typer.echo("\n".join(_inventory()))
         return
@@ -279,6 +281,8 @@ def _show(result: PrivateFit, *, level: float = 0.95, json: Path | None = None, 
 
 
 def _public_table(name: str, split: str | None = None) -> Table:
+    if name == WARFARIN.name and split is None:
+        return warfarin_table()
     return load_sample_table() if name == SAMPLE else load_table(name, split)
 
 
@@ -288,7 +292,7 @@ def _inventory() -> list[str]:
         ("name", "split", "rows", "sha256", "licence", "where"),
         (SAMPLE, "", "4000", "-", "CC BY 4.0", "in the package"),
     ]
-    for entry in CATALOGUE.values():
+    for entry in SOURCES:
         for split, file in entry.files.items():
             found = find(file)
             status = "-" if found is None else ("ok" if is_intact(file, found) else "WRONG")

@@ -18,6 +18,7 @@ from dpci.datasets._loaders import (
 from dpci.datasets._paper import load_with_data_dependent_scaling
 from dpci.datasets._simulated import simulate_kddcup99
 from dpci.datasets._tables import load_table
+from dpci.datasets._warfarin import load_warfarin
 
 __all__ = [
     "Dataset",
@@ -29,6 +30,7 @@ __all__ = [
     "load_kddcup99",
     "load_schema",
     "load_table",
+    "load_warfarin",
     "load_with_data_dependent_scaling",
     "schema_names",
     "simulate_kddcup99",

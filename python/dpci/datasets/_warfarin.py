@@ -1,0 +1,196 @@
+"""Reads the user's copy of the IWPC's warfarin data, chooses rows by public rules, and scales them by public bounds."""
+
+import csv
+import dataclasses
+import gzip
+import io
+import math
+import zlib
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+from dpci.datasets import _files
+from dpci.datasets._catalogue import WARFARIN
+from dpci.datasets._files import DatasetUnavailable
+from dpci.datasets._loaders import Dataset, load_schema
+from dpci.datasets._tables import Table
+from dpci.errors import InvalidInput
+from dpci.schema import CategoricalColumn, NumericTarget, Schema
+from dpci.validation import check_choice, check_flag
+
+Genotypes: TypeAlias = Literal["consensus", "imputed"]
+UnknownRace: TypeAlias = Literal["level", "reference"]
+
+_MISSING = ("", "NA")
+_YES = "1"
+
+# Columns of the file by the names of the schema.
+_NUMBERS: Final = {"height": "Height (cm)", "weight": "Weight (kg)"}
+_AGE, _RACE, _AMIODARONE = "Age", "Race", "Amiodarone (Cordarone)"
+_INDUCERS = ("Carbamazepine (Tegretol)", "Phenytoin (Dilantin)", "Rifampin or Rifampicin")
+_STABLE, _DOSE = "Subject Reached Stable Dose of Warfarin", "Therapeutic Dose of Warfarin"
+_CYP2C9, _VKORC1 = "CYP2C9 consensus", "VKORC1 -1639 consensus"
+
+# The consortium's rules for a missing genotype at -1639 (supplementary appendix, section S4), in its order: the site
+# that tells, what its genotypes stand for, and whether the rule holds for every race.
+_IMPUTATION: Final = (
+    ("VKORC1 2255 consensus", {"C/C": "G/G", "T/T": "A/A", "C/T": "A/G"}, False),
+    ("VKORC1 1173 consensus", {"C/C": "G/G", "T/T": "A/A", "C/T": "A/G"}, True),
+    ("VKORC1 1542 consensus", {"G/G": "G/G", "C/C": "A/A", "C/G": "A/G"}, False),
+)
+_NO_RULE = ("Black or African American", "Unknown")
+
+_COLUMNS = (
+    *(_AGE, _RACE, *_NUMBERS.values(), _AMIODARONE, *_INDUCERS, _STABLE, _DOSE, _CYP2C9, _VKORC1),
+    *(site for site, _, _ in _IMPUTATION),
+)
+_Row: TypeAlias = Mapping[str, str]
+
+
+def load_warfarin(
+    path: str | PathLike[str] | None = None,
+    *,
+    stable_only: bool = True,
+    genotypes: Genotypes = "consensus",
+    unknown_race: UnknownRace = "level",
+    largest_dose: float = 324.0,
+) -> Dataset:
+    """Doses of the International Warfarin Pharmacogenetics Consortium, for regression: 3,450 patients, 15 columns.
+
+    The file is share-alike (CC BY-SA 4.0) and one row is one patient, so it is neither packaged nor downloaded: it is
+    read from ``path`` or from the folder that ``DPCI_DATA`` names.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        CSV of the consortium's table, plain or ``.gz``, with its own column names in any order. None: the file
+        ``iwpc_warfarin/warfarin.csv`` in ``DPCI_DATA``, whose checksum is verified.
+    stable_only : bool
+        Only patients marked as having reached a stable dose; otherwise 3,524.
+    genotypes : {"consensus", "imputed"}
+        VKORC1 -1639 as the file's consensus column has it; or, where that is missing, derived from a neighbouring site
+        by the consortium's rules, which gives 4,196 rows (4,275 with ``stable_only=False``).
+    unknown_race : {"level", "reference"}
+        Whether unknown race has a column of its own (15 columns) or counts as the reference, White (14 columns).
+    largest_dose : float
+        Public bound of the weekly dose in mg. The target is its square root, 0 to the root of the bound scaled to
+        [-1, 1]; larger doses are clipped.
+
+    Returns
+    -------
+    Dataset
+        Rows of norm at most 1, scaled by the public bounds of the schema "warfarin"; ``y`` as said in [-1, 1].
+
+    Raises
+    ------
+    DatasetUnavailable
+        The file is not here, cannot be read, or is not the published one.
+    InvalidInput
+        ``path`` names a file of another layout, or a value of it is no number, or an option is out of range.
+
+    Notes
+    -----
+    A row is kept if age, height, weight, dose and both genotypes are known; a missing answer on amiodarone or an enzyme
+    inducer is read as no. Each rule looks at one row at a time, but how many rows are left is a fact about the data,
+    which for this file has been published.
+    """
+    stable_only = check_flag("stable_only", stable_only)
+    check_choice("genotypes", genotypes, ("consensus", "imputed"))
+    check_choice("unknown_race", unknown_race, ("level", "reference"))
+    schema = _schema(unknown_race, largest_dose)
+    X, y, names = schema.transform(warfarin_table(path, stable_only=stable_only, genotypes=genotypes))
+    return Dataset(X=X, y=y, names=names, schema=schema, licence=f"{WARFARIN.licence}: {WARFARIN.citation}")
+
+
+def warfarin_table(
+    path: str | PathLike[str] | None = None, *, stable_only: bool = True, genotypes: Genotypes = "consensus"
+) -> Table:
+    """Columns of the schema "warfarin" before scaling; arguments and errors as for `load_warfarin`."""
+    kept = []
+    for number, row in enumerate(_rows(path), start=1):
+        if stable_only and row[_STABLE] != _YES:
+            continue
+        vkorc1 = row[_VKORC1]
+        if vkorc1 in _MISSING and genotypes == "imputed":
+            vkorc1 = _imputed(row)
+        needed = (row[_AGE], *(row[column] for column in _NUMBERS.values()), row[_DOSE], row[_CYP2C9], vkorc1)
+        if not any(value in _MISSING for value in needed):
+            kept.append((*_numbers(row, number), row[_RACE], vkorc1, row[_CYP2C9]))
+    if not kept:
+        raise InvalidInput("the table of warfarin doses must have a complete row, got none")
+    names = ("age", *_NUMBERS, "enzyme_inducer", "amiodarone", "sqrt_dose", "race", "vkorc1", "cyp2c9")
+    return {name: np.array(column) for name, column in zip(names, zip(*kept, strict=True), strict=True)}
+
+
+def _schema(unknown_race: UnknownRace, largest_dose: float) -> Schema:
+    if isinstance(largest_dose, bool) or not isinstance(largest_dose, int | float) or not (0.0 < largest_dose <= 1e6):
+        msg = f"largest_dose must be a number of mg a week, > 0 and at most 1e6, got largest_dose={largest_dose!r}"
+        raise InvalidInput(msg)
+    schema = load_schema(WARFARIN.name)
+    columns = tuple(
+        dataclasses.replace(column, categories=tuple(name for name in column.categories if name != "Unknown"))
+        if isinstance(column, CategoricalColumn) and column.name == "race" and unknown_race == "reference"
+        else column
+        for column in schema.columns
+    )
+    target = NumericTarget(column="sqrt_dose", lower=0.0, upper=math.sqrt(largest_dose))
+    return dataclasses.replace(schema, columns=columns, target=target)
+
+
+def _rows(path: str | PathLike[str] | None) -> list[dict[str, str]]:
+    """Lines of the file by the names in its header, blank ones left out."""
+    file = WARFARIN.files["train"]
+    content = _files.read(file, download=False) if path is None else _own_copy(Path(path))
+    name = file.path if path is None else str(path)
+    try:
+        # Spreadsheets put a byte order mark in front.
+        reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), restval="")
+        if missing := [column for column in _COLUMNS if column not in (reader.fieldnames or ())]:
+            msg = f"{name} must have the columns of the consortium's table, got none named {missing[0]!r}"
+            raise InvalidInput(msg)
+        rows = [{column: row[column].strip() for column in _COLUMNS} for row in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        msg = f"{name} must be a CSV file in UTF-8, got another: {error}"
+        raise InvalidInput(msg) from error
+    return [row for row in rows if any(row.values())]
+
+
+def _own_copy(path: Path) -> bytes:
+    try:
+        raw = path.read_bytes()
+        return gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except (OSError, EOFError, zlib.error) as error:
+        msg = f"path must name a file of warfarin doses that can be read, got {str(path)!r}: {error}"
+        raise DatasetUnavailable(msg) from error
+
+
+def _imputed(row: _Row) -> str:
+    for site, meaning, every_race in _IMPUTATION:
+        if row[site] in meaning and (every_race or row[_RACE] not in _NO_RULE):
+            return meaning[row[site]]
+    return ""
+
+
+def _numbers(row: _Row, number: int) -> tuple[float, float, float, float, float, float]:
+    """Age in decades, height, weight, inducer, amiodarone, square root of the dose."""
+    dose = _number(row, _DOSE, number)
+    if not (0.0 <= dose < math.inf):
+        raise InvalidInput(f"column {_DOSE!r} must hold doses >= 0, got {row[_DOSE]!r} in row {number}")
+    height, weight = (_number(row, column, number) for column in _NUMBERS.values())
+    inducer = float(any(row[column] == _YES for column in _INDUCERS))
+    decade = row[_AGE][:1]
+    if decade not in set("123456789"):
+        msg = f"column {_AGE!r} must hold decades from '10 - 19' to '90+', got {row[_AGE]!r} in row {number}"
+        raise InvalidInput(msg)
+    return float(decade), height, weight, inducer, float(row[_AMIODARONE] == _YES), math.sqrt(dose)
+
+
+def _number(row: _Row, column: str, number: int) -> float:
+    try:
+        return float(row[column])
+    except ValueError as error:
+        raise InvalidInput(f"column {column!r} must hold numbers, got {row[column]!r} in row {number}") from error
