@@ -142,7 +142,7 @@ def test_files_that_cannot_be(tmp_path: Path) -> None:
         ({"stable_only": "yes"}, "stable_only"),
         ({"genotypes": "guessed"}, "genotypes"),
         ({"unknown_race": None}, "unknown_race"),
-        ({"largest_dose": math.nan}, "largest_dose must be a number of mg a week"),
+        ({"largest_dose": math.nan}, "largest_dose must be finite and > 0"),
         ({"largest_dose": 0}, "largest_dose"),
         ({"largest_dose": "324"}, "largest_dose"),
     ],

@@ -20,7 +20,7 @@ from dpci.datasets._loaders import Dataset, load_schema
 from dpci.datasets._tables import Table
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalColumn, NumericTarget, Schema
-from dpci.validation import check_choice, check_flag
+from dpci.validation import check_choice, check_flag, check_positive
 
 Genotypes: TypeAlias = Literal["consensus", "imputed"]
 UnknownRace: TypeAlias = Literal["level", "reference"]
@@ -127,9 +127,7 @@ def warfarin_table(
 
 
 def _schema(unknown_race: UnknownRace, largest_dose: float) -> Schema:
-    if isinstance(largest_dose, bool) or not isinstance(largest_dose, int | float) or not (0.0 < largest_dose <= 1e6):
-        msg = f"largest_dose must be a number of mg a week, > 0 and at most 1e6, got largest_dose={largest_dose!r}"
-        raise InvalidInput(msg)
+    bound = check_positive("largest_dose", largest_dose)
     schema = load_schema(WARFARIN.name)
     columns = tuple(
         dataclasses.replace(column, categories=tuple(name for name in column.categories if name != "Unknown"))
@@ -137,7 +135,7 @@ def _schema(unknown_race: UnknownRace, largest_dose: float) -> Schema:
         else column
         for column in schema.columns
     )
-    target = NumericTarget(column="sqrt_dose", lower=0.0, upper=math.sqrt(largest_dose))
+    target = NumericTarget(column="sqrt_dose", lower=0.0, upper=math.sqrt(bound))
     return dataclasses.replace(schema, columns=columns, target=target)
 
 
