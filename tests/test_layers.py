@@ -263,6 +263,7 @@ def test_nothing_private_comes_from_a_study():
 
 UTILITY_MODULES = {
     "utility",
+    "_error_bounds",
     *(f"_utility_{part}" for part in ("curve", "expected", "interpolation", "metrics", "path", "plot", "search")),
 }
 

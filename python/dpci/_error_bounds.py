@@ -30,7 +30,11 @@ _THEOREMS: Final[Mapping[Risk, str]] = {
     "population": "Theorem 21",
 }
 _IID = "records are independent draws from one population within the public bounds"
-_ANY = "holds for every data set within the public bounds"
+_ANY = "nothing about the data beyond the public bounds"
+_OF_RELATION: Final[Mapping[str, tuple[str, ...]]] = {
+    "replace_one": (),
+    "add_remove": ("the number of records is n_public",),
+}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -183,19 +187,25 @@ class _Problem:
     """The constants of one fit, and the bounds that they give. Notation of docs/bounds.md."""
 
     def __init__(self, settings: Settings, n_samples: int, n_features: int, of: Risk) -> None:
-        self.of = of
-        self.n = settings.public_n(n_samples)
-        plan = settings.spec(n_samples, n_features).plan()
-        step = plan["steps"][0]
-        self.dim, self.row_norm = plan["n_params"], plan["row_norm"]
-        self.law, self.scale, self.tolerance = step["noise"], step["scale"], plan["tolerance"]
-        self.loss, self.l2_strength = settings.core_loss, settings.l2_strength
-        self.radius = settings.radius
-        self.projected = settings.checked_mechanism.project
+        spec = settings.spec(n_samples, n_features)
+        plan = spec.plan()
+        self.of, self.n = of, settings.public_n(n_samples)
+        self.dim, self.row_norm, self.tolerance = plan["n_params"], plan["row_norm"], plan["tolerance"]
+        self.law, self.scale = spec.noise_law, spec.noise_scale
+        self.loss, self.l2_strength, self.strong_convexity = settings.core_loss, spec.l2_strength, spec.strong_convexity
+        self.radius, self.projected = settings.radius, settings.checked_mechanism.project
         if self.radius is None and of in {"empirical", "population"}:
             raise InvalidInput(f"radius must be given with of={of!r}, which compares with the best of a ball, got None")
-        # Where the gradient vanishes, lambda ||theta|| is the norm of a mean of slopes times rows.
-        self.reach = self.loss.slope_bound * self.row_norm / self.l2_strength if self.radius is None else self.radius
+        # Strong convexity bounds the minimiser by the gradient at zero.
+        at_zero = spec.slope_bound * self.row_norm
+        self.reach = at_zero / self.strong_convexity if self.radius is None else self.radius
+        limit = self.loss.predictor_bound
+        if limit is not None and not self.projected:
+            raise InvalidInput(
+                f"a loss whose bounds hold up to predictors of {limit:g} needs dpci.OutputPerturbation(project=True), "
+                "because noise leaves the ball, got project=False"
+            )
+        self.facts = _OF_RELATION[settings.neighbors]
 
     def noise_norm(self, failure: float) -> float:
         """Quantile of the norm of the noise, and the distance that the solver is allowed."""
@@ -211,18 +221,18 @@ class _Problem:
         return min(self.loss.slope_bound, self.loss.sup_slope(self.row_norm * farthest))
 
     def lipschitz(self, failure: float) -> float:
-        """What the noise adds to a mean loss at most."""
+        """Return what the noise adds to a mean loss at most."""
         norm = self.noise_norm(failure)
         return self.slope(norm) * self.row_norm * norm
 
     def regularised(self, failure: float) -> float:
-        """What the noise adds to a mean loss with its regulariser at most."""
+        """Return the same for a mean loss with its regulariser."""
         norm = self.noise_norm(failure)
         second = 0.0 if self.projected else norm**2 / 2.0
         return self.lipschitz(failure) + self.l2_strength * (self.reach * norm + second)
 
     def smooth(self, failure: float) -> float:
-        """The same over the sample where the gradient vanishes at the minimiser: half the greatest curvature."""
+        """Return the same over the sample where the gradient vanishes at the minimiser: half the greatest curvature."""
         norm = self.noise_norm(failure)
         farthest = self.row_norm * (self.reach + norm)
         curvature = self.loss.sup_curvature(farthest) * self.row_norm**2 + self.l2_strength
@@ -230,16 +240,13 @@ class _Problem:
 
     def over_the_noise(self, failure: float) -> ErrorBound:
         """Lemma 22, and the empirical part of Theorem 21."""
-        if self.radius is None and not self.loss.kinked:
-            noise, facts = min(self.smooth(failure), self.regularised(failure)), ("the loss is smooth", _ANY)
-        elif self.of == "training":
-            noise, facts = self.regularised(failure), ("the constraint may be active", _ANY)
-        else:
-            noise, facts = self.lipschitz(failure), (_ANY,)
-        terms = {"noise": noise}
         if self.of == "empirical":
-            terms["regularization"] = self.l2_strength * self.reach**2 / 2.0
-        return self._bound(terms, failure, failure, facts)
+            terms = {"noise": self.lipschitz(failure), "regularization": self.l2_strength * self.reach**2 / 2.0}
+        elif self.radius is None and not self.loss.kinked:
+            terms = {"noise": min(self.smooth(failure), self.regularised(failure))}
+        else:
+            terms = {"noise": self.regularised(failure)}
+        return self._bound(terms, failure, failure, (_ANY,))
 
     def over_the_population(self, failure: float) -> ErrorBound:
         """Theorems 20 and 21: the failure probability is shared so that the sum is least."""
@@ -247,7 +254,9 @@ class _Problem:
         def terms(for_noise: float) -> dict[str, float]:
             # Of the minimiser, which lies in the ball: nothing of the noise enters.
             slope = min(self.loss.slope_bound, self.loss.sup_slope(self.row_norm * self.reach))
-            generalization = 2.0 * (slope * self.row_norm) ** 2 / (self.n * self.l2_strength * (failure - for_noise))
+            generalization = (
+                2.0 * (slope * self.row_norm) ** 2 / (self.n * self.strong_convexity * (failure - for_noise))
+            )
             if self.of == "regularized":
                 return {"noise": self.regularised(for_noise), "generalization": generalization}
             return {
@@ -286,5 +295,5 @@ class _Problem:
             slope_bound=self.slope(norm),
             terms=MappingProxyType(dict(terms)),
             theorem=theorem or _THEOREMS[self.of],
-            assumes=assumes,
+            assumes=(*assumes, *self.facts),
         )

@@ -1,4 +1,4 @@
-"""The command ``tables``: experiments of three papers, repeated beside what was published where there are numbers."""
+"""The command ``tables``: experiments of four papers, repeated beside what was published where there are numbers."""
 
 import json
 import os
@@ -27,7 +27,7 @@ _CALIBRATIONS: dict[str, tuple[Calibration, ...]] = {
     "tight": ("tight",),
     "both": ("paper", "tight"),
 }
-_PAPERS = ("S2", "S3", "S4")
+_PAPERS = ("S1", "S2", "S3", "S4")
 _DRAWINGS = (".png", ".svg", ".pdf")
 
 
@@ -35,7 +35,7 @@ _DRAWINGS = (".png", ".svg", ".pdf")
 def tables(
     *,
     paper: Annotated[
-        str, typer.Option(help="S2: Redberg & Wang (2021), S3: Wang, Kifer & Lee (2019), S4: Li et al.")
+        str, typer.Option(help="S1: Wu et al., S2: Redberg & Wang (2021), S3: Wang, Kifer & Lee (2019), S4: Li et al.")
     ] = "S3",
     table: Annotated[int | None, typer.Option(help="S3: table of the paper, 2 to 6.")] = None,
     figure: Annotated[int | None, typer.Option(help="S3: figure of the paper, 1 to 4; needs --output.")] = None,
@@ -56,7 +56,7 @@ def tables(
     variability: Annotated[
         int | None, typer.Option(help="S3: replicates for the variability lengths, by default 10000; 0: none.")
     ] = None,
-    repeats: Annotated[int | None, typer.Option(help="S2, S4: draws of the noise, by default 10.")] = None,
+    repeats: Annotated[int | None, typer.Option(help="S1, S2, S4: draws of the noise; 100 (S1), 10.")] = None,
     seed: Annotated[int, typer.Option(help="Of replicates, noise and generated rows; public rows stay the same.")] = 0,
     output_format: Annotated[str, typer.Option("--format", help="text, markdown or json.")] = "text",
     output: Annotated[
@@ -69,7 +69,7 @@ def tables(
     threads: Annotated[int | None, typer.Option(help="Threads; by default all cores.")] = None,
     progress: Annotated[bool, typer.Option(help="Say which part runs, and show a progress bar.")] = False,
 ) -> None:
-    """Repeat experiments of Redberg & Wang (2021), Wang, Kifer & Lee (2019) or Li et al. NOT PRIVATE."""
+    """Repeat experiments of Wu et al., Redberg & Wang (2021), Wang, Kifer & Lee (2019) or Li et al. NOT PRIVATE."""
     paper = check_choice("--paper", paper, _PAPERS)
     only_s3 = {"table": table, "figure": figure, "us": us, "br": br, "calibration": calibration}
     only_s3 |= {"replicates": replicates, "variability": variability, "checkpoint": checkpoint}
@@ -79,7 +79,7 @@ def tables(
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         warnings.simplefilter("ignore", SeededNoiseWarning)
         if paper == "S3":
-            _refuse_options({"experiment": experiment, "repeats": repeats}, "S2 and S4", paper)
+            _refuse_options({"experiment": experiment, "repeats": repeats}, "S1, S2 and S4", paper)
             _check_what(table, figure)
             _check_files(table, figure, {"us": us, "br": br})
             shape = check_choice("--format", output_format, FORMATS)
@@ -111,7 +111,10 @@ def tables(
             names = tuple(known) if experiment is None else (check_choice("--experiment", experiment, tuple(known)),)
             _check_drawing(output, names)
             run_of = Repeats(
-                n_repeats=10 if repeats is None else repeats, seed=seed, n_threads=threads, announce=announce
+                n_repeats=catalogue.REPEATS[paper] if repeats is None else repeats,
+                seed=seed,
+                n_threads=threads,
+                announce=announce,
             )
             _experiments(paper, names, run_of, shape, output)
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci._error_bounds import ErrorBound, bound
 from dpci._utility_curve import UtilityCurve
 from dpci._utility_expected import ExpectedUtility
 from dpci._utility_metrics import Metric, MetricLike, SmoothedAccuracy, check_metric, evaluator
@@ -18,7 +19,7 @@ from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.settings import ModelKeywords, Settings
 from dpci.validation import check_count, check_seed, check_threads
 
-__all__ = ["ExpectedUtility", "Metric", "SmoothedAccuracy", "UtilityCurve", "curve"]
+__all__ = ["ErrorBound", "ExpectedUtility", "Metric", "SmoothedAccuracy", "UtilityCurve", "bound", "curve"]
 
 _OWN = ("budget", "n_threads", "seed")
 

@@ -119,10 +119,11 @@ def warfarin_table(
             vkorc1 = _imputed(row)
         needed = (row[_AGE], *(row[column] for column in _NUMBERS.values()), row[_DOSE], row[_CYP2C9], vkorc1)
         if not any(value in _MISSING for value in needed):
-            kept.append((*_numbers(row, number), row[_RACE], vkorc1, row[_CYP2C9]))
+            taken = _taken(row, *_INDUCERS), _taken(row, _AMIODARONE)
+            kept.append((*_numbers(row, number), *taken, row[_RACE], vkorc1, row[_CYP2C9]))
     if not kept:
         raise InvalidInput("the table of warfarin doses must have a complete row, got none")
-    names = ("age", *_NUMBERS, "enzyme_inducer", "amiodarone", "sqrt_dose", "race", "vkorc1", "cyp2c9")
+    names = ("age", *_NUMBERS, "sqrt_dose", "enzyme_inducer", "amiodarone", "race", "vkorc1", "cyp2c9")
     return {name: np.array(column) for name, column in zip(names, zip(*kept, strict=True), strict=True)}
 
 
@@ -173,18 +174,21 @@ def _imputed(row: _Row) -> str:
     return ""
 
 
-def _numbers(row: _Row, number: int) -> tuple[float, float, float, float, float, float]:
-    """Age in decades, height, weight, inducer, amiodarone, square root of the dose."""
+def _numbers(row: _Row, number: int) -> tuple[float, float, float, float]:
+    """Age in decades, height, weight, square root of the dose."""
     dose = _number(row, _DOSE, number)
     if not (0.0 <= dose < math.inf):
         raise InvalidInput(f"column {_DOSE!r} must hold doses >= 0, got {row[_DOSE]!r} in row {number}")
     height, weight = (_number(row, column, number) for column in _NUMBERS.values())
-    inducer = float(any(row[column] == _YES for column in _INDUCERS))
     decade = row[_AGE][:1]
     if decade not in set("123456789"):
         msg = f"column {_AGE!r} must hold decades from '10 - 19' to '90+', got {row[_AGE]!r} in row {number}"
         raise InvalidInput(msg)
-    return float(decade), height, weight, inducer, float(row[_AMIODARONE] == _YES), math.sqrt(dose)
+    return float(decade), height, weight, math.sqrt(dose)
+
+
+def _taken(row: _Row, *drugs: str) -> str:
+    return "yes" if any(row[drug] == _YES for drug in drugs) else "no"
 
 
 def _number(row: _Row, column: str, number: int) -> float:

@@ -1,13 +1,14 @@
-"""The experiments of Redberg & Wang (2021) and of Li et al. by name."""
+"""The experiments of Wu et al., of Redberg & Wang (2021) and of Li et al. by name."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from dpci.reproduce import per_instance, per_instance_bounds, utility
+from dpci.reproduce import per_instance, per_instance_bounds, regression, utility
 from dpci.reproduce.finding import Finding, Repeats
 from dpci.reproduce.sources import Sources
 
 EXPERIMENTS: Final[Mapping[str, Mapping[str, Callable[[Sources, Repeats], Finding]]]] = {
+    "S1": {"mechanisms": regression.mechanisms, "sizes": regression.sizes, "scalings": regression.scalings},
     "S2": {
         "rotation": per_instance.rotation,
         "regularisation": per_instance.regularisation,
@@ -16,5 +17,8 @@ EXPERIMENTS: Final[Mapping[str, Mapping[str, Callable[[Sources, Repeats], Findin
     "S4": {"curves": utility.curves, "measuring_points": utility.measuring_points, "sizes": utility.sizes},
 }
 """By paper and name."""
+
+REPEATS: Final[Mapping[str, int]] = {"S1": 100, "S2": 10, "S4": 10}
+"""Repeats by paper where none are asked for."""
 
 NAMES: Final = "; ".join(f"{paper}: {', '.join(experiments)}" for paper, experiments in EXPERIMENTS.items())

@@ -1,16 +1,15 @@
 """Private regressions on the warfarin doses: rows, splits, what is measured of a model, and the mechanisms compared."""
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 import dpci
 from dpci.datasets import load_warfarin
-from dpci.reproduce.finding import Repeats
+from dpci.schema import Schema
 
 _F64: TypeAlias = NDArray[np.float64]
 
@@ -20,8 +19,8 @@ LARGEST_DOSE = 144.0
 TARGET_BOUND = 1.0
 LOSS: Final = dpci.losses.Squared(target_bound=TARGET_BOUND)
 
-# The attacker's public knowledge: frequencies of the genotypes among the 3,450 patients, and the residual variance of the
-# consortium's kind of model, in mg a week.
+# The attacker's public knowledge: frequencies of the genotypes among the 3,450 patients, and the residual variance of
+# the consortium's kind of model, in mg a week.
 PRIOR: Final = {"A/A": 1219 / 3450, "A/G": 1201 / 3450, "G/G": 1030 / 3450}
 HIDDEN = "vkorc1"
 RESIDUAL_VARIANCE = 1.1
@@ -29,15 +28,7 @@ RESIDUAL_VARIANCE = 1.1
 HELD_OUT = 0.1
 """Share of the rows on which a model is measured."""
 
-RADII: Final[Mapping[str, tuple[float, ...]]] = {"R1": (0.25, 0.5, 1.0), "R2": (0.5, 1.0, 2.0)}
-STRENGTHS = tuple(0.002 * 2.0**k for k in range(8))
-ORACLE_RADII = (0.25, 0.5, 1.0, 2.0)
-ORACLE_STRENGTHS = tuple(0.001 + 0.499 * k / 19 for k in range(20))
-
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 1.0, 3.0, 10.0)
-
-# The paper's noise is that of sensitivity (12 W + 8)/(n lambda) where 4 (W + B)/(n lambda) is enough.
-_PAPER_FACTOR = 4.0 * (1.0 + TARGET_BOUND) / (12.0 + 8.0)
 
 
 class Patients(NamedTuple):
@@ -47,24 +38,24 @@ class Patients(NamedTuple):
     y: _F64
     names: tuple[str, ...]
     unit: float
+    schema: Schema | None
 
-    def split(self, rng: np.random.Generator) -> "Split":
-        """Return a random part for training, and the rest to measure on."""
+    def split(self, rng: np.random.Generator, *, held_out: float = HELD_OUT, rate: float = 1.0) -> "Split":
+        """Return a random share for training, sampled at a rate, and the rest to measure on."""
         order = rng.permutation(len(self.y))
-        held_out = order[: max(1, round(HELD_OUT * len(self.y)))]
-        kept = order[len(held_out) :]
-        return Split(self.X[kept], self.y[kept], self.X[held_out], self.y[held_out], self.names, self.unit)
+        test, kept = np.split(order, [max(1, round(held_out * len(order)))])
+        kept = kept[: max(1, round(rate * len(kept)))]
+        return Split(self, self.X[kept], self.y[kept], self.X[test], self.y[test])
 
 
 class Split(NamedTuple):
     """Rows for training, and rows on which the model is measured."""
 
+    source: Patients
     X: _F64
     y: _F64
     X_test: _F64
     y_test: _F64
-    names: tuple[str, ...]
-    unit: float
 
     @property
     def n(self) -> int:
@@ -78,7 +69,7 @@ class Split(NamedTuple):
 
 
 def patients(largest_dose: float = LARGEST_DOSE, *, constant: bool = False) -> Patients:
-    """Return the 3,450 patients with 14 columns, as in the paper; ``constant`` appends one, rows scaled to norm 1 again.
+    """Return the 3,450 patients with 14 columns, as in the paper; ``constant`` appends a column of ones.
 
     Raises
     ------
@@ -86,11 +77,12 @@ def patients(largest_dose: float = LARGEST_DOSE, *, constant: bool = False) -> P
         The file is not in ``DPCI_DATA``.
     """
     data = load_warfarin(unknown_race="reference", largest_dose=largest_dose)
-    X, names = np.asarray(data.X), data.names
+    X, names, schema = np.asarray(data.X), data.names, data.schema
     if constant:
+        # Rows of norm 1 and a one, scaled to norm 1 again; the schema knows no such column.
         X = np.column_stack([X, np.ones(len(X))]) / math.sqrt(2.0 * (1.0 + 2.0**-40))
-        names = (*names, "constant")
-    return Patients(X, data.y, names, largest_dose / 4.0)
+        names, schema = (*names, "constant"), None
+    return Patients(X, data.y, names, largest_dose / 4.0, schema)
 
 
 @dataclass(frozen=True)
@@ -98,10 +90,11 @@ class Model:
     """Parameters, as something that predicts."""
 
     params: _F64
+    names: tuple[str, ...]
 
     def predict(self, X: _F64, /) -> _F64:
         """Return a number for each row."""
-        return X @ self.params
+        return np.asarray(X @ self.params)
 
 
 class Score(NamedTuple):
@@ -113,20 +106,17 @@ class Score(NamedTuple):
 
 def score(split: Split, params: _F64) -> Score:
     """Measure a model on the rows that were held out."""
-    model = Model(params)
-    error = float(np.mean((model.predict(split.X_test) - split.y_test) ** 2)) * split.unit
-    columns = [position for position, name in enumerate(split.names) if name.startswith(f"{HIDDEN}=")]
-    keys = [split.names[position].split("=", 1)[1] for position in columns]
-    prior: dict[Any, float] = {keys.index(level) if level in keys else -1: share for level, share in PRIOR.items()}
+    model, unit = Model(params, split.source.names), split.source.unit
+    error = float(np.mean((model.predict(split.X_test) - split.y_test) ** 2))
     attacked = dpci.audit.model_inversion(
-        model,
-        split.X_test,
-        split.y_test,
-        column=columns,
-        prior={columns[key] if key >= 0 else "reference": share for key, share in prior.items()},
-        residual_variance=RESIDUAL_VARIANCE / split.unit,
+        model, split.X_test, split.y_test, column=HIDDEN, prior=PRIOR, residual_variance=RESIDUAL_VARIANCE / unit
     )
-    return Score(error, attacked.accuracy)
+    return Score(error * unit, attacked.accuracy)
 
 
-Method: TypeAlias = Callable[[Split, float, int], _F64]
+def noise_error(split: Split, scale: float) -> float:
+    """Return the mean squared error in mg a week that spherical Laplace noise of this scale causes by itself.
+
+    A coordinate of the noise b has the variance (d + 1) scale**2, so x'b has that times ||x||**2.
+    """
+    return (split.d + 1) * scale**2 * float(np.mean(np.sum(split.X_test**2, axis=1))) * split.source.unit

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpci.reproduce.panels import grid
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -24,7 +26,7 @@ _ROOM = 0.6
 def draw_curves(found: "Found") -> "Figure":
     """Return a figure with a line of panels for each rows and loss: two mechanisms times two ranges of epsilon."""
     panels = list(dict.fromkeys(case.panel for case, _ in found))
-    figure, axes = _grid(len(panels), 4, width=3.6, height=2.3)
+    figure, axes = grid(len(panels), 4, width=3.6, height=2.3)
     places: dict[str, int] = {}
     for case, losses in found:
         row = panels.index(case.panel)
@@ -98,7 +100,7 @@ def _draw_errors(
     columns = list(dict.fromkeys((case.mechanism, case.span.title) for case, _ in found))
     panels = list(dict.fromkeys(case.panel for case, _ in found))
     colours = dict(zip(panels, (*_COLOURS, _REAL), strict=True))
-    figure, axes = _grid(2, 2, width=5.0, height=3.4)
+    figure, axes = grid(2, 2, width=5.0, height=3.4)
     for position, (mechanism, span) in enumerate(columns):
         ax = axes[position // 2][position % 2]
         for panel in panels:
@@ -123,16 +125,6 @@ def _draw_errors(
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
     figure.suptitle(title)
     return figure
-
-
-def _grid(n_rows: int, n_columns: int, *, width: float, height: float) -> "tuple[Figure, list[list[Axes]]]":
-    from matplotlib.figure import Figure  # noqa: PLC0415  # optional
-
-    figure = Figure(figsize=(width * n_columns, height * n_rows + 1.0), layout="constrained")
-    return figure, [
-        [figure.add_subplot(n_rows, n_columns, row * n_columns + column + 1) for column in range(n_columns)]
-        for row in range(n_rows)
-    ]
 
 
 def _label(ax: "Axes", title: str) -> None:

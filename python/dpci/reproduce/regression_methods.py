@@ -1,0 +1,178 @@
+"""The mechanisms that Wu et al. compare: each gives the parameters of one model for a split, an epsilon and a seed."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dpci
+from dpci.mechanisms import Mechanism
+from dpci.reproduce.regression_setup import LOSS, TARGET_BOUND, Split
+
+_F64: TypeAlias = NDArray[np.float64]
+Method: TypeAlias = Callable[[Split, float, int], _F64]
+
+RADII: Final[Mapping[str, tuple[float, ...]]] = {"R1": (0.25, 0.5, 1.0), "R2": (0.5, 1.0, 2.0)}
+STRENGTHS = tuple(0.002 * 2.0**k for k in range(8))
+ORACLE_RADII = (0.25, 0.5, 1.0, 2.0)
+ORACLE_STRENGTHS = tuple(0.001 + 0.499 * k / 19 for k in range(20))
+
+# The paper calibrates to (12 W + 8)/(n lambda) where 4 (W + B)/(n lambda) is enough. Noise is proportional to
+# sensitivity over epsilon, so its noise is ours at a lesser epsilon.
+PAPER_SHARE = 4.0 * (1.0 + TARGET_BOUND) / (12.0 + 8.0)
+
+# Of the histogram: few enough cells for 3,000 rows to be seen above the noise of each.
+_BINS: Final = {"age": 3, "height": 2, "weight": 2}
+_TARGET_BINS = 5
+_HISTOGRAM_STRENGTH = 1e-3
+_BASELINE_STRENGTH = 1e-6
+
+# The seal takes a little of the budget.
+_MARGIN = 1.05
+
+_KEYWORDS: Final[dict[str, Any]] = {"loss": LOSS, "moments": "none", "fit_intercept": False}
+
+
+def public_strength(split: Split, epsilon: float) -> float:
+    """Return the paper's data-independent lambda."""
+    return math.sqrt(split.d / (split.n * epsilon))
+
+
+def non_private(split: Split, _epsilon: float, _seed: int) -> _F64:
+    """Least squares."""
+    return dpci.baselines.non_private(
+        split.X, split.y, loss=LOSS, l2_strength=_BASELINE_STRENGTH, fit_intercept=False, n_threads=1
+    ).params
+
+
+def without_noise(split: Split, epsilon: float, _seed: int) -> _F64:
+    """Return what data-independent output perturbation perturbs."""
+    return dpci.baselines.non_private(
+        split.X,
+        split.y,
+        loss=LOSS,
+        l2_strength=public_strength(split, epsilon),
+        radius=1.0,
+        fit_intercept=False,
+        n_threads=1,
+    ).params
+
+
+def data_independent(split: Split, epsilon: float, seed: int, *, share: float = 1.0, project: bool = False) -> _F64:
+    """Output perturbation, W = 1 and lambda = sqrt(d / (n epsilon)); ``share`` of epsilon scales the noise alone."""
+    return dpci.fit(
+        split.X,
+        split.y,
+        budget=dpci.PureDP(share * epsilon),
+        l2_strength=public_strength(split, epsilon),
+        radius=1.0,
+        mechanism=dpci.OutputPerturbation(project=project),
+        seed=seed,
+        n_threads=1,
+        **_KEYWORDS,
+    ).params
+
+
+def functional(split: Split, epsilon: float, seed: int, *, calibration: Any) -> _F64:  # noqa: ANN401  # a literal
+    """Return the functional mechanism of Zhang et al., linear regression."""
+    return dpci.baselines.functional_mechanism(
+        split.X,
+        split.y,
+        budget=dpci.PureDP(epsilon),
+        calibration=calibration,
+        fit_intercept=False,
+        seed=seed,
+        n_threads=1,
+    ).params
+
+
+def histogram(split: Split, epsilon: float, seed: int) -> _F64:
+    """Regression on a noisy histogram."""
+    if split.source.schema is None:
+        raise dpci.InvalidInput("a histogram needs rows with a schema, got schema=None")
+    return dpci.baselines.projected_histogram(
+        split.X,
+        split.y,
+        budget=dpci.PureDP(epsilon),
+        axes=dpci.baselines.axes_of(split.source.schema, bins=_BINS),
+        target_bins=_TARGET_BINS,
+        l2_strength=_HISTOGRAM_STRENGTH,
+        fit_intercept=False,
+        seed=seed,
+        n_threads=1,
+    ).params
+
+
+def _grid(radii: Sequence[float], strengths: Sequence[float]) -> list[dict[str, float]]:
+    return [{"radius": radius, "l2_strength": strength} for radius in radii for strength in strengths]
+
+
+def candidates(split: Split, epsilon: float, radii: str, mechanism: Mechanism) -> list[dict[str, float]]:
+    """Return the paper's 24 candidates; of the standard objective perturbation those that a chunk of rows allows.
+
+    That one needs n lambda (exp(epsilon) - 1) > t R², n the rows of a chunk, t = 2.
+    """
+    wanted = _grid(RADII[radii], STRENGTHS)
+    if mechanism.name == "output" or mechanism.variant == "cms11":
+        return wanted
+    chunk = split.n // (len(wanted) + 1)
+    return [each for each in wanted if chunk * each["l2_strength"] * math.expm1(epsilon) > 2.0 * _MARGIN]
+
+
+def tuned(split: Split, epsilon: float, seed: int, *, radii: str, mechanism: Mechanism) -> _F64:
+    """Return the winner of Algorithm 5: candidates on chunks of the rows, chosen by the exponential mechanism."""
+    return dpci.tuning.tune(
+        split.X,
+        split.y,
+        budget=dpci.PureDP(epsilon),
+        candidates=candidates(split, epsilon, radii, mechanism),
+        method="chunks",
+        selection_share=1.0,
+        mechanism=mechanism,
+        seed=seed,
+        n_threads=1,
+        **_KEYWORDS,
+    ).result.params
+
+
+def oracle(split: Split, epsilon: float, seed: int, *, project: bool = False) -> _F64:
+    """Return output perturbation at the parameters that are best on the training rows, read off them."""
+    return dpci.tuning.oracle_not_private(
+        split.X,
+        split.y,
+        budget=dpci.PureDP(epsilon),
+        candidates=_grid(ORACLE_RADII, ORACLE_STRENGTHS),
+        mechanism=dpci.OutputPerturbation(project=project),
+        seed=seed,
+        n_threads=1,
+        **_KEYWORDS,
+    ).result.params
+
+
+_TUNED: Final[Mapping[str, Mechanism]] = {
+    "output": dpci.OutputPerturbation(),
+    "objective, cms11": dpci.ObjectivePerturbation(variant="cms11"),
+    "objective, standard": dpci.ObjectivePerturbation(),
+}
+
+METHODS: Final[Mapping[str, Method]] = {
+    "non-private": non_private,
+    "oracle": oracle,
+    "oracle, projected": partial(oracle, project=True),
+    "data-independent": data_independent,
+    "data-independent, projected": partial(data_independent, project=True),
+    "data-independent, 12W+8": partial(data_independent, share=PAPER_SHARE),
+    "data-independent, 12W+8, projected": partial(data_independent, share=PAPER_SHARE, project=True),
+    **{
+        f"{name}, {radii}": partial(tuned, radii=radii, mechanism=mechanism)
+        for name, mechanism in _TUNED.items()
+        for radii in RADII
+    },
+    "functional, printed": partial(functional, calibration="paper"),
+    "functional, tight": partial(functional, calibration="tight"),
+    "histogram": histogram,
+}
+"""By the name that tables and figures show."""

@@ -1,0 +1,244 @@
+"""Bounds on the error of output perturbation: their arithmetic, and errors measured on populations that are known."""
+
+import doctest
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+from scipy.optimize import minimize
+
+import dpci
+from dpci import _error_bounds
+from dpci.errors import InvalidInput
+from dpci.utility import bound
+
+SQUARED = dpci.losses.Squared()
+KNOWN = {"n_samples": 2_000, "n_features": 3, "budget": dpci.PureDP(1.0), "l2_strength": 0.1, "fit_intercept": False}
+BALL = {**KNOWN, "loss": SQUARED, "radius": 1.0}
+PROJECTED = dpci.OutputPerturbation(project=True)
+
+
+# The norm of the noise.
+
+
+@pytest.mark.parametrize("failure", [0.5, 0.05, 1e-6])
+def test_quantile_of_spherical_laplace(failure):
+    found = bound(of="training", failure_probability=failure, **BALL)
+    rate = 2_000 * 0.1 / 8.0  # epsilon = 1 over the sensitivity 4 (W + B) / (n lambda)
+    # The radius has density r^(d-1) exp(-rate r), d = 3.
+    beyond, _ = quad(lambda r: rate**3 * r**2 * np.exp(-rate * r) / 2.0, found.noise_norm, np.inf, epsabs=1e-14)
+    assert beyond == pytest.approx(failure, rel=1e-4)
+
+
+def test_quantile_of_the_gaussian():
+    plan = dpci.plan(**{**BALL, "budget": dpci.ZCDP(0.5)}, mechanism="output", moments="none")
+    found = bound(of="training", failure_probability=0.05, **{**BALL, "budget": dpci.ZCDP(0.5)})
+    scale = plan.steps[0].scale
+    assert found.noise_norm == pytest.approx(scale * math.sqrt(stats.chi2.isf(0.05, 3)), rel=1e-5)
+    assert scale == pytest.approx(0.04, rel=1e-3)
+
+
+# Arithmetic of the theorems, spelled out.
+
+
+def test_training_error_of_a_smooth_loss():
+    found = bound(of="training", **KNOWN)
+    kappa = found.noise_norm
+    assert found.value == pytest.approx((0.25 + 0.1) * kappa**2 / 2, rel=1e-3)
+    assert found.theorem == "Lemma 22"
+    # Sensitivity 2 / (n lambda), quantile of a Gamma law.
+    assert kappa == pytest.approx(0.01 * stats.gamma.isf(0.05, 3), rel=1e-5)
+
+
+@pytest.mark.parametrize("projected", [True, False])
+def test_theorems_on_a_ball(projected):
+    mechanism = PROJECTED if projected else "output"
+    of = {
+        name: bound(of=name, failure_probability=0.1, mechanism=mechanism, **BALL)
+        for name in ("training", "empirical", "regularized", "population")
+    }
+    for found in of.values():
+        kappa = found.noise_norm
+        slope = 4.0 if projected else 2.0 * (1.0 + kappa + 1.0)
+        second = 0.0 if projected else kappa**2 / 2
+        assert found.slope_bound == pytest.approx(slope, rel=1e-9)
+        lipschitz = slope * kappa
+        noise = {"training": lipschitz + 0.1 * (kappa + second), "empirical": lipschitz}
+        noise |= {"regularized": noise["training"], "population": lipschitz}
+        assert found.terms["noise"] == pytest.approx(noise[found.of], rel=1e-9)
+        assert found.value == sum(found.terms.values())
+    assert of["empirical"].terms["regularization"] == of["population"].terms["regularization"] == 0.05
+    for name in ("regularized", "population"):
+        left = 0.1 - stats.gamma.sf(of[name].noise_norm / 0.04, 3)
+        assert of[name].terms["generalization"] == pytest.approx(2 * 16 / (2_000 * 0.1 * left), rel=1e-4)
+        assert "generalization" not in of["training"].terms
+    # The failure probability is shared for the least sum: no other share does better.
+    for share in np.linspace(0.001, 0.099, 50):
+        kappa = 0.04 * stats.gamma.isf(share, 3)
+        slope = 4.0 if projected else 2.0 * (2.0 + kappa)
+        other = slope * kappa + 32 / (200 * (0.1 - share)) + 0.05
+        assert of["population"].value <= other * (1 + 1e-6)
+
+
+def test_a_known_rate():
+    found = bound(rate=(0.2, 0.02), failure_probability=0.05, mechanism=PROJECTED, **BALL)
+    assert found.theorem == "Theorem 18"
+    assert found.value == pytest.approx(0.2 + 4 * 0.04 * stats.gamma.isf(0.03, 3), rel=1e-5)
+
+
+def test_scaling():
+    # Four times the records: a fourth of the noise, and of the generalization error.
+    few, many = (bound(of="regularized", mechanism=PROJECTED, **{**BALL, "n_samples": n}) for n in (5_000, 20_000))
+    assert few.value == pytest.approx(4 * many.value, rel=1e-4)
+    # Half of lambda doubles the sensitivity.
+    weak = bound(of="training", **{**KNOWN, "l2_strength": 0.05})
+    assert weak.noise_norm == pytest.approx(2 * bound(of="training", **KNOWN).noise_norm, rel=1e-5)
+    added = bound(of="training", neighbors="add_remove", **KNOWN)
+    assert added.noise_norm == pytest.approx(bound(of="training", **KNOWN).noise_norm / 2, rel=1e-5)
+    assert "the number of records is n_public" in added.assumes
+
+
+def test_the_text_says_what_it_is():
+    text = bound(**BALL).summary()
+    for part in ("population risk", "Theorem 21", "at most", "independent draws", "probability 0.05"):
+        assert part in text
+    assert repr(bound(**BALL)) == text
+    assert doctest.testmod(_error_bounds).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"of": "test"}, "of must be one of"),
+        ({"failure_probability": 0.0}, "failure_probability"),
+        ({"failure_probability": math.nan}, "failure_probability"),
+        ({"n_samples": 0}, "n_samples"),
+        ({"mechanism": "objective"}, "bounds are for output perturbation"),
+        ({"radius": None, "loss": "logistic"}, "radius must be given with of='population'"),
+        ({"radius": None}, "radius"),
+        ({"rate": (0.1, 0.05)}, r"rate\[1\] must be >= 0 and below"),
+        ({"rate": (-0.1, 0.01)}, r"rate\[0\]"),
+        ({"rate": (math.nan, 0.01)}, r"rate\[0\]"),
+        ({"rate": 0.1}, "rate must be a sequence of 2"),
+        ({"rate": (0.1, 0.01), "of": "training"}, "rate belongs to of='population'"),
+        ({"l2_strength": -1.0}, "l2_strength"),
+    ],
+)
+def test_refused(change, message):
+    with pytest.raises(InvalidInput, match=message):
+        bound(**{**BALL, **change})
+
+
+def test_missing_and_unknown_keywords():
+    with pytest.raises(TypeError, match="'l2_strength'"):
+        bound(n_samples=10, n_features=1, budget=dpci.PureDP(1.0))
+    with pytest.raises(TypeError, match="sed"):
+        bound(**BALL, sed=1)
+
+
+# Against errors measured on a known population.
+
+N_REPEATS = 200
+FAILURE = 0.3
+
+
+def population():
+    """Sixty equally likely records of norm at most 1: every population risk is a plain mean."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 3))
+    X /= np.linalg.norm(X, axis=1)[:, None] * rng.uniform(1.0, 2.0, size=(60, 1))
+    y = np.clip(X @ [0.9, -0.5, 0.3] + rng.normal(scale=0.3, size=60), -1.0, 1.0)
+    return X, y
+
+
+def best_on_the_ball(value, radius, dim=3):
+    ball = {"type": "ineq", "fun": lambda w: radius**2 - w @ w}
+    return minimize(value, np.zeros(dim), constraints=[ball], method="SLSQP", options={"ftol": 1e-12}).fun
+
+
+def excesses(loss, radius, *, project, n=400, epsilon=2.0, l2_strength=0.05, seeds=range(N_REPEATS)):
+    """Measured excesses of each risk, in repeats of sampling and noise."""
+    X, y = population()
+    targets = y if loss is SQUARED else np.where(y > 0, 1.0, -1.0)
+    core = loss.to_core()
+
+    def risk(w, rows):
+        return core.evaluate(np.ascontiguousarray(X[rows] @ w), targets[rows])[0].mean()
+
+    everyone = np.arange(60)
+    floor = {
+        "population": best_on_the_ball(lambda w: risk(w, everyone), radius or 10.0),
+        "regularized": best_on_the_ball(lambda w: risk(w, everyone) + l2_strength / 2 * w @ w, radius or 10.0),
+    }
+    found = {name: [] for name in ("training", "empirical", *floor)}
+    for seed in seeds:
+        rows = np.random.default_rng([7, seed]).integers(60, size=n)
+        common = {"l2_strength": l2_strength, "loss": loss, "radius": radius, "fit_intercept": False, "moments": "none"}
+        mechanism = dpci.OutputPerturbation(project=project)
+        fit = dpci.fit(X[rows], targets[rows], budget=dpci.PureDP(epsilon), mechanism=mechanism, seed=seed, **common)
+        w, square = fit.params, l2_strength / 2 * (fit.params @ fit.params)
+        exact = dpci.lowlevel.minimize_erm(
+            X[rows], targets[rows], loss=loss, l2_strength=l2_strength, radius=radius, tolerance=1e-8
+        ).params
+        least = risk(exact, rows) + l2_strength / 2 * (exact @ exact)
+        found["training"].append(risk(w, rows) + square - least)
+        found["regularized"].append(risk(w, everyone) + square - floor["regularized"])
+        found["population"].append(risk(w, everyone) - floor["population"])
+        found["empirical"].append(risk(w, rows) - best_on_the_ball(lambda v, r=rows: risk(v, r), radius or 10.0))
+    keywords = {**common, "budget": dpci.PureDP(epsilon), "n_samples": n, "n_features": 3, "mechanism": mechanism}
+    return {name: np.array(values) for name, values in found.items()}, keywords
+
+
+CASES = {
+    "squared on a ball": (SQUARED, 1.0, False),
+    "squared, projected": (SQUARED, 1.0, True),
+    "squared, active": (SQUARED, 0.2, True),
+    "logistic": (dpci.losses.Logistic(), None, False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bounds_are_not_exceeded_more_often_than_they_say(name):
+    loss, radius, project = CASES[name]
+    measured, keywords = excesses(loss, radius, project=project)
+    for of, values in measured.items():
+        if radius is None and of in {"empirical", "population"}:
+            continue
+        stated = bound(of=of, failure_probability=FAILURE, **keywords)
+        # At most 105 of 200 where .3 is the truth, but for one time in a million, which is a false alarm.
+        limit = stats.binom.isf(1e-6, N_REPEATS, FAILURE)
+        assert np.sum(values > stated.value) <= limit, of
+        # A bound below the typical error would be found; all excesses are positive.
+        assert stated.value > np.median(values) > 0
+        assert values.min() > -1e-9
+
+
+def test_the_norm_of_the_noise_is_a_quantile_and_no_more():
+    # The only part that is exact: the share of norms beyond it is the failure probability.
+    X, y = population()
+    keywords = {"l2_strength": 0.1, "loss": SQUARED, "radius": 1.0, "fit_intercept": False, "budget": dpci.PureDP(1.0)}
+    exact = dpci.lowlevel.minimize_erm(X, y, loss=SQUARED, l2_strength=0.1, radius=1.0).params
+    stated = bound(of="training", n_samples=60, n_features=3, failure_probability=FAILURE, **keywords)
+    beyond = sum(
+        np.linalg.norm(dpci.fit(X, y, mechanism="output", moments="none", seed=seed, **keywords).params - exact)
+        > stated.noise_norm
+        for seed in range(2_000)
+    )
+    # Two-sided, one false alarm in a million.
+    assert stats.binom.ppf(5e-7, 2_000, FAILURE) <= beyond <= stats.binom.isf(5e-7, 2_000, FAILURE)
+
+
+def test_the_half_of_lemma_22_is_attained():
+    # Equal rows of norm 1 and the squared loss: the objective is a parabola of the curvature that the bound allows.
+    loss, X, y = dpci.losses.Squared(target_bound=0.5), np.ones((50, 1)), np.full(50, 0.5)
+    keywords = {"l2_strength": 0.1, "loss": loss, "radius": 1.0, "fit_intercept": False}
+    exact = dpci.lowlevel.minimize_erm(X, y, loss=loss, l2_strength=0.1, radius=1.0).params
+    fit = dpci.fit(X, y, budget=dpci.PureDP(1.0), mechanism="output", moments="none", seed=1, **keywords)
+
+    def risk(w):
+        return loss.to_core().evaluate(X @ w, y)[0].mean() + 0.05 * w @ w
+
+    half = (loss.to_core().curvature_bound + 0.1) * np.sum((fit.params - exact) ** 2) / 2
+    assert risk(fit.params) - risk(exact) == pytest.approx(half, rel=1e-6)
