@@ -1,4 +1,4 @@
-"""Bounds on the error of output perturbation: their arithmetic, and errors measured on populations that are known."""
+"""Bounds on the error of output perturbation: their arithmetic, and errors measured on a population that is known."""
 
 import doctest
 import math
@@ -210,9 +210,10 @@ def test_bounds_are_not_exceeded_more_often_than_they_say(name):
         # At most 105 of 200 where .3 is the truth, but for one time in a million, which is a false alarm.
         limit = stats.binom.isf(1e-6, N_REPEATS, FAILURE)
         assert np.sum(values > stated.value) <= limit, of
-        # A bound below the typical error would be found; all excesses are positive.
+        # A bound below the typical error would be found.
         assert stated.value > np.median(values) > 0
-        assert values.min() > -1e-9
+        # Nothing is better than the best, but outside the ball something may be.
+        assert values.min() > -1e-9 or not (project or radius is None)
 
 
 def test_the_norm_of_the_noise_is_a_quantile_and_no_more():
