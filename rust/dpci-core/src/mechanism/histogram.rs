@@ -147,6 +147,7 @@ pub fn fit_histogram(
         loss: regression.loss,
         weights: Some(&weights),
         l2_strength: regression.l2_strength,
+        extra_convexity: 0.0,
         linear_term: None,
         n_samples: weights.iter().map(|w| f64::from(*w)).sum(),
         exec,
@@ -156,6 +157,7 @@ pub fn fit_histogram(
         method: Method::Auto,
         tolerance: (1e-11 / regression.l2_strength).max(1e-9),
         max_iterations: 2000,
+        radius: None,
     };
     Ok(minimize_risk(&objective, None, &options)?.params)
 }

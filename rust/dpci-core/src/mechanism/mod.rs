@@ -3,6 +3,7 @@
 mod calibrate;
 mod coefficients;
 mod costs;
+mod domain;
 mod fit;
 mod functional;
 mod histogram;
@@ -30,4 +31,4 @@ pub use moments::release_moments;
 pub use per_instance::{ReportRelease, ReportSpec, release_report};
 pub use plan::Plan;
 pub use projection::Projection;
-pub use spec::{Choices, Moments, NoiseKind, Spec};
+pub use spec::{Choices, Moments, NoiseKind, Spec, Variant};
