@@ -16,17 +16,17 @@ class ModelFacts(Protocol):
     """What a record has to know for its model to predict."""
 
     @property
-    def params(self) -> NDArray[np.float64]: ...  # noqa: D102  # the protocol is the documentation
+    def params(self) -> NDArray[np.float64]: ...  # the protocol is the documentation
     @property
-    def columns(self) -> tuple[str, ...]: ...  # noqa: D102
+    def columns(self) -> tuple[str, ...]: ...
     @property
-    def named_columns(self) -> bool: ...  # noqa: D102
+    def named_columns(self) -> bool: ...
     @property
-    def intercept_scale(self) -> float | None: ...  # noqa: D102
+    def intercept_scale(self) -> float | None: ...
     @property
-    def classes(self) -> Classes | None: ...  # noqa: D102
+    def classes(self) -> Classes | None: ...
     @property
-    def loss(self) -> dict[str, Any]: ...  # noqa: D102
+    def loss(self) -> dict[str, Any]: ...
 
 
 class LinearModel(ABC):
