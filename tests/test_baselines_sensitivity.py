@@ -1,4 +1,4 @@
-"""How far one record moves what the functional mechanism perturbs: brute force against the constants that calibrate it."""
+"""How far one record moves what the functional mechanism perturbs: brute force against what it is calibrated to."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,10 @@ from support.baselines import WEIGHTS, coefficient_distance, worst_pair
 DIMS = [1, 2, 3, 5, 8, 14]
 
 
-def sensitivity(d, loss, *, budget=dpci.PureDP(1.0), neighbors="replace_one", calibration="tight"):
+PURE, ZCDP = dpci.PureDP(1.0), dpci.ZCDP(0.5)
+
+
+def sensitivity(d, loss, *, budget=PURE, neighbors="replace_one", calibration="tight"):
     """What the mechanism says it was calibrated to, in units of R² and RB."""
     rows = np.zeros((4, d))
     y = np.array([-1.0, 1.0, -1.0, 1.0])
@@ -33,8 +36,8 @@ def test_replace_one_is_nearly_attained_and_never_exceeded(d, loss):
 def test_add_remove_is_attained(d, loss):
     claim = sensitivity(d, loss, neighbors="add_remove")
     x = np.full(d, 1.0 / np.sqrt(d))
-    q, l = WEIGHTS[loss]
-    assert q * np.abs(np.outer(x, x)).sum() + l * np.abs(x).sum() == pytest.approx(claim, rel=1e-12)
+    q, k = WEIGHTS[loss]
+    assert q * np.abs(np.outer(x, x)).sum() + k * np.abs(x).sum() == pytest.approx(claim, rel=1e-12)
 
 
 @pytest.mark.parametrize("loss", WEIGHTS)
@@ -42,8 +45,8 @@ def test_add_remove_is_attained(d, loss):
 def test_no_record_in_the_bounds_exceeds_either_sensitivity(d, loss):
     # Rows of any length up to 1 and targets inside their interval, one of the records often absent or a multiple.
     rng = np.random.default_rng(d)
-    l1, l2 = sensitivity(d, loss), sensitivity(d, loss, budget=dpci.ZCDP(0.5))
-    alone = [sensitivity(d, loss, neighbors="add_remove", budget=b) for b in (dpci.PureDP(1.0), dpci.ZCDP(0.5))]
+    l1, l2 = sensitivity(d, loss), sensitivity(d, loss, budget=ZCDP)
+    alone = [sensitivity(d, loss, neighbors="add_remove", budget=b) for b in (PURE, ZCDP)]
     zero = np.zeros(d)
     for _ in range(3000):
         x, z = (v / np.linalg.norm(v) * rng.uniform() ** (1.0 / d) for v in rng.standard_normal((2, d)))
@@ -59,16 +62,15 @@ def test_no_record_in_the_bounds_exceeds_either_sensitivity(d, loss):
 
 @pytest.mark.parametrize("d", [1, 2, 6])
 def test_l2_sensitivities_are_attained(d):
-    # Rows at an angle of 60 degrees with targets of opposite signs; the same row twice where there is but one direction.
+    # Rows at 60 degrees with targets of opposite signs; the same row twice where there is but one direction.
     x, z = np.zeros(d), np.zeros(d)
     x[0] = 1.0
     z[:2] = [0.5, np.sqrt(0.75)] if d > 1 else 1.0
-    zcdp = dpci.ZCDP(0.5)
     worst = coefficient_distance(x, 1.0, z, -1.0, "squared")[1]
-    assert worst == pytest.approx(sensitivity(d, "squared", budget=zcdp), rel=1e-12)
+    assert worst == pytest.approx(sensitivity(d, "squared", budget=ZCDP), rel=1e-12)
     assert worst == pytest.approx(3.0 / np.sqrt(2.0) if d > 1 else 2.0)
     one = coefficient_distance(x, 1.0, np.zeros(d), 0.0, "squared")[1]
-    assert one == pytest.approx(sensitivity(d, "squared", budget=zcdp, neighbors="add_remove"), rel=1e-12)
+    assert one == pytest.approx(sensitivity(d, "squared", budget=ZCDP, neighbors="add_remove"), rel=1e-12)
 
 
 @pytest.mark.parametrize("d", DIMS)

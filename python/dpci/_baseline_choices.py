@@ -139,7 +139,7 @@ class PrivateChoices(Choices):
         unused: BudgetNumbers = {"notion": self.budget.notion, "epsilon": 0.0, "rho": 0.0, "delta": 0.0}
         return cast("BudgetNumbers", {**unused, **self.budget.parameters()})
 
-    def released(self, release: "_core.BaselineDict", n_samples: int) -> dict[str, Any]:
+    def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
         """Return the fields of a record that follow from a release; warns if its noise is seeded."""
         if not release["private"]:
             warnings.warn(

@@ -249,7 +249,10 @@ class BaselineDict(TypedDict):
     steps: list[StepDict]
     private: bool
 
-class HistogramDict(BaselineDict):
+class HistogramDict(TypedDict):
+    params: _F64
+    steps: list[StepDict]
+    private: bool
     counts: _F64
     """Released counts of all cells, the levels of the target in the outermost loop, the last axis in the innermost."""
 

@@ -5,7 +5,7 @@ import numpy as np
 import dpci
 
 WEIGHTS = {"squared": (1.0, 2.0), "logistic": (0.125, 0.5)}
-"""Of (xθ)² and of y·xθ in the polynomial of a loss."""
+"""Of (xθ)² and of y·xθ in the polynomial of a loss: q and k below."""
 
 N, D = 400, 3
 BUDGET = dpci.PureDP(1.0)
@@ -32,9 +32,9 @@ def minimize_polynomial(
     X, y, *, loss, quadratic_noise, linear_noise, std_dev, row_norm=1.0, target_bound=1.0, ridge=0.0
 ):
     """The minimiser over the directions that stay positive; noise in units of R² and RB, ``ridge`` = nλ/2."""
-    q, l = WEIGHTS[loss]
+    q, k = WEIGHTS[loss]
     Q = q * X.T @ X + row_norm**2 * (quadratic_noise + 4.0 * std_dev * np.eye(X.shape[1])) + ridge * np.eye(X.shape[1])
-    c = l * X.T @ y + row_norm * target_bound * linear_noise
+    c = k * X.T @ y + row_norm * target_bound * linear_noise
     values, vectors = np.linalg.eigh(Q)
     keep = values > 0.0
     V = vectors[:, keep]
@@ -43,9 +43,9 @@ def minimize_polynomial(
 
 def coefficient_distance(x, y, z, w, loss):
     """L1 distance of the coefficients of two records, and L2 distance of their sums in isometric coordinates."""
-    q, l = WEIGHTS[loss]
+    q, k = WEIGHTS[loss]
     gram, cross = np.outer(x, x) - np.outer(z, z), y * x - w * z
-    return q * np.abs(gram).sum() + l * np.abs(cross).sum(), np.hypot(np.linalg.norm(gram), np.linalg.norm(cross))
+    return q * np.abs(gram).sum() + k * np.abs(cross).sum(), np.hypot(np.linalg.norm(gram), np.linalg.norm(cross))
 
 
 def worst_pair(d, loss, *, n_starts=40, seed=0):
@@ -53,7 +53,7 @@ def worst_pair(d, loss, *, n_starts=40, seed=0):
 
     Given the signs of all differences, the two records separate: each maximises a quadratic form on the ball, exactly.
     """
-    q, l = WEIGHTS[loss]
+    q, k = WEIGHTS[loss]
     rng = np.random.default_rng(seed)
     best = 0.0
     for _ in range(n_starts):
@@ -61,7 +61,7 @@ def worst_pair(d, loss, *, n_starts=40, seed=0):
         reached = -1.0
         for _ in range(200):
             signs, linear = _sign(np.outer(x, x) - np.outer(z, z)), _sign(x + z)
-            x, z = _maximizer(q * signs, l * linear), _maximizer(-q * signs, l * linear)
+            x, z = _maximizer(q * signs, k * linear), _maximizer(-q * signs, k * linear)
             value = coefficient_distance(x, 1.0, z, -1.0, loss)[0]
             if value <= reached + 1e-12:
                 break
@@ -82,7 +82,9 @@ def _maximizer(A, b):
     low, high = least, values[-1] + np.linalg.norm(b) + 1.0
     if np.sum((g / (least - values)) ** 2) < 1.0:
         x = g / (least - values)
-        if values[-1] > 0.0:  # the rest of the norm goes along the top eigenvector, which the linear term is orthogonal to
+        if (
+            values[-1] > 0.0
+        ):  # the rest of the norm goes along the top eigenvector, which the linear term is orthogonal to
             x[-1] += np.sqrt(1.0 - np.sum(x**2))
         return vectors @ x
     for _ in range(100):
