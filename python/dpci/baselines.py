@@ -242,8 +242,9 @@ def projected_histogram(
 
     References
     ----------
-    Lei, "Differentially private M-estimators", 2011. Fredrikson, Lantz, Jha, Lin, Page & Ristenpart, "Privacy in
-    pharmacogenetics", 2014, compare such a histogram with the functional mechanism.
+    Lei, "Differentially private M-estimators", 2011. Vinterbo, "Differentially private projected histograms", 2012, who
+    selects attributes with part of the budget, where this function takes public axes. Fredrikson, Lantz, Jha, Lin, Page
+    & Ristenpart, "Privacy in pharmacogenetics", 2014, compare such histograms with the functional mechanism.
     """
     core_loss = smooth_loss(loss)
     choices = PrivateChoices(

@@ -99,12 +99,11 @@ pub fn second_moments(design: &Design<'_>, exec: &Executor<'_>) -> Result<Second
         for range in blocks(chunks[c].clone()) {
             exec.check()?;
             let [buffer, weighted] = &mut buffers;
-            let counts = match design.multiplicities() {
-                Some(multiplicities) => vector::load(&multiplicities[range.clone()], buffer),
-                None => {
-                    buffer.fill(1.0);
-                    &buffer[..range.len()]
-                }
+            let counts = if let Some(multiplicities) = design.multiplicities() {
+                vector::load(&multiplicities[range.clone()], buffer)
+            } else {
+                buffer.fill(1.0);
+                &buffer[..range.len()]
             };
             let weighted = &mut weighted[..range.len()];
             weighted.copy_from_slice(design.targets(range.clone()));

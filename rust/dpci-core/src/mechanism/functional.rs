@@ -144,15 +144,18 @@ impl FunctionalSpec {
                 diagonal_std_dev: q * scale,
             });
         }
-        let (count, quadratic): (usize, fn(usize, &[f64]) -> Vec<f64>) =
-            match self.choices.calibration {
-                Calibration::Tight => (isometric_dim, symmetric::from_monomials),
-                Calibration::Paper => (dim * dim, symmetric::from_entries),
-            };
+        let tight = self.choices.calibration == Calibration::Tight;
+        let count = if tight { isometric_dim } else { dim * dim };
         let draw = Laplace::new(count + dim, scale)?.sample(generator);
+        let (form, linear) = draw.split_at(count);
+        let quadratic = if tight {
+            symmetric::from_monomials(dim, form)
+        } else {
+            symmetric::from_entries(dim, form)
+        };
         Ok(PolynomialNoise {
-            quadratic: quadratic(dim, &draw[..count]),
-            linear: draw[count..].to_vec(),
+            quadratic,
+            linear: linear.to_vec(),
             diagonal_std_dev: std::f64::consts::SQRT_2 * scale,
         })
     }
