@@ -1,6 +1,6 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
-from dpci import audit, datasets, errors, losses, lowlevel, per_instance, simulate, utility
+from dpci import audit, baselines, datasets, errors, losses, lowlevel, per_instance, simulate, utility
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
@@ -42,6 +42,7 @@ __all__ = [
     "SeededNoiseWarning",
     "__version__",
     "audit",
+    "baselines",
     "datasets",
     "errors",
     "fit",

@@ -6,7 +6,8 @@ use dpci_core::exec::Executor;
 use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
-    Gaussian, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace, symmetric,
+    Gaussian, Laplace, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace,
+    symmetric,
 };
 use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::solver::{Method, Options};
@@ -70,6 +71,19 @@ pub(crate) fn gaussian(
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let law = Gaussian::new(dim, std_dev).map_err(to_python)?;
+    let mut generator = SimulationGenerator::new(seed, 0);
+    PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
+}
+
+#[pyfunction]
+pub(crate) fn laplace(
+    py: Python<'_>,
+    n: usize,
+    dim: usize,
+    scale: f64,
+    seed: u64,
+) -> PyResult<Bound<'_, PyArray2<f64>>> {
+    let law = Laplace::new(dim, scale).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
     PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
 }
@@ -139,7 +153,7 @@ fn check_l2_strength(value: f64) -> Result<f64> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (x, y, *, loss, l2_strength, radius, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads))]
+#[pyo3(signature = (x, y, *, loss, l2_strength, radius=None, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only")]
 pub(crate) fn minimize_erm<'py>(
     py: Python<'py>,

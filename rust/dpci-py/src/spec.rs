@@ -65,12 +65,6 @@ impl Spec {
         calibration: &str,
         neighbors: &str,
     ) -> PyResult<Self> {
-        let budget = match notion {
-            "pure" => Budget::pure(epsilon),
-            "zcdp" => Budget::zcdp(rho),
-            "approx" => Budget::approx(epsilon, delta),
-            _ => return Err(unknown("notion", notion)),
-        };
         let choices = Choices {
             n_samples,
             n_columns,
@@ -79,7 +73,7 @@ impl Spec {
             loss: Arc::clone(&loss.inner),
             l2_strength,
             radius,
-            budget: budget.map_err(to_python)?,
+            budget: budget_of(notion, epsilon, rho, delta)?,
             perturbation: perturbation(mechanism)?,
             noise: noise.map(noise_kind).transpose()?,
             variant: match variant {
@@ -192,6 +186,16 @@ pub(crate) fn steps<'py>(py: Python<'py>, steps: &[Step]) -> PyResult<Bound<'py,
     Ok(list)
 }
 
+pub(crate) fn budget_of(notion: &str, epsilon: f64, rho: f64, delta: f64) -> PyResult<Budget> {
+    match notion {
+        "pure" => Budget::pure(epsilon),
+        "zcdp" => Budget::zcdp(rho),
+        "approx" => Budget::approx(epsilon, delta),
+        _ => return Err(unknown("notion", notion)),
+    }
+    .map_err(to_python)
+}
+
 pub(crate) fn perturbation(name: &str) -> PyResult<Perturbation> {
     match name {
         "objective" => Ok(Perturbation::Objective),
@@ -224,7 +228,7 @@ fn noise_kind(name: &str) -> PyResult<NoiseKind> {
     }
 }
 
-fn unknown(name: &str, value: &str) -> PyErr {
+pub(crate) fn unknown(name: &str, value: &str) -> PyErr {
     InvalidInput::new_err(format!(
         "{name} must be one of the documented names, got {name}={value:?}"
     ))
