@@ -10,6 +10,7 @@ mod epsilon;
 mod gaussian;
 mod objective;
 mod rounding;
+mod selection;
 mod sensitivity;
 
 pub use budget::{Budget, Calibration, Neighbors, Split};
@@ -24,6 +25,7 @@ pub use epsilon::{EpsilonTable, gaussian_epsilon};
 pub use gaussian::{gaussian_delta, gaussian_mu};
 pub use objective::{ObjectiveProfile, paper_least_l2_strength, paper_objective_std_dev};
 pub(crate) use rounding::least_where;
+pub use selection::{RunCount, exponential_epsilon, pure_epsilon};
 pub use sensitivity::DataBounds;
 
 use crate::{Error, Result};
