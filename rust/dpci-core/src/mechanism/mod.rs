@@ -11,7 +11,9 @@ mod plan;
 mod projection;
 mod scale_slope;
 pub mod seal;
+mod selection;
 mod spec;
+mod tuning;
 
 pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
@@ -27,3 +29,6 @@ pub use per_instance::{ReportRelease, ReportSpec, release_report};
 pub use plan::Plan;
 pub use projection::Projection;
 pub use spec::{Choices, Moments, NoiseKind, Spec};
+pub(crate) use selection::mean_loss;
+pub(crate) use tuning::release_model;
+pub use tuning::{Method, ScoreStep, Selected, TuningSpec, release_tuning};
