@@ -3,6 +3,7 @@
 mod calibrate;
 mod coefficients;
 mod costs;
+mod domain;
 mod fit;
 mod moment_noise;
 mod moments;
@@ -28,7 +29,7 @@ pub use moments::release_moments;
 pub use per_instance::{ReportRelease, ReportSpec, release_report};
 pub use plan::Plan;
 pub use projection::Projection;
-pub use spec::{Choices, Moments, NoiseKind, Spec};
 pub(crate) use selection::mean_loss;
+pub use spec::{Choices, Moments, NoiseKind, Spec, Variant};
 pub(crate) use tuning::release_model;
 pub use tuning::{Method, ScoreStep, Selected, TuningSpec, release_tuning};

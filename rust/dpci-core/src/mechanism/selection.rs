@@ -24,7 +24,10 @@ impl Score {
     pub(crate) fn new(loss: Arc<dyn Loss>, row_norm: f64, radius: f64) -> Result<Self> {
         // Up past the rounding of norms, of the projection and of the predictors.
         let predictor = row_norm * radius * (1.0 + 1e-9);
-        if loss.predictor_bound().is_some_and(|bound| !(predictor <= bound * (1.0 + 1e-9))) {
+        if loss
+            .predictor_bound()
+            .is_some_and(|bound| !(predictor <= bound * (1.0 + 1e-9)))
+        {
             return Err(Error::Unsupported(format!(
                 "the greatest radius times the bound on a row must be at most predictor_bound={} of the validation loss, got {predictor}",
                 loss.predictor_bound().unwrap_or_default()
@@ -79,7 +82,7 @@ pub(crate) fn mean_loss(
 /// Releases an index of `losses`, the lower the loss the likelier: i with probability proportional to `exp(-ε·lossᵢ/(2Δ))`.
 ///
 /// # Privacy
-/// Losses that one record moves by at most `sensitivity` Δ each: `epsilon`-DP (McSherry & Talwar 2007), and `ε²/8`-zCDP, because the
+/// Losses that one record moves by at most `sensitivity` Δ each: `epsilon`-DP (`McSherry` & Talwar 2007), and `ε²/8`-zCDP, because the
 /// privacy loss takes values in an interval of length ε (Cesar & Rogers 2021). Sampled as the maximum of weights with Gumbel noise.
 ///
 /// # Errors
@@ -110,7 +113,9 @@ pub(crate) fn release_index(
 /// One draw of a scalar law.
 pub(crate) fn scalar_noise(law: NoiseLaw, generator: &mut impl NoiseGenerator) -> Result<f64> {
     let draw = match law {
-        NoiseLaw::SphericalLaplace { rate, .. } => SphericalLaplace::new(1, rate)?.sample(generator),
+        NoiseLaw::SphericalLaplace { rate, .. } => {
+            SphericalLaplace::new(1, rate)?.sample(generator)
+        }
         NoiseLaw::Gaussian { std_dev } => Gaussian::new(1, std_dev)?.sample(generator),
     };
     Ok(draw[0])

@@ -88,7 +88,9 @@ impl TuningSpec {
         method: Method,
     ) -> Result<Self> {
         let Some(first) = candidates.first() else {
-            return Err(Error::Unsupported("candidates must hold at least one, got none".into()));
+            return Err(Error::Unsupported(
+                "candidates must hold at least one, got none".into(),
+            ));
         };
         check_common(candidates, &*loss)?;
         let row_norm = row_norm_bound(first.row_norm, first.intercept);
@@ -249,7 +251,9 @@ fn prefers_gaussian(candidates: &[Choices], epsilon: f64, rho: f64) -> bool {
     // Variance of a coordinate at sensitivity 1.
     let less = 1.0 / (2.0 * rho) < (params as f64 + 1.0) / (epsilon * epsilon);
     let asked = |kind| candidates.iter().any(|c| c.noise == Some(kind));
-    candidates.iter().all(|c| c.perturbation == Perturbation::Output)
+    candidates
+        .iter()
+        .all(|c| c.perturbation == Perturbation::Output)
         && !asked(NoiseKind::SphericalLaplace)
         && (less || asked(NoiseKind::Gaussian))
 }
@@ -283,10 +287,13 @@ fn greatest_radius(candidates: &[Choices]) -> Result<f64> {
     let radii: Option<Vec<f64>> = candidates.iter().map(|c| c.radius).collect();
     let Some(radii) = radii else {
         return Err(Error::Unsupported(
-            "every candidate must have a radius, which bounds its validation loss, got one without".into(),
+            "every candidate must have a radius, which bounds its validation loss, got one without"
+                .into(),
         ));
     };
-    Ok(radii.into_iter().fold(0.0, |a, b| if b > a { b } else { a }))
+    Ok(radii
+        .into_iter()
+        .fold(0.0, |a, b| if b > a { b } else { a }))
 }
 
 /// Releases a choice among the candidates, with the parameters of the model that it was chosen by.
@@ -333,7 +340,12 @@ fn release_from_chunks(
     let validation = design.subset(&parts.pop().unwrap_or_default())?;
     let mut models = Vec::with_capacity(parts.len());
     for (candidate, part) in spec.candidates.iter().zip(&parts) {
-        models.push(release_model(candidate, &design.subset(part)?, exec, generator)?);
+        models.push(release_model(
+            candidate,
+            &design.subset(part)?,
+            exec,
+            generator,
+        )?);
     }
     let losses: Result<Vec<f64>> = models
         .iter()
@@ -367,8 +379,9 @@ fn release_from_runs(
             best = Some((noisy, Selected { index, params }));
         }
     }
-    best.map(|(_, selected)| selected)
-        .ok_or(Error::Unsupported("candidates must hold at least one, got none".into()))
+    best.map(|(_, selected)| selected).ok_or(Error::Unsupported(
+        "candidates must hold at least one, got none".into(),
+    ))
 }
 
 /// Releases the coefficients of a candidate, moved into its ball.
@@ -382,6 +395,7 @@ pub(crate) fn release_model(
     generator: &mut impl NoiseGenerator,
 ) -> Result<Sealed> {
     check_design(candidate, design)?;
+    candidate.check_strong_convexity(design, exec)?;
     let params = release_coefficients(candidate, design, exec, generator)?;
     Ok(params.in_ball(candidate.radius()))
 }

@@ -95,7 +95,9 @@ impl RunCount {
             weight *= (1.0 - self.gamma) * (k + self.shape) / (k + 1.0);
         }
         let total: f64 = weights.iter().sum();
-        weights.iter_mut().for_each(|w| *w /= total);
+        for w in &mut weights {
+            *w /= total;
+        }
         weights
     }
 
