@@ -14,7 +14,9 @@ mod plan;
 mod projection;
 mod scale_slope;
 pub mod seal;
+mod selection;
 mod spec;
+mod tuning;
 
 pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
@@ -31,4 +33,7 @@ pub use moments::release_moments;
 pub use per_instance::{ReportRelease, ReportSpec, release_report};
 pub use plan::Plan;
 pub use projection::Projection;
+pub(crate) use selection::mean_loss;
 pub use spec::{Choices, Moments, NoiseKind, Spec, Variant};
+pub(crate) use tuning::release_model;
+pub use tuning::{Method, ScoreStep, Selected, TuningSpec, release_tuning};
