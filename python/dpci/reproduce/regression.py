@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from dpci.reproduce import regression_figures
 from dpci.reproduce.finding import Finding, Repeats, Report
-from dpci.reproduce.regression_methods import METHODS, PAPER_SHARE, Method, public_strength, without_noise
+from dpci.reproduce.regression_methods import METHODS, PAPER_SHARE, Method, public_strength, sensitivity, without_noise
 from dpci.reproduce.regression_setup import EPSILONS, PRIOR, Patients, Split, noise_error, patients, score
 from dpci.reproduce.sources import Sources
 
@@ -261,8 +261,8 @@ def _noise_facts(source: Patients, run: Repeats) -> list[tuple[str, str]]:
 
 def _noise_alone(source: Patients, epsilon: float, share: float, run: Repeats) -> float:
     split = source.split(run.generator("split", "0"))
-    sensitivity = 8.0 / (split.n * public_strength(split, epsilon))
-    return noise_error(split, sensitivity / (share * epsilon))
+    scale = sensitivity(split, public_strength(split, epsilon), 1.0) / (share * epsilon)
+    return noise_error(split, scale)
 
 
 def _report(

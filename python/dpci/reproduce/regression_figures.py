@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dpci.reproduce.panels import grid
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -134,10 +135,11 @@ def _draw_published(ax: "Axes", published: Mapping[str, tuple[float, float, floa
 
 
 def _legend(figure: "Figure", axes: "list[list[Axes]]") -> None:
-    handles = {}
+    named: dict[str, Artist] = {}
     for ax in (ax for row in axes for ax in row):
-        handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    columns = min(5, len(handles))
+        handles, labels = ax.get_legend_handles_labels()
+        named |= dict(zip(labels, handles, strict=True))
+    columns = min(5, len(named))
     figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize="small"
+        list(named.values()), list(named), loc="outside lower center", ncols=columns, frameon=False, fontsize="small"
     )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -41,35 +41,36 @@ def public_strength(split: Split, epsilon: float) -> float:
     return math.sqrt(split.d / (split.n * epsilon))
 
 
+def _minimiser(split: Split, l2_strength: float, radius: float | None = None) -> _F64:
+    return dpci.baselines.non_private(
+        split.X, split.y, loss=LOSS, l2_strength=l2_strength, radius=radius, fit_intercept=False, n_threads=1
+    ).params
+
+
 def non_private(split: Split, _epsilon: float, _seed: int) -> _F64:
     """Least squares."""
-    return dpci.baselines.non_private(
-        split.X, split.y, loss=LOSS, l2_strength=_BASELINE_STRENGTH, fit_intercept=False, n_threads=1
-    ).params
+    return _minimiser(split, _BASELINE_STRENGTH)
 
 
 def without_noise(split: Split, epsilon: float, _seed: int) -> _F64:
     """Return what data-independent output perturbation perturbs."""
-    return dpci.baselines.non_private(
-        split.X,
-        split.y,
-        loss=LOSS,
-        l2_strength=public_strength(split, epsilon),
-        radius=1.0,
-        fit_intercept=False,
-        n_threads=1,
-    ).params
+    return _minimiser(split, public_strength(split, epsilon), 1.0)
 
 
 def data_independent(split: Split, epsilon: float, seed: int, *, share: float = 1.0, project: bool = False) -> _F64:
     """Output perturbation, W = 1 and lambda = sqrt(d / (n epsilon)); ``share`` of epsilon scales the noise alone."""
+    chosen = {"l2_strength": public_strength(split, epsilon), "radius": 1.0}
+    return _perturbed(split, share * epsilon, seed, chosen, project=project)
+
+
+def _perturbed(split: Split, epsilon: float, seed: int, chosen: Mapping[str, float], *, project: bool) -> _F64:
     return dpci.fit(
         split.X,
         split.y,
-        budget=dpci.PureDP(share * epsilon),
-        l2_strength=public_strength(split, epsilon),
-        radius=1.0,
+        budget=dpci.PureDP(epsilon),
         mechanism=dpci.OutputPerturbation(project=project),
+        l2_strength=chosen["l2_strength"],
+        radius=chosen["radius"],
         seed=seed,
         n_threads=1,
         **_KEYWORDS,
@@ -138,18 +139,45 @@ def tuned(split: Split, epsilon: float, seed: int, *, radii: str, mechanism: Mec
     ).result.params
 
 
-def oracle(split: Split, epsilon: float, seed: int, *, project: bool = False) -> _F64:
-    """Return output perturbation at the parameters that are best on the training rows, read off them."""
-    return dpci.tuning.oracle_not_private(
+def oracle(split: Split, epsilon: float, seed: int) -> _F64:
+    """Return output perturbation at the parameters whose expected loss over the training rows is least.
+
+    That is the loss of the minimiser and E(x'b)², in closed form.
+    """
+    grid = _grid(ORACLE_RADII, ORACLE_STRENGTHS)
+    squares = float(np.mean(np.sum(split.X**2, axis=1)))
+    expected = []
+    for chosen, params in zip(grid, _minimisers(split), strict=True):
+        scale = sensitivity(split, **chosen) / epsilon
+        expected.append(np.mean((split.X @ params - split.y) ** 2) + (split.d + 1) * scale**2 * squares)
+    return _perturbed(split, epsilon, seed, grid[int(np.argmin(expected))], project=False)
+
+
+@lru_cache(maxsize=256)
+def _minimisers(split: Split) -> tuple[_F64, ...]:
+    """Return what the oracle's candidates perturb; it does not depend on epsilon."""
+    return tuple(_minimiser(split, **chosen) for chosen in _grid(ORACLE_RADII, ORACLE_STRENGTHS))
+
+
+def projected_oracle(split: Split, epsilon: float, seed: int) -> _F64:
+    """Return the same for models that are moved into their ball, whose expected loss is simulated."""
+    search = dpci.tuning.oracle_not_private(
         split.X,
         split.y,
         budget=dpci.PureDP(epsilon),
         candidates=_grid(ORACLE_RADII, ORACLE_STRENGTHS),
-        mechanism=dpci.OutputPerturbation(project=project),
-        seed=seed,
+        mechanism=dpci.OutputPerturbation(project=True),
+        # Not the noise of the model itself.
+        seed=seed ^ 1,
         n_threads=1,
         **_KEYWORDS,
-    ).result.params
+    )
+    return _perturbed(split, epsilon, seed, search.params, project=True)
+
+
+def sensitivity(split: Split, l2_strength: float, radius: float) -> float:
+    """Return the sensitivity 4 (W + B)/(n lambda) of the minimiser."""
+    return 4.0 * (radius + TARGET_BOUND) / (split.n * l2_strength)
 
 
 _TUNED: Final[Mapping[str, Mechanism]] = {
@@ -161,7 +189,7 @@ _TUNED: Final[Mapping[str, Mechanism]] = {
 METHODS: Final[Mapping[str, Method]] = {
     "non-private": non_private,
     "oracle": oracle,
-    "oracle, projected": partial(oracle, project=True),
+    "oracle, projected": projected_oracle,
     "data-independent": data_independent,
     "data-independent, projected": partial(data_independent, project=True),
     "data-independent, 12W+8": partial(data_independent, share=PAPER_SHARE),

@@ -48,7 +48,8 @@ class Patients(NamedTuple):
         return Split(self, self.X[kept], self.y[kept], self.X[test], self.y[test])
 
 
-class Split(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Split:
     """Rows for training, and rows on which the model is measured."""
 
     source: Patients
