@@ -213,6 +213,7 @@ RESULT_MODULES = [
     "_report",
     "_report_plots",
     "_report_record",
+    "_tuning_result",
     "intervals",
     "plotting",
     "record",
@@ -235,7 +236,10 @@ def test_python_foundations():
     assert python_imports(PACKAGE / "arrays.py") == {"errors"}
 
 
-@pytest.mark.parametrize(("release", "home"), [("fit", "api.py"), ("release_report", "per_instance.py")])
+@pytest.mark.parametrize(
+    ("release", "home"),
+    [("fit", "api.py"), ("release_report", "per_instance.py"), ("release_tuning", "tuning.py")],
+)
 def test_one_place_releases(release, home):
     callers = {path.name for path in PACKAGE.rglob("*.py") if f"_core.{release}(" in path.read_text(encoding="utf-8")}
     assert callers == {home}
