@@ -103,7 +103,7 @@ def _refuse(name: str) -> NoReturn:
     raise InvalidInput(f"{name} must be that of the whole tuning (TuneResult.{name}), got that of a selected model")
 
 
-def selected_fit(selection: Selection, noise: tuple[str, float, float], **public: Any) -> SelectedFit:
+def selected_fit(selection: Selection, noise: tuple[str, float, float], public: dict[str, Any]) -> SelectedFit:
     """Wrap the parameters that a selection released, with the law, scale and sensitivity of their noise."""
     law, scale, sensitivity = noise
     cost = next(iter(selection.budget.parameters().values()))

@@ -183,13 +183,15 @@ def tune(
         model = selected_fit(
             selection,
             spec.model_noise(index),
-            params=params,
-            names=names,
-            named_columns=features.names is not None,
-            classes=classes,
-            n_samples=features.shape[0],
-            private=private,
-            **chosen.public_record(chosen.spec(*features.shape)),
+            {
+                "params": params,
+                "names": names,
+                "named_columns": features.names is not None,
+                "classes": classes,
+                "n_samples": features.shape[0],
+                "private": private,
+                **chosen.public_record(chosen.spec(*features.shape)),
+            },
         )
     else:
         again = {**options, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed)}
