@@ -12,12 +12,10 @@ from dpci import _core
 from dpci.accounting import Guarantee
 from dpci.budgets import Budget
 from dpci.errors import InvalidInput
-from dpci.labels import Classes
 from dpci.losses import Loss, declaration, describe
 from dpci.mechanisms import Mechanism, ObjectivePerturbation, OutputPerturbation
 from dpci.record import FitRecord, Step
 from dpci.results import PrivateFit
-from dpci.settings import Settings
 from dpci.tables import format_facts
 
 Method: TypeAlias = Literal["repeat", "chunks", "public_rule"]
@@ -105,39 +103,21 @@ def _refuse(name: str) -> NoReturn:
     raise InvalidInput(f"{name} must be that of the whole tuning (TuneResult.{name}), got that of a selected model")
 
 
-def selected_fit(
-    model: Settings,
-    spec: _core.TuningSpec,
-    selection: Selection,
-    *,
-    params: NDArray[np.float64],
-    names: tuple[str, ...],
-    named_columns: bool,
-    classes: Classes | None,
-    n_samples: int,
-    private: bool,
-) -> SelectedFit:
-    """Wrap the parameters that a selection released."""
-    noise, scale, sensitivity = spec.model_noise(selection.index)
-    n_columns = len(names) - model.fit_intercept
+def selected_fit(selection: Selection, noise: tuple[str, float, float], public: dict[str, Any]) -> SelectedFit:
+    """Wrap the parameters that a selection released, with the law, scale and sensitivity of their noise."""
+    law, scale, sensitivity = noise
     cost = next(iter(selection.budget.parameters().values()))
     return SelectedFit(
         FitRecord(
-            params=params,
             hessian=None,
             gradient_cov=None,
-            names=names,
-            named_columns=named_columns,
-            classes=classes,
-            n_samples=n_samples,
             projection="none",
-            noise_law=noise,
+            noise_law=law,
             noise_scale=scale,
             noise_spectral_radius=0.0,
-            steps=(Step("coefficients", noise, cost, scale, None, sensitivity),),
-            private=private,
+            steps=(Step("coefficients", law, cost, scale, None, sensitivity),),
             version=_core.__version__,
-            **model.public_record(model.spec(n_samples, n_columns)),
+            **public,
         )
     )
 

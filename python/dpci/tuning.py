@@ -13,7 +13,7 @@ from dpci import _core
 from dpci._tuning_result import Method, OracleSearch, Selection, TuneResult, selected_fit
 from dpci.api import encode_targets, fit, param_names
 from dpci.arrays import Table, as_features
-from dpci.budgets import ZCDP, Budget, check_budget
+from dpci.budgets import ZCDP, Budget, Calibration, check_budget
 from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
 from dpci.losses import Loss, check_loss
 from dpci.results import PrivateFit
@@ -179,16 +179,19 @@ def tune(
     if parts[1] is None:
         if not private:
             _warn_seeded()
+        chosen = models[index]
         model = selected_fit(
-            models[index],
-            spec,
             selection,
-            params=params,
-            names=names,
-            named_columns=features.names is not None,
-            classes=classes,
-            n_samples=features.shape[0],
-            private=private,
+            spec.model_noise(index),
+            {
+                "params": params,
+                "names": names,
+                "named_columns": features.names is not None,
+                "classes": classes,
+                "n_samples": features.shape[0],
+                "private": private,
+                **chosen.public_record(chosen.spec(*features.shape)),
+            },
         )
     else:
         again = {**options, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed)}

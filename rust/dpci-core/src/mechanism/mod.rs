@@ -17,6 +17,7 @@ pub mod seal;
 mod selection;
 mod spec;
 mod tuning;
+mod tuning_spec;
 
 pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
@@ -36,4 +37,5 @@ pub use projection::Projection;
 pub(crate) use selection::mean_loss;
 pub use spec::{Choices, Moments, NoiseKind, Spec, Variant};
 pub(crate) use tuning::release_model;
-pub use tuning::{Method, ScoreStep, Selected, TuningSpec, release_tuning};
+pub use tuning::{Selected, release_tuning};
+pub use tuning_spec::{Method, ScoreStep, TuningSpec};
