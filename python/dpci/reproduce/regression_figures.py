@@ -61,13 +61,14 @@ def draw_mechanisms(found: Found, published: Mapping[str, tuple[float, float, fl
             _draw_lines(ax, found, names, measure)
             ax.set_xscale("log")
             ax.set_xlabel(r"$\epsilon$")
+            if measure == 0:
+                _log_errors(ax)
             if column == 0:
                 ax.set_ylabel(label)
                 for at in published.values():
                     ax.plot(
                         at[0], at[1 + measure], "*", color="0.3", markersize=11, zorder=5, label="printed in the paper"
                     )
-        axes[0][column].set_yscale("log")
         axes[0][column].set_title(title, fontsize="medium")
     _legend(figure, axes)
     figure.suptitle("Warfarin: error and model inversion against epsilon, means with standard errors. NOT PRIVATE")
@@ -75,32 +76,41 @@ def draw_mechanisms(found: Found, published: Mapping[str, tuple[float, float, fl
 
 
 def draw_sizes(found: Found) -> "Figure":
-    """Return a figure of error and inversion accuracy by the share of the rows."""
-    figure, axes = grid(1, 2, width=4.6, height=3.2)
-    names = list(dict.fromkeys(name for name, _ in found))
-    for column, (label, measure) in enumerate(_MEASURES):
-        ax = axes[0][column]
-        _draw_lines(ax, found, names, measure)
-        ax.set_xlabel("share of the rows")
-        ax.set_ylabel(label)
+    """Return a figure of error and inversion accuracy by the share of the rows, a line of panels for each epsilon."""
+    parts = _parts(found)
+    figure, axes = grid(len(parts), 2, width=4.6, height=3.0)
+    for row, (title, here) in enumerate(parts.items()):
+        for column, (label, measure) in enumerate(_MEASURES):
+            ax = axes[row][column]
+            _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), measure)
+            ax.set_title(title.replace("epsilon=", r"$\epsilon$ = "), fontsize="medium")
+            ax.set_ylabel(label)
+            if row == len(parts) - 1:
+                ax.set_xlabel("share of the rows")
     _legend(figure, axes)
-    figure.suptitle("Tuned output perturbation by number of rows (figure 7). NOT PRIVATE")
+    figure.suptitle("Error and model inversion by number of rows (figure 7). NOT PRIVATE")
     return figure
+
+
+def _parts(found: Found) -> dict[str, Found]:
+    """Return what was found by what stands before the colon in the names of the mechanisms."""
+    parts: dict[str, dict[tuple[str, float], NDArray[np.float64]]] = {}
+    for (name, x), scores in found.items():
+        title, mechanism = name.split(": ")
+        parts.setdefault(title, {})[mechanism, x] = scores
+    return dict(parts)
 
 
 def draw_scalings(found: Found, published: Mapping[str, tuple[float, float, float]]) -> "Figure":
     """Return a figure of errors against epsilon, a panel for each scale of target and rows."""
-    scales = list(dict.fromkeys(name.split(": ")[0] for name, _ in found))
-    figure, axes = grid(2, -(-len(scales) // 2), width=4.6, height=3.2)
-    for position, scale in enumerate(scales):
+    parts = _parts(found)
+    figure, axes = grid(2, -(-len(parts) // 2), width=4.6, height=3.2)
+    for position, (scale, here) in enumerate(parts.items()):
         ax = axes[position % 2][position // 2]
-        here = {
-            (name.split(": ")[1], x): scores for (name, x), scores in found.items() if name.startswith(f"{scale}: ")
-        }
         _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), 0)
         _draw_published(ax, published, 0)
         ax.set_xscale("log")
-        ax.set_yscale("log")
+        _log_errors(ax)
         ax.set_title(f"doses up to {scale}", fontsize="medium")
         ax.set_xlabel(r"$\epsilon$")
         ax.set_ylabel("mean squared error")
@@ -113,6 +123,9 @@ def _draw_lines(ax: "Axes", found: Found, names: Sequence[str], measure: int) ->
     for name in names:
         points = sorted((x, scores[:, measure]) for (mechanism, x), scores in found.items() if mechanism == name)
         colour, line, marker = _LOOKS.get(name, ("#f0e442", "-", "o"))
+        if len(points) == 1:
+            ax.axhline(points[0][1].mean(), color=colour, linestyle=line, label=name)
+            continue
         ax.errorbar(
             [x for x, _ in points],
             [values.mean() for _, values in points],
@@ -127,6 +140,16 @@ def _draw_lines(ax: "Axes", found: Found, names: Sequence[str], measure: int) ->
         )
     ax.grid(color="0.9")
     ax.set_axisbelow(True)
+
+
+def _log_errors(ax: "Axes") -> None:
+    """Put errors on a logarithmic scale with plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  # optional
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _draw_published(ax: "Axes", published: Mapping[str, tuple[float, float, float]], measure: int) -> None:

@@ -27,6 +27,7 @@ PAPER_SHARE = 4.0 * (1.0 + TARGET_BOUND) / (12.0 + 8.0)
 # Of the histogram: few enough cells for 3,000 rows to be seen above the noise of each.
 _BINS: Final = {"age": 3, "height": 2, "weight": 2}
 _TARGET_BINS = 5
+_ORACLE_DRAWS = 100
 _HISTOGRAM_STRENGTH = 1e-3
 _BASELINE_STRENGTH = 1e-6
 
@@ -139,40 +140,27 @@ def tuned(split: Split, epsilon: float, seed: int, *, radii: str, mechanism: Mec
     ).result.params
 
 
-def oracle(split: Split, epsilon: float, seed: int) -> _F64:
+def oracle(split: Split, epsilon: float, seed: int, *, project: bool = False) -> _F64:
     """Return output perturbation at the parameters whose expected loss over the training rows is least.
 
-    That is the loss of the minimiser and E(x'b)², in closed form.
+    The expectation is over simulated noise, other than that of the model itself.
     """
+    gram, moments = split.X.T @ split.X / split.n, split.X.T @ split.y / split.n
+    noise = dpci.lowlevel.spherical_laplace(_ORACLE_DRAWS, split.d, 1.0, seed=seed ^ 1)
     grid = _grid(ORACLE_RADII, ORACLE_STRENGTHS)
-    squares = float(np.mean(np.sum(split.X**2, axis=1)))
-    expected = []
-    for chosen, params in zip(grid, _minimisers(split), strict=True):
-        scale = sensitivity(split, **chosen) / epsilon
-        expected.append(np.mean((split.X @ params - split.y) ** 2) + (split.d + 1) * scale**2 * squares)
-    return _perturbed(split, epsilon, seed, grid[int(np.argmin(expected))], project=False)
+    losses = []
+    for chosen, minimiser in zip(grid, _minimisers(split), strict=True):
+        params = minimiser + sensitivity(split, **chosen) / epsilon * noise
+        if project:
+            params *= np.minimum(1.0, chosen["radius"] / np.linalg.norm(params, axis=1))[:, None]
+        losses.append(np.mean(np.sum((params @ gram - 2.0 * moments) * params, axis=1)))
+    return _perturbed(split, epsilon, seed, grid[int(np.argmin(losses))], project=project)
 
 
 @lru_cache(maxsize=256)
 def _minimisers(split: Split) -> tuple[_F64, ...]:
     """Return what the oracle's candidates perturb; it does not depend on epsilon."""
     return tuple(_minimiser(split, **chosen) for chosen in _grid(ORACLE_RADII, ORACLE_STRENGTHS))
-
-
-def projected_oracle(split: Split, epsilon: float, seed: int) -> _F64:
-    """Return the same for models that are moved into their ball, whose expected loss is simulated."""
-    search = dpci.tuning.oracle_not_private(
-        split.X,
-        split.y,
-        budget=dpci.PureDP(epsilon),
-        candidates=_grid(ORACLE_RADII, ORACLE_STRENGTHS),
-        mechanism=dpci.OutputPerturbation(project=True),
-        # Not the noise of the model itself.
-        seed=seed ^ 1,
-        n_threads=1,
-        **_KEYWORDS,
-    )
-    return _perturbed(split, epsilon, seed, search.params, project=True)
 
 
 def sensitivity(split: Split, l2_strength: float, radius: float) -> float:
@@ -189,7 +177,7 @@ _TUNED: Final[Mapping[str, Mechanism]] = {
 METHODS: Final[Mapping[str, Method]] = {
     "non-private": non_private,
     "oracle": oracle,
-    "oracle, projected": projected_oracle,
+    "oracle, projected": partial(oracle, project=True),
     "data-independent": data_independent,
     "data-independent, projected": partial(data_independent, project=True),
     "data-independent, 12W+8": partial(data_independent, share=PAPER_SHARE),
