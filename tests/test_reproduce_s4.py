@@ -207,7 +207,9 @@ def test_reports_repeat_and_say_what_they_are(name: str) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("--paper", "S1"), "--paper must be one of 'S2', 'S3', 'S4', got --paper='S1'"),
+        (("--paper", "S5"), "--paper must be one of 'S1', 'S2', 'S3', 'S4', got --paper='S5'"),
+        (("--paper", "S1", "--table", "3"), "--table is an option of --paper S3 alone, got --paper S1 --table 3"),
+        (("--paper", "S1", "--experiment", "curves"), "--experiment must be one of 'mechanisms', 'sizes', 'scalings'"),
         (("--paper", "S2", "--table", "3"), "--table is an option of --paper S3 alone, got --paper S2 --table 3"),
         (("--paper", "S4", "--figure", "1"), "--figure is an option of --paper S3 alone, got --paper S4 --figure 1"),
         (("--paper", "S4", "--replicates", "9"), "--replicates is an option of --paper S3 alone"),
@@ -215,8 +217,8 @@ def test_reports_repeat_and_say_what_they_are(name: str) -> None:
         (("--paper", "S2", "--calibration", "tight"), "--calibration is an option of --paper S3 alone"),
         (("--paper", "S4", "--checkpoint", "runs"), "--checkpoint is an option of --paper S3 alone"),
         (("--paper", "S4", "--us", "us.csv"), "--us is an option of --paper S3 alone"),
-        (("--table", "3", "--experiment", "bounds"), "--experiment is an option of --paper S2 and S4 alone"),
-        (("--table", "3", "--repeats", "3"), "--repeats is an option of --paper S2 and S4 alone"),
+        (("--table", "3", "--experiment", "bounds"), "--experiment is an option of --paper S1, S2 and S4 alone"),
+        (("--table", "3", "--repeats", "3"), "--repeats is an option of --paper S1, S2 and S4 alone"),
         (("--paper", "S2", "--experiment", "curves"), "--experiment must be one of 'rotation', 'regularisation'"),
         (("--paper", "S4", "--experiment", "bounds"), "--experiment must be one of 'curves', 'measuring_points'"),
         (("--paper", "S2", "--output", "all.png"), "a drawing needs one --experiment of rotation, regularisation"),
@@ -232,7 +234,9 @@ def test_wrong_usage(
 ) -> None:
     never = {name: lambda *_: pytest.fail("an experiment was run") for name in ("rotation", "regularisation", "bounds")}
     monkeypatch.setattr(
-        catalogue, "EXPERIMENTS", {"S2": never, "S4": dict.fromkeys(EXPERIMENTS["S4"], never["bounds"])}
+        catalogue,
+        "EXPERIMENTS",
+        {"S2": never, **{paper: dict.fromkeys(EXPERIMENTS[paper], never["bounds"]) for paper in ("S1", "S4")}},
     )
     assert message in refused(capsys, *argv)
 
@@ -264,5 +268,13 @@ def test_all_experiments_of_a_paper_are_written(tmp_path: Path, capsys: pytest.C
 def test_the_help_names_the_papers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tables", "--help"]) == 0
     text = re.sub(r"[^\w.&,()-]+", " ", capsys.readouterr().out)
-    for part in ("Redberg & Wang (2021)", "Wang, Kifer & Lee (2019)", "Li et al.", "rotation", "measuring_points"):
+    for part in (
+        "Wu et al.",
+        "scalings",
+        "Redberg & Wang (2021)",
+        "Wang, Kifer & Lee (2019)",
+        "Li et al.",
+        "rotation",
+        "measuring_points",
+    ):
         assert part in text

@@ -1,0 +1,245 @@
+"""The experiments of Wu et al., repeated: measures against brute force, the noise of each mechanism, the rules."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.cli import main
+from dpci.reproduce import regression, regression_methods, regression_setup
+from dpci.reproduce.catalogue import EXPERIMENTS
+from dpci.reproduce.finding import Repeats
+from dpci.reproduce.regression_methods import METHODS, PAPER_SHARE, public_strength, sensitivity
+from dpci.reproduce.regression_setup import PRIOR, RESIDUAL_VARIANCE, Patients, noise_error, patients, score
+from dpci.reproduce.sources import Sources
+from support.experiments import made_up_patients, shrink_regression
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    shrink_regression(monkeypatch)
+
+
+@pytest.fixture
+def source() -> Patients:
+    return patients()
+
+
+@pytest.fixture
+def split(source):
+    return source.split(np.random.default_rng(1))
+
+
+# Rows and measures.
+
+
+def test_rows(source):
+    assert source.X.shape == (1_500, 14)
+    assert source.unit == 36.0
+    assert sorted(source.names)[-2:] == ["vkorc1=A/G", "weight"]
+    wider = patients(324.0, constant=True)
+    assert wider.X.shape == (1_500, 15)
+    assert wider.unit == 81.0
+    assert np.linalg.norm(wider.X, axis=1).max() <= 1.0
+    np.testing.assert_allclose(wider.X[:, -1], math.sqrt(0.5), atol=1e-12)
+    # A squared error of the target times the unit is one of the square root of mg.
+    roots = (made_up_patients(largest_dose=324.0).y + 1.0) * 9.0
+    np.testing.assert_allclose((wider.y[0] - wider.y[1]) ** 2 * wider.unit, (roots[0] - roots[1]) ** 2, rtol=1e-9)
+
+
+def test_splits(source):
+    split = source.split(np.random.default_rng(1))
+    assert (split.n, len(split.y_test), split.d) == (1_350, 150, 14)
+    fewer = source.split(np.random.default_rng(1), held_out=0.1, rate=0.2)
+    assert fewer.n == 270
+    np.testing.assert_array_equal(fewer.X, split.X[:270])
+    np.testing.assert_array_equal(fewer.X_test, split.X_test)
+    both = np.vstack([split.X, split.X_test])
+    np.testing.assert_array_equal(np.sort(both, axis=0), np.sort(source.X, axis=0))
+
+
+def test_scores_against_brute_force(split):
+    params = np.random.default_rng(2).normal(size=14) / 3
+    found = score(split, params)
+    assert found.mse == pytest.approx(36.0 * np.mean((split.X_test @ params - split.y_test) ** 2))
+    heterozygous, homozygous = (split.source.names.index(f"vkorc1={name}") for name in ("A/G", "A/A"))
+    on = 1.0 / math.sqrt(8)
+    right = 0
+    for x, y in zip(split.X_test, split.y_test, strict=True):
+        weights = {}
+        for level, share in PRIOR.items():
+            changed = x.copy()
+            changed[heterozygous], changed[homozygous] = on * (level == "A/G"), on * (level == "A/A")
+            weights[level] = share * math.exp(-36.0 * (y - changed @ params) ** 2 / (2 * RESIDUAL_VARIANCE))
+        truth = "A/A" if x[homozygous] > 0 else ("A/G" if x[heterozygous] > 0 else "G/G")
+        right += max(weights, key=weights.get) == truth
+    assert found.inversion == right / len(split.y_test)
+
+
+# Mechanisms.
+
+
+def test_scale_of_the_noise(split):
+    for share, constant in ((1.0, 8.0), (PAPER_SHARE, 20.0)):
+        strength = public_strength(split, 0.3)
+        assert strength == math.sqrt(14 / (split.n * 0.3))
+        plan = dpci.plan(
+            n_samples=split.n,
+            n_features=14,
+            budget=dpci.PureDP(0.3 * share),
+            l2_strength=strength,
+            radius=1.0,
+            mechanism="output",
+            moments="none",
+            fit_intercept=False,
+            loss=regression_setup.LOSS,
+        )
+        # The paper's constant is 12 W + 8, ours 4 (W + B).
+        expected = constant / (split.n * strength * 0.3)
+        assert plan.steps[0].scale == pytest.approx(expected, rel=1e-9)
+        assert sensitivity(split, strength, 1.0) / (0.3 * share) == pytest.approx(expected, rel=1e-12)
+
+
+def test_error_of_the_noise_alone(split):
+    draws = dpci.lowlevel.spherical_laplace(20_000, 14, 0.1, seed=3)
+    simulated = 36.0 * np.mean((split.X_test @ draws.T) ** 2)
+    assert noise_error(split, 0.1) == pytest.approx(simulated, rel=0.05)
+
+
+def test_data_independent_is_the_minimiser_and_noise(split):
+    exact = regression_methods.without_noise(split, 0.5, 0)
+    ours, paper = (
+        regression_methods.data_independent(split, 0.5, 7, share=share) - exact for share in (1.0, PAPER_SHARE)
+    )
+    # One draw of the noise, two scales.
+    np.testing.assert_allclose(paper, ours * 2.5, atol=1e-5)
+    projected = regression_methods.data_independent(split, 0.5, 7, project=True)
+    inside = (exact + ours) / max(1.0, np.linalg.norm(exact + ours))
+    np.testing.assert_allclose(projected, inside, atol=1e-6)
+
+
+def test_least_squares(split):
+    expected, *_ = np.linalg.lstsq(split.X, split.y, rcond=None)
+    found = regression_methods.non_private(split, math.inf, 0)
+    present = np.abs(split.X).max(axis=0) > 0
+    np.testing.assert_allclose(found[present], expected[present], atol=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 5.0])
+def test_the_oracle_knows_the_best_candidate(split, epsilon, monkeypatch):
+    chosen = {}
+    monkeypatch.setattr(
+        regression_methods, "_perturbed", lambda *args, **_: chosen.update(args[3]) or np.zeros(split.d)
+    )
+    regression_methods.oracle(split, epsilon, 3)
+    squares = np.mean(np.sum(split.X**2, axis=1))
+
+    def expected_loss(radius, l2_strength):
+        params = regression_methods._minimiser(split, l2_strength, radius)
+        scale = sensitivity(split, l2_strength, radius) / epsilon
+        return np.mean((split.X @ params - split.y) ** 2) + 15 * scale**2 * squares
+
+    losses = {
+        (w, s): expected_loss(w, s)
+        for w in regression_methods.ORACLE_RADII
+        for s in regression_methods.ORACLE_STRENGTHS
+    }
+    # A hundred draws tell the expectation to a few percent.
+    assert expected_loss(chosen["radius"], chosen["l2_strength"]) <= 1.1 * min(losses.values())
+
+
+def test_candidates(split):
+    whole = regression_methods.candidates(split, 0.1, "R1", dpci.ObjectivePerturbation(variant="cms11"))
+    assert len(whole) == 24
+    assert {each["radius"] for each in whole} == {0.25, 0.5, 1.0}
+    assert max(each["l2_strength"] for each in whole) == pytest.approx(0.256)
+    standard = regression_methods.candidates(split, 1.0, "R2", dpci.ObjectivePerturbation())
+    chunk = split.n // 25
+    assert 0 < len(standard) < 24
+    assert all(chunk * each["l2_strength"] * math.expm1(1.0) > 2.0 for each in standard)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_mechanism_gives_a_model(name, split):
+    first, again = (METHODS[name](split, 2.0, 5) for _ in range(2))
+    assert first.shape == (14,)
+    assert np.isfinite(first).all()
+    np.testing.assert_array_equal(first, again)
+    if name != "non-private":
+        assert np.abs(METHODS[name](split, 2.0, 6) - first).max() > 0
+
+
+def test_a_histogram_needs_a_schema(source):
+    bare = source._replace(schema=None).split(np.random.default_rng(1))
+    with pytest.raises(dpci.InvalidInput, match="schema"):
+        METHODS["histogram"](bare, 1.0, 1)
+
+
+# Findings.
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS["S1"])
+def test_findings(name, tmp_path):
+    run = Repeats(n_repeats=2, n_threads=1)
+    finding = EXPERIMENTS["S1"][name](Sources(), run)
+    text = finding.report.render("text")
+    assert "NOT PRIVATE" in text
+    assert not re.search(r"\bnan\b|\binf\b", text)
+    data = json.loads(finding.report.render("json"))
+    assert (data["paper"], data["private"], data["n_repeats"]) == ("S1", False, 2)
+    assert all(len(cell["error"]) == len(cell["inversion"]) == 2 for cell in data["cells"])
+    if name == "sizes":
+        again = json.loads(EXPERIMENTS["S1"][name](Sources(), run).report.render("json"))
+        assert again["cells"] == data["cells"]
+    finding.save(tmp_path / "drawn.svg")
+    drawn = (tmp_path / "drawn.svg").read_text("utf-8")
+    for part in ("NOT PRIVATE", "data-independent", "error"):
+        assert part in drawn
+
+
+def test_the_report_says_what_is_left_out():
+    report = regression.mechanisms(Sources(), Repeats(n_repeats=1)).report.render("text")
+    text = " ".join(report.split())
+    for part in ("Figure 3", "physiological simulator", "less at", "rank correlation", "by noise alone", "12W+8"):
+        assert part in text
+
+
+def test_rules_of_known_numbers(monkeypatch):
+    monkeypatch.setattr(regression, "EPSILONS", (0.5, 1.0, 3.0))
+    cells = {(name, e): np.array([[10.0 / e, 0.3 + e / 10]] * 4) for name in METHODS for e in (0.5, 1.0, 3.0)}
+    for epsilon in (0.5, 1.0):
+        cells["functional, printed", epsilon] = np.array([[30.0, 0.3]] * 4)
+    cells["functional, tight", 1.0] = np.array([[8.0, 0.5], [9.0, 0.5], [8.0, 0.5], [9.0, 0.5]])
+    cells["functional, tight", 0.5] = np.array([[21.0, 0.5], [23.0, 0.5]] * 2)
+    for epsilon in (0.5, 1.0, 3.0):
+        cells["histogram", epsilon] = np.array([[10.0 / epsilon, 0.5 - epsilon / 10]] * 4)
+    facts = dict(regression._rules(cells))
+    assert facts["data-independent minus functional, printed"] == "0.5: -10.00 (0.00), 1: -20.00 (0.00); less at 2 of 2"
+    assert facts["data-independent minus functional, tight"] == "0.5: -2.00 (0.58), 1: +1.50 (0.29); less at 1 of 2"
+    assert facts["data-independent minus oracle"] == "at most 0.00 (paper: .1)"
+    assert (
+        "positive within 14 of 15" in facts["inversion with utility"] or "15 of 15" in facts["inversion with utility"]
+    )
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "wu.md"
+    argv = ["tables", "--paper", "S1", "--repeats", "1", "--format", "markdown", "--progress", "--output", str(path)]
+    assert main(argv) == 0
+    captured = capsys.readouterr()
+    for line in ("S1 mechanisms", "oracle, epsilon=1", "S1 sizes", "rate 0.9", "S1 scalings"):
+        assert line in captured.err
+    assert path.read_text("utf-8").count("NOT PRIVATE") == 3
+
+
+def test_without_the_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.undo()
+    monkeypatch.delenv("DPCI_DATA", raising=False)
+    assert main(["tables", "--paper", "S1", "--experiment", "sizes", "--repeats", "1"]) == 2
+    assert "set DPCI_DATA to a folder that holds iwpc_warfarin/warfarin.csv" in capsys.readouterr().err
