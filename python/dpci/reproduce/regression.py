@@ -270,7 +270,10 @@ def _rules(found: Found) -> list[tuple[str, str]]:
                 for epsilon, values in zip(low, differences, strict=True)
             ]
             won = sum(values.mean() < 0.0 for values in differences)
-            facts.append((f"{ours} minus {theirs}", f"{', '.join(shown)}; less at {won} of {len(low)}"))
+            clearly = sum(values.mean() < -2.0 * _standard_error(values) for values in differences)
+            medians = [np.median(found[ours, e][:, 0]) < np.median(found[theirs, e][:, 0]) for e in low]
+            verdict = f"less at {won} of {len(low)}, {clearly} by more than 2 s.e.; lesser median at {sum(medians)}"
+            facts.append((f"{ours} minus {theirs}", f"{', '.join(shown)}; {verdict}"))
     gap = max(found["data-independent", e][:, 0].mean() - found["oracle", e][:, 0].mean() for e in EPSILONS)
     facts.append(("data-independent minus oracle", f"at most {gap:.2f} (paper: .1)"))
     names = [name for name in METHODS if name != _NO_PRIVACY]
