@@ -13,7 +13,7 @@ from dpci.cli import main
 from dpci.reproduce import regression, regression_methods, regression_setup
 from dpci.reproduce.catalogue import EXPERIMENTS
 from dpci.reproduce.finding import Repeats
-from dpci.reproduce.regression_methods import METHODS, PAPER_SHARE, public_strength, sensitivity
+from dpci.reproduce.regression_methods import METHODS, paper_share, public_strength, sensitivity
 from dpci.reproduce.regression_setup import PRIOR, RESIDUAL_VARIANCE, Patients, noise_error, patients, score
 from dpci.reproduce.sources import Sources
 from support.experiments import made_up_patients, shrink_regression
@@ -86,7 +86,8 @@ def test_scores_against_brute_force(split):
 
 
 def test_scale_of_the_noise(split):
-    for share, constant in ((1.0, 8.0), (PAPER_SHARE, 20.0)):
+    assert paper_share(0.25) == 5.0 / 11.0
+    for share, constant in ((1.0, 8.0), (paper_share(1.0), 20.0)):
         strength = public_strength(split, 0.3)
         assert strength == math.sqrt(14 / (split.n * 0.3))
         plan = dpci.plan(
@@ -115,7 +116,7 @@ def test_error_of_the_noise_alone(split):
 def test_data_independent_is_the_minimiser_and_noise(split):
     exact = regression_methods.without_noise(split, 0.5, 0)
     ours, paper = (
-        regression_methods.data_independent(split, 0.5, 7, share=share) - exact for share in (1.0, PAPER_SHARE)
+        regression_methods.data_independent(split, 0.5, 7, paper_noise=paper) - exact for paper in (False, True)
     )
     # One draw of the noise, two scales.
     np.testing.assert_allclose(paper, ours * 2.5, atol=1e-5)
@@ -226,7 +227,7 @@ def test_rules_of_known_numbers(monkeypatch):
     )
     assert tight == "0.5: -2.00 (1.00), 1: +1.50 (0.29); less at 1 of 2, 0 by more than 2 s.e.; lesser median at 1"
     assert facts["data-independent minus oracle"] == "at most 0.00 (paper: .1)"
-    assert "at the greatest for 14 of 15 mechanisms" in facts["inversion with utility"]
+    assert "at the greatest for 15 of 16 mechanisms" in facts["inversion with utility"]
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from dpci.reproduce import regression_figures
 from dpci.reproduce.finding import Finding, Repeats, Report
-from dpci.reproduce.regression_methods import METHODS, PAPER_SHARE, Method, public_strength, sensitivity, without_noise
+from dpci.reproduce.regression_methods import METHODS, Method, paper_share, public_strength, sensitivity, without_noise
 from dpci.reproduce.regression_setup import EPSILONS, PRIOR, Patients, Split, noise_error, patients, score
 from dpci.reproduce.sources import Sources
 
@@ -217,7 +217,7 @@ def scalings(_: Sources, run: Repeats) -> Finding:
         every |= {(f"{label}: {name}", epsilon): scores for (name, epsilon), scores in found.items()}
         for epsilon in SCALING_EPSILONS:
             means = [found[_cell(name, epsilon)][:, 0].mean() for name in methods]
-            noise = [_noise_alone(source, epsilon, share, run) for share in (1.0, PAPER_SHARE)]
+            noise = [_noise_alone(source, epsilon, share, run) for share in (1.0, paper_share(1.0))]
             shown = [f"{largest:g} mg", "yes" if constant else "no", f"{epsilon:g}"]
             rows.append([*shown, *(f"{error:.2f}" for error in (*means, *noise))])
     title = "Scales of target and rows: mean squared errors, square root of mg"
@@ -291,7 +291,7 @@ def _rules(found: Found) -> list[tuple[str, str]]:
 def _noise_facts(source: Patients, run: Repeats) -> list[tuple[str, str]]:
     """Say what the noise of data-independent output perturbation costs by itself at the least epsilon."""
     least = EPSILONS[0]
-    ours, paper = (_noise_alone(source, least, share, run) for share in (1.0, PAPER_SHARE))
+    ours, paper = (_noise_alone(source, least, share, run) for share in (1.0, paper_share(1.0)))
     text = f"{ours:.2f}, with 12W+8 {paper:.2f} (E(x'b)² in closed form)"
     return [(f"error by noise alone, epsilon={least:g}", text)]
 

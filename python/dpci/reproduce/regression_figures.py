@@ -22,6 +22,7 @@ _LOOKS = {
     "non-private": ("0.5", ":", ""),
     "oracle": ("#000000", "-", "o"),
     "oracle, projected": ("#000000", "--", ""),
+    "oracle, 12W+8": ("0.5", "-", "o"),
     "data-independent": ("#0072b2", "-", "s"),
     "data-independent, projected": ("#0072b2", "--", ""),
     "data-independent, 12W+8": ("#56b4e9", "-", "s"),
@@ -43,7 +44,7 @@ _PANELS = {
     ),
     "figures 2 and 6: data-independent and oracle": (
         *("non-private", "oracle", "oracle, projected", "data-independent", "data-independent, projected"),
-        *("data-independent, 12W+8", "data-independent, 12W+8, projected"),
+        *("oracle, 12W+8", "data-independent, 12W+8", "data-independent, 12W+8, projected"),
     ),
     "figure 4: objective perturbation": (
         *("non-private", "oracle", "data-independent", "objective, cms11, R1", "objective, cms11, R2"),

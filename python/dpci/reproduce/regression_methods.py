@@ -20,10 +20,6 @@ STRENGTHS = tuple(0.002 * 2.0**k for k in range(8))
 ORACLE_RADII = (0.25, 0.5, 1.0, 2.0)
 ORACLE_STRENGTHS = tuple(0.001 + 0.499 * k / 19 for k in range(20))
 
-# The paper calibrates to (12 W + 8)/(n lambda) where 4 (W + B)/(n lambda) is enough. Noise is proportional to
-# sensitivity over epsilon, so its noise is ours at a lesser epsilon.
-PAPER_SHARE = 4.0 * (1.0 + TARGET_BOUND) / (12.0 + 8.0)
-
 # Of the histogram: few enough cells for 3,000 rows to be seen above the noise of each.
 _BINS: Final = {"age": 3, "height": 2, "weight": 2}
 _TARGET_BINS = 5
@@ -58,17 +54,22 @@ def without_noise(split: Split, epsilon: float, _seed: int) -> _F64:
     return _minimiser(split, public_strength(split, epsilon), 1.0)
 
 
-def data_independent(split: Split, epsilon: float, seed: int, *, share: float = 1.0, project: bool = False) -> _F64:
-    """Output perturbation, W = 1 and lambda = sqrt(d / (n epsilon)); ``share`` of epsilon scales the noise alone."""
+def data_independent(
+    split: Split, epsilon: float, seed: int, *, paper_noise: bool = False, project: bool = False
+) -> _F64:
+    """Return output perturbation with W = 1 and lambda = sqrt(d / (n epsilon)), with our noise or the paper's."""
     chosen = {"l2_strength": public_strength(split, epsilon), "radius": 1.0}
-    return _perturbed(split, share * epsilon, seed, chosen, project=project)
+    return _perturbed(split, epsilon, seed, chosen, paper_noise=paper_noise, project=project)
 
 
-def _perturbed(split: Split, epsilon: float, seed: int, chosen: Mapping[str, float], *, project: bool) -> _F64:
+def _perturbed(
+    split: Split, epsilon: float, seed: int, chosen: Mapping[str, float], *, paper_noise: bool, project: bool
+) -> _F64:
+    share = paper_share(chosen["radius"]) if paper_noise else 1.0
     return dpci.fit(
         split.X,
         split.y,
-        budget=dpci.PureDP(epsilon),
+        budget=dpci.PureDP(share * epsilon),
         mechanism=dpci.OutputPerturbation(project=project),
         l2_strength=chosen["l2_strength"],
         radius=chosen["radius"],
@@ -140,7 +141,7 @@ def tuned(split: Split, epsilon: float, seed: int, *, radii: str, mechanism: Mec
     ).result.params
 
 
-def oracle(split: Split, epsilon: float, seed: int, *, project: bool = False) -> _F64:
+def oracle(split: Split, epsilon: float, seed: int, *, paper_noise: bool = False, project: bool = False) -> _F64:
     """Return output perturbation at the parameters whose expected loss over the training rows is least.
 
     The expectation is over simulated noise, other than that of the model itself.
@@ -150,11 +151,12 @@ def oracle(split: Split, epsilon: float, seed: int, *, project: bool = False) ->
     grid = _grid(ORACLE_RADII, ORACLE_STRENGTHS)
     losses = []
     for chosen, minimiser in zip(grid, _minimisers(split), strict=True):
-        params = minimiser + sensitivity(split, **chosen) / epsilon * noise
+        share = paper_share(chosen["radius"]) if paper_noise else 1.0
+        params = minimiser + sensitivity(split, **chosen) / (share * epsilon) * noise
         if project:
             params *= np.minimum(1.0, chosen["radius"] / np.linalg.norm(params, axis=1))[:, None]
         losses.append(np.mean(np.sum((params @ gram - 2.0 * moments) * params, axis=1)))
-    return _perturbed(split, epsilon, seed, grid[int(np.argmin(losses))], project=project)
+    return _perturbed(split, epsilon, seed, grid[int(np.argmin(losses))], paper_noise=paper_noise, project=project)
 
 
 @lru_cache(maxsize=256)
@@ -168,6 +170,14 @@ def sensitivity(split: Split, l2_strength: float, radius: float) -> float:
     return 4.0 * (radius + TARGET_BOUND) / (split.n * l2_strength)
 
 
+def paper_share(radius: float) -> float:
+    """Return the share of epsilon at which our noise is that of the paper.
+
+    The paper calibrates to (12 W + 8)/(n lambda), and noise is proportional to sensitivity over epsilon.
+    """
+    return 4.0 * (radius + TARGET_BOUND) / (12.0 * radius + 8.0)
+
+
 _TUNED: Final[Mapping[str, Mechanism]] = {
     "output": dpci.OutputPerturbation(),
     "objective, cms11": dpci.ObjectivePerturbation(variant="cms11"),
@@ -178,10 +188,11 @@ METHODS: Final[Mapping[str, Method]] = {
     "non-private": non_private,
     "oracle": oracle,
     "oracle, projected": partial(oracle, project=True),
+    "oracle, 12W+8": partial(oracle, paper_noise=True),
     "data-independent": data_independent,
     "data-independent, projected": partial(data_independent, project=True),
-    "data-independent, 12W+8": partial(data_independent, share=PAPER_SHARE),
-    "data-independent, 12W+8, projected": partial(data_independent, share=PAPER_SHARE, project=True),
+    "data-independent, 12W+8": partial(data_independent, paper_noise=True),
+    "data-independent, 12W+8, projected": partial(data_independent, paper_noise=True, project=True),
     **{
         f"{name}, {radii}": partial(tuned, radii=radii, mechanism=mechanism)
         for name, mechanism in _TUNED.items()
