@@ -19,7 +19,7 @@ use crate::{Error, Result};
 /// More parameters would make one eigendecomposition, which cannot be interrupted, take minutes.
 const MAX_PARAMS: usize = 4096;
 
-/// The diagonal is raised by this many standard deviations of its noise (Zhang et al. 2012, section 6.1).
+/// The diagonal is raised by this many standard deviations of its noise (Zhang et al. 2012).
 const RIDGE_STD_DEVS: f64 = 4.0;
 
 /// What the caller chooses; [`FunctionalSpec::new`] validates it.
