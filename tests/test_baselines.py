@@ -57,7 +57,7 @@ def test_laplace_noise_on_the_coefficients(loss, calibration, neighbors, epsilon
     assert step["noise"] == "laplace"
     assert step["scale"] == pytest.approx(step["sensitivity"] / epsilon, rel=1e-12)
     count = d * d if calibration == "paper" else d * (d + 1) // 2
-    draw = _core.laplace(1, count + d, step["scale"], 5)[0]
+    draw = dpci.lowlevel.laplace(1, count + d, step["scale"], 5)[0]
     if calibration == "paper":
         entries = draw[:count].reshape(d, d)
         quadratic = (entries + entries.T) / 2.0
@@ -86,7 +86,7 @@ def test_gaussian_noise_on_the_sums(loss, budget):
     mu = np.sqrt(2.0 * budget.rho) if budget.notion == "zcdp" else _core.gaussian_mu(budget.epsilon, budget.delta)
     assert step["noise"] == "gaussian"
     assert step["scale"] == pytest.approx(3.0 / np.sqrt(2.0) / mu, rel=1e-12)
-    draw = _core.gaussian(1, D * (D + 1) // 2 + D, step["scale"], 5)[0]
+    draw = dpci.lowlevel.gaussian(1, D * (D + 1) // 2 + D, step["scale"], 5)[0]
     expected = minimize_polynomial(
         X,
         TARGETS[loss],
@@ -131,7 +131,7 @@ def test_directions_that_are_not_positive_are_dropped():
     dropped = set()
     for seed in range(60):
         result = functional(budget=dpci.PureDP(1e-6), seed=seed, calibration="paper")
-        draw = _core.laplace(1, 20, result.privacy["steps"][0]["scale"], seed)[0]
+        draw = dpci.lowlevel.laplace(1, 20, result.privacy["steps"][0]["scale"], seed)[0]
         entries = draw[:16].reshape(4, 4)
         values, vectors = np.linalg.eigh((entries + entries.T) / 2.0)
         values += 4.0 * np.sqrt(2.0) * result.privacy["steps"][0]["scale"]
@@ -146,7 +146,7 @@ def test_parameters_are_zero_where_no_direction_is_left():
     gone = 0
     for seed in range(3000):
         scale = 4.0 / 1e-6
-        noise = _core.laplace(1, 2, scale, seed)[0, 0]
+        noise = dpci.lowlevel.laplace(1, 2, scale, seed)[0, 0]
         if noise < -4.0 * np.sqrt(2.0) * scale - N:
             result = functional(X[:, :1], fit_intercept=False, budget=dpci.PureDP(1e-6), seed=seed)
             assert result.params.tolist() == [0.0]
@@ -314,6 +314,7 @@ def test_non_private_is_the_minimiser():
         ({"target_bound": 0.0}, "target_bound must be finite and > 0"),
         ({"row_norm": float("inf")}, "row_norm must be finite and > 0"),
         ({"row_norm": 1e200}, "such that the noise has a finite scale"),
+        ({"budget": dpci.PureDP(1e-320)}, "budget must be such that the noise has a finite scale"),
         ({"intercept_scale": -1.0}, "intercept_scale must be finite and > 0"),
         ({"on_violation": "drop"}, "on_violation must be one of"),
         ({"neighbors": "swap"}, "neighbors must be one of"),
@@ -334,6 +335,17 @@ def test_non_private_is_the_minimiser():
 def test_refused(keywords, message):
     with pytest.raises(DpciError, match=message):
         functional(**keywords)
+
+
+@pytest.mark.parametrize("change", [{"n_samples": N - 1}, {"n_columns": D + 1}])
+def test_rows_of_another_specification_are_refused(change):
+    choices = {"n_samples": N, "n_columns": D, "intercept": 1.0, "row_norm": 1.0, "l2_strength": 0.0, **change}
+    budget = {"notion": "pure", "epsilon": 1.0, "rho": 0.0, "delta": 0.0}
+    spec = _core.FunctionalSpec(
+        polynomial="squared", target_bound=1.0, calibration="tight", neighbors="replace_one", **choices, **budget
+    )
+    with pytest.raises(InvalidInput, match="must have length"):
+        _core.release_functional_mechanism(spec, X, Y, clip=False, n_threads=1, seed=1)
 
 
 def test_losses_that_non_private_refuses():

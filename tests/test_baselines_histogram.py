@@ -97,7 +97,7 @@ def test_every_cell_gets_noise(notion, neighbors):
     mu = _core.gaussian_mu(1.0, 1e-6) if notion == "approx" else 1.0
     assert step["sensitivity"] == pytest.approx(sensitivity)
     assert step["scale"] == pytest.approx(sensitivity / mu)
-    draw = (_core.laplace if notion == "pure" else _core.gaussian)(1, 5 * LEVELS, step["scale"], 2)[0]
+    draw = (dpci.lowlevel.laplace if notion == "pure" else dpci.lowlevel.gaussian)(1, 5 * LEVELS, step["scale"], 2)[0]
     counts = np.bincount(projected()[2], minlength=5 * LEVELS)
     assert (counts == 0).sum() > 5
     np.testing.assert_allclose(found["counts"] - draw, counts, atol=1e-9)
@@ -237,7 +237,7 @@ def test_axes_of_a_schema():
         ({"neighbors": "add_remove"}, "n_public must be given"),
         ({"x": np.full((N, 4), np.inf)}, "X must be finite"),
         ({"y": np.full(N, np.nan)}, "y must be within"),
-        ({"budget": dpci.PureDP(1e-320)}, "finite"),
+        ({"budget": dpci.PureDP(1e-320)}, "budget must be such that the noise has a finite scale"),
     ],
 )
 def test_refused(keywords, message):

@@ -62,7 +62,7 @@ def test_neighbours_are_within_epsilon_and_would_not_be_within_half():
 
 
 def test_laplace_noise(accept):
-    draws = _core.laplace(20_000, 4, 2.5, 77)
+    draws = dpci.lowlevel.laplace(20_000, 4, 2.5, 77)
     accept(stats.kstest(draws.ravel(), stats.laplace(scale=2.5).cdf).pvalue)
     accept(min(stats.spearmanr(draws[:, 0], draws[:, j]).pvalue for j in (1, 2, 3)), n_tests=3)
 

@@ -19,7 +19,7 @@ use crate::{Error, Result};
 /// More parameters would make one eigendecomposition, which cannot be interrupted, take minutes.
 const MAX_PARAMS: usize = 4096;
 
-/// The diagonal is raised by this many standard deviations of its noise (Zhang et al. 2012, section 6.1).
+/// The diagonal is raised by this many standard deviations of its noise (Zhang et al. 2012).
 const RIDGE_STD_DEVS: f64 = 4.0;
 
 /// What the caller chooses; [`FunctionalSpec::new`] validates it.
@@ -198,10 +198,15 @@ fn calibrated(c: &FunctionalChoices, n_params: usize) -> Result<Step> {
 /// The family and the scale of independent noise of this cost: Laplace for an L1 sensitivity and pure DP, else Gaussian for an L2
 /// sensitivity.
 pub(super) fn noise_of(cost: Cost, sensitivity: f64) -> Result<(&'static str, f64)> {
-    match cost {
-        Cost::Epsilon(epsilon) => Ok(("laplace", 1.0 / laplace_rate(sensitivity, epsilon)?)),
-        cost => Ok(("gaussian", gaussian_std_dev(sensitivity, cost.mu())?)),
+    let (family, scale) = match cost {
+        Cost::Epsilon(epsilon) => ("laplace", 1.0 / laplace_rate(sensitivity, epsilon)?),
+        cost => ("gaussian", gaussian_std_dev(sensitivity, cost.mu())?),
+    };
+    if !scale.is_normal() {
+        let rule = "such that the noise has a finite scale in double precision";
+        return out_of_range("budget", rule, cost.value());
     }
+    Ok((family, scale))
 }
 
 /// Releases the minimiser of the perturbed polynomial.
