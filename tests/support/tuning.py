@@ -1,0 +1,78 @@
+"""Private tuning of one parameter under the squared loss, written again in NumPy, and the rows that its tests share."""
+
+import numpy as np
+
+from dpci import _core
+from dpci.losses import Squared
+from dpci.settings import Settings
+
+BOUND = 1.0
+
+
+def small_rows(n=60, seed=3):
+    """One feature in [-1, 1] and targets in [-1, 1]."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1.0, 1.0, n)
+    return x, np.clip(0.8 * x + 0.3 * rng.standard_normal(n), -1.0, 1.0)
+
+
+def tuning_spec(n, candidates, budget, method, *, shape=1.0, expected_runs=6.0, n_columns=1, **keywords):
+    """Return the specification of a tuning as ``dpci.tuning.tune`` makes it, without an intercept."""
+    values = {"loss": Squared(), "mechanism": "output", "fit_intercept": False, "moments": "none", **keywords}
+    settings = [Settings(budget=budget, **{**values, **candidate}) for candidate in candidates]
+    numbers = {name: budget.parameters().get(name, 0.0) for name in ("epsilon", "rho", "delta")}
+    return _core.TuningSpec(
+        [s.spec(n, n_columns) for s in settings],
+        loss=settings[0].core_loss,
+        method=method,
+        shape=shape,
+        expected_runs=expected_runs,
+        notion=budget.notion,
+        **numbers,
+    )
+
+
+def simulate(spec, x, y, n_runs, seed):
+    """Return indexes (n_runs,) and parameters (n_runs, k)."""
+    X = np.ascontiguousarray(np.reshape(x, (len(y), -1)))
+    rows = _core.simulate_tunings(spec, X, np.asarray(y, float), n_runs=n_runs, seed=seed, n_threads=None)
+    return rows[:, 0].astype(int), rows[:, 1:]
+
+
+def _model(x, y, strength, radius, epsilon, rng):
+    """Output perturbation by Laplace noise, moved into the ball."""
+    params = np.clip(2 * np.mean(x * y) / (2 * np.mean(x * x) + strength), -radius, radius)
+    sensitivity = 2 * 2 * (radius + BOUND) / (len(y) * strength)
+    return np.clip(params + rng.laplace(scale=sensitivity / epsilon), -radius, radius)
+
+
+def chunks_again(x, y, candidates, epsilon, rng):
+    """Algorithm 5 of Wu et al. with projection: index and parameter."""
+    parts = np.array_split(rng.permutation(len(y)), len(candidates) + 1)
+    models = [
+        _model(x[rows], y[rows], c["l2_strength"], c["radius"], epsilon, rng)
+        for c, rows in zip(candidates, parts[:-1], strict=True)
+    ]
+    last = parts[-1]
+    losses = np.array([np.mean((x[last] * m - y[last]) ** 2) for m in models])
+    sensitivity = (max(c["radius"] for c in candidates) + BOUND) ** 2 / len(last)
+    weights = np.exp(-epsilon * (losses - losses.min()) / (2 * sensitivity))
+    index = rng.choice(len(models), p=weights / weights.sum())
+    return index, models[index]
+
+
+def repeat_again(x, y, candidates, epsilon, rng, *, expected_runs, score_share=0.25):
+    """The best of a geometric number of runs: index and parameter."""
+    run = epsilon / 3.0
+    sensitivity = (max(c["radius"] for c in candidates) + BOUND) ** 2 / len(y)
+    best = (np.inf, 0, 0.0)
+    n_runs = 20 * expected_runs + 1
+    while n_runs > 20 * expected_runs:
+        n_runs = rng.geometric(1.0 / expected_runs)
+    for _ in range(n_runs):
+        index = rng.integers(len(candidates))
+        c = candidates[index]
+        params = _model(x, y, c["l2_strength"], c["radius"], (1 - score_share) * run, rng)
+        loss = np.mean((x * params - y) ** 2) + rng.laplace(scale=sensitivity / (score_share * run))
+        best = min(best, (loss, index, params))
+    return best[1:]
