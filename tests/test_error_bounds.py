@@ -17,6 +17,8 @@ from dpci.utility import bound
 SQUARED = dpci.losses.Squared()
 KNOWN = {"n_samples": 2_000, "n_features": 3, "budget": dpci.PureDP(1.0), "l2_strength": 0.1, "fit_intercept": False}
 BALL = {**KNOWN, "loss": SQUARED, "radius": 1.0}
+# Sensitivity of the minimiser: the diameter of the gradients on the unit ball over n lambda.
+SENSITIVITY = 3.0 * math.sqrt(3.0) / 200.0
 PROJECTED = dpci.OutputPerturbation(project=True)
 
 
@@ -26,7 +28,7 @@ PROJECTED = dpci.OutputPerturbation(project=True)
 @pytest.mark.parametrize("failure", [0.5, 0.05, 1e-6])
 def test_quantile_of_spherical_laplace(failure):
     found = bound(of="training", failure_probability=failure, **BALL)
-    rate = 2_000 * 0.1 / 8.0  # epsilon = 1 over the sensitivity 4 (W + B) / (n lambda)
+    rate = 1.0 / SENSITIVITY
     # The radius has density r^(d-1) exp(-rate r), d = 3.
     beyond, _ = quad(lambda r: rate**3 * r**2 * np.exp(-rate * r) / 2.0, found.noise_norm, np.inf, epsabs=1e-14)
     assert beyond == pytest.approx(failure, rel=1e-4)
@@ -37,7 +39,7 @@ def test_quantile_of_the_gaussian():
     found = bound(of="training", failure_probability=0.05, **{**BALL, "budget": dpci.ZCDP(0.5)})
     scale = plan.steps[0].scale
     assert found.noise_norm == pytest.approx(scale * math.sqrt(stats.chi2.isf(0.05, 3)), rel=1e-5)
-    assert scale == pytest.approx(0.04, rel=1e-3)
+    assert scale == pytest.approx(SENSITIVITY, rel=1e-3)
 
 
 # Arithmetic of the theorems, spelled out.
@@ -71,21 +73,21 @@ def test_theorems_on_a_ball(projected):
         assert found.value == sum(found.terms.values())
     assert of["empirical"].terms["regularization"] == of["population"].terms["regularization"] == 0.05
     for name in ("regularized", "population"):
-        left = 0.1 - stats.gamma.sf(of[name].noise_norm / 0.04, 3)
-        assert of[name].terms["generalization"] == pytest.approx(2 * 16 / (2_000 * 0.1 * left), rel=1e-4)
+        left = 0.1 - stats.gamma.sf(of[name].noise_norm / SENSITIVITY, 3)
+        assert of[name].terms["generalization"] == pytest.approx(4 * SENSITIVITY / left, rel=1e-4)
         assert "generalization" not in of["training"].terms
     # The failure probability is shared for the least sum: no other share does better.
     for share in np.linspace(0.001, 0.099, 50):
-        kappa = 0.04 * stats.gamma.isf(share, 3)
+        kappa = SENSITIVITY * stats.gamma.isf(share, 3)
         slope = 4.0 if projected else 2.0 * (2.0 + kappa)
-        other = slope * kappa + 32 / (200 * (0.1 - share)) + 0.05
+        other = slope * kappa + 4 * SENSITIVITY / (0.1 - share) + 0.05
         assert of["population"].value <= other * (1 + 1e-6)
 
 
 def test_a_known_rate():
     found = bound(rate=(0.2, 0.02), failure_probability=0.05, mechanism=PROJECTED, **BALL)
     assert found.theorem == "Theorem 18"
-    assert found.value == pytest.approx(0.2 + 4 * 0.04 * stats.gamma.isf(0.03, 3), rel=1e-5)
+    assert found.value == pytest.approx(0.2 + 4 * SENSITIVITY * stats.gamma.isf(0.03, 3), rel=1e-5)
 
 
 def test_scaling():

@@ -13,7 +13,7 @@ from dpci.cli import main
 from dpci.reproduce import regression, regression_methods, regression_setup
 from dpci.reproduce.catalogue import EXPERIMENTS
 from dpci.reproduce.finding import Repeats
-from dpci.reproduce.regression_methods import METHODS, paper_share, public_strength, sensitivity
+from dpci.reproduce.regression_methods import METHODS, diameter, paper_share, public_strength, sensitivity
 from dpci.reproduce.regression_setup import PRIOR, RESIDUAL_VARIANCE, Patients, noise_error, patients, score
 from dpci.reproduce.sources import Sources
 from support.experiments import made_up_patients, shrink_regression
@@ -86,8 +86,10 @@ def test_scores_against_brute_force(split):
 
 
 def test_scale_of_the_noise(split):
-    assert paper_share(0.25) == 5.0 / 11.0
-    for share, constant in ((1.0, 8.0), (paper_share(1.0), 20.0)):
+    # Two gradients of (u - y)² x on the unit ball: 2 sin 2s + 4 cos s at its greatest, s = 30°; by the slope alone 8.
+    assert diameter(1.0) == pytest.approx(3.0 * math.sqrt(3.0))
+    assert diameter(0.25) < 5.0
+    for share, constant in ((1.0, 3.0 * math.sqrt(3.0)), (paper_share(1.0), 20.0)):
         strength = public_strength(split, 0.3)
         assert strength == math.sqrt(14 / (split.n * 0.3))
         plan = dpci.plan(
@@ -101,7 +103,7 @@ def test_scale_of_the_noise(split):
             fit_intercept=False,
             loss=regression_setup.LOSS,
         )
-        # The paper's constant is 12 W + 8, ours 4 (W + B).
+        # The paper's constant is 12 W + 8.
         expected = constant / (split.n * strength * 0.3)
         assert plan.steps[0].scale == pytest.approx(expected, rel=1e-9)
         assert sensitivity(split, strength, 1.0) / (0.3 * share) == pytest.approx(expected, rel=1e-12)
@@ -119,7 +121,7 @@ def test_data_independent_is_the_minimiser_and_noise(split):
         regression_methods.data_independent(split, 0.5, 7, paper_noise=paper) - exact for paper in (False, True)
     )
     # One draw of the noise, two scales.
-    np.testing.assert_allclose(paper, ours * 2.5, atol=1e-5)
+    np.testing.assert_allclose(paper, ours * 20.0 / math.sqrt(27.0), atol=1e-5)
     projected = regression_methods.data_independent(split, 0.5, 7, project=True)
     inside = (exact + ours) / max(1.0, np.linalg.norm(exact + ours))
     np.testing.assert_allclose(projected, inside, atol=1e-6)

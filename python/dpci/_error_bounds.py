@@ -205,6 +205,10 @@ class _Problem:
                 f"a loss whose bounds hold up to predictors of {limit:g} needs dpci.OutputPerturbation(project=True), "
                 "because noise leaves the ball, got project=False"
             )
+        # How far the minimiser moves when one record is replaced; of the squared loss less than by the slope alone.
+        self.stability = 2.0 * at_zero / (self.n * self.strong_convexity)
+        if settings.neighbors == "replace_one":
+            self.stability = min(self.stability, plan["steps"][0]["sensitivity"])
         self.facts = _OF_RELATION[settings.neighbors]
 
     def noise_norm(self, failure: float) -> float:
@@ -254,9 +258,7 @@ class _Problem:
         def terms(for_noise: float) -> dict[str, float]:
             # Of the minimiser, which lies in the ball: nothing of the noise enters.
             slope = min(self.loss.slope_bound, self.loss.sup_slope(self.row_norm * self.reach))
-            generalization = (
-                2.0 * (slope * self.row_norm) ** 2 / (self.n * self.strong_convexity * (failure - for_noise))
-            )
+            generalization = slope * self.row_norm * self.stability / (failure - for_noise)
             if self.of == "regularized":
                 return {"noise": self.regularised(for_noise), "generalization": generalization}
             return {

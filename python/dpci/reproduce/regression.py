@@ -125,10 +125,10 @@ def mechanisms(_: Sources, run: Repeats) -> Finding:
             "data-independent: W = 1, lambda = sqrt(d/(n epsilon)). output, objective: chosen by Algorithm 5 among "
             "R1 = {.25, .5, 1} or R2 = {.5, 1, 2} times lambda = .002 2^k, k = 0..7; every candidate is projected "
             "to its ball first, without which the selection is not private. cms11: objective perturbation of "
-            "Chaudhuri et al. 12W+8: the paper's noise; the others have 4(W+B), which is enough. projected: the "
-            "noisy parameters moved into the ball; the paper leaves them outside. functional: on the entries that "
-            "Zhang et al. print, and with the least noise that is known to be enough. median: over the repeats, as "
-            "some mechanisms have rare huge errors."
+            "Chaudhuri et al. 12W+8: the paper's noise; the others have at most 4(W+B), and by the exact diameter "
+            "of the gradients on the ball 5.2 at W = 1. projected: the noisy parameters moved into the ball; the "
+            "paper leaves them outside. functional: on the entries that Zhang et al. print, and with the least "
+            "noise that is known to be enough. median: over the repeats, as some mechanisms have rare huge errors."
         ),
         _ROWS,
         _ATTACK,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import dpci
 from dpci.mechanisms import Mechanism
-from dpci.reproduce.regression_setup import LOSS, TARGET_BOUND, Split
+from dpci.reproduce.regression_setup import LOSS, Split
 
 _F64: TypeAlias = NDArray[np.float64]
 Method: TypeAlias = Callable[[Split, float, int], _F64]
@@ -166,8 +166,23 @@ def _minimisers(split: Split) -> tuple[_F64, ...]:
 
 
 def sensitivity(split: Split, l2_strength: float, radius: float) -> float:
-    """Return the sensitivity 4 (W + B)/(n lambda) of the minimiser."""
-    return 4.0 * (radius + TARGET_BOUND) / (split.n * l2_strength)
+    """Return the sensitivity of the minimiser over the ball, to which our noise is calibrated."""
+    return diameter(radius) / (split.n * l2_strength)
+
+
+@lru_cache
+def diameter(radius: float) -> float:
+    """Return how far two gradients of the loss of one record can be apart on the ball: at most 4 (W + B)."""
+    known = dpci.plan(
+        n_samples=1,
+        n_features=1,
+        budget=dpci.PureDP(1.0),
+        l2_strength=1.0,
+        radius=radius,
+        mechanism="output",
+        **_KEYWORDS,
+    )
+    return known.steps[0].sensitivity
 
 
 def paper_share(radius: float) -> float:
@@ -175,7 +190,7 @@ def paper_share(radius: float) -> float:
 
     The paper calibrates to (12 W + 8)/(n lambda), and noise is proportional to sensitivity over epsilon.
     """
-    return 4.0 * (radius + TARGET_BOUND) / (12.0 * radius + 8.0)
+    return diameter(radius) / (12.0 * radius + 8.0)
 
 
 _TUNED: Final[Mapping[str, Mechanism]] = {
