@@ -11,7 +11,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::data::{Data, Features};
+use crate::data::{Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::spec::{budget_of, calibration_of, neighbors_of, steps, unknown};
@@ -85,11 +85,7 @@ pub(crate) fn release_functional_mechanism<'py>(
     let bounds = RowBounds {
         row_norm: choices.row_norm,
         targets: choices.polynomial.targets(),
-        on_violation: if clip {
-            OnViolation::Clip
-        } else {
-            OnViolation::Error
-        },
+        on_violation: on_violation(clip),
     };
     let params = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use dpci_core::design::{OnViolation, RowBounds};
+use dpci_core::design::RowBounds;
 use dpci_core::interval::Perturbation;
 use dpci_core::mechanism::{self as core, Choices, Moments, NoiseKind, Projection, Step, Variant};
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::data::on_violation;
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
 
@@ -25,11 +26,7 @@ impl Spec {
         RowBounds {
             row_norm: choices.row_norm,
             targets: choices.loss.targets(),
-            on_violation: if clip {
-                OnViolation::Clip
-            } else {
-                OnViolation::Error
-            },
+            on_violation: on_violation(clip),
         }
     }
 }
