@@ -133,6 +133,39 @@ def test_refused(change, message):
         bound(**{**BALL, **change})
 
 
+def square(u, y):
+    return (u - y) ** 2
+
+
+def double(u, y):
+    return 2.0 * (u - y)
+
+
+def two(u, y):
+    return np.full_like(u, 2.0)
+
+
+def test_other_losses():
+    # No second derivative: first order alone, the reach of the minimiser being 1/lambda.
+    hinge = bound(of="training", **KNOWN, loss=dpci.losses.Hinge())
+    kappa = hinge.noise_norm
+    assert hinge.value == pytest.approx(kappa + 0.1 * (10 * kappa + kappa**2 / 2))
+    bounded = {"slope_bound": 4.0, "curvature_bound": 2.0, "target_bounds": (-1.0, 1.0), "predictor_bound": 1.0}
+    custom = {**BALL, "loss": dpci.losses.Custom(square, double, two, **bounded)}
+    with pytest.raises(InvalidInput, match=r"bounds hold up to predictors of 1 needs .*project=True"):
+        bound(of="training", **custom)
+    projected = bound(of="training", mechanism=PROJECTED, **custom)
+    assert projected.slope_bound == 4.0
+    # Declared strong convexity stands in for the regulariser.
+    strong = dpci.losses.Custom(square, double, two, strong_convexity=2.0, **bounded)
+    ways = {"n_samples": 2_000, "n_features": 1, "fit_intercept": False, "budget": dpci.PureDP(1.0), "radius": 1.0}
+    found = bound(mechanism=PROJECTED, loss=strong, l2_strength=0.0, **ways)
+    assert found.terms["regularization"] == 0.0
+    moved = 2 * 4 / (2_000 * 2.0)
+    for_noise = 0.05 - 4 * moved / found.terms["generalization"]
+    assert found.noise_norm == pytest.approx(moved * stats.gamma.isf(for_noise, 1), rel=1e-4)
+
+
 def test_missing_and_unknown_keywords():
     with pytest.raises(TypeError, match="'l2_strength'"):
         bound(n_samples=10, n_features=1, budget=dpci.PureDP(1.0))
