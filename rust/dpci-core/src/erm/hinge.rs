@@ -1,0 +1,163 @@
+//! The certified minimiser of a risk with the hinge loss, whose kink leaves Newton's method without a second derivative.
+//!
+//! 1. *Approach*, where the rows are many: minimise Huber-smoothed risks of decreasing width, each from the last one's
+//!    minimum.
+//! 2. *Split* the rows at the point: those whose kink is near are kept one by one, all others are settled on their side and
+//!    enter as one sum.
+//! 3. *Settle* the near rows by the method of multipliers, on the ball where there is one.
+//! 4. *Polish* in doubled precision and certify.
+//! 5. Where the point moved so far that a settled row may have changed sides, widen the reach and repeat from 2.
+//!
+//! The duality gap is *not* the stopping rule: it certifies the distance only up to its root, half of the digits.
+
+use super::kink_split::{Split, split};
+use super::multipliers::NearRisk;
+use super::polish::{Polish, Terms};
+use crate::exec::{BLOCK, blocks};
+use crate::linalg::vector;
+use crate::loss::HuberHinge;
+use crate::objective::Objective;
+use crate::solver::{self, Method, Minimum, Options};
+use crate::{Error, Result};
+
+/// Numbers of near rows that need no approach.
+const MAX_DIRECT: usize = 1 << 18;
+
+/// Widths of the smoothed hinges. The last ones only run while the near rows are too many.
+const WIDTHS: [f64; 5] = [0.5, 0.1, 0.02, 0.004, 0.0008];
+
+/// Numbers of near rows that are worth another, narrower approach.
+const MAX_NEAR: usize = 1 << 20;
+
+/// Rounds of splitting; each at least doubles the reach.
+const MAX_ROUNDS: usize = 60;
+
+/// A point near the minimiser with the rows split there.
+struct Near {
+    params: Vec<f64>,
+    /// Kinks within this distance are near.
+    reach: f64,
+    /// Rows whose slack is below this may be at their kink.
+    width: f64,
+    split: Split,
+    iterations: usize,
+}
+
+/// The certified minimiser of a risk whose loss is the hinge.
+///
+/// # Errors
+/// [`Error::NotConverged`], [`Error::Interrupted`].
+pub(super) fn minimize(
+    objective: &Objective<'_>,
+    start: &[f64],
+    options: &Options,
+) -> Result<Minimum> {
+    let terms = Terms {
+        n_samples: objective.n_samples,
+        l2_strength: objective.l2_strength,
+        radius: options.radius,
+    };
+    let least_ridge = terms.n_samples * terms.l2_strength;
+    let mut ridge = least_ridge;
+    let mut near = approach(objective, start, options)?;
+    for _ in 0..MAX_ROUNDS {
+        let risk = NearRisk::new(&near.split, objective.exec);
+        let mut at = risk.start(near.params.clone(), ridge, near.width);
+        let polished = risk
+            .settle_within(&mut at, least_ridge, terms.radius)
+            .and_then(|()| Polish::new(&near.split, &at, terms, objective.exec).run())
+            .map_err(|e| match e {
+                Error::NotPositiveDefinite(_) => {
+                    let reason = "a system of equations could not be solved";
+                    solver::not_converged(options, f64::INFINITY, near.iterations, reason)
+                }
+                other => other,
+            })?;
+        near.iterations += 1;
+        let moved = distance(&polished.params, &near.params);
+        if polished.settled_rightly && moved < near.split.clearance {
+            if polished.certificate <= options.tolerance {
+                return Ok(Minimum {
+                    params: polished.params,
+                    certificate: polished.certificate,
+                    iterations: near.iterations,
+                    method: Method::Multipliers,
+                });
+            }
+            let reason = "rows are too near their kinks to tell on which side they are";
+            return Err(solver::not_converged(
+                options,
+                polished.certificate,
+                near.iterations,
+                reason,
+            ));
+        }
+        ridge = at.ridge;
+        near.reach = 2.0 * near.reach.max(moved);
+        near.params = polished.params;
+        near.split = split(objective, &near.params, near.reach)?;
+    }
+    let reason = "too many rounds";
+    Err(solver::not_converged(options, f64::INFINITY, near.iterations, reason))
+}
+
+/// A point near the minimiser, with a guess of how near.
+fn approach(objective: &Objective<'_>, start: &[f64], options: &Options) -> Result<Near> {
+    let mut near = Near {
+        params: start.to_vec(),
+        reach: f64::INFINITY,
+        width: 1.0,
+        split: Split::default(),
+        iterations: 0,
+    };
+    if objective.design.n_rows() * start.len() > MAX_DIRECT {
+        let longest = longest_row(objective)?;
+        for (level, width) in WIDTHS.into_iter().enumerate() {
+            let loss = HuberHinge::new(width)?;
+            let smooth = Objective { loss: &loss, ..*objective };
+            let options = Options {
+                method: Method::Auto,
+                tolerance: 0.1 * width / longest,
+                ..*options
+            };
+            let found = solver::minimize(&smooth, &near.params, &options)?;
+            // Moves shrink with the widths, five times each, so the next ones together are shorter than this one.
+            near.reach = distance(&found.params, &near.params);
+            near.params = found.params;
+            near.width = width;
+            near.iterations += found.iterations;
+            if level > 0 {
+                near.split = split(objective, &near.params, near.reach)?;
+                if near.split.near.len() <= MAX_NEAR {
+                    return Ok(near);
+                }
+            }
+        }
+    }
+    near.split = split(objective, &near.params, near.reach)?;
+    Ok(near)
+}
+
+/// The length of the longest row.
+fn longest_row(objective: &Objective<'_>) -> Result<f64> {
+    let design = objective.design;
+    let chunks = design.chunks();
+    let longest = objective.exec.map(chunks.len(), |c| {
+        let mut squares = [0.0; BLOCK];
+        let mut longest = 0.0_f64;
+        for range in blocks(chunks[c].clone()) {
+            objective.exec.check()?;
+            let squares = &mut squares[..range.len()];
+            design.squared_norms(range, squares);
+            longest = squares.iter().copied().fold(longest, f64::max);
+        }
+        Ok(longest.sqrt())
+    })?;
+    Ok(longest.into_iter().fold(f64::MIN_POSITIVE, f64::max))
+}
+
+/// The distance between two points, rounded up.
+pub(super) fn distance(a: &[f64], b: &[f64]) -> f64 {
+    let difference: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+    vector::norm(&difference) * (1.0 + 1e-6)
+}
