@@ -111,6 +111,7 @@ def minimize_erm(
     y: ArrayLike,
     *,
     l2_strength: float,
+    radius: float | None = None,
     loss: LossLike = "logistic",
     intercept_scale: float | None = None,
     linear_term: ArrayLike | None = None,
@@ -130,6 +131,8 @@ def minimize_erm(
         Targets: -1 and 1, or reals for a custom loss with ``target_bounds``.
     l2_strength : float
         Regularisation, above zero.
+    radius : float, optional
+        Minimise over ||params|| <= radius only.
     loss : str or object of dpci.losses
         Loss.
     intercept_scale : float, optional
@@ -157,6 +160,7 @@ def minimize_erm(
         as_vector("y", y),
         loss=check_loss(loss).to_core(),
         l2_strength=check_positive("l2_strength", l2_strength),
+        radius=None if radius is None else check_positive("radius", radius),
         intercept=_intercept(intercept_scale),
         linear_term=None if linear_term is None else _vector("linear_term", linear_term),
         start=None if start is None else _vector("start", start),

@@ -139,7 +139,7 @@ fn check_l2_strength(value: f64) -> Result<f64> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (x, y, *, loss, l2_strength, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads))]
+#[pyo3(signature = (x, y, *, loss, l2_strength, radius, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only")]
 pub(crate) fn minimize_erm<'py>(
     py: Python<'py>,
@@ -147,6 +147,7 @@ pub(crate) fn minimize_erm<'py>(
     y: PyReadonlyArray1<'py, f64>,
     loss: &Bound<'py, Loss>,
     l2_strength: f64,
+    radius: Option<f64>,
     intercept: Option<f64>,
     linear_term: Option<PyReadonlyArray1<'py, f64>>,
     start: Option<PyReadonlyArray1<'py, f64>>,
@@ -174,6 +175,7 @@ pub(crate) fn minimize_erm<'py>(
         method,
         tolerance,
         max_iterations,
+        radius,
     };
     let minimum = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
@@ -183,6 +185,7 @@ pub(crate) fn minimize_erm<'py>(
             weights: None,
             loss: &*loss.inner,
             l2_strength: check_l2_strength(l2_strength)?,
+            extra_convexity: 0.0,
             linear_term,
             n_samples: design.n_records() as f64,
             exec: &exec,
@@ -222,6 +225,7 @@ pub(crate) fn erm_value_and_gradient<'py>(
             weights: None,
             loss,
             l2_strength,
+            extra_convexity: 0.0,
             linear_term: None,
             n_samples,
             exec: &exec,

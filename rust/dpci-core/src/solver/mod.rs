@@ -3,6 +3,7 @@
 //! For a λ-strongly convex `J`, `‖θ - argmin J‖ ≤ ‖∇J(θ)‖/λ`: the certificate. A point that misses the tolerance is an error,
 //! never a result, because the privacy proofs speak of the exact minimiser.
 
+mod ball;
 mod lbfgs;
 mod line_search;
 mod lockstep;
@@ -84,6 +85,8 @@ pub struct Options {
     pub tolerance: f64,
     /// Iterations allowed.
     pub max_iterations: usize,
+    /// Minimise over ‖θ‖ ≤ radius only.
+    pub radius: Option<f64>,
 }
 
 /// A certified minimiser.
@@ -113,6 +116,9 @@ pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Res
         });
     }
     check_length("start", problem.dim(), start.len())?;
+    if let Some(radius) = options.radius {
+        return ball::minimize(problem, start, radius, options);
+    }
     let method = match options.method {
         Method::Auto if problem.dim() <= NEWTON_MAX_DIM => Method::Newton,
         Method::Auto if problem.dim() <= PRECONDITIONED_MAX_DIM => Method::Preconditioned,

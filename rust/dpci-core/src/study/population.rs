@@ -55,7 +55,8 @@ pub(super) fn same_risk(a: &Spec, b: &Spec) -> bool {
     let (a, b) = (a.choices(), b.choices());
     let identity = a.loss.identity();
     let same_strength = a.l2_strength.to_bits() == b.l2_strength.to_bits();
-    identity.is_some() && identity == b.loss.identity() && same_strength
+    let same_domain = a.radius.map(f64::to_bits) == b.radius.map(f64::to_bits);
+    identity.is_some() && identity == b.loss.identity() && same_strength && same_domain
 }
 
 /// The risk of a sample (`weights`) or of the full data, with the linear term of objective perturbation where it is given.
@@ -71,6 +72,7 @@ pub(super) fn risk<'a>(
         loss: &*spec.choices().loss,
         weights,
         l2_strength: spec.choices().l2_strength,
+        extra_convexity: spec.strong_convexity() - spec.choices().l2_strength,
         linear_term,
         n_samples: spec.choices().n_samples as f64,
         exec,

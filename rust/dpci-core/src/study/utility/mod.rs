@@ -135,6 +135,7 @@ impl Utility {
             loss: &*self.loss,
             weights: None,
             l2_strength,
+            extra_convexity: 0.0,
             linear_term,
             n_samples: self.n_samples,
             exec,
@@ -143,6 +144,7 @@ impl Utility {
             method: Method::Auto,
             tolerance,
             max_iterations: MAX_ITERATIONS,
+            radius: None,
         };
         Ok(minimize_risk(&objective, start, &options)?.params)
     }
