@@ -12,12 +12,12 @@
 
 use super::kink_split::{Split, split};
 use super::multipliers::NearRisk;
-use super::polish::{Polish, Terms};
+use super::polish::{Terms, polish};
 use crate::exec::{BLOCK, blocks};
 use crate::linalg::vector;
 use crate::loss::HuberHinge;
 use crate::objective::Objective;
-use crate::solver::{self, Method, Minimum, Options};
+use crate::solver::{self, Method, Minimum, Options, Problem};
 use crate::{Error, Result};
 
 /// Numbers of near rows that need no approach.
@@ -46,15 +46,16 @@ struct Near {
 /// The certified minimiser of a risk whose loss is the hinge.
 ///
 /// # Errors
-/// [`Error::NotConverged`], [`Error::Interrupted`].
+/// [`Error::NotConverged`], [`Error::Interrupted`], [`Error::Length`], [`Error::OutOfRange`] for the options.
 pub(super) fn minimize(
     objective: &Objective<'_>,
     start: &[f64],
     options: &Options,
 ) -> Result<Minimum> {
+    solver::check_options(objective.dim(), start, options)?;
     let terms = Terms {
         n_samples: objective.n_samples,
-        l2_strength: objective.l2_strength,
+        l2_strength: objective.strong_convexity(),
         radius: options.radius,
     };
     let least_ridge = terms.n_samples * terms.l2_strength;
@@ -65,7 +66,7 @@ pub(super) fn minimize(
         let mut at = risk.start(near.params.clone(), ridge, near.width);
         let polished = risk
             .settle_within(&mut at, least_ridge, terms.radius)
-            .and_then(|()| Polish::new(&near.split, &at, terms, objective.exec).run())
+            .and_then(|()| polish(&near.split, &at, terms, objective.exec))
             .map_err(|e| match e {
                 Error::NotPositiveDefinite(_) => {
                     let reason = "a system of equations could not be solved";
@@ -75,7 +76,7 @@ pub(super) fn minimize(
             })?;
         near.iterations += 1;
         let moved = distance(&polished.params, &near.params);
-        if polished.settled_rightly && moved < near.split.clearance {
+        if moved < near.split.clearance {
             if polished.certificate <= options.tolerance {
                 return Ok(Minimum {
                     params: polished.params,

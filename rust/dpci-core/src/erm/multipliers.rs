@@ -15,13 +15,13 @@ use crate::linalg::{Cholesky, add_diagonal, vector, weighted_gram};
 use crate::{Error, Result};
 
 /// Newton steps for one smoothed risk. A risk left before its minimum only makes the next one start worse.
-const MAX_NEWTON_STEPS: usize = 60;
+const MAX_NEWTON_STEPS: usize = 30;
 
 /// Steps shorter than this share of the point end the search for a smoothed minimum: polishing does the rest.
 const STEP_SHARE: f64 = 1e-13;
 
 /// Updates of the multipliers at one ridge.
-const MAX_UPDATES: usize = 60;
+const MAX_UPDATES: usize = 30;
 
 /// Ridges tried until the point lies on the sphere.
 const MAX_RIDGES: usize = 100;
@@ -161,17 +161,18 @@ impl<'a> NearRisk<'a> {
             let guess = at.ridge / (1.0 - excess / (across * across)).sqrt();
             let next = if guess > low.max(least) && guess < high {
                 guess
-            } else if high <= least || high - low.max(least) <= 4.0 * f64::EPSILON * high {
-                break;
             } else if low < least {
                 least
-            } else if high.is_finite() {
+            } else if high == f64::INFINITY {
+                4.0 * low
+            } else if high - low > 4.0 * f64::EPSILON * high {
                 (low * high).sqrt()
             } else {
-                4.0 * low
+                break;
             };
+            // The farther the ridge moves, the more multipliers change, which stiff kinks would hinder.
+            at.stiffness = at.stiffness.min(next * (next / (next - at.ridge).abs()).max(1.0));
             at.ridge = next;
-            at.stiffness = at.stiffness.min(greatest_stiffness(next, bent.len()));
         }
         Ok(())
     }
@@ -192,7 +193,7 @@ impl<'a> NearRisk<'a> {
             at.multipliers = next;
             let greatest = greatest_stiffness(at.ridge, self.bent(&at.multipliers).len());
             let rounding = 4.0 * f64::EPSILON * vector::norm(&at.params);
-            if at.unrest <= rounding || (at.stiffness >= greatest && at.unrest > 0.5 * before) {
+            if at.unrest <= rounding || (at.stiffness >= greatest && at.unrest > 0.1 * before) {
                 break;
             }
             at.stiffness = (at.stiffness * GROWTH).min(greatest);
@@ -285,7 +286,7 @@ impl<'a> NearRisk<'a> {
 }
 
 /// A step whose derivative is at most half the first one in size: 1, or by regula falsi between 0 and 1 (Illinois).
-fn line_search(first: f64, derivative: impl Fn(f64) -> f64) -> f64 {
+pub(super) fn line_search(first: f64, derivative: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut at_low) = (0.0, first);
     let (mut high, mut at_high) = (1.0, derivative(1.0));
     if !(at_high > 0.5 * first.abs()) {

@@ -11,19 +11,33 @@
 //! returned, rounded to f64, is farther from the minimiser only by that rounding. No rank of the rows at the kink
 //! has to be known.
 
+use std::cmp::Ordering;
+
 use super::hinge::distance;
 use super::kink_split::{Split, length, slack_error};
-use super::multipliers::{Multiplied, factorise, greatest_stiffness, row_stiffness};
+use super::multipliers::{Multiplied, factorise, greatest_stiffness, line_search, row_stiffness};
 use crate::Result;
 use crate::exec::Executor;
-use crate::linalg::{Cholesky, DOUBLED_EPSILON, Doubled, vector};
+use crate::linalg::{Cholesky, DOUBLED_EPSILON, Doubled, DoubledCholesky, vector};
 
 /// Updates of the multipliers, and steps for each.
-const MAX_UPDATES: usize = 40;
-const MAX_STEPS: usize = 12;
+const MAX_UPDATES: usize = 60;
+const MAX_STEPS: usize = 60;
+
+/// An update that leaves more than this share of the unrest asks for stiffer kinks.
+const FAST: f64 = 1e-3;
+
+/// Growth of the stiffness then: rows that differ by little have to be told apart.
+const GROWTH: f64 = 64.0;
+
+/// Greatest ratio of the eigenvalues of a system.
+const MAX_CONDITION: f64 = 1e26;
 
 /// Rows whose kink lies farther than this share of the point's length are settled before polishing.
 const SHARE_NEAR: f64 = 1e-7;
+
+/// Growth of that distance where the point moved farther.
+const WIDEN: f64 = 1e3;
 
 /// The public numbers of the problem.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +51,7 @@ pub(super) struct Terms {
 }
 
 /// Rows at their kinks, and the point in doubled precision.
-pub(super) struct Polish<'a> {
+struct Polish<'a> {
     terms: Terms,
     dim: usize,
     rows: Vec<f64>,
@@ -64,25 +78,73 @@ pub(super) struct Polish<'a> {
 pub(super) struct Polished {
     /// The point, rounded.
     pub(super) params: Vec<f64>,
-    /// Upper bound on its distance to the minimiser, if all settled rows were settled rightly.
+    /// Upper bound on its distance to the minimiser, if the split settled its rows rightly.
     pub(super) certificate: f64,
-    /// Whether those settled here were.
-    pub(super) settled_rightly: bool,
+    /// Whether no row that was settled for polishing can have changed sides.
+    settled_rightly: bool,
 }
 
-/// Slacks, slopes and the negative gradient at a point.
+/// The point `at` in doubled precision, and its distance to the minimiser if the split settled its rows rightly.
+///
+/// # Errors
+/// [`crate::Error::NotPositiveDefinite`] where rounding breaks a system, [`crate::Error::Interrupted`].
+pub(super) fn polish(
+    split: &Split,
+    at: &Multiplied,
+    terms: Terms,
+    exec: &Executor<'_>,
+) -> Result<Polished> {
+    let mut reach = (SHARE_NEAR * vector::norm(&at.params)).max(10.0 * at.unrest);
+    loop {
+        let polished = Polish::new(split, at, terms, reach, exec).run()?;
+        // With every near row kept the clearance is infinite, so this ends, unless the point is not a number.
+        if polished.settled_rightly || !(reach < f64::INFINITY) {
+            return Ok(polished);
+        }
+        reach *= WIDEN;
+    }
+}
+
+/// The smoothed hinges at a point.
 struct Slopes {
+    /// `β + κt` before clamping, and after it.
+    raw: Vec<f64>,
     slopes: Vec<Doubled>,
+    /// On which of its three pieces each hinge is, and which are on the middle one.
+    pieces: Vec<Ordering>,
     bent: Vec<usize>,
+    /// The negative gradient.
     descent: Vec<Doubled>,
+}
+
+/// A factor in f64, where its condition allows that, or in doubled precision.
+enum Factor {
+    Plain(Cholesky),
+    Doubled(DoubledCholesky),
+}
+
+impl Factor {
+    fn solve_in_place(&self, rhs: &mut [Doubled]) {
+        match self {
+            Self::Doubled(factor) => factor.solve_in_place(rhs),
+            Self::Plain(factor) => {
+                let mut rounded: Vec<f64> = rhs.iter().map(|r| r.rounded()).collect();
+                factor.solve_in_place(&mut rounded);
+                for (r, value) in rhs.iter_mut().zip(rounded) {
+                    *r = value.into();
+                }
+            }
+        }
+    }
 }
 
 impl<'a> Polish<'a> {
     /// Settles the rows of `split` that are clear of their kinks at the point `at`.
-    pub(super) fn new(
+    fn new(
         split: &Split,
         at: &Multiplied,
         terms: Terms,
+        reach: f64,
         exec: &'a Executor<'a>,
     ) -> Self {
         let dim = split.dim;
@@ -109,7 +171,6 @@ impl<'a> Polish<'a> {
             exec,
         };
         let params_norm = vector::norm(&at.params);
-        let reach = (SHARE_NEAR * params_norm).max(10.0 * at.unrest);
         let rows = split.near.chunks_exact(dim).zip(&split.counts);
         for ((row, &count), &multiplier) in rows.zip(&at.multipliers) {
             let length = length(vector::dot(row, row), row);
@@ -129,15 +190,13 @@ impl<'a> Polish<'a> {
             }
         }
         let n_kept = polish.counts.len();
-        polish.stiffness = greatest_stiffness(at.ridge, n_kept).max(at.stiffness);
+        polish.stiffness = at.stiffness.max(greatest_stiffness(at.ridge, n_kept));
         polish
     }
 
     /// Finds point and multipliers in doubled precision.
-    ///
-    /// # Errors
-    /// [`crate::Error::NotPositiveDefinite`] where rounding breaks a system, [`crate::Error::Interrupted`].
-    pub(super) fn run(mut self) -> Result<Polished> {
+    fn run(mut self) -> Result<Polished> {
+        let greatest = MAX_CONDITION * self.ridge.rounded() / self.counts.len().max(1) as f64;
         let mut before = f64::INFINITY;
         for _ in 0..MAX_UPDATES {
             let slopes = self.minimize_smoothed()?;
@@ -145,8 +204,11 @@ impl<'a> Polish<'a> {
                 .map(|i| (slopes[i] - self.multipliers[i]).rounded().abs() / self.kappa(i))
                 .fold(0.0, f64::max);
             self.multipliers = slopes;
-            if unrest <= DOUBLED_EPSILON || !(unrest < 0.9 * before) {
+            if unrest <= DOUBLED_EPSILON || (unrest > 0.5 * before && self.stiffness >= greatest) {
                 break;
+            }
+            if unrest > FAST * before {
+                self.stiffness = (self.stiffness * GROWTH).min(greatest);
             }
             before = unrest;
         }
@@ -178,56 +240,108 @@ impl<'a> Polish<'a> {
         descent
     }
 
-    /// Slopes of the smoothed hinges at the point.
+    /// The smoothed hinges at the point.
     fn slopes(&self) -> Slopes {
-        let raw = |i| self.multipliers[i] + self.slack(i) * self.kappa(i);
-        let slopes: Vec<Doubled> = (0..self.counts.len())
-            .map(|i| raw(i).clamp(self.counts[i]))
+        let raw: Vec<Doubled> = (0..self.counts.len())
+            .map(|i| self.multipliers[i] + self.slack(i) * self.kappa(i))
             .collect();
-        let free = |&i: &usize| {
-            slopes[i] != Doubled::default() && slopes[i] != Doubled::from(self.counts[i])
+        let clamped = raw.iter().zip(&self.counts);
+        let slopes: Vec<Doubled> = clamped.map(|(r, &count)| r.clamp(count)).collect();
+        let piece = |(slope, &count): (&Doubled, &f64)| {
+            if *slope == Doubled::default() {
+                Ordering::Less
+            } else if *slope == Doubled::from(count) {
+                Ordering::Greater
+            } else {
+                Ordering::Equal
+            }
         };
+        let pieces: Vec<Ordering> = slopes.iter().zip(&self.counts).map(piece).collect();
         Slopes {
-            bent: (0..slopes.len()).filter(free).collect(),
+            bent: (0..slopes.len()).filter(|&i| pieces[i].is_eq()).collect(),
             descent: self.descent(&slopes),
+            raw: raw.iter().map(|r| r.rounded()).collect(),
             slopes,
+            pieces,
         }
     }
 
-    /// Newton's method, with residuals in doubled precision and systems in f64; returns the slopes at its end.
+    /// Newton's method on the smoothed risk; returns the slopes at its end.
     fn minimize_smoothed(&mut self) -> Result<Vec<Doubled>> {
-        let mut factor: Option<(Vec<usize>, Cholesky)> = None;
+        let mut factor: Option<(Vec<usize>, Factor)> = None;
         let mut here = self.slopes();
-        let mut residual = f64::INFINITY;
+        let (mut residual, mut resting) = (f64::INFINITY, true);
         for _ in 0..MAX_STEPS {
             self.exec.check()?;
-            let mut step: Vec<f64> = here.descent.iter().map(|d| d.rounded()).collect();
             let excess = self.excess();
             let scale = self.ridge.rounded() * vector::norm(&self.from);
-            let now = vector::norm(&step) / scale
-                + self.sphere.map_or(0.0, |square| (excess / square.rounded()).abs());
-            if now <= DOUBLED_EPSILON || !(now < 0.9 * residual) {
+            let rounded: Vec<f64> = here.descent.iter().map(|d| d.rounded()).collect();
+            let relative = |square: Doubled| (excess / square.rounded()).abs();
+            let now = vector::norm(&rounded) / scale + self.sphere.map_or(0.0, relative);
+            if now <= DOUBLED_EPSILON || (resting && !(now < 0.5 * residual)) {
                 break;
             }
-            residual = now;
+            residual = if resting { now } else { f64::INFINITY };
             if factor.as_ref().is_none_or(|(bent, _)| *bent != here.bent) {
-                let new = factorise(
-                    &self.rows,
-                    self.dim,
-                    &here.bent,
-                    |i| self.kappa(i),
-                    self.ridge.rounded(),
-                    self.exec,
-                )?;
-                factor = Some((here.bent, new));
+                factor = Some((here.bent.clone(), self.factorise(&here.bent)?));
             }
-            if let Some((_, factor)) = &factor {
-                factor.solve_in_place(&mut step);
-                self.take_step(factor, step, excess);
+            let Some((_, factor)) = &factor else { break };
+            let mut step = here.descent.clone();
+            factor.solve_in_place(&mut step);
+            if self.sphere.is_some() && resting {
+                self.move_ridge(factor, &mut step, excess);
             }
-            here = self.slopes();
+            let before = self.params.clone();
+            self.walk(&before, &step, 1.0);
+            let next = self.slopes();
+            resting = next.pieces == here.pieces;
+            if resting {
+                here = next;
+            } else {
+                let length = self.step_length(&here, &step);
+                self.walk(&before, &step, length);
+                here = self.slopes();
+            }
         }
         Ok(here.slopes)
+    }
+
+    /// Moves the point to `from + length·step`.
+    fn walk(&mut self, from: &[Doubled], step: &[Doubled], length: f64) {
+        for ((t, &f), &s) in self.params.iter_mut().zip(from).zip(step) {
+            *t = f + s * length;
+        }
+    }
+
+    /// How far to go along a step on which rows change their piece.
+    fn step_length(&self, here: &Slopes, step: &[Doubled]) -> f64 {
+        let shifts: Vec<f64> = (0..self.counts.len())
+            .map(|i| Doubled::dot(self.row(i), step).rounded())
+            .collect();
+        let products = here.descent.iter().zip(step);
+        let first = -products.fold(Doubled::default(), |sum, (&d, &s)| sum + d * s).rounded();
+        let along = self.ridge.rounded() * Doubled::squared_norm(step).rounded();
+        line_search(first, |length| {
+            let rows = shifts.iter().enumerate().map(|(i, shift)| {
+                let raw = here.raw[i] - length * shift * self.kappa(i);
+                shift * (here.slopes[i].rounded() - raw.clamp(0.0, self.counts[i]))
+            });
+            first + length * along + rows.sum::<f64>()
+        })
+    }
+
+    /// The factor of the system of these bent rows.
+    fn factorise(&self, bent: &[usize]) -> Result<Factor> {
+        let ridge = self.ridge.rounded();
+        if self.stiffness <= greatest_stiffness(ridge, bent.len()) {
+            let kappa = |i| self.kappa(i);
+            let factor = factorise(&self.rows, self.dim, bent, kappa, ridge, self.exec)?;
+            return Ok(Factor::Plain(factor));
+        }
+        let rows: Vec<f64> = bent.iter().flat_map(|&i| self.row(i)).copied().collect();
+        let weights: Vec<f64> = bent.iter().map(|&i| self.kappa(i)).collect();
+        let factor = DoubledCholesky::of_gram(&rows, self.dim, &weights, ridge)?;
+        Ok(Factor::Doubled(factor))
     }
 
     /// `(‖θ‖² - W²)/2` where the point has to lie on the sphere, otherwise 0.
@@ -236,21 +350,20 @@ impl<'a> Polish<'a> {
         0.5 * self.sphere.map_or(0.0, excess)
     }
 
-    /// Moves the point, and where it has to stay on the sphere the ridge: a system bordered by the point.
-    fn take_step(&mut self, factor: &Cholesky, mut step: Vec<f64>, excess: f64) {
-        if self.sphere.is_some() {
-            let point: Vec<f64> = self.params.iter().map(|t| t.rounded()).collect();
-            let response = factor.solve(&point);
-            let change = (vector::dot(&point, &step) + excess) / vector::dot(&point, &response);
-            if (self.ridge.rounded() + change) / self.terms.n_samples > self.terms.l2_strength {
-                self.ridge = self.ridge + change.into();
-                for (s, r) in step.iter_mut().zip(&response) {
-                    *s -= change * r;
-                }
+    /// Moves the ridge and bends the step so that it ends on the sphere: a system bordered by the point.
+    fn move_ridge(&mut self, factor: &Factor, step: &mut [Doubled], excess: f64) {
+        let mut response = self.params.clone();
+        factor.solve_in_place(&mut response);
+        let along = |v: &[Doubled]| {
+            let products = self.params.iter().zip(v);
+            products.fold(Doubled::default(), |sum, (&t, &v)| sum + t * v).rounded()
+        };
+        let change = (along(step) + excess) / along(&response);
+        if (self.ridge.rounded() + change) / self.terms.n_samples > self.terms.l2_strength {
+            self.ridge = self.ridge + change.into();
+            for (s, &r) in step.iter_mut().zip(&response) {
+                *s = *s - r * change;
             }
-        }
-        for (t, s) in self.params.iter_mut().zip(step) {
-            *t = *t + s.into();
         }
     }
 
@@ -260,7 +373,7 @@ impl<'a> Polish<'a> {
             return;
         };
         let square = Doubled::product(radius, radius);
-        let room = self.rounding();
+        let room = self.product_rounding();
         let excess = (Doubled::squared_norm(&self.params) - square).rounded() / square.rounded();
         if excess > -room {
             let factor = Doubled::from(1.0) - (0.5 * excess + room).into();
@@ -270,9 +383,9 @@ impl<'a> Polish<'a> {
         }
     }
 
-    /// Bound on the relative error of a sum over parameters or near rows.
-    fn rounding(&self) -> f64 {
-        8.0 * (self.dim + self.n_near + 4) as f64 * DOUBLED_EPSILON
+    /// Bound on the relative error of a product of two vectors of parameters, in terms of their lengths.
+    fn product_rounding(&self) -> f64 {
+        (self.dim as f64 + 4.0) * DOUBLED_EPSILON
     }
 
     /// The bound on the distance to the minimiser, rounding included, see the head of this file.
@@ -284,7 +397,7 @@ impl<'a> Polish<'a> {
         } = self.terms;
         let params: Vec<f64> = self.params.iter().map(|t| t.rounded()).collect();
         let params_norm = vector::norm(&params);
-        let rounding = self.rounding();
+        let rounding = self.product_rounding();
         let mut mass = self.settled_mass;
         let mut excess = 0.0;
         for (i, &multiplier) in self.multipliers.iter().enumerate() {
@@ -302,7 +415,8 @@ impl<'a> Polish<'a> {
         let residual: Vec<f64> = descent.iter().map(|d| d.rounded()).collect();
         let pull: Vec<f64> = self.pull.iter().map(|p| p.rounded()).collect();
         let size = mass + vector::norm(&pull) + self.ridge.rounded() * params_norm;
-        let residual = vector::norm(&residual) + self.pull_error + rounding * size;
+        let sums = rounding + self.n_near as f64 * DOUBLED_EPSILON;
+        let residual = vector::norm(&residual) + self.pull_error + sums * size;
         let (mut nu, mut sagging) = (0.0, 0.0);
         if let Some(square) = self.sphere {
             nu = (self.ridge.rounded() / n - l2_strength).max(0.0);
@@ -310,6 +424,8 @@ impl<'a> Polish<'a> {
             sagging = 0.5 * nu * (short + rounding * square.rounded());
         }
         let strength = l2_strength + 0.5 * nu;
+            eprintln!("residual {residual:e} pull_error {:e} excess {excess:e} sag {sagging:e} E {} clear {:e} kappa {:e} ridge {:e} near {}", self.pull_error, self.counts.len(), self.clearance, self.stiffness, self.ridge.rounded(), self.n_near);
+        }
         let lost = self.params.iter().zip(&params);
         let lost: Vec<f64> = lost.map(|(t, &p)| (*t - p.into()).rounded()).collect();
         let bound = residual / n / strength

@@ -73,6 +73,14 @@ impl Doubled {
         }
     }
 
+    /// `1/√self` of a positive number: Newton's step from the f64 result doubles its digits.
+    #[must_use]
+    pub fn reciprocal_root(self) -> Self {
+        let rough = 1.0 / self.high.sqrt();
+        let rest = Self::from(1.0) - self * Self::product(rough, rough);
+        Self::sum(rough, 0.5 * rough * rest.high)
+    }
+
     /// `Σ row[j]·point[j]`.
     #[must_use]
     pub fn dot(row: &[f64], point: &[Self]) -> Self {
@@ -156,6 +164,9 @@ mod tests {
         assert!(rest.rounded().abs() < 1e-32, "{rest:?}");
         let root = 2.0_f64.sqrt();
         let error = Doubled::from(2.0) - Doubled::product(root, root);
+        let inverse = Doubled::from(2.0).reciprocal_root();
+        let rest = inverse * inverse * 2.0 - Doubled::from(1.0);
+        assert!(rest.rounded().abs() < 1e-31, "{rest:?}");
         let better = Doubled::sum(root, error.rounded() / (2.0 * root));
         let rest = Doubled::from(2.0) - better * better;
         assert!(rest.rounded().abs() < 1e-31, "{rest:?}");
