@@ -1,7 +1,7 @@
 //! The certified minimiser of a risk with the hinge loss, whose kink leaves Newton's method without a second derivative.
 //!
-//! 1. *Approach*, where the rows are many: minimise Huber-smoothed risks of decreasing width, each from the last one's
-//!    minimum.
+//! 1. *Approach*, where the rows are many: minimise the risk of a sample of them, then, while too many kinks are near,
+//!    Huber-smoothed risks of decreasing width, each from the last one's minimum.
 //! 2. *Split* the rows at the point: those whose kink is near are kept one by one, all others are settled on their side and
 //!    enter as one sum.
 //! 3. *Settle* the near rows by the method of multipliers, on the ball where there is one.
@@ -10,7 +10,7 @@
 //!
 //! The duality gap is *not* the stopping rule: it certifies the distance only up to its root, half of the digits.
 
-use super::kink_split::{Split, split};
+use super::kink_split::{Split, sample, split};
 use super::multipliers::NearRisk;
 use super::polish::{Terms, polish};
 use crate::exec::{BLOCK, blocks};
@@ -20,11 +20,11 @@ use crate::objective::Objective;
 use crate::solver::{self, Method, Minimum, Options, Problem};
 use crate::{Error, Result};
 
-/// Numbers of near rows that need no approach.
+/// Numbers of rows that need no approach, and of a sample.
 const MAX_DIRECT: usize = 1 << 18;
 
-/// Widths of the smoothed hinges. The last ones only run while the near rows are too many.
-const WIDTHS: [f64; 5] = [0.5, 0.1, 0.02, 0.004, 0.0008];
+/// Widths of the smoothed hinges.
+const WIDTHS: [f64; 4] = [0.1, 0.02, 0.004, 0.0008];
 
 /// Numbers of near rows that are worth another, narrower approach.
 const MAX_NEAR: usize = 1 << 20;
@@ -39,8 +39,40 @@ struct Near {
     reach: f64,
     /// Rows whose slack is below this may be at their kink.
     width: f64,
+    /// `nλ`, or about what it takes to stay in the ball.
+    ridge: f64,
     split: Split,
     iterations: usize,
+}
+
+impl Near {
+    /// Moves to a better point. Moves shrink fast, so that all later ones together are hardly longer than this one.
+    fn move_to(&mut self, params: Vec<f64>) {
+        self.reach = distance(&params, &self.params);
+        self.params = params;
+    }
+
+    /// Moves to the minimiser for a sample of the rows.
+    fn move_to_minimum_of(
+        &mut self,
+        sample: &Split,
+        objective: &Objective<'_>,
+        radius: Option<f64>,
+    ) -> Result<()> {
+        let risk = NearRisk::new(sample, objective.exec);
+        let mut at = risk.start(self.params.clone(), self.ridge, self.width);
+        let least_ridge = objective.n_samples * objective.strong_convexity();
+        match risk.settle_within(&mut at, least_ridge, radius) {
+            Ok(()) => {
+                self.ridge = at.ridge;
+                self.move_to(at.params);
+                Ok(())
+            }
+            // A sample only saves time.
+            Err(Error::NotPositiveDefinite(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// The certified minimiser of a risk whose loss is the hinge.
@@ -59,11 +91,10 @@ pub(super) fn minimize(
         radius: options.radius,
     };
     let least_ridge = terms.n_samples * terms.l2_strength;
-    let mut ridge = least_ridge;
     let mut near = approach(objective, start, options)?;
     for _ in 0..MAX_ROUNDS {
         let risk = NearRisk::new(&near.split, objective.exec);
-        let mut at = risk.start(near.params.clone(), ridge, near.width);
+        let mut at = risk.start(near.params.clone(), near.ridge, near.width);
         let polished = risk
             .settle_within(&mut at, least_ridge, terms.radius)
             .and_then(|()| polish(&near.split, &at, terms, objective.exec))
@@ -93,13 +124,18 @@ pub(super) fn minimize(
                 reason,
             ));
         }
-        ridge = at.ridge;
+        near.ridge = at.ridge;
         near.reach = 2.0 * near.reach.max(moved);
         near.params = polished.params;
         near.split = split(objective, &near.params, near.reach)?;
     }
     let reason = "too many rounds";
-    Err(solver::not_converged(options, f64::INFINITY, near.iterations, reason))
+    Err(solver::not_converged(
+        options,
+        f64::INFINITY,
+        near.iterations,
+        reason,
+    ))
 }
 
 /// A point near the minimiser, with a guess of how near.
@@ -108,32 +144,39 @@ fn approach(objective: &Objective<'_>, start: &[f64], options: &Options) -> Resu
         params: start.to_vec(),
         reach: f64::INFINITY,
         width: 1.0,
+        ridge: objective.n_samples * objective.strong_convexity(),
         split: Split::default(),
         iterations: 0,
     };
-    if objective.design.n_rows() * start.len() > MAX_DIRECT {
+    let n_entries = objective.design.n_rows() * start.len();
+    if n_entries > MAX_DIRECT {
+        for share in [4, 1] {
+            let stride = share * n_entries.div_ceil(MAX_DIRECT);
+            near.move_to_minimum_of(&sample(objective, stride)?, objective, options.radius)?;
+        }
+        near.split = split(objective, &near.params, near.reach)?;
         let longest = longest_row(objective)?;
-        for (level, width) in WIDTHS.into_iter().enumerate() {
+        for width in WIDTHS {
+            if near.split.near.len() <= MAX_NEAR {
+                break;
+            }
             let loss = HuberHinge::new(width)?;
-            let smooth = Objective { loss: &loss, ..*objective };
+            let smooth = Objective {
+                loss: &loss,
+                ..*objective
+            };
             let options = Options {
                 method: Method::Auto,
                 tolerance: 0.1 * width / longest,
                 ..*options
             };
             let found = solver::minimize(&smooth, &near.params, &options)?;
-            // Moves shrink with the widths, five times each, so the next ones together are shorter than this one.
-            near.reach = distance(&found.params, &near.params);
-            near.params = found.params;
+            near.move_to(found.params);
             near.width = width;
             near.iterations += found.iterations;
-            if level > 0 {
-                near.split = split(objective, &near.params, near.reach)?;
-                if near.split.near.len() <= MAX_NEAR {
-                    return Ok(near);
-                }
-            }
+            near.split = split(objective, &near.params, near.reach)?;
         }
+        return Ok(near);
     }
     near.split = split(objective, &near.params, near.reach)?;
     Ok(near)

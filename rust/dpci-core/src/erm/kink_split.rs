@@ -50,12 +50,7 @@ pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Re
     let partials = objective.exec.map(chunks.len(), |c| {
         split_chunk(objective, params, reach, chunks[c].clone())
     })?;
-    let mut pull: Vec<Doubled> = (0..dim)
-        .map(|j| {
-            let linear = objective.linear_term.map_or(0.0, |a| a[j]);
-            -Doubled::product(objective.n_samples, linear)
-        })
-        .collect();
+    let mut pull = linear_pull(objective);
     let linear_norm = objective.linear_term.map_or(0.0, vector::norm) * objective.n_samples;
     let (mut near, mut counts) = (Vec::new(), Vec::new());
     let (mut mass, mut clearance) = (0.0, f64::INFINITY);
@@ -80,6 +75,49 @@ pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Re
         pull_error,
         clearance,
     })
+}
+
+/// The problem of every `stride`-th row, each standing for `stride` as many records: all of them near.
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
+pub(super) fn sample(objective: &Objective<'_>, stride: usize) -> Result<Split> {
+    let (design, dim) = (objective.design, objective.design.n_params());
+    let weights = objective.weights.or(design.multiplicities());
+    let (mut near, mut counts) = (Vec::new(), Vec::new());
+    for i in (0..design.n_rows()).step_by(stride) {
+        let at = near.len();
+        near.resize(at + dim, 0.0);
+        design.write_rows(i..i + 1, &mut near[at..]);
+        let y = design.targets(i..i + 1)[0];
+        near[at..].iter_mut().for_each(|x| *x *= y);
+        let count = weights.map_or(1.0, |w| f64::from(w[i]));
+        if count > 0.0 && vector::norm(&near[at..]) > 0.0 {
+            counts.push(count * stride as f64);
+        } else {
+            near.truncate(at);
+        }
+    }
+    objective.exec.check()?;
+    let (near, counts) = merge_equal(&near, &counts, dim);
+    Ok(Split {
+        dim,
+        near,
+        counts,
+        pull: linear_pull(objective),
+        pull_error: 0.0,
+        clearance: 0.0,
+    })
+}
+
+/// `-n` times the linear term.
+fn linear_pull(objective: &Objective<'_>) -> Vec<Doubled> {
+    (0..objective.design.n_params())
+        .map(|j| {
+            let linear = objective.linear_term.map_or(0.0, |a| a[j]);
+            -Doubled::product(objective.n_samples, linear)
+        })
+        .collect()
 }
 
 fn split_chunk(

@@ -1,5 +1,6 @@
 //! Minimises an empirical risk with a certificate: the objective handed to a solver, or to that of the hinge.
 
+mod certify;
 mod hinge;
 mod kink_split;
 mod multipliers;
@@ -51,3 +52,6 @@ pub fn minimize_risk(
         solver::minimize(objective, start, options)
     }
 }
+
+#[cfg(test)]
+mod tests;

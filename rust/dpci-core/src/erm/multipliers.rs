@@ -171,7 +171,9 @@ impl<'a> NearRisk<'a> {
                 break;
             };
             // The farther the ridge moves, the more multipliers change, which stiff kinks would hinder.
-            at.stiffness = at.stiffness.min(next * (next / (next - at.ridge).abs()).max(1.0));
+            at.stiffness = at
+                .stiffness
+                .min(next * (next / (next - at.ridge).abs()).max(1.0));
             at.ridge = next;
         }
         Ok(())
@@ -260,9 +262,10 @@ impl<'a> NearRisk<'a> {
             let along = vector::dot(&direction, &direction);
             // The derivative along the direction: the ridge's part is linear, each row's part piecewise linear.
             let derivative = |step: f64| {
-                let rows = shifts.iter().enumerate().map(|(i, w)| {
-                    w * (slopes[i] - slope(i, slacks[i] - step * w))
-                });
+                let rows = shifts
+                    .iter()
+                    .enumerate()
+                    .map(|(i, w)| w * (slopes[i] - slope(i, slacks[i] - step * w)));
                 first + step * at.ridge * along + rows.sum::<f64>()
             };
             let step = line_search(first, derivative);
@@ -279,7 +282,9 @@ impl<'a> NearRisk<'a> {
             }
         }
         if at.params.iter().any(|t| !t.is_finite()) {
-            return Err(Error::NotPositiveDefinite("the system of the hinge's kinks"));
+            return Err(Error::NotPositiveDefinite(
+                "the system of the hinge's kinks",
+            ));
         }
         Ok((0..slacks.len()).map(|i| slope(i, slacks[i])).collect())
     }

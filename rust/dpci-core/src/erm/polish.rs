@@ -1,19 +1,12 @@
-//! Polishes a settled point in doubled precision, and bounds its distance to the minimiser of the hinge risk.
+//! Polishes a settled point of the hinge risk in doubled precision: the method of multipliers once more, on few rows.
 //!
-//! A subgradient `g` of the risk `J` at `θ` certifies `‖θ - θ*‖ ≤ ‖g‖/λ`, but with `0 < β < m` it is one only where `1 - aᵀθ` is
-//! exactly zero. In general it is an e-subgradient, `e = (1/n) Σ (m·max(0, t) - β·t)`, `t = 1 - aᵀθ`. On the ball
-//! `‖θ‖ ≤ W` let `r = g + νθ` with any `ν ≥ 0`. Strong convexity of `J + (ν/2)‖·‖²` and of `J` at its constrained minimiser give
-//!
-//! `(λ + ν/2)·D² ≤ ‖r‖·D + e + (ν/2)(W² - ‖θ‖²)` for the distance `D`, so
-//! `D ≤ ‖r‖/s + √((e + (ν/2)(W² - ‖θ‖²))/s)`, `s = λ + ν/2`.
-//!
-//! The root of e costs half the digits. So `θ` and `β` are found to 30 digits, and e is some 10⁻³⁰; the point that is
-//! returned, rounded to f64, is farther from the minimiser only by that rounding. No rank of the rows at the kink
-//! has to be known.
+//! Rows that f64 cannot tell from their kinks are at it here only if they are to 30 digits. Where rows differ by little the
+//! kinks have to be stiff to tell them apart, beyond what f64 can solve; then the systems are doubled too. On
+//! the sphere the ridge is one more unknown of Newton's steps.
 
 use std::cmp::Ordering;
 
-use super::hinge::distance;
+use super::certify::Polished;
 use super::kink_split::{Split, length, slack_error};
 use super::multipliers::{Multiplied, factorise, greatest_stiffness, line_search, row_stiffness};
 use crate::Result;
@@ -51,37 +44,26 @@ pub(super) struct Terms {
 }
 
 /// Rows at their kinks, and the point in doubled precision.
-struct Polish<'a> {
-    terms: Terms,
-    dim: usize,
-    rows: Vec<f64>,
-    counts: Vec<f64>,
-    lengths: Vec<f64>,
-    pull: Vec<Doubled>,
-    pull_error: f64,
+pub(super) struct Polish<'a> {
+    pub(super) terms: Terms,
+    pub(super) dim: usize,
+    pub(super) rows: Vec<f64>,
+    pub(super) counts: Vec<f64>,
+    pub(super) lengths: Vec<f64>,
+    pub(super) pull: Vec<Doubled>,
+    pub(super) pull_error: f64,
     /// Near rows of the split, and the mass of those among them that are settled here.
-    n_near: usize,
-    settled_mass: f64,
-    clearance: f64,
-    from: Vec<f64>,
-    stiffness: f64,
-    ridge: Doubled,
+    pub(super) n_near: usize,
+    pub(super) settled_mass: f64,
+    pub(super) clearance: f64,
+    pub(super) from: Vec<f64>,
+    pub(super) stiffness: f64,
+    pub(super) ridge: Doubled,
     /// `W²` where the ball bounds the point, so that the ridge is free.
-    sphere: Option<Doubled>,
-    params: Vec<Doubled>,
-    multipliers: Vec<Doubled>,
-    exec: &'a Executor<'a>,
-}
-
-/// A point and what is known of it.
-#[derive(Debug)]
-pub(super) struct Polished {
-    /// The point, rounded.
-    pub(super) params: Vec<f64>,
-    /// Upper bound on its distance to the minimiser, if the split settled its rows rightly.
-    pub(super) certificate: f64,
-    /// Whether no row that was settled for polishing can have changed sides.
-    settled_rightly: bool,
+    pub(super) sphere: Option<Doubled>,
+    pub(super) params: Vec<Doubled>,
+    pub(super) multipliers: Vec<Doubled>,
+    pub(super) exec: &'a Executor<'a>,
 }
 
 /// The point `at` in doubled precision, and its distance to the minimiser if the split settled its rows rightly.
@@ -140,7 +122,7 @@ impl Factor {
 
 impl<'a> Polish<'a> {
     /// Settles the rows of `split` that are clear of their kinks at the point `at`.
-    fn new(
+    pub(super) fn new(
         split: &Split,
         at: &Multiplied,
         terms: Terms,
@@ -216,7 +198,7 @@ impl<'a> Polish<'a> {
         Ok(self.certified())
     }
 
-    fn row(&self, i: usize) -> &[f64] {
+    pub(super) fn row(&self, i: usize) -> &[f64] {
         &self.rows[i * self.dim..(i + 1) * self.dim]
     }
 
@@ -224,12 +206,12 @@ impl<'a> Polish<'a> {
         row_stiffness(self.stiffness, self.lengths[i])
     }
 
-    fn slack(&self, i: usize) -> Doubled {
+    pub(super) fn slack(&self, i: usize) -> Doubled {
         Doubled::from(1.0) - Doubled::dot(self.row(i), &self.params)
     }
 
     /// The negative gradient `pull + Σ p·a - rθ`.
-    fn descent(&self, slopes: &[Doubled]) -> Vec<Doubled> {
+    pub(super) fn descent(&self, slopes: &[Doubled]) -> Vec<Doubled> {
         let mut descent = self.pull.clone();
         for (i, &slope) in slopes.iter().enumerate() {
             add_row(&mut descent, self.row(i), slope);
@@ -319,7 +301,9 @@ impl<'a> Polish<'a> {
             .map(|i| Doubled::dot(self.row(i), step).rounded())
             .collect();
         let products = here.descent.iter().zip(step);
-        let first = -products.fold(Doubled::default(), |sum, (&d, &s)| sum + d * s).rounded();
+        let first = -products
+            .fold(Doubled::default(), |sum, (&d, &s)| sum + d * s)
+            .rounded();
         let along = self.ridge.rounded() * Doubled::squared_norm(step).rounded();
         line_search(first, |length| {
             let rows = shifts.iter().enumerate().map(|(i, shift)| {
@@ -356,7 +340,9 @@ impl<'a> Polish<'a> {
         factor.solve_in_place(&mut response);
         let along = |v: &[Doubled]| {
             let products = self.params.iter().zip(v);
-            products.fold(Doubled::default(), |sum, (&t, &v)| sum + t * v).rounded()
+            products
+                .fold(Doubled::default(), |sum, (&t, &v)| sum + t * v)
+                .rounded()
         };
         let change = (along(step) + excess) / along(&response);
         if (self.ridge.rounded() + change) / self.terms.n_samples > self.terms.l2_strength {
@@ -364,78 +350,6 @@ impl<'a> Polish<'a> {
             for (s, &r) in step.iter_mut().zip(&response) {
                 *s = *s - r * change;
             }
-        }
-    }
-
-    /// Shrinks a point that rounding left outside the ball.
-    fn move_into_ball(&mut self) {
-        let Some(radius) = self.terms.radius else {
-            return;
-        };
-        let square = Doubled::product(radius, radius);
-        let room = self.product_rounding();
-        let excess = (Doubled::squared_norm(&self.params) - square).rounded() / square.rounded();
-        if excess > -room {
-            let factor = Doubled::from(1.0) - (0.5 * excess + room).into();
-            for t in &mut self.params {
-                *t = *t * factor;
-            }
-        }
-    }
-
-    /// Bound on the relative error of a product of two vectors of parameters, in terms of their lengths.
-    fn product_rounding(&self) -> f64 {
-        (self.dim as f64 + 4.0) * DOUBLED_EPSILON
-    }
-
-    /// The bound on the distance to the minimiser, rounding included, see the head of this file.
-    fn certified(&self) -> Polished {
-        let Terms {
-            n_samples: n,
-            l2_strength,
-            ..
-        } = self.terms;
-        let params: Vec<f64> = self.params.iter().map(|t| t.rounded()).collect();
-        let params_norm = vector::norm(&params);
-        let rounding = self.product_rounding();
-        let mut mass = self.settled_mass;
-        let mut excess = 0.0;
-        for (i, &multiplier) in self.multipliers.iter().enumerate() {
-            let (count, slack) = (self.counts[i], self.slack(i));
-            let share = if slack.rounded() > 0.0 {
-                Doubled::from(count) - multiplier
-            } else {
-                -multiplier
-            };
-            let error = rounding * count * (1.0 + self.lengths[i] * params_norm);
-            excess += (slack * share).rounded().abs() + error;
-            mass += count * self.lengths[i];
-        }
-        let descent = self.descent(&self.multipliers);
-        let residual: Vec<f64> = descent.iter().map(|d| d.rounded()).collect();
-        let pull: Vec<f64> = self.pull.iter().map(|p| p.rounded()).collect();
-        let size = mass + vector::norm(&pull) + self.ridge.rounded() * params_norm;
-        let sums = rounding + self.n_near as f64 * DOUBLED_EPSILON;
-        let residual = vector::norm(&residual) + self.pull_error + sums * size;
-        let (mut nu, mut sagging) = (0.0, 0.0);
-        if let Some(square) = self.sphere {
-            nu = (self.ridge.rounded() / n - l2_strength).max(0.0);
-            let short = (square - Doubled::squared_norm(&self.params)).rounded();
-            sagging = 0.5 * nu * (short + rounding * square.rounded());
-        }
-        let strength = l2_strength + 0.5 * nu;
-            eprintln!("residual {residual:e} pull_error {:e} excess {excess:e} sag {sagging:e} E {} clear {:e} kappa {:e} ridge {:e} near {}", self.pull_error, self.counts.len(), self.clearance, self.stiffness, self.ridge.rounded(), self.n_near);
-        }
-        let lost = self.params.iter().zip(&params);
-        let lost: Vec<f64> = lost.map(|(t, &p)| (*t - p.into()).rounded()).collect();
-        let bound = residual / n / strength
-            + ((excess / n + sagging) / strength).sqrt()
-            + vector::norm(&lost);
-        Polished {
-            // The few f64 operations above err by far less than a millionth.
-            certificate: bound * (1.0 + 1e-6),
-            settled_rightly: distance(&params, &self.from) + vector::norm(&lost) < self.clearance,
-            params,
         }
     }
 }

@@ -145,10 +145,7 @@ impl Mul for Doubled {
 
     fn mul(self, other: Self) -> Self {
         let (high, low) = two_product(self.high, other.high);
-        Self::sum(
-            high,
-            low + (self.high * other.low + self.low * other.high),
-        )
+        Self::sum(high, low + (self.high * other.low + self.low * other.high))
     }
 }
 
