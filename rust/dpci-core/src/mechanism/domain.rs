@@ -13,6 +13,8 @@ use crate::{Error, Result};
 pub(super) struct Domain {
     /// `L`.
     pub(super) slope_bound: f64,
+    /// How far the gradient of the sum of losses moves between neighbours at fixed parameters: 2LR at most, LR under add/remove.
+    pub(super) shift: f64,
     /// `t`; infinite for a loss with a kink.
     pub(super) curvature_bound: f64,
     /// Strong convexity of the mean loss for every data set, beyond λ.
@@ -55,8 +57,15 @@ impl Domain {
                 c.loss.name()
             )));
         }
+        let mut shift = bounds.objective_shift(slope_bound);
+        if let (Some(u), Neighbors::ReplaceOne, Calibration::Tight) =
+            (greatest, bounds.neighbors, c.calibration)
+        {
+            shift = shift.min(c.loss.gradient_diameter(bounds.row_norm, u));
+        }
         Ok(Self {
             slope_bound,
+            shift,
             curvature_bound,
             extra_convexity: extra_convexity(c, bounds)?,
         })
