@@ -90,7 +90,9 @@ pub(super) fn sample(objective: &Objective<'_>, stride: usize) -> Result<Split> 
         near.resize(at + dim, 0.0);
         design.write_rows(i..i + 1, &mut near[at..]);
         let y = design.targets(i..i + 1)[0];
-        near[at..].iter_mut().for_each(|x| *x *= y);
+        for x in &mut near[at..] {
+            *x *= y;
+        }
         let count = weights.map_or(1.0, |w| f64::from(w[i]));
         if count > 0.0 && vector::norm(&near[at..]) > 0.0 {
             counts.push(count * stride as f64);
@@ -188,13 +190,8 @@ pub(super) fn length(square: f64, row: &[f64]) -> f64 {
 /// `high + low += count·y·row` with the rounding errors of the sums kept in `low`.
 fn add_row(row: &[f64], y: f64, count: f64, high: &mut [f64], low: &mut [f64]) {
     let weight = count * y;
-    let one = weight.abs() == 1.0;
     for ((x, high), low) in row.iter().zip(high).zip(low) {
-        let (term, lost) = if one {
-            (weight * x, 0.0)
-        } else {
-            two_product(weight, *x)
-        };
+        let (term, lost) = two_product(weight, *x);
         let (sum, error) = two_sum(*high, term);
         *high = sum;
         *low += error + lost;

@@ -88,7 +88,7 @@ pub(super) fn polish(
 }
 
 /// The smoothed hinges at a point.
-struct Slopes {
+struct Smoothed {
     /// `β + κt` before clamping, and after it.
     raw: Vec<f64>,
     slopes: Vec<Doubled>,
@@ -223,7 +223,7 @@ impl<'a> Polish<'a> {
     }
 
     /// The smoothed hinges at the point.
-    fn slopes(&self) -> Slopes {
+    fn smoothed(&self) -> Smoothed {
         let raw: Vec<Doubled> = (0..self.counts.len())
             .map(|i| self.multipliers[i] + self.slack(i) * self.kappa(i))
             .collect();
@@ -239,7 +239,7 @@ impl<'a> Polish<'a> {
             }
         };
         let pieces: Vec<Ordering> = slopes.iter().zip(&self.counts).map(piece).collect();
-        Slopes {
+        Smoothed {
             bent: (0..slopes.len()).filter(|&i| pieces[i].is_eq()).collect(),
             descent: self.descent(&slopes),
             raw: raw.iter().map(|r| r.rounded()).collect(),
@@ -251,7 +251,7 @@ impl<'a> Polish<'a> {
     /// Newton's method on the smoothed risk; returns the slopes at its end.
     fn minimize_smoothed(&mut self) -> Result<Vec<Doubled>> {
         let mut factor: Option<(Vec<usize>, Factor)> = None;
-        let mut here = self.slopes();
+        let mut here = self.smoothed();
         let (mut residual, mut resting) = (f64::INFINITY, true);
         for _ in 0..MAX_STEPS {
             self.exec.check()?;
@@ -275,14 +275,14 @@ impl<'a> Polish<'a> {
             }
             let before = self.params.clone();
             self.walk(&before, &step, 1.0);
-            let next = self.slopes();
+            let next = self.smoothed();
             resting = next.pieces == here.pieces;
             if resting {
                 here = next;
             } else {
                 let length = self.step_length(&here, &step);
                 self.walk(&before, &step, length);
-                here = self.slopes();
+                here = self.smoothed();
             }
         }
         Ok(here.slopes)
@@ -296,7 +296,7 @@ impl<'a> Polish<'a> {
     }
 
     /// How far to go along a step on which rows change their piece.
-    fn step_length(&self, here: &Slopes, step: &[Doubled]) -> f64 {
+    fn step_length(&self, here: &Smoothed, step: &[Doubled]) -> f64 {
         let shifts: Vec<f64> = (0..self.counts.len())
             .map(|i| Doubled::dot(self.row(i), step).rounded())
             .collect();

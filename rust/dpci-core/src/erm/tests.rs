@@ -77,12 +77,14 @@ fn a_split_keeps_near_rows_and_sums_the_rest() {
             } else {
                 assert!(distance >= found.clearance * (1.0 - 1e-12));
                 let below = if slack > 0.0 { *y } else { 0.0 };
-                pull.iter_mut().zip(row).for_each(|(p, x)| *p += below * x);
+                for (p, x) in pull.iter_mut().zip(row) {
+                    *p += below * x;
+                }
             }
         }
         assert!(n_near > 10.0 && found.clearance > 0.2);
         assert!((found.counts.iter().sum::<f64>() - n_near).abs() < 1e-12);
-        assert!(found.counts.len() < found.counts.iter().sum::<f64>() as usize);
+        assert!((found.counts.len() as f64) < n_near);
         for (p, f) in pull.iter().zip(&found.pull) {
             assert!((p - f.rounded()).abs() < 1e-12);
         }
@@ -104,10 +106,10 @@ fn the_certificate_of_any_point_bounds_its_distance() {
                 radius,
             };
             let ridge = terms.n_samples * terms.l2_strength;
-            for k in 1..12 {
+            for k in 1..12_u8 {
                 // Points off the minimiser by 10⁻ᵏ, with the multipliers that their slacks suggest.
                 let mut params = best.params.clone();
-                params[k % 3] += 0.1_f64.powi(k as i32);
+                params[usize::from(k % 3)] += 0.1_f64.powi(k.into());
                 let ridge = if radius.is_some() { 1.5 * ridge } else { ridge };
                 let at = risk.start(params, ridge, 1e-3);
                 let mut point = Polish::new(&all, &at, terms, f64::INFINITY, objective.exec);
