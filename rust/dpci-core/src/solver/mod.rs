@@ -55,6 +55,8 @@ pub enum Method {
     Preconditioned,
     /// Limited-memory BFGS, without any Hessian.
     Lbfgs,
+    /// For the hinge: multipliers of the rows at their kinks, polished in doubled precision.
+    Multipliers,
 }
 
 impl Method {
@@ -66,6 +68,7 @@ impl Method {
             Self::Newton => "newton",
             Self::Preconditioned => "preconditioned",
             Self::Lbfgs => "lbfgs",
+            Self::Multipliers => "multipliers",
         }
     }
 }
@@ -108,14 +111,7 @@ pub struct Minimum {
 /// [`Error::NotConverged`] when iterations or the line search end before the tolerance is met or a value is not finite;
 /// the problem's own errors; [`Error::OutOfRange`] for a tolerance that is not finite and positive.
 pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Result<Minimum> {
-    if !(options.tolerance > 0.0) || !options.tolerance.is_finite() {
-        return Err(Error::OutOfRange {
-            name: "tolerance",
-            rule: "finite and > 0",
-            value: options.tolerance,
-        });
-    }
-    check_length("start", problem.dim(), start.len())?;
+    check_options(problem.dim(), start, options)?;
     if let Some(radius) = options.radius {
         return ball::minimize(problem, start, radius, options);
     }
@@ -132,12 +128,27 @@ pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Res
     }
 }
 
+/// Refuses a start of another length than `dim`, and a tolerance or radius that is not finite and positive.
+pub(crate) fn check_options(dim: usize, start: &[f64], options: &Options) -> Result<()> {
+    let radius = options.radius.map(|radius| ("radius", radius));
+    for (name, value) in [("tolerance", options.tolerance)].into_iter().chain(radius) {
+        if !(value > 0.0) || !value.is_finite() {
+            return Err(Error::OutOfRange {
+                name,
+                rule: "finite and > 0",
+                value,
+            });
+        }
+    }
+    check_length("start", dim, start.len())
+}
+
 /// `‖∇J‖/λ`, rounded up; NaN stays NaN and so never passes a comparison.
 pub(crate) fn certificate(gradient: &[f64], strong_convexity: f64) -> f64 {
     vector::norm(gradient) / strong_convexity * (1.0 + gradient.len() as f64 * f64::EPSILON)
 }
 
-fn not_converged(
+pub(crate) fn not_converged(
     options: &Options,
     certificate: f64,
     iterations: usize,

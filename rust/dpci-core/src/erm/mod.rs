@@ -1,4 +1,10 @@
-//! Minimises an empirical risk with a certificate: the objective handed to a solver.
+//! Minimises an empirical risk with a certificate: the objective handed to a solver, or to that of the hinge.
+
+mod certify;
+mod hinge;
+mod kink_split;
+mod multipliers;
+mod polish;
 
 use crate::Result;
 use crate::objective::{HessianRows, Objective};
@@ -39,5 +45,13 @@ pub fn minimize_risk(
     options: &Options,
 ) -> Result<Minimum> {
     let zero = vec![0.0; objective.design.n_params()];
-    solver::minimize(objective, start.unwrap_or(&zero), options)
+    let start = start.unwrap_or(&zero);
+    if objective.loss.kinked() {
+        hinge::minimize(objective, start, options)
+    } else {
+        solver::minimize(objective, start, options)
+    }
 }
+
+#[cfg(test)]
+mod tests;
