@@ -139,7 +139,7 @@ fn check_l2_strength(value: f64) -> Result<f64> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (x, y, *, loss, l2_strength, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads))]
+#[pyo3(signature = (x, y, *, loss, l2_strength, intercept, linear_term, start, solver, tolerance, max_iterations, radius, n_threads))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only")]
 pub(crate) fn minimize_erm<'py>(
     py: Python<'py>,
@@ -153,6 +153,7 @@ pub(crate) fn minimize_erm<'py>(
     solver: &str,
     tolerance: f64,
     max_iterations: usize,
+    radius: Option<f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let method = match solver {
@@ -174,6 +175,7 @@ pub(crate) fn minimize_erm<'py>(
         method,
         tolerance,
         max_iterations,
+        radius,
     };
     let minimum = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;

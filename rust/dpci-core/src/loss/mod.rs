@@ -9,12 +9,14 @@ mod logistic;
 mod sigmoid_family;
 mod smooth_hinge;
 mod soft_logistic;
+mod squared;
 
 pub use custom::{Custom, Evaluate};
 pub use huber_hinge::HuberHinge;
 pub use logistic::Logistic;
 pub use smooth_hinge::SmoothHinge;
 pub use soft_logistic::SoftLogistic;
+pub use squared::Squared;
 
 use crate::Result;
 
@@ -77,6 +79,11 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`crate::Error::Loss`] when caller's code fails or gives values that are not finite.
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()>;
+
+    /// Whether l is a parabola `c/2·(u - y)²`: the whole risk is then known from one point.
+    fn is_quadratic(&self) -> bool {
+        false
+    }
 
     /// `L`: bound on |l'| over all predictors and targets.
     fn slope_bound(&self) -> f64;

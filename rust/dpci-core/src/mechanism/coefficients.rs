@@ -50,6 +50,7 @@ pub(crate) fn solver_options(spec: &Spec) -> Options {
         method: Method::Auto,
         tolerance: spec.tolerance(),
         max_iterations: MAX_ITERATIONS,
+        radius: None,
     }
 }
 

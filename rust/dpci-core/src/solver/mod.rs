@@ -1,8 +1,9 @@
 //! Minimisers of smooth, strongly convex functions that certify their answer.
 //!
-//! For a λ-strongly convex `J`, `‖θ - argmin J‖ ≤ ‖∇J(θ)‖/λ`: the certificate. A point that misses the tolerance is an error,
-//! never a result, because the privacy proofs speak of the exact minimiser.
+//! For a λ-strongly convex `J`, `‖θ - argmin J‖ ≤ ‖∇J(θ)‖/λ`: the certificate; `ball.rs` has that of a minimiser over a ball. A
+//! point that misses the tolerance is an error, never a result, because the privacy proofs speak of the exact minimiser.
 
+mod ball;
 mod lbfgs;
 mod line_search;
 mod lockstep;
@@ -46,7 +47,7 @@ pub trait Problem {
 /// Which method minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// By size: [`Method::Newton`], then [`Method::Preconditioned`], then [`Method::Lbfgs`].
+    /// [`Method::Ball`] with a radius; else by size [`Method::Newton`], then [`Method::Preconditioned`], then [`Method::Lbfgs`].
     Auto,
     /// Damped Newton with a Cholesky factorisation.
     Newton,
@@ -54,6 +55,8 @@ pub enum Method {
     Preconditioned,
     /// Limited-memory BFGS, without any Hessian.
     Lbfgs,
+    /// Newton over a ball: the one method that takes a radius.
+    Ball,
 }
 
 impl Method {
@@ -65,6 +68,7 @@ impl Method {
             Self::Newton => "newton",
             Self::Preconditioned => "preconditioned",
             Self::Lbfgs => "lbfgs",
+            Self::Ball => "ball",
         }
     }
 }
@@ -84,6 +88,8 @@ pub struct Options {
     pub tolerance: f64,
     /// Iterations allowed.
     pub max_iterations: usize,
+    /// `W`: minimise over `‖θ‖ ≤ W`, and evaluate nowhere else; > 0.
+    pub radius: Option<f64>,
 }
 
 /// A certified minimiser.
@@ -103,21 +109,36 @@ pub struct Minimum {
 ///
 /// # Errors
 /// [`Error::NotConverged`] when iterations or the line search end before the tolerance is met or a value is not finite;
-/// the problem's own errors; [`Error::OutOfRange`] for a tolerance that is not finite and positive.
+/// the problem's own errors; [`Error::OutOfRange`] for a tolerance or a radius that is not finite and positive;
+/// [`Error::Unsupported`] for a method that does not go with the radius.
 pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Result<Minimum> {
-    if !(options.tolerance > 0.0) || !options.tolerance.is_finite() {
-        return Err(Error::OutOfRange {
-            name: "tolerance",
-            rule: "finite and > 0",
-            value: options.tolerance,
-        });
+    let radius = options.radius.map(|w| ("radius", w));
+    for (name, value) in [("tolerance", options.tolerance)].into_iter().chain(radius) {
+        if !(value > 0.0) || !value.is_finite() {
+            return Err(Error::OutOfRange {
+                name,
+                rule: "finite and > 0",
+                value,
+            });
+        }
     }
     check_length("start", problem.dim(), start.len())?;
-    let method = match options.method {
-        Method::Auto if problem.dim() <= NEWTON_MAX_DIM => Method::Newton,
-        Method::Auto if problem.dim() <= PRECONDITIONED_MAX_DIM => Method::Preconditioned,
-        Method::Auto => Method::Lbfgs,
-        chosen => chosen,
+    let dim = problem.dim();
+    let method = match (options.method, options.radius) {
+        (Method::Auto | Method::Ball, Some(radius)) => {
+            return ball::minimize(problem, start, radius, options);
+        }
+        (method, radius @ Some(_)) | (method @ Method::Ball, radius) => {
+            return Err(Error::Unsupported(format!(
+                "solver must be \"auto\" or \"ball\" with a radius, and not \"ball\" without, got solver=\"{}\" and \
+                 radius={radius:?}",
+                method.name()
+            )));
+        }
+        (Method::Auto, None) if dim <= NEWTON_MAX_DIM => Method::Newton,
+        (Method::Auto, None) if dim <= PRECONDITIONED_MAX_DIM => Method::Preconditioned,
+        (Method::Auto, None) => Method::Lbfgs,
+        (chosen, None) => chosen,
     };
     if method == Method::Newton {
         newton::minimize(problem, start, options)

@@ -62,6 +62,7 @@ fn options(method: Method) -> Options {
         method,
         tolerance: 1e-10,
         max_iterations: 1000,
+        radius: None,
     }
 }
 

@@ -143,6 +143,7 @@ impl Utility {
             method: Method::Auto,
             tolerance,
             max_iterations: MAX_ITERATIONS,
+            radius: None,
         };
         Ok(minimize_risk(&objective, start, &options)?.params)
     }

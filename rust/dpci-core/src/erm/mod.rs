@@ -1,5 +1,7 @@
 //! Minimises an empirical risk with a certificate: the objective handed to a solver.
 
+mod quadratic;
+
 use crate::Result;
 use crate::objective::{HessianRows, Objective};
 use crate::solver::{self, Minimum, Options, Problem};
@@ -39,5 +41,12 @@ pub fn minimize_risk(
     options: &Options,
 ) -> Result<Minimum> {
     let zero = vec![0.0; objective.design.n_params()];
-    solver::minimize(objective, start.unwrap_or(&zero), options)
+    let start = start.unwrap_or(&zero);
+    if quadratic::serves(objective, options) {
+        return match quadratic::minimize(objective, options)? {
+            Ok(minimum) => Ok(minimum),
+            Err(near) => solver::minimize(objective, &near, options),
+        };
+    }
+    solver::minimize(objective, start, options)
 }

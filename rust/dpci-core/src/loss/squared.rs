@@ -1,0 +1,97 @@
+//! The squared loss `(u - y)²` of a real target `|y| ≤ B`.
+
+use super::sigmoid_family::up;
+use super::{Batch, Loss, Targets, weighted_sum};
+use crate::{Error, Result};
+
+/// Squared loss: curvature 2, slope `2(u - y)` without a bound unless the domain of the parameters has one.
+#[derive(Debug, Clone, Copy)]
+pub struct Squared {
+    target_bound: f64,
+}
+
+/// Greatest `target_bound`: squares of slopes stay far from overflow.
+const GREATEST_TARGET_BOUND: f64 = 1e70;
+
+impl Squared {
+    /// The squared loss for targets in `[-target_bound, target_bound]`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless the bound is positive and at most 10⁷⁰.
+    pub fn new(target_bound: f64) -> Result<Self> {
+        if !(target_bound > 0.0 && target_bound <= GREATEST_TARGET_BOUND) {
+            return Err(Error::OutOfRange {
+                name: "target_bound",
+                rule: "> 0 and at most 1e70",
+                value: target_bound,
+            });
+        }
+        Ok(Self { target_bound })
+    }
+}
+
+impl Loss for Squared {
+    fn name(&self) -> &'static str {
+        "squared"
+    }
+
+    fn identity(&self) -> Option<(&'static str, f64)> {
+        Some((self.name(), self.target_bound))
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::Interval {
+            lower: -self.target_bound,
+            upper: self.target_bound,
+        }
+    }
+
+    fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
+        let residuals = || u.iter().zip(y).map(|(u, y)| u - y);
+        if let Some(total) = out.total {
+            *total = weighted_sum(residuals().map(|r| r * r), out.weights);
+        }
+        if let Some(slope) = out.slope {
+            slope
+                .iter_mut()
+                .zip(residuals())
+                .for_each(|(o, r)| *o = 2.0 * r);
+        }
+        if let Some(curvature) = out.curvature {
+            curvature.fill(2.0);
+        }
+        Ok(())
+    }
+
+    fn is_quadratic(&self) -> bool {
+        true
+    }
+
+    fn slope_bound(&self) -> f64 {
+        f64::INFINITY
+    }
+
+    fn curvature_bound(&self) -> f64 {
+        2.0
+    }
+
+    fn one_signed(&self) -> bool {
+        false
+    }
+
+    fn sup_slope(&self, radius: f64) -> f64 {
+        up(2.0 * (radius + self.target_bound))
+    }
+
+    fn sup_curvature(&self, _radius: f64) -> f64 {
+        2.0
+    }
+
+    fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
+        up(2.0 * k + self.sup_slope(radius).powi(2))
+    }
+
+    fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
+        up((2.0 * alpha).hypot(self.sup_slope(radius).powi(2)))
+    }
+}
