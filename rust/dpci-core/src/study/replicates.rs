@@ -2,7 +2,7 @@
 //!
 //! 1. Draw the weights of each sample; sum the gradients at the full-data minimiser, whose slopes all samples share.
 //! 2. Draw the noise; find the certified minimisers from there, side by side (output perturbation: once for all configurations
-//!    with the same risk).
+//!    with the same risk). Those that leave the ball, and all where it is known to be active, are found one by one.
 //! 3. Moments at the released parameters, projection, intervals, by the same functions of the mechanism as in a fit.
 //!
 //! Replicate `r` draws its weights and its noise from streams of its own, so results depend neither on threads nor on how
@@ -20,7 +20,7 @@ use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::Executor;
 use crate::interval::Perturbation;
-use crate::linalg::{LANES, Lane, LaneCounts};
+use crate::linalg::{LANES, Lane, LaneCounts, vector};
 use crate::mechanism::seal::Sealed;
 use crate::mechanism::{
     Spec, check_design, draw_coefficient_noise, finish_coefficients, linear_term, solver_options,
@@ -279,6 +279,12 @@ impl Study {
             return Ok(minima.clone());
         }
         let population = &self.populations[p];
+        if population.one_by_one {
+            let lanes_alone = (0..group.n_lanes())
+                .map(|lane| self.solve_alone(configuration, lanes, lane, &population.target));
+            let minima: Result<Vec<Minimum>> = lanes_alone.collect();
+            return Ok(group.keep(configuration, minima?));
+        }
         if group.slope_sums[p].is_none() {
             let sums =
                 shared_slope_sums(&self.design, &population.slopes, group.counts, group.exec)?;
@@ -296,18 +302,16 @@ impl Study {
             .into_iter()
             .enumerate()
             .map(|(lane, solution)| match solution {
-                Ok(minimum) => Ok(minimum),
-                Err(point) => self.solve_alone(configuration, lanes, lane, &point),
+                Ok(minimum) if is_inside(&configuration.spec, &minimum.params) => Ok(minimum),
+                Ok(Minimum { params, .. }) | Err(params) => {
+                    self.solve_alone(configuration, lanes, lane, &params)
+                }
             })
             .collect();
-        let minima = minima?;
-        if is_noise_free(&configuration.spec) {
-            group.minima[p] = Some(minima.clone());
-        }
-        Ok(minima)
+        Ok(group.keep(configuration, minima?))
     }
 
-    /// The fall-back of a lane that stalled: a solver with a line search.
+    /// A lane that stalled or left the ball: a solver with a line search, or with the ball.
     fn solve_alone(
         &self,
         configuration: &Configuration,
@@ -350,8 +354,21 @@ fn is_noise_free(spec: &Spec) -> bool {
     spec.choices().perturbation == Perturbation::Output
 }
 
+/// Whether a minimiser over all parameters is that over the domain.
+fn is_inside(spec: &Spec, params: &[f64]) -> bool {
+    spec.radius().is_none_or(|w| vector::norm(params) <= w)
+}
+
 impl Group<'_> {
     fn n_lanes(&self) -> usize {
         self.replicates.clone().count()
+    }
+
+    /// Keeps minimisers for the other configurations that share them.
+    fn keep(&mut self, configuration: &Configuration, minima: Vec<Minimum>) -> Vec<Minimum> {
+        if is_noise_free(&configuration.spec) {
+            self.minima[configuration.population] = Some(minima.clone());
+        }
+        minima
     }
 }
