@@ -28,14 +28,20 @@ class Loss:
     @staticmethod
     def soft_logistic() -> Loss: ...
     @staticmethod
+    def squared(target_bound: float) -> Loss: ...
+    @staticmethod
+    def hinge() -> Loss: ...
+    @staticmethod
     def custom(
         value: _Vectorised,
         slope: _Vectorised,
         curvature: _Vectorised,
         slope_bound: float,
         curvature_bound: float,
+        strong_convexity: float,
         one_signed: bool,
         target_bounds: tuple[float, float] | None,
+        predictor_bound: float | None,
     ) -> Loss:
         """Checks the declaration on a fixed public grid; raises InvalidInput where it fails."""
 
@@ -44,6 +50,13 @@ class Loss:
     curvature_bound: float
     one_signed: bool
     target_bounds: tuple[float, float] | None
+    strong_convexity: float
+    """Lower bound on the curvature, 0 where none is declared."""
+    predictor_bound: float | None
+    """Greatest predictor for which the bounds hold; None: all."""
+    kinked: bool
+    def value_range(self, radius: float) -> float:
+        """sup minus inf of the loss over |u| <= radius and all targets; infinite where it is not known."""
     def evaluate(self, u: _F64, y: _F64) -> tuple[_F64, _F64, _F64]:
         """(value, slope, curvature), elementwise."""
     def sup_slope(self, radius: float) -> float: ...
@@ -109,12 +122,15 @@ class Spec:
         row_norm: float,
         loss: Loss,
         l2_strength: float,
+        radius: float | None,
         notion: Literal["pure", "zcdp", "approx"],
         epsilon: float,
         rho: float,
         delta: float,
         mechanism: Literal["objective", "output"],
         noise: Literal["spherical_laplace", "gaussian"] | None,
+        variant: Literal["standard", "cms11"],
+        project: bool,
         split: tuple[float, float, float] | None,
         moments: Literal["joint", "separate", "none"],
         projection: Literal["floor", "cautious", "auto"],
@@ -123,6 +139,13 @@ class Spec:
     ) -> Spec:
         """n_samples is the public n (n_public under add_remove); fields that a notion does not use are 0."""
 
+    l2_strength: float
+    """With what the variant cms11 added to it."""
+    slope_bound: float
+    """Of the loss on the domain."""
+    curvature_bound: float
+    strong_convexity: float
+    """Of the objective, for every data set."""
     noise_law: Literal["spherical_laplace", "gaussian"]
     noise_scale: float
     """Of the coefficients: 1/rate or standard deviation."""
@@ -177,10 +200,11 @@ def minimize_erm(
     *,
     loss: Loss,
     l2_strength: float,
+    radius: float | None,
     intercept: float | None,
     linear_term: _F64 | None,
     start: _F64 | None,
-    solver: Literal["auto", "newton", "preconditioned", "lbfgs"],
+    solver: Literal["auto", "newton", "preconditioned", "lbfgs", "ball"],
     tolerance: float,
     max_iterations: int,
     n_threads: int | None,

@@ -16,7 +16,16 @@ from dpci.record import Step, cost_unit
 
 __all__ = ["Guarantee"]
 
-GUARANTEE_FACTS = ("mechanism", "calibration", "row_norm", "intercept_scale", "l2_strength", "neighbors", "loss")
+GUARANTEE_FACTS = (
+    "mechanism",
+    "calibration",
+    "row_norm",
+    "intercept_scale",
+    "l2_strength",
+    "neighbors",
+    "loss",
+    "curvature_bound",
+)
 """Fields of a record that :func:`guarantee_of` needs besides the number of samples."""
 
 
@@ -94,8 +103,12 @@ def guarantee_of(
     l2_strength: float,
     neighbors: str,
     loss: dict[str, Any],
+    curvature_bound: float | None,
 ) -> Guarantee:
-    """Return the guarantee of a fit from its steps and public facts; ``row_norm`` bounds rows without intercept."""
+    """Return the guarantee of a fit from its steps and public facts.
+
+    ``row_norm`` bounds the rows without intercept, ``curvature_bound`` the curvature of the loss on the domain.
+    """
     if not isinstance(budget, ApproxDP):
         return Guarantee(budget, None, 0.0, 0.0)
     unit = cost_unit(budget.notion, calibration, mechanism)
@@ -105,7 +118,7 @@ def guarantee_of(
     profile = _core.ObjectiveProfile(
         n_samples=n_samples,
         row_norm=row_norm if intercept_scale is None else math.hypot(row_norm, intercept_scale) * (1.0 + 2.0**-51),
-        curvature_bound=loss["curvature_bound"],
+        curvature_bound=math.inf if curvature_bound is None else curvature_bound,
         l2_strength=l2_strength,
         one_signed=loss["one_signed"],
         neighbors=neighbors,

@@ -39,6 +39,7 @@ def fit(
     moments: Moments = "joint",
     projection: Projection = "auto",
     calibration: Calibration = "tight",
+    radius: float | None = None,
     classes: Sequence[Any] | None = None,
     fit_intercept: bool = True,
     intercept_scale: float = 1.0,
@@ -61,14 +62,16 @@ def fit(
         Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names; SciPy's
         sparse matrices and arrays stay sparse. A C-contiguous float64 array is not copied.
     y : array-like of shape (n_samples,)
-        Two classes, or real numbers for a custom loss with ``target_bounds`` and for "soft_logistic".
+        Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``.
     budget : PureDP, ZCDP or ApproxDP
         What to spend. Objective perturbation takes spherical Laplace noise under PureDP and ZCDP, Gaussian noise under
         ApproxDP.
     l2_strength : float
-        Regularisation λ > 0. It defines the target of the intervals and must not depend on the data.
+        Regularisation λ > 0. It defines the target of the intervals and must not depend on the data. 0 is legal only
+        for a custom loss that declares strong convexity.
     loss : str or object of dpci.losses
-        "logistic", "huber_hinge", "smooth_hinge", "soft_logistic" (labels in [0, 1]), or an object.
+        "logistic", "huber_hinge", "smooth_hinge", "soft_logistic" (labels in [0, 1]), "squared" (targets in [-1, 1]),
+        "hinge", or an object.
     mechanism : str or object
         "objective" or "output" perturbation, or an object that also names the noise.
     split : sequence of three floats, optional
@@ -84,6 +87,10 @@ def fit(
         "paper" uses the constants of Wang, Kifer & Lee (separate moments, both floored at λ, shares (.5, .25, .25)),
         and those of Kifer, Smith & Thakurta for Gaussian objective perturbation (add/remove only); also private, with
         more noise.
+    radius : float, optional
+        Minimise over ||params|| <= radius only (intercept included). Bounds of the loss are then those on this ball;
+        the squared loss needs it. The noise of output perturbation may leave the ball (see ``OutputPerturbation``).
+        Intervals are refused unless the released values show that the bound does not bind.
     classes : (negative, positive), optional
         The public classes. None: booleans, {0, 1} and {-1, 1} are understood, others are read off ``y`` with a warning.
     fit_intercept : bool
@@ -149,6 +156,7 @@ def fit(
         moments=moments,
         projection=projection,
         calibration=calibration,
+        radius=radius,
         classes=classes,
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
@@ -172,7 +180,7 @@ def fit(
         n_threads=settings.n_threads,
         seed=settings.seed,
     )
-    _warn(release, settings)
+    _warn(release, settings, spec)
     return PrivateFit(
         FitRecord(
             params=release["params"],
@@ -189,7 +197,7 @@ def fit(
             steps=tuple(Step.from_mapping(step) for step in release["steps"]),
             private=release["private"],
             version=_core.__version__,
-            **settings.public_record(),
+            **settings.public_record(spec),
         )
     )
 
@@ -216,7 +224,7 @@ def encode_targets(
     return encode_reals(y, n_samples), None
 
 
-def _warn(release: "_core.FitDict", settings: Settings) -> None:
+def _warn(release: "_core.FitDict", settings: Settings, spec: _core.Spec) -> None:
     if not release["private"]:
         warnings.warn(
             "the noise comes from the caller's seed: the result is NOT PRIVATE (leave seed=None to release)",
@@ -224,7 +232,7 @@ def _warn(release: "_core.FitDict", settings: Settings) -> None:
             stacklevel=3,
         )
     if settings.projection == "auto" and release["projection"] == "cautious":
-        ratio = release["noise_spectral_radius"] / settings.l2_strength
+        ratio = release["noise_spectral_radius"] / spec.strong_convexity
         warnings.warn(
             f"the noise in the Hessian is {ratio:.1f} times l2_strength, so the projection is cautious and the "
             "intervals are longer than they could be: (epsilon, delta) or zCDP budgets, or larger moment "

@@ -1,5 +1,6 @@
 """Losses of (linear predictor, target) with the public bounds that privacy rests on."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.errors import InvalidInput
-from dpci.validation import check_flag, check_positive, check_reals
+from dpci.validation import check_flag, check_not_negative, check_positive, check_reals
 
-__all__ = ["Custom", "HuberHinge", "Logistic", "Loss", "SmoothHinge", "SoftLogistic"]
+__all__ = ["Custom", "Hinge", "HuberHinge", "Logistic", "Loss", "SmoothHinge", "SoftLogistic", "Squared"]
 
 Vectorised: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
@@ -84,6 +85,44 @@ class SoftLogistic:
         return _core.Loss.soft_logistic()
 
 
+@dataclass(frozen=True, slots=True)
+class Squared:
+    """Squared loss (u - y)² of a real target; curvature 2, slope at most 2 (R W + target_bound) for params in a ball.
+
+    Its slope is bounded on a bounded domain only, so a fit needs ``radius``.
+
+    Parameters
+    ----------
+    target_bound : float
+        Public bound on the size of a target, above 0 and at most 1e70.
+    """
+
+    target_bound: float = 1.0
+    name: ClassVar[str] = "squared"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target_bound", check_positive("target_bound", self.target_bound))
+        self.to_core()
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        return _core.Loss.squared(self.target_bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Hinge:
+    """Hinge loss max(0, 1 - z) of the margin z; slope at most 1, with a kink at margin 1.
+
+    Output perturbation only, and without intervals, because it has no Hessian: pass ``moments="none"``.
+    """
+
+    name: ClassVar[str] = "hinge"
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        return _core.Loss.hinge()
+
+
 @dataclass(frozen=True)
 class Custom:
     """A convex loss in the caller's code, whose privacy rests on the declared bounds.
@@ -104,6 +143,13 @@ class Custom:
         Whether the slope of any given target never changes sign.
     target_bounds : tuple of float, optional
         Public range (lower, upper) of real targets. None: two classes, passed as -1 and 1.
+    predictor_bound : float, optional
+        The bounds hold for ``|u|`` up to this only, and the functions are not called beyond; a fit then needs a
+        ``radius`` of at most ``predictor_bound`` over the bound on the rows. None: everywhere.
+    strong_convexity : float
+        Lower bound on ``curvature``. With it a fit of one parameter, whose rows all have the size ``row_norm`` (or are
+        the intercept alone), needs no regularisation: output perturbation takes ``l2_strength=0``. A function of the
+        linear predictor is strongly convex in no more than one parameter, so more are refused.
 
     Raises
     ------
@@ -118,6 +164,8 @@ class Custom:
     curvature_bound: float = field(kw_only=True)
     one_signed: bool = field(default=False, kw_only=True)
     target_bounds: tuple[float, float] | None = field(default=None, kw_only=True)
+    predictor_bound: float | None = field(default=None, kw_only=True)
+    strong_convexity: float = field(default=0.0, kw_only=True)
     name: ClassVar[str] = "custom"
 
     def __post_init__(self) -> None:
@@ -129,6 +177,10 @@ class Custom:
         object.__setattr__(self, "one_signed", check_flag("one_signed", self.one_signed))
         if self.target_bounds is not None:
             object.__setattr__(self, "target_bounds", check_reals("target_bounds", self.target_bounds, 2))
+        if self.predictor_bound is not None:
+            object.__setattr__(self, "predictor_bound", check_positive("predictor_bound", self.predictor_bound))
+        strong = check_not_negative("strong_convexity", self.strong_convexity)
+        object.__setattr__(self, "strong_convexity", strong)
         self.to_core()
 
     def to_core(self) -> _core.Loss:
@@ -139,18 +191,23 @@ class Custom:
             self.curvature,
             self.slope_bound,
             self.curvature_bound,
+            self.strong_convexity,
             self.one_signed,
             self.target_bounds,
+            self.predictor_bound,
         )
 
 
-Loss: TypeAlias = Logistic | HuberHinge | SmoothHinge | SoftLogistic | Custom
-_BY_NAME = {kind.name: kind for kind in (Logistic, HuberHinge, SmoothHinge, SoftLogistic)}
+Loss: TypeAlias = Logistic | HuberHinge | SmoothHinge | SoftLogistic | Squared | Hinge | Custom
+_BUILT_IN = (Logistic, HuberHinge, SmoothHinge, SoftLogistic, Squared, Hinge)
+_BY_NAME = {kind.name: kind for kind in _BUILT_IN}
+# Parameters by which two losses of one name differ.
+_SHAPE = ("h", "s", "target_bound")
 
 
 def check_loss(loss: object) -> Loss:
     """Return a loss from its name (with default parameters) or itself."""
-    if isinstance(loss, Logistic | HuberHinge | SmoothHinge | SoftLogistic | Custom):
+    if isinstance(loss, (*_BUILT_IN, Custom)):
         return loss
     if isinstance(loss, str) and loss in _BY_NAME:
         return _BY_NAME[loss]()
@@ -159,25 +216,31 @@ def check_loss(loss: object) -> Loss:
 
 
 def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:
-    """Return what is public about a loss: its name, its parameter and its bounds, for records."""
-    shape = {key: getattr(loss, key) for key in ("h", "s") if hasattr(loss, key)}
+    """Return what is public about a loss: its name, its parameter and its bounds, None for one that is infinite."""
+    shape = {key: getattr(loss, key) for key in _SHAPE if hasattr(loss, key)}
     return {
         "name": loss.name,
         **shape,
-        "slope_bound": core.slope_bound,
-        "curvature_bound": core.curvature_bound,
+        "slope_bound": _finite(core.slope_bound),
+        "curvature_bound": _finite(core.curvature_bound),
         "one_signed": core.one_signed,
         "target_bounds": None if core.target_bounds is None else list(core.target_bounds),
+        "predictor_bound": core.predictor_bound,
+        "strong_convexity": core.strong_convexity,
     }
 
 
 def from_declaration(loss: Mapping[str, Any]) -> Loss | None:
     """Return the loss of a :func:`declaration`; None for a custom one, whose code no record holds."""
     kind = _BY_NAME.get(loss["name"])
-    return None if kind is None else kind(**{key: loss[key] for key in ("h", "s") if key in loss})
+    return None if kind is None else kind(**{key: loss[key] for key in _SHAPE if key in loss})
 
 
 def describe(loss: Mapping[str, Any]) -> str:
     """Return one phrase for a :func:`declaration`."""
-    shape = "".join(f" ({key}={loss[key]:g})" for key in ("h", "s") if key in loss)
+    shape = "".join(f" ({key}={loss[key]:g})" for key in _SHAPE if key in loss)
     return f"{str(loss['name']).replace('_', ' ')}{shape}"
+
+
+def _finite(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None

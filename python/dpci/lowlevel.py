@@ -41,7 +41,7 @@ __all__ = [
 _F64: TypeAlias = NDArray[np.float64]
 NoiseLaw: TypeAlias = Literal["spherical_laplace", "gaussian"]
 _LAWS: tuple[NoiseLaw, ...] = ("spherical_laplace", "gaussian")
-Solver: TypeAlias = Literal["auto", "newton", "preconditioned", "lbfgs"]
+Solver: TypeAlias = Literal["auto", "newton", "preconditioned", "lbfgs", "ball"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Minimum:
     n_iterations : int
         Iterations made.
     solver : str
-        "newton", "preconditioned" (L-BFGS with a Cholesky factor) or "lbfgs".
+        "newton", "preconditioned" (L-BFGS with a Cholesky factor), "lbfgs" or "ball" (Newton over a ball).
     """
 
     params: _F64
@@ -111,6 +111,7 @@ def minimize_erm(
     y: ArrayLike,
     *,
     l2_strength: float,
+    radius: float | None = None,
     loss: LossLike = "logistic",
     intercept_scale: float | None = None,
     linear_term: ArrayLike | None = None,
@@ -130,6 +131,8 @@ def minimize_erm(
         Targets: -1 and 1, or reals for a custom loss with ``target_bounds``.
     l2_strength : float
         Regularisation, above zero.
+    radius : float, optional
+        Minimise over ||params|| <= radius only.
     loss : str or object of dpci.losses
         Loss.
     intercept_scale : float, optional
@@ -138,8 +141,8 @@ def minimize_erm(
         Perturbation of the mean objective.
     start : array-like of shape (k,), optional
         Where to start; None: zero.
-    solver : {"auto", "newton", "preconditioned", "lbfgs"}
-        "auto" chooses by size.
+    solver : {"auto", "newton", "preconditioned", "lbfgs", "ball"}
+        "auto" chooses by size; "ball" goes with a radius, and is what "auto" then chooses.
     tolerance : float
         Bound on the certified distance to the minimiser.
     max_iterations : int
@@ -157,10 +160,11 @@ def minimize_erm(
         as_vector("y", y),
         loss=check_loss(loss).to_core(),
         l2_strength=check_positive("l2_strength", l2_strength),
+        radius=None if radius is None else check_positive("radius", radius),
         intercept=_intercept(intercept_scale),
         linear_term=None if linear_term is None else _vector("linear_term", linear_term),
         start=None if start is None else _vector("start", start),
-        solver=check_choice("solver", solver, ("auto", "newton", "preconditioned", "lbfgs")),
+        solver=check_choice("solver", solver, ("auto", "newton", "preconditioned", "lbfgs", "ball")),
         tolerance=check_positive("tolerance", tolerance),
         max_iterations=check_count("max_iterations", max_iterations),
         n_threads=check_threads(n_threads),

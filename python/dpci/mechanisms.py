@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from dpci.errors import InvalidInput
-from dpci.validation import check_choice
+from dpci.validation import check_choice, check_flag
 
 __all__ = ["Mechanism", "ObjectivePerturbation", "OutputPerturbation"]
 
 Noise: TypeAlias = Literal["spherical_laplace", "gaussian"]
+Variant: TypeAlias = Literal["standard", "cms11"]
+_VARIANTS: tuple[Variant, ...] = ("standard", "cms11")
 _NOISES: tuple[Noise, ...] = ("spherical_laplace", "gaussian")
 
 
@@ -20,13 +22,20 @@ class ObjectivePerturbation:
     ----------
     noise : {None, "spherical_laplace", "gaussian"}
         Family of the noise; None takes the one that fits the budget.
+    variant : {"standard", "cms11"}
+        "standard" refuses an ``l2_strength`` that is too small for the budget. "cms11" is Algorithm 2 of Chaudhuri,
+        Monteleoni & Sarwate (2011): under PureDP and ZCDP it raises ``l2_strength`` where it is too small, which
+        changes the target of the intervals (``result.l2_strength`` is what was used), and never needs less noise.
     """
 
     noise: Noise | None = None
+    variant: Variant = "standard"
     name: ClassVar[Literal["objective"]] = "objective"
+    project: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_noise(self.noise)
+        check_choice("variant", self.variant, _VARIANTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +46,19 @@ class OutputPerturbation:
     ----------
     noise : {None, "spherical_laplace", "gaussian"}
         Family of the noise; None takes the one that fits the budget.
+    project : bool
+        With ``radius``: move the noisy parameters to the nearest point of the ball, which never takes them further from
+        the minimiser. It costs nothing, but parameters that were moved have no intervals.
     """
 
     noise: Noise | None = None
+    project: bool = False
     name: ClassVar[Literal["output"]] = "output"
+    variant: ClassVar[Variant] = "standard"
 
     def __post_init__(self) -> None:
         _check_noise(self.noise)
+        check_flag("project", self.project)
 
 
 Mechanism: TypeAlias = ObjectivePerturbation | OutputPerturbation

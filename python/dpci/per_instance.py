@@ -165,7 +165,8 @@ def report(
     features = as_features(X)
     n_samples, n_columns = features.shape
     names = param_names(features.names, n_columns, settings)
-    spec = _core.ReportSpec(settings.spec(n_samples, n_columns), shares=given_shares, **public)
+    spec_of_fit = settings.spec(n_samples, n_columns)
+    spec = _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
     targets, label_classes = encode_targets(y, settings, n_samples, stacklevel=3)
     release = _core.release_report(
         spec,
@@ -196,7 +197,7 @@ def report(
         steps=tuple(Step.from_mapping(step) for step in release["steps"]),
         private=release["private"],
         version=_core.__version__,
-        **settings.public_record(),
+        **settings.public_record(spec_of_fit),
     )
     record = ReportRecord(
         fit=fit,

@@ -119,8 +119,9 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
             )
         keywords["n_public"] = n_samples
     settings = Settings(**keywords)
-    core = settings.spec(n_samples, n_features).plan()
-    record = settings.public_record()
+    spec = settings.spec(n_samples, n_features)
+    core = spec.plan()
+    record = settings.public_record(spec)
     loss = describe(record["loss"])
     steps = tuple(Step.from_mapping(step) for step in core["steps"])
     return Plan(
@@ -141,5 +142,6 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
             **{name: record[name] for name in GUARANTEE_FACTS},
         ),
         title=f"Plan: {loss} loss, {settings.checked_mechanism.name} perturbation, {settings.budget}, "
-        f"n={settings.public_n(n_samples):,}, lambda={settings.l2_strength:g}",
+        f"n={settings.public_n(n_samples):,}, lambda={spec.l2_strength:g}"
+        + ("" if settings.radius is None else f", radius={settings.radius:g}"),
     )

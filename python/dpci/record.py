@@ -25,7 +25,7 @@ from dpci.validation import (
 )
 
 SCHEMA = "dpci.PrivateFit"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _ARRAYS = ("params", "hessian", "gradient_cov")
 
 
@@ -92,8 +92,16 @@ class FitRecord:
     n_samples: int
     """The public n: ``n_public`` under add/remove."""
     l2_strength: float
+    """λ as it was used: with what the variant "cms11" added."""
+    radius: float | None
     loss: dict[str, Any]
+    slope_bound: float
+    """Of the loss on the domain."""
+    curvature_bound: float | None
+    """Of the loss on the domain; None for a loss with a kink."""
     mechanism: str
+    variant: str
+    project: bool
     moments: str
     projection: str
     """The projection that was used: "floor", "cautious" or "none"."""
@@ -212,7 +220,7 @@ def _check_loss(name: str, value: object) -> dict[str, Any]:
         raise InvalidInput(f"{name} must be an object, got {name}={value!r}")
     for key, rule in _LOSS_RULES.items():
         rule(f"{name}.{key}", value[key])
-    for key in ("h", "s"):
+    for key in ("h", "s", "target_bound"):
         check_positive(f"{name}.{key}", value.get(key, 1.0))
     built_in = from_declaration(value)
     if built_in is not None and value != declaration(built_in, built_in.to_core()):
@@ -248,9 +256,11 @@ def _check_steps(name: str, value: object) -> tuple[Step, ...]:
 
 # What a saved record has to obey, field by field: a file can hold anything.
 _LOSS_RULES: dict[str, _Rule] = {
-    "name": _one_of("logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "custom"),
-    "slope_bound": check_positive,
-    "curvature_bound": check_positive,
+    "name": _one_of("logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge", "custom"),
+    "slope_bound": _or_none(check_positive),
+    "curvature_bound": _or_none(check_positive),
+    "predictor_bound": _or_none(check_positive),
+    "strong_convexity": check_not_negative,
     "one_signed": check_flag,
     "target_bounds": _or_none(_check_interval),
 }
@@ -270,9 +280,14 @@ _RULES: dict[str, _Rule] = {
     "named_columns": check_flag,
     "classes": _or_none(_check_labels),
     "n_samples": check_count,
-    "l2_strength": check_positive,
+    "l2_strength": check_not_negative,
+    "radius": _or_none(check_positive),
     "loss": _check_loss,
+    "slope_bound": check_positive,
+    "curvature_bound": _or_none(check_not_negative),
     "mechanism": _one_of("objective", "output"),
+    "variant": _one_of("standard", "cms11"),
+    "project": check_flag,
     "moments": _one_of("joint", "separate", "none"),
     "projection": _one_of("floor", "cautious", "none"),
     "calibration": _one_of("tight", "paper"),

@@ -121,12 +121,17 @@ class PrivateFit:
             "cost_unit": record.cost_unit,
             "steps": [step.to_dict() for step in record.steps],
             "mechanism": record.mechanism,
+            "variant": record.variant,
+            "project": record.project,
             "calibration": record.calibration,
             "moments": record.moments,
             "projection": record.projection,
             "constants": {
                 "n_public": record.n_samples,
                 "l2_strength": record.l2_strength,
+                "radius": record.radius,
+                "slope_bound": record.slope_bound,
+                "curvature_bound": record.curvature_bound,
                 "row_norm": record.row_norm,
                 "intercept_scale": record.intercept_scale,
                 "on_violation": record.on_violation,
@@ -236,7 +241,9 @@ class PrivateFit:
         return features.product(record.params[:-1]) + intercept
 
     def predict(self, X: Table) -> NDArray[Any]:
-        """Predicted class of each row in the caller's labels, shape (n,)."""
+        """Predicted class of each row in the caller's labels, or its target under the squared loss, shape (n,)."""
+        if self._record.loss["name"] == "squared":
+            return self.decision_function(X)
         if self.classes is None:
             raise InvalidInput(
                 "predict needs a loss with two classes, got real targets (decision_function gives the linear predictor)"

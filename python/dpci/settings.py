@@ -1,5 +1,6 @@
 """The keywords of a fit: validated together before any data are looked at, then one specification for the core."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypedDict, cast
@@ -14,6 +15,7 @@ from dpci.validation import (
     check_choice,
     check_count,
     check_flag,
+    check_not_negative,
     check_positive,
     check_reals,
     check_seed,
@@ -21,7 +23,7 @@ from dpci.validation import (
 )
 
 MechanismLike: TypeAlias = Literal["objective", "output"] | Mechanism
-LossLike: TypeAlias = Literal["logistic", "huber_hinge", "smooth_hinge", "soft_logistic"] | Loss
+LossLike: TypeAlias = Literal["logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge"] | Loss
 Moments: TypeAlias = Literal["joint", "separate", "none"]
 Projection: TypeAlias = Literal["auto", "floor", "cautious"]
 OnViolation: TypeAlias = Literal["error", "clip"]
@@ -47,6 +49,7 @@ class ModelKeywords(TypedDict, total=False):
     moments: Moments
     projection: Projection
     calibration: Calibration
+    radius: float | None
     classes: Sequence[Any] | None
     fit_intercept: bool
     intercept_scale: float
@@ -75,6 +78,7 @@ class Settings:
     moments: Moments = "joint"
     projection: Projection = "auto"
     calibration: Calibration = "tight"
+    radius: float | None = None
     classes: Sequence[Any] | None = None
     fit_intercept: bool = True
     intercept_scale: float = 1.0
@@ -91,9 +95,14 @@ class Settings:
             object.__setattr__(self, name, value)
 
         put("budget", check_budget(self.budget))
-        for name in ("l2_strength", "intercept_scale", "row_norm"):
+        for name in ("intercept_scale", "row_norm"):
             put(name, check_positive(name, getattr(self, name)))
         put("loss", check_loss(self.loss))
+        # Without regularisation only for a loss that declares strong convexity, which the core looks at.
+        strong = getattr(self.loss, "strong_convexity", 0.0) > 0.0
+        put("l2_strength", (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength))
+        if self.radius is not None:
+            put("radius", check_positive("radius", self.radius))
         put("mechanism", check_mechanism(self.mechanism))
         if self.split is not None:
             put("split", check_reals("split", self.split, 3))
@@ -160,12 +169,15 @@ class Settings:
             row_norm=self.row_norm,
             loss=self.core_loss,
             l2_strength=self.l2_strength if l2_strength is None else l2_strength,
+            radius=self.radius,
             notion=budget.notion,
             epsilon=numbers.get("epsilon", 0.0),
             rho=numbers.get("rho", 0.0),
             delta=numbers.get("delta", 0.0),
             mechanism=mechanism.name,
             noise=mechanism.noise,
+            variant=mechanism.variant,
+            project=mechanism.project,
             split=cast("tuple[float, float, float] | None", self.split),
             moments=self.moments,
             projection=self.projection,
@@ -173,13 +185,18 @@ class Settings:
             neighbors=self.neighbors,
         )
 
-    def public_record(self) -> dict[str, Any]:
-        """Return the settings that a result keeps, as plain values."""
-        kept = ("l2_strength", "moments", "calibration", "row_norm", "on_violation", "neighbors")
+    def public_record(self, spec: _core.Spec) -> dict[str, Any]:
+        """Return the settings that a result keeps, as plain values, with what the specification made of them."""
+        kept = ("moments", "calibration", "radius", "row_norm", "on_violation", "neighbors")
         return {
             **{name: getattr(self, name) for name in kept},
+            "l2_strength": spec.l2_strength,
+            "slope_bound": spec.slope_bound,
+            "curvature_bound": spec.curvature_bound if math.isfinite(spec.curvature_bound) else None,
             "loss": declaration(self.checked_loss, self.core_loss),
             "mechanism": self.checked_mechanism.name,
+            "variant": self.checked_mechanism.variant,
+            "project": self.checked_mechanism.project,
             "intercept_scale": self.intercept,
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),

@@ -22,6 +22,8 @@ pub struct Objective<'a> {
     pub weights: Option<&'a [u32]>,
     /// λ.
     pub l2_strength: f64,
+    /// Strong convexity that the loss declares, beyond λ.
+    pub extra_convexity: f64,
     /// `a = b/n`, or nothing.
     pub linear_term: Option<&'a [f64]>,
     /// The public `n` that divides the sum.

@@ -139,7 +139,7 @@ fn check_l2_strength(value: f64) -> Result<f64> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (x, y, *, loss, l2_strength, intercept, linear_term, start, solver, tolerance, max_iterations, radius, n_threads))]
+#[pyo3(signature = (x, y, *, loss, l2_strength, radius, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only")]
 pub(crate) fn minimize_erm<'py>(
     py: Python<'py>,
@@ -147,13 +147,13 @@ pub(crate) fn minimize_erm<'py>(
     y: PyReadonlyArray1<'py, f64>,
     loss: &Bound<'py, Loss>,
     l2_strength: f64,
+    radius: Option<f64>,
     intercept: Option<f64>,
     linear_term: Option<PyReadonlyArray1<'py, f64>>,
     start: Option<PyReadonlyArray1<'py, f64>>,
     solver: &str,
     tolerance: f64,
     max_iterations: usize,
-    radius: Option<f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let method = match solver {
@@ -161,9 +161,10 @@ pub(crate) fn minimize_erm<'py>(
         "newton" => Method::Newton,
         "preconditioned" => Method::Preconditioned,
         "lbfgs" => Method::Lbfgs,
+        "ball" => Method::Ball,
         _ => {
             return Err(InvalidInput::new_err(format!(
-                "solver must be auto, newton or lbfgs, got solver={solver:?}"
+                "solver must be one of the documented names, got solver={solver:?}"
             )));
         }
     };
@@ -185,6 +186,7 @@ pub(crate) fn minimize_erm<'py>(
             weights: None,
             loss: &*loss.inner,
             l2_strength: check_l2_strength(l2_strength)?,
+            extra_convexity: 0.0,
             linear_term,
             n_samples: design.n_records() as f64,
             exec: &exec,
@@ -224,6 +226,7 @@ pub(crate) fn erm_value_and_gradient<'py>(
             weights: None,
             loss,
             l2_strength,
+            extra_convexity: 0.0,
             linear_term: None,
             n_samples,
             exec: &exec,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use dpci_core::error::check_length;
 use dpci_core::loss::{
-    self as core, Batch, Evaluate, HuberHinge, Logistic, SmoothHinge, SoftLogistic, Targets,
+    self as core, Batch, Declaration, Evaluate, Hinge, HuberHinge, Logistic, SmoothHinge,
+    SoftLogistic, Squared, Targets,
 };
 use dpci_core::{Error, Result};
 use numpy::{AllowTypeChange, PyArray1, PyArrayLike1, PyReadonlyArray1};
@@ -70,14 +71,34 @@ impl Loss {
     }
 
     #[staticmethod]
+    fn squared(target_bound: f64) -> PyResult<Self> {
+        Ok(Self {
+            inner: Arc::new(Squared::new(target_bound).map_err(to_python)?),
+        })
+    }
+
+    #[staticmethod]
+    fn hinge() -> Self {
+        Self {
+            inner: Arc::new(Hinge),
+        }
+    }
+
+    #[staticmethod]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "three functions and what is declared about them"
+    )]
     fn custom(
         value: Py<PyAny>,
         slope: Py<PyAny>,
         curvature: Py<PyAny>,
         slope_bound: f64,
         curvature_bound: f64,
+        strong_convexity: f64,
         one_signed: bool,
         target_bounds: Option<(f64, f64)>,
+        predictor_bound: Option<f64>,
     ) -> PyResult<Self> {
         let functions = Arc::new(Functions {
             value,
@@ -88,9 +109,16 @@ impl Loss {
             lower,
             upper,
         });
-        let loss = core::Custom::new(functions, slope_bound, curvature_bound, one_signed, targets);
+        let declared = Declaration {
+            slope_bound,
+            curvature_bound,
+            strong_convexity,
+            one_signed,
+            targets,
+            predictor_bound,
+        };
         Ok(Self {
-            inner: Arc::new(loss.map_err(to_python)?),
+            inner: Arc::new(core::Custom::new(functions, declared).map_err(to_python)?),
         })
     }
 
@@ -157,6 +185,25 @@ impl Loss {
 
     fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
         self.inner.sup_weighted_sum(k, radius)
+    }
+
+    fn value_range(&self, radius: f64) -> f64 {
+        self.inner.value_range(radius)
+    }
+
+    #[getter]
+    fn strong_convexity(&self) -> f64 {
+        self.inner.curvature_floor()
+    }
+
+    #[getter]
+    fn predictor_bound(&self) -> Option<f64> {
+        self.inner.predictor_bound()
+    }
+
+    #[getter]
+    fn kinked(&self) -> bool {
+        self.inner.kinked()
     }
 
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {

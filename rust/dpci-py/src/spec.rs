@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dpci_core::design::{OnViolation, RowBounds};
 use dpci_core::interval::Perturbation;
-use dpci_core::mechanism::{self as core, Choices, Moments, NoiseKind, Projection, Step};
+use dpci_core::mechanism::{self as core, Choices, Moments, NoiseKind, Projection, Step, Variant};
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -37,8 +37,8 @@ impl Spec {
 #[pymethods]
 impl Spec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, l2_strength, notion, epsilon, rho, delta,
-        mechanism, noise, split, moments, projection, calibration, neighbors))]
+    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, l2_strength, radius, notion, epsilon, rho,
+        delta, mechanism, noise, variant, project, split, moments, projection, calibration, neighbors))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
@@ -50,12 +50,15 @@ impl Spec {
         row_norm: f64,
         loss: &Loss,
         l2_strength: f64,
+        radius: Option<f64>,
         notion: &str,
         epsilon: f64,
         rho: f64,
         delta: f64,
         mechanism: &str,
         noise: Option<&str>,
+        variant: &str,
+        project: bool,
         split: Option<(f64, f64, f64)>,
         moments: &str,
         projection: &str,
@@ -75,9 +78,16 @@ impl Spec {
             row_norm,
             loss: Arc::clone(&loss.inner),
             l2_strength,
+            radius,
             budget: budget.map_err(to_python)?,
             perturbation: perturbation(mechanism)?,
             noise: noise.map(noise_kind).transpose()?,
+            variant: match variant {
+                "standard" => Variant::Standard,
+                "cms11" => Variant::Cms11,
+                _ => return Err(unknown("variant", variant)),
+            },
+            project,
             split: split
                 .map(|(a, b, c)| Split::new(a, b, c))
                 .transpose()
@@ -118,6 +128,27 @@ impl Spec {
         self.inner.scale_slope()
     }
 
+    /// λ, with what the variant cms11 added to it.
+    #[getter]
+    fn l2_strength(&self) -> f64 {
+        self.inner.l2_strength()
+    }
+
+    #[getter]
+    fn slope_bound(&self) -> f64 {
+        self.inner.slope_bound()
+    }
+
+    #[getter]
+    fn curvature_bound(&self) -> f64 {
+        self.inner.curvature_bound()
+    }
+
+    #[getter]
+    fn strong_convexity(&self) -> f64 {
+        self.inner.strong_convexity()
+    }
+
     #[getter]
     fn coefficient_share(&self) -> f64 {
         self.inner.coefficient_share()
@@ -131,7 +162,7 @@ impl Spec {
         dict.set_item("noise_spectral_radius", plan.spectral_radius)?;
         dict.set_item(
             "noise_ratio",
-            plan.spectral_radius / self.inner.choices().l2_strength,
+            plan.spectral_radius / self.inner.strong_convexity(),
         )?;
         dict.set_item("projection", plan.projection.name())?;
         dict.set_item(

@@ -128,6 +128,14 @@ impl<'a> Design<'a> {
         Ok(design)
     }
 
+    /// The squared norm, intercept included, of a row that is shorter than the root of `least_square`.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn shorter_row(&self, least_square: f64, exec: &Executor<'_>) -> Result<Option<f64>> {
+        check::shorter_row(self, least_square, exec)
+    }
+
     /// Number of rows stored: of distinct records if they were merged.
     #[must_use]
     pub fn n_rows(&self) -> usize {

@@ -12,7 +12,7 @@ impl Problem for Objective<'_> {
     }
 
     fn strong_convexity(&self) -> f64 {
-        self.l2_strength
+        self.l2_strength + self.extra_convexity
     }
 
     fn value_and_gradient(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {

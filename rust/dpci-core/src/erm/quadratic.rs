@@ -69,7 +69,7 @@ impl Quadratic {
             Rows::Csr(_) => design.n_rows(),
         };
         Ok(Self {
-            strong_convexity: objective.l2_strength,
+            strong_convexity: objective.strong_convexity(),
             value: at_zero.value,
             gradient: at_zero.gradient,
             hessian: at_zero.hessian.unwrap_or_default(),

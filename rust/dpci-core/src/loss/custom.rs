@@ -26,14 +26,28 @@ pub trait Evaluate: Send + Sync + std::fmt::Debug {
     fn curvature(&self, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()>;
 }
 
+/// What the caller declares about a loss. Privacy rests on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Declaration {
+    /// Bound on |l'|.
+    pub slope_bound: f64,
+    /// Bound on l''.
+    pub curvature_bound: f64,
+    /// Lower bound on l'', 0 for none: strong convexity in the predictor.
+    pub strong_convexity: f64,
+    /// Whether, for a given target, l' never changes sign.
+    pub one_signed: bool,
+    /// Targets.
+    pub targets: Targets,
+    /// The bounds hold, and the functions are called, for |u| up to this alone; `None`: everywhere.
+    pub predictor_bound: Option<f64>,
+}
+
 /// A caller's loss. Privacy rests on the declared bounds, which are used as they are.
 #[derive(Debug, Clone)]
 pub struct Custom {
     functions: Arc<dyn Evaluate>,
-    slope_bound: f64,
-    curvature_bound: f64,
-    one_signed: bool,
-    targets: Targets,
+    declared: Declaration,
 }
 
 /// Relative slack of the grid checks, for rounding in the caller's functions.
@@ -45,16 +59,11 @@ impl Custom {
     /// # Errors
     /// [`Error::OutOfRange`] for bounds that are not finite and positive or an empty target interval, [`Error::Loss`] where the
     /// functions contradict the declaration on the grid.
-    pub fn new(
-        functions: Arc<dyn Evaluate>,
-        slope_bound: f64,
-        curvature_bound: f64,
-        one_signed: bool,
-        targets: Targets,
-    ) -> Result<Self> {
+    pub fn new(functions: Arc<dyn Evaluate>, declared: Declaration) -> Result<Self> {
         for (name, value) in [
-            ("slope_bound", slope_bound),
-            ("curvature_bound", curvature_bound),
+            ("slope_bound", declared.slope_bound),
+            ("curvature_bound", declared.curvature_bound),
+            ("predictor_bound", declared.predictor_bound.unwrap_or(1.0)),
         ] {
             if !(value > 0.0) || !value.is_finite() {
                 return Err(Error::OutOfRange {
@@ -64,7 +73,15 @@ impl Custom {
                 });
             }
         }
-        if let Targets::Interval { lower, upper } = targets {
+        let strong = declared.strong_convexity;
+        if !(strong >= 0.0 && strong <= declared.curvature_bound) {
+            return Err(Error::OutOfRange {
+                name: "strong_convexity",
+                rule: ">= 0 and at most curvature_bound",
+                value: strong,
+            });
+        }
+        if let Targets::Interval { lower, upper } = declared.targets {
             if !lower.is_finite() || !upper.is_finite() {
                 let value = if lower.is_finite() { upper } else { lower };
                 return Err(Error::OutOfRange {
@@ -83,10 +100,7 @@ impl Custom {
         }
         let loss = Self {
             functions,
-            slope_bound,
-            curvature_bound,
-            one_signed,
-            targets,
+            declared,
         };
         for y in loss.target_grid() {
             loss.check_declaration(y)?;
@@ -104,7 +118,7 @@ impl Custom {
     }
 
     fn target_grid(&self) -> Vec<f64> {
-        match self.targets {
+        match self.declared.targets {
             Targets::Signs => vec![-1.0, 1.0],
             Targets::Interval { lower, upper } => (0..=16)
                 .map(|i| lower + (upper - lower) * f64::from(i) / 16.0)
@@ -114,7 +128,7 @@ impl Custom {
 
     /// Checks the declaration for one target on a grid of predictors.
     fn check_declaration(&self, y: f64) -> Result<()> {
-        let u = predictor_grid();
+        let u = predictor_grid(self.declared.predictor_bound);
         let targets = vec![y; u.len()];
         let (mut slope, mut curvature) = (vec![0.0; u.len()], vec![0.0; u.len()]);
         let value = self.values(&u, &targets)?;
@@ -131,26 +145,33 @@ impl Custom {
             )))
         };
         for i in 0..u.len() {
-            if slope[i].abs() > self.slope_bound * (1.0 + SLACK) {
+            if slope[i].abs() > self.declared.slope_bound * (1.0 + SLACK) {
                 return broken(
                     &format!(
                         "|slope|={} above slope_bound={}",
                         slope[i].abs(),
-                        self.slope_bound
+                        self.declared.slope_bound
                     ),
                     i,
                 );
             }
-            if curvature[i] > self.curvature_bound * (1.0 + SLACK) {
+            if curvature[i] > self.declared.curvature_bound * (1.0 + SLACK) {
                 return broken(
                     &format!(
                         "curvature={} above curvature_bound={}",
-                        curvature[i], self.curvature_bound
+                        curvature[i], self.declared.curvature_bound
                     ),
                     i,
                 );
             }
-            if curvature[i] < -self.curvature_bound * SLACK {
+            let least = self.declared.strong_convexity;
+            if curvature[i] < least - self.declared.curvature_bound * SLACK && least > 0.0 {
+                return broken(
+                    &format!("curvature={} below strong_convexity={least}", curvature[i]),
+                    i,
+                );
+            }
+            if curvature[i] < -self.declared.curvature_bound * SLACK {
                 return broken(
                     &format!(
                         "negative curvature={} (the loss must be convex)",
@@ -160,8 +181,8 @@ impl Custom {
                 );
             }
         }
-        if self.one_signed {
-            let tiny = self.slope_bound * SLACK;
+        if self.declared.one_signed {
+            let tiny = self.declared.slope_bound * SLACK;
             if slope.iter().any(|s| *s > tiny) && slope.iter().any(|s| *s < -tiny) {
                 return broken(
                     "a slope of both signs although one_signed=True was declared",
@@ -173,22 +194,27 @@ impl Custom {
             let step = u[i] - u[i - 1];
             // Convexity: slope(a)·step ≤ value(b) - value(a) ≤ slope(b)·step.
             let rise = value[i] - value[i - 1];
-            let slack =
-                SLACK * (self.slope_bound * step + value[i].abs() + value[i - 1].abs()) + 1e-9;
+            let slack = SLACK
+                * (self.declared.slope_bound * step + value[i].abs() + value[i - 1].abs())
+                + 1e-9;
             if rise < slope[i - 1] * step - slack || rise > slope[i] * step + slack {
                 return broken("a slope that is not the derivative of a convex value", i);
             }
             // The mean curvature between two near points lies near the curvatures at its ends.
             let bend = slope[i] - slope[i - 1];
-            let slack = SLACK * self.slope_bound + 1e-2 * self.curvature_bound * step;
-            if bend > self.curvature_bound * step * (1.0 + SLACK) + SLACK * self.slope_bound {
+            let slack =
+                SLACK * self.declared.slope_bound + 1e-2 * self.declared.curvature_bound * step;
+            if bend
+                > self.declared.curvature_bound * step * (1.0 + SLACK)
+                    + SLACK * self.declared.slope_bound
+            {
                 return broken("a slope that grows faster than curvature_bound", i);
             }
             let (low, high) = (
                 curvature[i].min(curvature[i - 1]),
                 curvature[i].max(curvature[i - 1]),
             );
-            let near = step <= 0.011 && (high - low) < 0.2 * self.curvature_bound;
+            let near = step <= 0.011 && (high - low) < 0.2 * self.declared.curvature_bound;
             if near && (bend < low * step - slack || bend > high * step + slack) {
                 return broken("a curvature that is not the derivative of the slope", i);
             }
@@ -197,8 +223,21 @@ impl Custom {
     }
 }
 
-/// The public grid: steps of 0.01 on [-12, 12], then logarithmic out to ±10⁴.
-fn predictor_grid() -> Vec<f64> {
+/// The public grid: steps of 0.01 on [-12, 12], then logarithmic out to ±10⁴; shrunk to where the bounds hold.
+fn predictor_grid(bound: Option<f64>) -> Vec<f64> {
+    let Some(bound) = bound else {
+        return whole_grid();
+    };
+    let scale = (bound / 12.0).min(1.0);
+    let mut grid = whole_grid();
+    grid.iter_mut().for_each(|u| *u *= scale);
+    grid.retain(|u| u.abs() < bound);
+    grid.insert(0, -bound);
+    grid.push(bound);
+    grid
+}
+
+fn whole_grid() -> Vec<f64> {
     let tail = (1..=60).map(|i| 12.0 * (1e4_f64 / 12.0).powf(f64::from(i) / 60.0));
     let mut grid: Vec<f64> = tail.clone().map(|u| -u).collect();
     grid.reverse();
@@ -231,7 +270,7 @@ impl Loss for Custom {
     }
 
     fn targets(&self) -> Targets {
-        self.targets
+        self.declared.targets
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
@@ -249,31 +288,45 @@ impl Loss for Custom {
         Ok(())
     }
 
+    fn predictor_bound(&self) -> Option<f64> {
+        self.declared.predictor_bound
+    }
+
+    fn curvature_floor(&self) -> f64 {
+        self.declared.strong_convexity
+    }
+
     fn slope_bound(&self) -> f64 {
-        self.slope_bound
+        self.declared.slope_bound
     }
 
     fn curvature_bound(&self) -> f64 {
-        self.curvature_bound
+        self.declared.curvature_bound
     }
 
     fn one_signed(&self) -> bool {
-        self.one_signed
+        self.declared.one_signed
     }
 
     fn sup_slope(&self, _radius: f64) -> f64 {
-        self.slope_bound
+        self.declared.slope_bound
     }
 
     fn sup_curvature(&self, _radius: f64) -> f64 {
-        self.curvature_bound
+        self.declared.curvature_bound
     }
 
     fn sup_weighted_sum(&self, k: f64, _radius: f64) -> f64 {
-        k * self.curvature_bound + self.slope_bound * self.slope_bound
+        k * self.declared.curvature_bound + self.declared.slope_bound * self.declared.slope_bound
     }
 
     fn sup_joint_norm(&self, alpha: f64, _radius: f64) -> f64 {
-        (alpha * self.curvature_bound).hypot(self.slope_bound * self.slope_bound)
+        (alpha * self.declared.curvature_bound)
+            .hypot(self.declared.slope_bound * self.declared.slope_bound)
+    }
+
+    /// Infinite: the values are in the caller's code.
+    fn value_range(&self, _radius: f64) -> f64 {
+        f64::INFINITY
     }
 }

@@ -131,4 +131,8 @@ impl Loss for HuberHinge {
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
         up((alpha * self.sup_curvature(radius)).hypot(self.sup_slope(radius).powi(2)))
     }
+
+    fn value_range(&self, radius: f64) -> f64 {
+        super::margin_range(self, radius)
+    }
 }

@@ -4,6 +4,7 @@
 //! are `f(yu)` with `y` in {-1, 1}.
 
 mod custom;
+mod hinge;
 mod huber_hinge;
 mod logistic;
 mod sigmoid_family;
@@ -11,7 +12,8 @@ mod smooth_hinge;
 mod soft_logistic;
 mod squared;
 
-pub use custom::{Custom, Evaluate};
+pub use custom::{Custom, Declaration, Evaluate};
+pub use hinge::Hinge;
 pub use huber_hinge::HuberHinge;
 pub use logistic::Logistic;
 pub use smooth_hinge::SmoothHinge;
@@ -85,7 +87,22 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// `L`: bound on |l'| over all predictors and targets.
+    /// Whether l' jumps, so that l'' does not exist everywhere: then `curvature` is 0 and there is no Hessian to speak of.
+    fn kinked(&self) -> bool {
+        false
+    }
+
+    /// A loss whose bounds hold only for predictors up to this size; it is never evaluated beyond. `None`: they hold for all.
+    fn predictor_bound(&self) -> Option<f64> {
+        None
+    }
+
+    /// A declared lower bound on l'', 0 where there is none.
+    fn curvature_floor(&self) -> f64 {
+        0.0
+    }
+
+    /// `L`: bound on |l'| over all predictors and targets; infinite where only a bounded domain gives one.
     fn slope_bound(&self) -> f64;
 
     /// `t`: bound on l'' over all predictors and targets.
@@ -105,6 +122,26 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
 
     /// sup of √((α·l'')² + l'⁴) over |u| ≤ `radius` (joint release by Gaussian noise).
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64;
+
+    /// sup minus inf of l over |u| ≤ `radius` and all targets, rounded up; infinite where it is not known.
+    fn value_range(&self, radius: f64) -> f64;
+}
+
+/// The range of a falling function of the margin over margins of size at most `radius`.
+fn margin_range(loss: &dyn Loss, radius: f64) -> f64 {
+    let value = |z: f64| {
+        let mut total = f64::NAN;
+        let out = Batch {
+            total: Some(&mut total),
+            ..Batch::default()
+        };
+        loss.evaluate(&[z], &[1.0], out)
+            .map_or(f64::NAN, |()| total)
+    };
+    // The rounding of the greater value bounds that of the difference. NaN: no range is known.
+    let greatest = value(-radius);
+    let range = greatest - value(radius) + 16.0 * f64::EPSILON * greatest;
+    if range.is_nan() { f64::INFINITY } else { range }
 }
 
 #[cfg(test)]

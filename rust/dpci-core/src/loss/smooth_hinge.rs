@@ -73,4 +73,8 @@ impl Loss for SmoothHinge {
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
         self.range(radius).sup_joint_norm(alpha)
     }
+
+    fn value_range(&self, radius: f64) -> f64 {
+        super::margin_range(self, radius)
+    }
 }

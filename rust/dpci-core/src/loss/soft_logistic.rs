@@ -88,4 +88,9 @@ impl Loss for SoftLogistic {
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
         Logistic.sup_joint_norm(alpha, radius)
     }
+
+    fn value_range(&self, radius: f64) -> f64 {
+        // Linear in the label, so the extremes are those of labels 0 and 1.
+        Logistic.value_range(radius)
+    }
 }

@@ -94,4 +94,9 @@ impl Loss for Squared {
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
         up((2.0 * alpha).hypot(self.sup_slope(radius).powi(2)))
     }
+
+    fn value_range(&self, radius: f64) -> f64 {
+        // The least value is 0, at a predictor that equals its target.
+        up((radius + self.target_bound).powi(2))
+    }
 }

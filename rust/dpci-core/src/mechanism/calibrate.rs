@@ -1,7 +1,8 @@
 //! Shares a budget among the steps of a fit and calibrates the noise of the coefficients. Public numbers only.
 
 use super::costs::Cost;
-use super::spec::{Choices, Moments, NoiseKind, Spec};
+use super::domain::{Domain, check_domain_choices};
+use super::spec::{Choices, Moments, NoiseKind, Spec, Variant};
 use crate::interval::Perturbation;
 use crate::noise::NoiseLaw;
 use crate::privacy::{self, Budget, Calibration, DataBounds, Neighbors, ObjectiveProfile, Split};
@@ -10,6 +11,7 @@ use crate::{Error, Result};
 /// Refuses what no mechanism offers, naming what works.
 pub(super) fn check_combination(c: &Choices) -> Result<()> {
     let unsupported = |message: &str| Err(Error::Unsupported(message.into()));
+    check_domain_choices(c)?;
     if c.moments == Moments::None && c.split.is_some() {
         return unsupported(
             "split must be None with moments=\"none\", which gives the whole budget to the coefficients",
@@ -21,6 +23,11 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
             rule: ">= 0 and < 1, and 0 with moments",
             value: c.reserve,
         });
+    }
+    if c.variant == Variant::Cms11 && matches!(c.budget, Budget::Approx { .. }) {
+        return unsupported(
+            "variant=\"cms11\" is proved for spherical Laplace noise: use PureDP or ZCDP, got ApproxDP",
+        );
     }
     match (c.perturbation, c.budget, c.noise) {
         (Perturbation::Objective, Budget::Approx { .. }, Some(NoiseKind::SphericalLaplace)) => {
@@ -67,7 +74,7 @@ pub(super) struct Costs {
 }
 
 /// The costs of the steps; they add up to the budget.
-pub(super) fn costs(c: &Choices, bounds: &DataBounds) -> Result<Costs> {
+pub(super) fn costs(c: &Choices, bounds: &DataBounds, domain: &Domain) -> Result<Costs> {
     let split = (c.moments != Moments::None)
         .then(|| c.split.unwrap_or_else(|| Split::default_for(&c.budget)));
     let share = split.map_or(1.0 - c.reserve, |s| s.coefficients);
@@ -79,9 +86,13 @@ pub(super) fn costs(c: &Choices, bounds: &DataBounds) -> Result<Costs> {
             Cost::MuSquared(privacy::gaussian_mu(epsilon, delta)?.powi(2))
         }
         (Budget::Approx { epsilon, delta }, Calibration::Tight, Perturbation::Objective) => {
-            let profile = objective_profile(c, bounds)?;
+            let profile = objective_profile(c, bounds, domain)?;
             if !(profile.remaining(epsilon) >= 0.0) {
-                return Err(too_small(c, least_l2_strength(c, bounds, epsilon), epsilon));
+                return Err(too_small(
+                    c,
+                    least_l2_strength(c, bounds, domain, epsilon),
+                    epsilon,
+                ));
             }
             Cost::MuSquared(profile.mu_squared(epsilon, delta, share)?)
         }
@@ -122,11 +133,12 @@ pub(super) fn costs(c: &Choices, bounds: &DataBounds) -> Result<Costs> {
 
 /// The law of the coefficients' noise, and the sensitivity that it hides.
 pub(super) fn coefficient_law(
-    c: &Choices,
+    c: &mut Choices,
     bounds: &DataBounds,
+    domain: &Domain,
     cost: Cost,
 ) -> Result<(NoiseLaw, f64)> {
-    let slope_bound = c.loss.slope_bound();
+    let slope_bound = domain.slope_bound;
     let laplace = |rate| NoiseLaw::SphericalLaplace {
         dim: bounds.params,
         rate,
@@ -135,16 +147,22 @@ pub(super) fn coefficient_law(
     match c.perturbation {
         Perturbation::Objective => {
             let shift = bounds.objective_shift(slope_bound);
-            let pure = |epsilon| {
-                let t = c.loss.curvature_bound();
+            let calibration = c.calibration;
+            let mut pure = |epsilon| {
+                let t = domain.curvature_bound;
+                if c.variant == Variant::Cms11 {
+                    c.l2_strength = privacy::cms11_l2_strength(bounds, t, c.l2_strength, epsilon)?;
+                    let rate = privacy::cms11_rate(bounds, slope_bound, t, c.l2_strength, epsilon);
+                    return rate.map(laplace);
+                }
                 privacy::objective_rate(bounds, slope_bound, t, c.l2_strength, epsilon).map(laplace)
             };
             let law = match cost {
                 Cost::Epsilon(epsilon) => pure(epsilon)?,
-                Cost::Rho(rho) => pure(privacy::zcdp_to_pure(rho, c.calibration)?)?,
+                Cost::Rho(rho) => pure(privacy::zcdp_to_pure(rho, calibration)?)?,
                 Cost::MuSquared(_) => gaussian(privacy::gaussian_std_dev(shift, cost.mu())?),
                 Cost::EpsilonDelta { epsilon, delta } => {
-                    let least = least_l2_strength(c, bounds, epsilon);
+                    let least = least_l2_strength(c, bounds, domain, epsilon);
                     // Room for the rounding of a caller who computed the least λ: the noise is twice what is needed.
                     if !(c.l2_strength >= least * (1.0 - 1e-12)) {
                         return Err(too_small(c, least, epsilon));
@@ -155,7 +173,13 @@ pub(super) fn coefficient_law(
             Ok((law, shift))
         }
         Perturbation::Output => {
-            let sensitivity = bounds.argmin(slope_bound, c.l2_strength);
+            let convexity = c.l2_strength + domain.extra_convexity;
+            let sensitivity = match (c.calibration, c.radius) {
+                (Calibration::Paper, Some(radius)) => {
+                    bounds.paper_ball_argmin(slope_bound, convexity, radius)
+                }
+                _ => bounds.argmin(slope_bound, convexity),
+            };
             let law = if let Cost::Epsilon(epsilon) = cost {
                 laplace(privacy::laplace_rate(sensitivity, epsilon)?)
             } else {
@@ -172,13 +196,15 @@ impl Spec {
         let c = &self.choices;
         let epsilon = match (c.perturbation, self.coefficients.cost, c.budget) {
             (Perturbation::Output, ..) => return Ok(0.0),
+            // More regularisation comes by itself.
+            _ if c.variant == Variant::Cms11 => return Ok(0.0),
             (_, Cost::Epsilon(epsilon) | Cost::EpsilonDelta { epsilon, .. }, _)
             | (_, Cost::MuSquared(_), Budget::Approx { epsilon, .. }) => epsilon,
             (_, Cost::Rho(rho), _) => privacy::zcdp_to_pure(rho, c.calibration)?,
             // Squared ratios are shares of (ε, δ) budgets alone.
             (_, Cost::MuSquared(_), _) => return Ok(f64::INFINITY),
         };
-        Ok(least_l2_strength(c, &self.bounds, epsilon))
+        Ok(least_l2_strength(c, &self.bounds, &self.domain, epsilon))
     }
 
     /// How Gaussian objective perturbation composes with what follows; `None` for other mechanisms.
@@ -186,19 +212,23 @@ impl Spec {
     pub fn objective_profile(&self) -> Option<ObjectiveProfile> {
         let gaussian = matches!(self.law, NoiseLaw::Gaussian { .. });
         (gaussian && self.choices.perturbation == Perturbation::Objective)
-            .then(|| objective_profile(&self.choices, &self.bounds).ok())
+            .then(|| objective_profile(&self.choices, &self.bounds, &self.domain).ok())
             .flatten()
     }
 }
 
-fn objective_profile(c: &Choices, bounds: &DataBounds) -> Result<ObjectiveProfile> {
-    let t = c.loss.curvature_bound();
+fn objective_profile(
+    c: &Choices,
+    bounds: &DataBounds,
+    domain: &Domain,
+) -> Result<ObjectiveProfile> {
+    let t = domain.curvature_bound;
     ObjectiveProfile::new(bounds, c.loss.one_signed(), t, c.l2_strength)
 }
 
 /// The least λ at which objective perturbation has noise to offer for its ε.
-fn least_l2_strength(c: &Choices, bounds: &DataBounds, epsilon: f64) -> f64 {
-    let t = c.loss.curvature_bound();
+fn least_l2_strength(c: &Choices, bounds: &DataBounds, domain: &Domain, epsilon: f64) -> f64 {
+    let t = domain.curvature_bound;
     match (c.budget, c.calibration) {
         (Budget::Approx { .. }, Calibration::Paper) => {
             privacy::paper_least_l2_strength(bounds, t, epsilon)

@@ -19,7 +19,7 @@ const MAX_ITERATIONS: usize = 2000;
 /// # Privacy
 /// Relation and bounds as in `spec`; spends the cost of its step `coefficients`. Objective perturbation: Wang, Kifer & Lee,
 /// Theorem 1, with `γ = (ε - log(1 + κ))/(2LR)`; output perturbation: Chaudhuri, Monteleoni & Sarwate 2011 with the argmin's
-/// sensitivity `2LR/(nλ)`. Both speak of the exact minimiser, so a point that misses its certificate is an error.
+/// sensitivity `2LR/(nλ)`. Over a ball both hold with the bounds of the loss on it (docs/method.md, "Bounded domains"). Both speak of the exact minimiser, so a point that misses its certificate is an error.
 ///
 /// # Errors
 /// [`crate::Error::NotConverged`], [`crate::Error::Loss`], [`crate::Error::Interrupted`]; nothing is released then.
@@ -36,6 +36,7 @@ pub fn release_coefficients(
         weights: None,
         loss: &*spec.choices.loss,
         l2_strength: spec.choices.l2_strength,
+        extra_convexity: spec.domain.extra_convexity,
         linear_term: linear.as_deref(),
         n_samples: spec.bounds.n,
         exec,
@@ -50,7 +51,7 @@ pub(crate) fn solver_options(spec: &Spec) -> Options {
         method: Method::Auto,
         tolerance: spec.tolerance(),
         max_iterations: MAX_ITERATIONS,
-        radius: None,
+        radius: spec.choices.radius,
     }
 }
 
@@ -81,5 +82,7 @@ pub(crate) fn finish_coefficients(spec: &Spec, minimum: Minimum, noise: &[f64]) 
     if spec.choices.perturbation == Perturbation::Output {
         params.iter_mut().zip(noise).for_each(|(p, b)| *p += b);
     }
-    release_values("params", params, spec.n_params())
+    let sealed = release_values("params", params, spec.n_params())?;
+    let domain = spec.choices.radius.filter(|_| spec.choices.project);
+    Ok(sealed.in_ball(domain))
 }

@@ -57,8 +57,10 @@ pub fn release(
     generator: &mut impl NoiseGenerator,
 ) -> Result<Release> {
     check_design(spec, design)?;
+    spec.check_strong_convexity(design, exec)?;
     let params = release_coefficients(spec, design, exec, generator)?;
-    let Some(noise) = spec.moment_noise(margin_radius(spec, &params))? else {
+    let point = spec.moment_point(&params);
+    let Some(noise) = spec.moment_noise(margin_radius(spec, &point))? else {
         return Ok(Release {
             params,
             hessian: None,
@@ -66,7 +68,7 @@ pub fn release(
             noise: None,
         });
     };
-    let (hessian, gradient_cov) = release_moments(spec, design, &params, &noise, exec, generator)?;
+    let (hessian, gradient_cov) = release_moments(spec, design, &point, &noise, exec, generator)?;
     Ok(Release {
         params,
         hessian,
@@ -125,13 +127,15 @@ pub(crate) fn margin_radius(spec: &Spec, params: &Sealed) -> f64 {
 pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
     let dim = spec.n_params();
     let lambda = spec.choices.l2_strength;
-    let params = release.params.values().to_vec();
+    let least = spec.strong_convexity();
+    let point = spec.moment_point(&release.params);
+    let point = point.values();
     let mut steps = vec![spec.coefficients.clone()];
     let spectral_radius = release
         .noise
         .as_ref()
         .map_or(0.0, |n| n.spectral_radius(dim));
-    let projection = spec.choices.projection.decide(spectral_radius, lambda);
+    let projection = spec.choices.projection.decide(spectral_radius, least);
     let matrices = match &release.gradient_cov {
         None => None,
         Some(noisy) => {
@@ -142,19 +146,19 @@ pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
                 .map_or_else(|| vec![0.0; dim * dim], |h| h.values().to_vec());
             add_diagonal(&mut hessian, dim, lambda);
             let hessian = if release.hessian.is_some() {
-                project_hessian(&hessian, dim, lambda, spectral_radius, projection)?
+                project_hessian(&hessian, dim, least, spectral_radius, projection)?
             } else {
                 hessian
             };
             let mut gradient_cov = noisy.values().to_vec();
-            for (i, a) in params.iter().enumerate() {
-                for (j, b) in params.iter().enumerate() {
+            for (i, a) in point.iter().enumerate() {
+                for (j, b) in point.iter().enumerate() {
                     gradient_cov[i * dim + j] -= (lambda * a) * (lambda * b);
                 }
             }
             // The paper's floor λ for Σ has no foundation, but is its method.
             let floor = if spec.choices.calibration == Calibration::Paper {
-                lambda
+                least
             } else {
                 0.0
             };
@@ -162,7 +166,7 @@ pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
         }
     };
     Ok(Fit {
-        params,
+        params: release.params.values().to_vec(),
         matrices,
         spectral_radius,
         projection,

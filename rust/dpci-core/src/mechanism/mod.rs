@@ -3,6 +3,7 @@
 mod calibrate;
 mod coefficients;
 mod costs;
+mod domain;
 mod fit;
 mod moment_noise;
 mod moments;
@@ -26,4 +27,4 @@ pub use moments::release_moments;
 pub use per_instance::{ReportRelease, ReportSpec, release_report};
 pub use plan::Plan;
 pub use projection::Projection;
-pub use spec::{Choices, Moments, NoiseKind, Spec};
+pub use spec::{Choices, Moments, NoiseKind, Spec, Variant};

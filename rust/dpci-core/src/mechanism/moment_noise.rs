@@ -10,8 +10,8 @@ use crate::privacy::{Calibration, gaussian_std_dev, laplace_rate};
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
 /// measurement, kept within `[L²/2t, L²/t]` for losses of another scale. At `k = L²/t` neither matrix is noisier than
 /// in separate releases of equal shares, at `L²/2t` the Hessian by at most a half (docs/method.md, "Moments").
-fn joint_weight(loss: &dyn Loss) -> f64 {
-    let greatest = loss.slope_bound().powi(2) / loss.curvature_bound();
+fn joint_weight(slope_bound: f64, loss: &dyn Loss) -> f64 {
+    let greatest = slope_bound.powi(2) / loss.curvature_bound();
     2.0_f64.max(0.5 * greatest).min(greatest)
 }
 
@@ -143,7 +143,7 @@ impl Spec {
         let loss = &*self.choices.loss;
         let has_hessian = loss.sup_curvature(radius) > 0.0;
         let (hessian, gradient_cov) = if let Cost::Epsilon(epsilon) = cost {
-            let weight = joint_weight(loss);
+            let weight = joint_weight(self.domain.slope_bound, loss);
             let sensitivity = self.bounds.nuclear(loss.sup_weighted_sum(weight, radius));
             let rate = laplace_rate(sensitivity, epsilon)?;
             let with = |rate| MatrixNoise {
@@ -267,9 +267,9 @@ mod tests {
 
     #[test]
     fn weight_is_two_for_the_logistic_loss_and_follows_the_scale() {
-        let weight = |h: f64| joint_weight(&HuberHinge::new(h).unwrap());
+        let weight = |h: f64| joint_weight(1.0, &HuberHinge::new(h).unwrap());
         for (got, expected) in [
-            (joint_weight(&Logistic), 2.0),
+            (joint_weight(1.0, &Logistic), 2.0),
             (weight(1.0), 2.0),
             (weight(0.05), 0.1),
             (weight(50.0), 50.0),

@@ -247,6 +247,7 @@ pub fn release_report(
         loss: &*spec.choices.loss,
         weights: None,
         l2_strength: spec.choices.l2_strength,
+        extra_convexity: 0.0,
         linear_term: None,
         n_samples: n,
         exec,

@@ -42,7 +42,7 @@ impl Spec {
             projection: self
                 .choices
                 .projection
-                .decide(spectral_radius, self.choices.l2_strength),
+                .decide(spectral_radius, self.strong_convexity()),
             privacy_length: [length(least)?, length(greatest)?],
         })
     }

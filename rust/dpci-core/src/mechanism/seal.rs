@@ -2,6 +2,7 @@
 //!
 //! Today it checks shape and finiteness; rounding to a public lattice with exact integer noise belongs here and nowhere else.
 
+use crate::linalg::vector;
 use crate::{Error, Result};
 
 /// Values that passed the gate. Only [`release_values`] makes one.
@@ -13,6 +14,19 @@ impl Sealed {
     #[must_use]
     pub fn values(&self) -> &[f64] {
         &self.0
+    }
+
+    /// The values moved to the nearest point of the ball of this radius, where there is one: post-processing.
+    #[must_use]
+    pub(crate) fn in_ball(&self, radius: Option<f64>) -> Self {
+        let norm = vector::norm(&self.0);
+        match radius {
+            Some(radius) if norm > radius => {
+                let scale = radius / norm;
+                Self(self.0.iter().map(|v| v * scale).collect())
+            }
+            _ => self.clone(),
+        }
     }
 
     /// The released values.

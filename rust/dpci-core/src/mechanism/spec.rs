@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::calibrate::{check_combination, coefficient_law, costs};
 use super::costs::{Cost, Step};
+use super::domain::Domain;
 use super::projection::Projection;
 use crate::design::row_norm_bound;
 use crate::interval::Perturbation;
@@ -33,6 +34,15 @@ pub enum NoiseKind {
     Gaussian,
 }
 
+/// How objective perturbation pays for the Jacobian of the map from the noise to the minimiser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// `ln(1+κ)` (Wang, Kifer & Lee); a λ that is too small is refused.
+    Standard,
+    /// `2 ln(1+κ)`, and more regularisation where that is too much (Chaudhuri, Monteleoni & Sarwate 2011).
+    Cms11,
+}
+
 /// What the caller chooses; [`Spec::new`] validates it.
 #[derive(Debug, Clone)]
 pub struct Choices {
@@ -46,12 +56,18 @@ pub struct Choices {
     pub row_norm: f64,
     /// Loss.
     pub loss: Arc<dyn Loss>,
-    /// λ.
+    /// λ; 0 only for a loss that declares strong convexity.
     pub l2_strength: f64,
+    /// W: the parameters are those of the ball ‖θ‖ ≤ W; `None`: all.
+    pub radius: Option<f64>,
     /// Total budget.
     pub budget: Budget,
     /// Objective or output perturbation.
     pub perturbation: Perturbation,
+    /// How objective perturbation shares its ε with the Jacobian.
+    pub variant: Variant,
+    /// Whether output perturbation moves its answer into the ball.
+    pub project: bool,
     /// Noise of the coefficients; `None`: the one that fits the budget.
     pub noise: Option<NoiseKind>,
     /// Shares of the budget.
@@ -73,6 +89,7 @@ pub struct Choices {
 pub struct Spec {
     pub(super) choices: Choices,
     pub(super) bounds: DataBounds,
+    pub(super) domain: Domain,
     pub(super) law: NoiseLaw,
     pub(super) coefficients: Step,
     /// Costs of the Hessian and of the gradient covariance.
@@ -100,9 +117,10 @@ impl Spec {
             choices.neighbors,
             params,
         )?;
-        let costs = costs(&choices, &bounds)?;
+        let domain = Domain::new(&choices, &bounds)?;
+        let costs = costs(&choices, &bounds, &domain)?;
         let cost = costs.coefficients;
-        let (law, sensitivity) = coefficient_law(&choices, &bounds, cost)?;
+        let (law, sensitivity) = coefficient_law(&mut choices, &bounds, &domain, cost)?;
         let coefficients = Step {
             name: "coefficients",
             noise: law.name(),
@@ -114,6 +132,7 @@ impl Spec {
         let spec = Self {
             choices,
             bounds,
+            domain,
             law,
             coefficients,
             moment_costs: costs.moments,
@@ -167,6 +186,36 @@ impl Spec {
         self.bounds.row_norm
     }
 
+    /// λ, with what [`Variant::Cms11`] added to it.
+    #[must_use]
+    pub fn l2_strength(&self) -> f64 {
+        self.choices.l2_strength
+    }
+
+    /// The radius W of the domain of the parameters.
+    #[must_use]
+    pub fn radius(&self) -> Option<f64> {
+        self.choices.radius
+    }
+
+    /// `L` on the domain.
+    #[must_use]
+    pub fn slope_bound(&self) -> f64 {
+        self.domain.slope_bound
+    }
+
+    /// `t` on the domain.
+    #[must_use]
+    pub fn curvature_bound(&self) -> f64 {
+        self.domain.curvature_bound
+    }
+
+    /// Strong convexity of the objective for every data set: λ, and what the loss declares.
+    #[must_use]
+    pub fn strong_convexity(&self) -> f64 {
+        self.choices.l2_strength + self.domain.extra_convexity
+    }
+
     /// The certificate that the solver must reach: 10⁻⁶ of the least standard deviation that the noise can cause in a
     /// released coefficient; where that is below 10⁻⁹, 10⁻⁹ but at most 10⁻⁴ of it. A function of public values only.
     #[must_use]
@@ -182,7 +231,7 @@ impl Spec {
             Perturbation::Output => [1.0, 1.0],
             Perturbation::Objective => {
                 let steepest =
-                    c.l2_strength + c.loss.curvature_bound() * self.bounds.row_norm.powi(2);
+                    c.l2_strength + self.domain.curvature_bound * self.bounds.row_norm.powi(2);
                 [
                     1.0 / (self.bounds.n * steepest),
                     1.0 / (self.bounds.n * c.l2_strength),
@@ -193,9 +242,11 @@ impl Spec {
 }
 
 fn check_scalars(c: &Choices) -> Result<()> {
-    let positive = [("row_norm", c.row_norm), ("l2_strength", c.l2_strength)];
+    let strength = (c.loss.curvature_floor() == 0.0).then_some(("l2_strength", c.l2_strength));
     let scale = c.intercept.map(|s| ("intercept_scale", s));
-    for (name, value) in positive.into_iter().chain(scale) {
+    let radius = c.radius.map(|w| ("radius", w));
+    let optional = [strength, scale, radius].into_iter().flatten();
+    for (name, value) in [("row_norm", c.row_norm)].into_iter().chain(optional) {
         if !(value > 0.0) || !value.is_finite() {
             return Err(Error::OutOfRange {
                 name,

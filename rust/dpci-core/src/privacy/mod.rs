@@ -4,6 +4,7 @@
 
 mod budget;
 mod calibration;
+mod cms11;
 mod conversion;
 mod derivative;
 mod epsilon;
@@ -14,6 +15,7 @@ mod sensitivity;
 
 pub use budget::{Budget, Calibration, Neighbors, Split};
 pub use calibration::{gaussian_std_dev, laplace_rate, least_l2_strength, objective_rate};
+pub use cms11::{cms11_l2_strength, cms11_rate};
 pub use conversion::{
     approx_to_zcdp, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
 };

@@ -65,6 +65,14 @@ impl DataBounds {
         up(self.objective_shift(slope_bound) / (self.n * l2_strength))
     }
 
+    /// Wu et al.'s bound for the minimiser over a ball of radius W: `4(LR + λW)/(nλ)`, half of it under add/remove. More than
+    /// twice [`Self::argmin`], which holds on the ball too (docs/method.md, "Bounded domains").
+    #[must_use]
+    pub fn paper_ball_argmin(&self, slope_bound: f64, l2_strength: f64, radius: f64) -> f64 {
+        let slope = slope_bound * self.row_norm + l2_strength * radius;
+        up(2.0 * self.neighbors.changed_records() * slope / (self.n * l2_strength))
+    }
+
     /// Frobenius sensitivity of `(1/n)·Σ w xxᵀ` with weights `0 ≤ w ≤ sup`.
     ///
     /// `√2·R²·sup/n`, since `‖a xxᵀ - b zzᵀ‖² ≤ a²‖x‖⁴ + b²‖z‖⁴` for positive semidefinite terms; without √2 for one

@@ -34,6 +34,7 @@ pub fn ex_post_losses(
         loss: &*model.loss,
         weights: None,
         l2_strength: model.ridge / n_public,
+        extra_convexity: 0.0,
         linear_term: None,
         n_samples: n_public,
         exec,

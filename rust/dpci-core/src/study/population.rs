@@ -46,7 +46,9 @@ impl Population {
             .unwrap_or_default();
         let factor = Cholesky::new(&hessian, spec.n_params(), "the full-data Hessian")?;
         let loss = objective.loss;
-        let on_sphere = spec.radius().is_some_and(|w| vector::norm(&target) >= w * (1.0 - 1e-9));
+        let on_sphere = spec
+            .radius()
+            .is_some_and(|w| vector::norm(&target) >= w * (1.0 - 1e-9));
         Ok(Self {
             one_by_one: loss.kinked() || loss.predictor_bound().is_some() || on_sphere,
             slopes: slopes(design, loss, &target)?,
@@ -61,7 +63,8 @@ pub(super) fn same_risk(a: &Spec, b: &Spec) -> bool {
     let (a, b) = (a.choices(), b.choices());
     let identity = a.loss.identity();
     let same_strength = a.l2_strength.to_bits() == b.l2_strength.to_bits();
-    identity.is_some() && identity == b.loss.identity() && same_strength
+    let same_domain = a.radius.map(f64::to_bits) == b.radius.map(f64::to_bits);
+    identity.is_some() && identity == b.loss.identity() && same_strength && same_domain
 }
 
 /// The risk of a sample (`weights`) or of the full data, with the linear term of objective perturbation where it is given.
@@ -77,6 +80,7 @@ pub(super) fn risk<'a>(
         loss: &*spec.choices().loss,
         weights,
         l2_strength: spec.choices().l2_strength,
+        extra_convexity: spec.strong_convexity() - spec.choices().l2_strength,
         linear_term,
         n_samples: spec.choices().n_samples as f64,
         exec,

@@ -10,7 +10,7 @@ use crate::exec::Executor;
 use crate::interval::Perturbation;
 use crate::linalg::LaneCounts;
 use crate::loss::{HuberHinge, Logistic, Loss};
-use crate::mechanism::{Choices, Moments, Projection, Spec, project_release, release};
+use crate::mechanism::{Choices, Moments, Projection, Spec, Variant, project_release, release};
 use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Calibration, Neighbors};
 
@@ -42,6 +42,9 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec
         row_norm: 1.0,
         loss,
         l2_strength: 0.02,
+        radius: None,
+        variant: Variant::Standard,
+        project: false,
         budget,
         perturbation,
         noise: None,

@@ -135,6 +135,7 @@ impl Utility {
             loss: &*self.loss,
             weights: None,
             l2_strength,
+            extra_convexity: 0.0,
             linear_term,
             n_samples: self.n_samples,
             exec,

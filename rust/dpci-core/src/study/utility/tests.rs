@@ -8,7 +8,7 @@ use super::*;
 use crate::design::{Csr, OnViolation, RowBounds, Rows};
 use crate::linalg::vector;
 use crate::loss::{Batch, HuberHinge, Logistic};
-use crate::mechanism::{Choices, Moments, Projection};
+use crate::mechanism::{Choices, Moments, Projection, Variant};
 use crate::objective::HessianRows;
 use crate::privacy::{Budget, Calibration, Neighbors};
 
@@ -47,6 +47,9 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, epsilon: f64) -> Spec {
         row_norm: 1.0,
         loss,
         l2_strength: 0.02,
+        radius: None,
+        variant: Variant::Standard,
+        project: false,
         budget: Budget::approx(epsilon, 1e-6).unwrap(),
         perturbation,
         noise: None,
@@ -187,6 +190,7 @@ fn exact_steps(utility: &Utility, anchor: &Anchor, spec: &Spec, n_steps: usize) 
             loss: &*utility.loss,
             weights: None,
             l2_strength: level.l2_strength,
+            extra_convexity: 0.0,
             linear_term: Some(linear),
             n_samples: utility.n_samples,
             exec: &exec,

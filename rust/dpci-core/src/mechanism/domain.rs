@@ -1,0 +1,158 @@
+//! The domain of the parameters, and the bounds of the loss on it: what a bounded domain changes in a calibration.
+
+use super::seal::Sealed;
+use super::spec::{Choices, Moments, Spec};
+use crate::design::Design;
+use crate::exec::Executor;
+use crate::interval::Perturbation;
+use crate::privacy::{Calibration, DataBounds, Neighbors};
+use crate::{Error, Result};
+
+/// Bounds of the loss over all records and all parameters of the domain.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Domain {
+    /// `L`.
+    pub(super) slope_bound: f64,
+    /// `t`; infinite for a loss with a kink.
+    pub(super) curvature_bound: f64,
+    /// Strong convexity of the mean loss for every data set, beyond λ.
+    pub(super) extra_convexity: f64,
+}
+
+/// Relative room for rows that the caller normalised in floating point, as in the check of their norms.
+const ROUNDING_ROOM: f64 = 1e-9;
+
+impl Domain {
+    /// The bounds for validated scalars.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where the loss and the domain do not fit.
+    pub(super) fn new(c: &Choices, bounds: &DataBounds) -> Result<Self> {
+        let greatest = c.radius.map(|w| greatest_predictor(bounds, w));
+        if let Some(declared) = c.loss.predictor_bound()
+            && !greatest.is_some_and(|u| u <= declared * (1.0 + ROUNDING_ROOM))
+        {
+            return Err(Error::Unsupported(format!(
+                "a loss with predictor_bound={declared} needs a radius of at most {}, the bound over the norm of a row with its \
+                 intercept, got radius={}",
+                declared / bounds.row_norm,
+                c.radius.map_or_else(|| "None".into(), |w| w.to_string()),
+            )));
+        }
+        let mut slope_bound = c.loss.slope_bound();
+        let mut curvature_bound = c.loss.curvature_bound();
+        if let Some(u) = greatest {
+            // The published constants do not look at the domain where they can do without.
+            if c.calibration == Calibration::Tight || !slope_bound.is_finite() {
+                slope_bound = slope_bound.min(c.loss.sup_slope(u));
+                curvature_bound = curvature_bound.min(c.loss.sup_curvature(u));
+            }
+        }
+        if !slope_bound.is_finite() {
+            return Err(Error::Unsupported(format!(
+                "the {} loss has a bounded slope on a bounded domain only, got radius=None: pass radius, a public bound on the norm \
+                 of the parameters",
+                c.loss.name()
+            )));
+        }
+        Ok(Self {
+            slope_bound,
+            curvature_bound,
+            extra_convexity: extra_convexity(c, bounds)?,
+        })
+    }
+}
+
+/// `R·W`, rounded up: no record's linear predictor is greater.
+fn greatest_predictor(bounds: &DataBounds, radius: f64) -> f64 {
+    bounds.row_norm * radius * (1.0 + 4.0 * f64::EPSILON)
+}
+
+/// What a declared `l'' ≥ m` adds to λ: `m·x²` for one parameter whose rows all have size `x`. With two parameters or more a
+/// function of the linear predictor is flat in some direction (docs/method.md, "Strongly convex losses").
+fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
+    let floor = c.loss.curvature_floor();
+    if floor == 0.0 {
+        return Ok(0.0);
+    }
+    let refused = |rule: &str, value: String| {
+        Err(Error::Unsupported(format!(
+            "a loss with strong_convexity needs {rule}, got {value}"
+        )))
+    };
+    if bounds.params > 1 {
+        return refused(
+            "one parameter, because a function of the linear predictor is strongly convex in no more",
+            format!("{} parameters", bounds.params),
+        );
+    }
+    if c.perturbation == Perturbation::Objective {
+        return refused("mechanism=\"output\"", "mechanism=\"objective\"".into());
+    }
+    if bounds.neighbors == Neighbors::AddRemove {
+        return refused(
+            "neighbors=\"replace_one\", because the number of rows is part of it",
+            "neighbors=\"add_remove\"".into(),
+        );
+    }
+    Ok(floor * least_row_norm(c).powi(2) * (1.0 - 4.0 * f64::EPSILON))
+}
+
+/// Least size of a row where strong convexity counts on it: the intercept alone, or `row_norm` up to rounding.
+fn least_row_norm(c: &Choices) -> f64 {
+    c.intercept
+        .unwrap_or(c.row_norm * (1.0 - 2.0 * ROUNDING_ROOM))
+}
+
+impl Spec {
+    /// Refuses rows that are shorter than a declared strong convexity counts on.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::Interrupted`].
+    pub(super) fn check_strong_convexity(
+        &self,
+        design: &Design<'_>,
+        exec: &Executor<'_>,
+    ) -> Result<()> {
+        if self.domain.extra_convexity == 0.0 {
+            return Ok(());
+        }
+        let least = least_row_norm(&self.choices);
+        match design.shorter_row(least * least * (1.0 - ROUNDING_ROOM), exec)? {
+            None => Ok(()),
+            Some(square) => Err(Error::OutOfRange {
+                name: "the norm of every row of X",
+                rule: "row_norm itself for a loss with strong_convexity",
+                value: square.sqrt(),
+            }),
+        }
+    }
+
+    /// Where the moments are taken: the released parameters, moved into the domain. Post-processing.
+    pub(crate) fn moment_point(&self, params: &Sealed) -> Sealed {
+        params.in_ball(self.choices.radius)
+    }
+}
+
+/// Refuses what the kink of a loss, or a missing radius, rules out.
+pub(super) fn check_domain_choices(c: &Choices) -> Result<()> {
+    let unsupported = |message: String| Err(Error::Unsupported(message));
+    if c.loss.kinked() && c.perturbation == Perturbation::Objective {
+        return unsupported(format!(
+            "the {} loss has no second derivative, which objective perturbation needs: pass mechanism=\"output\", got \
+             mechanism=\"objective\"",
+            c.loss.name()
+        ));
+    }
+    if c.loss.kinked() && c.moments != Moments::None {
+        return unsupported(format!(
+            "the {} loss has no Hessian and so no intervals: pass moments=\"none\", or a loss that rounds the kink \
+             (huber_hinge, smooth_hinge)",
+            c.loss.name()
+        ));
+    }
+    if c.project && c.radius.is_none() {
+        return unsupported("project=True needs radius, got radius=None".into());
+    }
+    Ok(())
+}
