@@ -21,8 +21,9 @@ pub(super) struct Population {
     pub(super) slopes: Vec<f64>,
     /// Factor of the Hessian there.
     pub(super) factor: Arc<Cholesky>,
-    /// Whether the minimisers of samples are found one by one: the loss has a kink or may not be evaluated everywhere, or the
-    /// target lies on the sphere around the domain, as those of most samples then will.
+    /// Whether the target lies on the sphere around the domain, as the minimisers of most samples then do.
+    pub(super) on_sphere: bool,
+    /// Whether the minimisers of samples are found one by one: so too where the loss has a kink or may not be evaluated everywhere.
     pub(super) one_by_one: bool,
 }
 
@@ -50,6 +51,7 @@ impl Population {
             .radius()
             .is_some_and(|w| vector::norm(&target) >= w * (1.0 - 1e-9));
         Ok(Self {
+            on_sphere,
             one_by_one: loss.kinked() || loss.predictor_bound().is_some() || on_sphere,
             slopes: slopes(design, loss, &target)?,
             target,

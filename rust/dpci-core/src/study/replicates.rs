@@ -163,7 +163,8 @@ impl Study {
     /// intervals computed; without, parameters alone.
     ///
     /// # Errors
-    /// The first error of a replicate; [`Error::Interrupted`].
+    /// The first error of a replicate; [`Error::Interrupted`]; [`Error::Unsupported`] for intervals where a target lies on the
+    /// sphere around the domain.
     pub fn run(
         &self,
         range: Range<u64>,
@@ -176,6 +177,13 @@ impl Study {
                 "replicates must be numbered below 2^56, got {}",
                 range.end
             )));
+        }
+        if level.is_some() && self.populations.iter().any(|p| p.on_sphere) {
+            return Err(Error::Unsupported(
+                "intervals need a radius that does not bind, because the gradient does not vanish where it does: the minimiser of \
+                 the full data lies on the sphere"
+                    .into(),
+            ));
         }
         let lanes = LANES as u64;
         let groups: Vec<Range<u64>> = (range.start / lanes..range.end.div_ceil(lanes))
@@ -258,8 +266,9 @@ impl Study {
             };
             return Ok(params.into_iter().map(outcome).collect());
         };
-        let points: Vec<&[f64]> = params.iter().map(Sealed::values).collect();
-        let moments = lanes.moments(&points)?;
+        // Where a fit takes them.
+        let points: Vec<Sealed> = params.iter().map(|p| spec.moment_point(p)).collect();
+        let moments = lanes.moments(&points.iter().map(Sealed::values).collect::<Vec<_>>())?;
         let fits = params.into_iter().zip(moments).zip(&mut generators);
         fits.map(|((params, data), generator)| intervals(spec, params, data, level, generator))
             .collect()
