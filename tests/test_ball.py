@@ -1,13 +1,14 @@
-"""Minimisers over a ball against independent ones, their certificates against the truth, and how far one record moves them.
+"""Minimisers over a ball against independent ones, and their certificates against the truth.
 
-The peer solves for the multiplier: SciPy minimises J + (nu/2)||params||², a root finder picks nu. It shares nothing with the
-solver under test, which minimises quadratic models over the ball.
+The peer solves for the multiplier: SciPy minimises J + (nu/2)||params||², a root finder picks nu. It shares nothing
+with the solver under test, which minimises quadratic models over the ball.
 """
 
 import mpmath
 import numpy as np
 import pytest
 from scipy import optimize, special
+from scipy.sparse import csr_array
 
 import dpci
 from dpci import lowlevel
@@ -161,7 +162,7 @@ def test_every_start_leads_to_the_same_point(name, start):
 @pytest.mark.parametrize("d", [1, 14, 60, 401])
 def test_squared_equals_the_normal_equations(d, radius, intercept):
     """One pass up to 400 parameters, the general solvers above."""
-    X, y = rows("squared", 5, n=3000, d=d)
+    X, y = rows("squared", 5, n=500 if d > 400 else 3000, d=d)
     full = X if intercept is None else np.column_stack([X, np.full(len(X), intercept)])
     values, vectors = np.linalg.eigh(2.0 * full.T @ full / len(y) + STRENGTH * np.eye(full.shape[1]))
     rhs = vectors.T @ (2.0 * full.T @ y / len(y))
@@ -171,17 +172,15 @@ def test_squared_equals_the_normal_equations(d, radius, intercept):
         nu = optimize.brentq(lambda nu: np.linalg.norm(point(nu)) / radius - 1.0, 0.0, 1e4, xtol=1e-15)
     assert (nu > 0.0) == (radius == 0.3)
     for sparse in (False, True):
-        rows_given = dpci_sparse(X) if sparse else X
         found = lowlevel.minimize_erm(
-            rows_given, y, loss=Squared(), l2_strength=STRENGTH, radius=radius, intercept_scale=intercept
+            csr_array(X) if sparse else X,
+            y,
+            loss=Squared(),
+            l2_strength=STRENGTH,
+            radius=radius,
+            intercept_scale=intercept,
         )
         np.testing.assert_allclose(found.params, point(nu), rtol=0, atol=1e-10)
-
-
-def dpci_sparse(X):
-    from scipy import sparse
-
-    return sparse.csr_array(X)
 
 
 @by_loss
@@ -207,8 +206,8 @@ def test_what_does_not_go_together_is_refused():
 
 
 def exact_squared_minimum(X, y, strength, radius):
-    """The constrained ridge solution with 60 digits, by Newton's method on the multiplier."""
-    with mpmath.workdps(60):
+    """The constrained ridge solution with 40 digits, by Newton's method on the multiplier."""
+    with mpmath.workdps(40):
         A, b = mpmath.matrix(X.tolist()), mpmath.matrix(y.tolist())
         gram, rhs = A.T * A * 2 / len(y), A.T * b * 2 / len(y)
         eye = mpmath.eye(X.shape[1])
@@ -217,7 +216,7 @@ def exact_squared_minimum(X, y, strength, radius):
         for _ in range(200):
             x = point(nu)
             norm = mpmath.norm(x)
-            if norm <= radius * (1 + mpmath.mpf(10) ** -45):
+            if norm <= radius * (1 + mpmath.mpf(10) ** -30):
                 break
             slope = (x.T * mpmath.lu_solve(gram + (mpmath.mpf(strength) + nu) * eye, x))[0]
             nu += norm**2 / slope * (norm / radius - 1)
@@ -225,9 +224,9 @@ def exact_squared_minimum(X, y, strength, radius):
 
 
 def test_certificates_bound_the_distance_on_ill_conditioned_problems():
-    """Squared losses of nearly dependent columns: conditions up to 1e7, radii from 1e-3 of the free minimiser to beyond it."""
+    """Squared losses of nearly dependent columns, radii from 1e-3 of the free minimiser to beyond it."""
     rng, closest = np.random.default_rng(8), np.inf
-    for _ in range(150):
+    for _ in range(80):
         n, d = int(rng.integers(3, 40)), int(rng.integers(1, 6))
         X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-3.0, 0.0, d)
         X /= max(1.0, np.linalg.norm(X, axis=1).max())
@@ -239,7 +238,7 @@ def test_certificates_bound_the_distance_on_ill_conditioned_problems():
         found = lowlevel.minimize_erm(
             X, y, loss=Squared(), l2_strength=strength, radius=radius, tolerance=max(tolerance, 1e-12 / strength)
         )
-        with mpmath.workdps(60):
+        with mpmath.workdps(40):
             distance = float(mpmath.norm(mpmath.matrix(found.params.tolist()) - mpmath.matrix(exact)))
         assert distance <= found.certificate
         closest = min(closest, found.certificate / max(distance, 1e-300))
