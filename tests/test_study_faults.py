@@ -74,6 +74,7 @@ ANOTHER = {
     "moments": "separate",
     "projection": "floor",
     "calibration": "paper",
+    "radius": 0.75,
     "classes": (1, 0),
     "fit_intercept": False,
     "intercept_scale": 0.5,

@@ -200,7 +200,7 @@ def minimize_erm(
     *,
     loss: Loss,
     l2_strength: float,
-    radius: float | None,
+    radius: float | None = None,
     intercept: float | None,
     linear_term: _F64 | None,
     start: _F64 | None,

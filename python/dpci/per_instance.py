@@ -4,6 +4,7 @@ The method of Redberg & Wang 2021, "Privately publishable per-instance privacy",
 docs/per_instance.md.
 """
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -154,6 +155,11 @@ def report(
         n_threads=n_threads,
         seed=seed,
     )
+    if settings.core_loss.kinked or not math.isfinite(settings.core_loss.slope_bound):
+        raise InvalidInput(
+            "loss must have a bounded slope and a second derivative for a per-instance report, got "
+            f"loss={settings.checked_loss!r}"
+        )
     kind = check_choice("kind", kind, KINDS)
     checked_shares = check_shares(shares)
     public: dict[str, Any] = {

@@ -10,6 +10,7 @@ from dpci import _core
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.arrays import Table, as_features, as_numbers, check_columns, check_finite
 from dpci.budgets import Budget, budget_from_parameters
+from dpci.domain import refusal
 from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
 from dpci.labels import Classes, label_array
@@ -151,6 +152,11 @@ class PrivateFit:
     # What follows from it: post-processing, which costs nothing.
 
     @property
+    def interval_refusal(self) -> str | None:
+        """Why there are no intervals, standard errors and p-values; None where there are."""
+        return refusal(self._record)
+
+    @property
     def cov(self) -> NDArray[np.float64]:
         """Covariance of the error of the parameters, sampling and noise together, shape (k, k)."""
         hessian, gradient_cov = self._moments()
@@ -214,7 +220,7 @@ class PrivateFit:
         Raises
         ------
         InvalidInput
-            For a fit with ``moments="none"``, or arguments out of range.
+            For a fit without intervals (see :attr:`interval_refusal`), or arguments out of range.
         """
         level = check_fraction("level", level)
         method = check_choice("method", method, ("exact", "monte_carlo"))
@@ -290,8 +296,9 @@ class PrivateFit:
         return f"<PrivateFit: {len(self.names)} parameters, {self.mechanism} perturbation, {self.spent}{seeded}>"
 
     def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if self.hessian is None or self.gradient_cov is None:
-            raise InvalidInput("intervals need released moments, got a fit with moments='none'")
+        reason = self.interval_refusal
+        if reason is not None or self.hessian is None or self.gradient_cov is None:
+            raise InvalidInput(f"{reason}")
         return self.hessian, self.gradient_cov
 
     def _error_components(self, contrasts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

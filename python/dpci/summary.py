@@ -23,7 +23,7 @@ def summary_text(result: "PrivateFit", *, level: float) -> str:
 
 def _table(result: "PrivateFit", level: float) -> str:
     header = ["name", "estimate", "std error", "lower", "upper"]
-    if result.hessian is None:
+    if result.interval_refusal is not None:
         return format_table(header[:2], [[n, f"{p:.4f}"] for n, p in zip(result.names, result.params, strict=True)])
     intervals = result.conf_int(level=level)
     columns = (result.params, result.std_errors, intervals.lower, intervals.upper)
@@ -39,6 +39,7 @@ def _facts(result: "PrivateFit") -> list[tuple[str, str]]:
         for step in privacy["steps"]
     ]
     relation = {"replace_one": "replace one record", "add_remove": "add or remove one record"}[privacy["relation"]]
+    radius = privacy["constants"]["radius"]
     n_name = "n (public)" if privacy["relation"] == "add_remove" else "n"
     return [
         ("mechanism", f"{result.mechanism} perturbation, calibration {privacy['calibration']}"),
@@ -48,6 +49,7 @@ def _facts(result: "PrivateFit") -> list[tuple[str, str]]:
         ("neighbours", relation),
         (n_name, f"{result.n_samples:,}"),
         ("lambda", f"{result.l2_strength:g}"),
+        *([] if radius is None else [("radius", f"{radius:g}")]),
         (
             "moments",
             "none released" if result.hessian is None else f"{privacy['moments']}, projection {privacy['projection']}",
@@ -70,9 +72,17 @@ def _notes(result: "PrivateFit") -> list[str]:
         whole = len(result.privacy["steps"]) == 1
         spent = "the whole budget went to the coefficients" if whole else "the rest of the budget went to a report"
         notes.append(f"No intervals: {spent} (moments='none').")
+    elif result.interval_refusal is not None:
+        notes.append(f"No intervals: {result.interval_refusal}.")
     if result.loss["name"] == "custom":
         notes.append(
             "The privacy claim rests on the declaration of the custom loss: "
-            f"slope_bound={result.loss['slope_bound']:g}, curvature_bound={result.loss['curvature_bound']:g}."
+            f"slope_bound={result.loss['slope_bound']:g}, curvature_bound={result.loss['curvature_bound']:g}"
+            + "".join(
+                f", {name}={result.loss[name]:g}"
+                for name in ("predictor_bound", "strong_convexity")
+                if result.loss[name]
+            )
+            + "."
         )
     return [textwrap.fill(note, _WIDTH) for note in notes]

@@ -154,7 +154,14 @@ def _settings(at: object, keywords: CurveKeywords, n_samples: int) -> Settings:
     if complete.get("neighbors") == "add_remove" and complete.get("n_public") is None:
         # Nothing here is private, so the number of rows may stand for the public one.
         complete["n_public"] = n_samples
-    return Settings(**cast("ModelKeywords", complete))
+    settings = Settings(**cast("ModelKeywords", complete))
+    if settings.radius is not None:
+        raise InvalidInput(
+            f"radius must be None for a utility curve, which follows the unconstrained minimiser, got {settings.radius}"
+        )
+    if settings.checked_mechanism.variant != "standard":
+        raise InvalidInput("a utility curve needs variant='standard', got variant='cms11'")
+    return settings
 
 
 def _checked_params(params: ArrayLike, dim: int, n_draws: int) -> NDArray[np.float64]:

@@ -139,7 +139,7 @@ fn check_l2_strength(value: f64) -> Result<f64> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (x, y, *, loss, l2_strength, radius, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads))]
+#[pyo3(signature = (x, y, *, loss, l2_strength, radius=None, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only")]
 pub(crate) fn minimize_erm<'py>(
     py: Python<'py>,
