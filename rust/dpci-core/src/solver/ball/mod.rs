@@ -21,6 +21,9 @@ use crate::{Error, Result};
 /// Steps of the secular equation; Newton's method needs about ten.
 const MAX_SECULAR_STEPS: usize = 100;
 
+/// Steps without progress of value or certificate after which rounding is known to have stopped it.
+const MAX_IDLE_STEPS: usize = 20;
+
 /// Relative distance that computed points keep from the sphere: what their own rounding, at most half of it, may add to a norm.
 const ROOM: f64 = 4.0 * f64::EPSILON;
 
@@ -63,6 +66,7 @@ pub(super) fn minimize(
     let mut here = evaluate(problem, ball.pulled(start.to_vec()), true)?;
     let mut steepest = here.steepness().unwrap_or(f64::INFINITY);
     let mut reached = ball.certificate(&here, lambda, steepest);
+    let (mut best, mut idle) = (reached, 0);
     for iteration in 0..=options.max_iterations {
         if reached <= options.tolerance {
             return Ok(Minimum {
@@ -92,9 +96,17 @@ pub(super) fn minimize(
                 "the line search failed",
             ));
         };
+        let rounding = 64.0 * f64::EPSILON * here.value.abs();
+        let falls = next.value < here.value - rounding;
         here = next;
         steepest = here.steepness().unwrap_or(steepest);
         reached = ball.certificate(&here, lambda, steepest);
+        idle = if falls || reached < best { 0 } else { idle + 1 };
+        best = if reached < best { reached } else { best };
+        if idle == MAX_IDLE_STEPS {
+            let reason = "rounding stopped the progress";
+            return Err(not_converged(options, reached, iteration + 1, reason));
+        }
     }
     Err(not_converged(
         options,

@@ -158,6 +158,13 @@ fn failures_are_errors() {
             max_iterations,
             ..options(1.0, tolerance)
         });
-        assert!(matches!(missed, Err(Error::NotConverged { .. })));
+        // Neither runs on for long.
+        assert!(matches!(
+            missed,
+            Err(Error::NotConverged {
+                iterations: ..=60,
+                ..
+            })
+        ));
     }
 }
