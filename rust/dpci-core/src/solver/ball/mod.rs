@@ -88,7 +88,7 @@ pub(super) fn minimize(
             None => problem.with_hessian(&here.params)?.2,
         };
         let target = ball.minimize_model(&here, &matrix)?;
-        let Some(next) = search(problem, &ball, &here, &target, reached, options, steepest)? else {
+        let Some(next) = search(problem, ball, &here, &target, reached, options, steepest)? else {
             return Err(not_converged(
                 options,
                 reached,
@@ -119,7 +119,7 @@ pub(super) fn minimize(
 /// The first acceptable point on the way from `here` to the model's minimiser; `None` if there is none.
 fn search(
     problem: &impl Problem,
-    ball: &Ball,
+    ball: Ball,
     here: &State,
     target: &Target,
     reached: f64,
@@ -187,7 +187,7 @@ impl State {
 
 impl Ball {
     /// `‖θ‖/W` to within half the [`ROOM`], whatever the number of entries: a compensated sum (Neumaier 1974).
-    fn relative_norm(&self, params: &[f64]) -> f64 {
+    fn relative_norm(self, params: &[f64]) -> f64 {
         let (mut sum, mut lost) = (0.0_f64, 0.0);
         for p in params {
             let square = (p / self.radius) * (p / self.radius);
@@ -203,14 +203,16 @@ impl Ball {
     }
 
     /// The point times what brings it onto the sphere, less the room.
-    fn on_sphere(&self, mut params: Vec<f64>) -> Vec<f64> {
+    fn on_sphere(self, mut params: Vec<f64>) -> Vec<f64> {
         let scale = (1.0 - ROOM) / self.relative_norm(&params);
-        params.iter_mut().for_each(|p| *p *= scale);
+        for p in &mut params {
+            *p *= scale;
+        }
         params
     }
 
     /// The nearest point of the ball.
-    fn pulled(&self, params: Vec<f64>) -> Vec<f64> {
+    fn pulled(self, params: Vec<f64>) -> Vec<f64> {
         if self.relative_norm(&params) <= 1.0 - ROOM {
             params
         } else {
@@ -219,7 +221,7 @@ impl Ball {
     }
 
     /// Upper bound on the distance of a point of the ball to the minimiser over it; `steepest` bounds the Hessian's norm.
-    fn certificate(&self, state: &State, lambda: f64, steepest: f64) -> f64 {
+    fn certificate(self, state: &State, lambda: f64, steepest: f64) -> f64 {
         let inside = certificate(&state.gradient, lambda);
         let slack = self.radius * (1.0 - self.relative_norm(&state.params) * (1.0 - 0.5 * ROOM));
         let norm2 = vector::dot(&state.params, &state.params);
@@ -245,7 +247,7 @@ impl Ball {
     ///
     /// The multiplier solves `1/‖x(ν)‖ = 1/W`, whose left side is concave: Newton's method rises to the root from any lower
     /// bound (Moré & Sorensen 1983). Where the constraint is inactive, the first `x`, at ν = 0, is the answer.
-    fn minimize_model(&self, here: &State, hessian: &[f64]) -> Result<Target> {
+    fn minimize_model(self, here: &State, hessian: &[f64]) -> Result<Target> {
         let (params, gradient, dim) = (&here.params, &here.gradient, here.params.len());
         let trace: f64 = hessian.iter().step_by(dim + 1).sum();
         let rows = hessian.chunks_exact(dim).zip(gradient);
