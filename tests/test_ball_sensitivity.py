@@ -1,4 +1,4 @@
-"""One record moves a minimiser over a ball by at most 2LR/(nλ), L on the ball, and constructed pairs get there."""
+"""One record moves a minimiser over a ball by no more than a fit assumes, and constructed pairs move it that far."""
 
 import numpy as np
 import pytest
@@ -69,9 +69,11 @@ def random_targets(rng, name, n):
 
 @by_loss
 @pytest.mark.parametrize("radius", [0.01, 0.3, 1.0, 30.0])
-def test_the_sensitivity_is_that_of_the_argmin(name, radius):
-    expected = 2.0 * SLOPE_BOUNDS[name](ROW_NORM * radius) * ROW_NORM / (50 * 0.2)
-    assert sensitivity(name, 50, 3, 0.2, radius) == pytest.approx(expected, rel=1e-12)
+def test_the_sensitivity_is_at_most_that_of_the_slopes(name, radius):
+    """2LR/(nλ) with L on the ball; less for the squared loss, whose two steepest records cannot pull apart."""
+    steepest = 2.0 * SLOPE_BOUNDS[name](ROW_NORM * radius) * ROW_NORM / (50 * 0.2)
+    assumed = sensitivity(name, 50, 3, 0.2, radius)
+    assert assumed == pytest.approx(steepest, rel=1e-12) if name == "logistic" else 0.5 < assumed / steepest < 1.0
 
 
 @by_loss
