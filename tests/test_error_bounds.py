@@ -141,7 +141,7 @@ def double(u, y):
     return 2.0 * (u - y)
 
 
-def two(u, y):
+def two(u, _y):
     return np.full_like(u, 2.0)
 
 
