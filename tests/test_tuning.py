@@ -70,7 +70,7 @@ def test_good_candidates_are_chosen():
     keywords = {"candidates": candidates, "budget": dpci.PureDP(40.0), "expected_runs": 40.0}
     for method in METHODS:
         chosen = [tune(method=method, seed=seed, **keywords).index for seed in range(9)]
-        # Of a geometric number of runs, mean 40, all are of the bad candidate with probability 1/41: five of nine, 1e-6.
+        # All of a geometric number of runs, mean 40, are of the bad one with probability 1/41: five of nine, 1e-6.
         assert sum(chosen) <= 4
     with pytest.warns(PrivacyLeakWarning):
         oracle = tuning.oracle_not_private(X, Y, budget=dpci.PureDP(40.0), candidates=candidates, radius=4.0)
