@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use dpci_core::design::{OnViolation, RowBounds};
+use dpci_core::design::RowBounds;
 use dpci_core::interval::Perturbation;
 use dpci_core::mechanism::{self as core, Choices, Moments, NoiseKind, Projection, Step, Variant};
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::data::on_violation;
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
 
@@ -25,11 +26,7 @@ impl Spec {
         RowBounds {
             row_norm: choices.row_norm,
             targets: choices.loss.targets(),
-            on_violation: if clip {
-                OnViolation::Clip
-            } else {
-                OnViolation::Error
-            },
+            on_violation: on_violation(clip),
         }
     }
 }
@@ -187,13 +184,13 @@ pub(crate) fn steps<'py>(py: Python<'py>, steps: &[Step]) -> PyResult<Bound<'py,
 }
 
 pub(crate) fn budget_of(notion: &str, epsilon: f64, rho: f64, delta: f64) -> PyResult<Budget> {
-    let budget = match notion {
+    match notion {
         "pure" => Budget::pure(epsilon),
         "zcdp" => Budget::zcdp(rho),
         "approx" => Budget::approx(epsilon, delta),
         _ => return Err(unknown("notion", notion)),
-    };
-    budget.map_err(to_python)
+    }
+    .map_err(to_python)
 }
 
 pub(crate) fn perturbation(name: &str) -> PyResult<Perturbation> {

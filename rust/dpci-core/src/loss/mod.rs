@@ -118,6 +118,12 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// sup of √((α·l'')² + l'⁴) over |u| ≤ `radius` (joint release by Gaussian noise).
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64;
 
+    /// Greatest distance `‖l'(xᵀθ; y)x - l'(zᵀθ; v)z‖` between the gradients of two records with `‖x‖, ‖z‖ ≤ row_norm` at one θ with
+    /// `‖θ‖·row_norm ≤ radius`, rounded up: twice the greatest gradient, unless targets and predictors are tied together.
+    fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
+        2.0 * self.sup_slope(radius) * row_norm * (1.0 + 2.0 * f64::EPSILON)
+    }
+
     /// sup minus inf of l over |u| ≤ `radius` and all targets, rounded up; infinite where it is not known.
     fn value_range(&self, radius: f64) -> f64;
 }

@@ -91,6 +91,15 @@ impl Loss for Squared {
         up((2.0 * alpha).hypot(self.sup_slope(radius).powi(2)))
     }
 
+    /// `max over s of 2Rr sin 2s + 4RB cos s`, R the `row_norm` and r the `radius`: 4RB as r vanishes, half of twice the greatest
+    /// gradient as it grows (docs/domains.md, "The squared loss on a ball").
+    fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
+        let (b, r) = (self.target_bound, radius);
+        // sin s solves 2r·q² + b·q - r = 0; written so that nothing cancels.
+        let q = 2.0 * r / (b + b.hypot(8.0_f64.sqrt() * r));
+        up(4.0 * row_norm * ((1.0 - q) * (1.0 + q)).sqrt() * (r * q + b))
+    }
+
     fn value_range(&self, radius: f64) -> f64 {
         // The least value is 0, at a predictor that equals its target.
         up((radius + self.target_bound).powi(2))

@@ -138,7 +138,6 @@ pub(super) fn coefficient_law(
     domain: &Domain,
     cost: Cost,
 ) -> Result<(NoiseLaw, f64)> {
-    let slope_bound = domain.slope_bound;
     let laplace = |rate| NoiseLaw::SphericalLaplace {
         dim: bounds.params,
         rate,
@@ -146,16 +145,20 @@ pub(super) fn coefficient_law(
     let gaussian = |std_dev| NoiseLaw::Gaussian { std_dev };
     match c.perturbation {
         Perturbation::Objective => {
-            let shift = bounds.objective_shift(slope_bound);
+            // The laws of Gaussian noise look at the two records apart, so their shift is that of both.
+            let shift = match cost {
+                Cost::Epsilon(_) | Cost::Rho(_) => domain.shift,
+                _ => bounds.objective_shift(domain.slope_bound),
+            };
             let calibration = c.calibration;
             let mut pure = |epsilon| {
                 let t = domain.curvature_bound;
                 if c.variant == Variant::Cms11 {
                     c.l2_strength = privacy::cms11_l2_strength(bounds, t, c.l2_strength, epsilon)?;
-                    let rate = privacy::cms11_rate(bounds, slope_bound, t, c.l2_strength, epsilon);
+                    let rate = privacy::cms11_rate(bounds, shift, t, c.l2_strength, epsilon);
                     return rate.map(laplace);
                 }
-                privacy::objective_rate(bounds, slope_bound, t, c.l2_strength, epsilon).map(laplace)
+                privacy::objective_rate(bounds, shift, t, c.l2_strength, epsilon).map(laplace)
             };
             let law = match cost {
                 Cost::Epsilon(epsilon) => pure(epsilon)?,
@@ -176,9 +179,9 @@ pub(super) fn coefficient_law(
             let convexity = c.l2_strength + domain.extra_convexity;
             let sensitivity = match (c.calibration, c.radius) {
                 (Calibration::Paper, Some(radius)) => {
-                    bounds.paper_ball_argmin(slope_bound, convexity, radius)
+                    bounds.paper_ball_argmin(domain.slope_bound, convexity, radius)
                 }
-                _ => bounds.argmin(slope_bound, convexity),
+                _ => bounds.argmin(domain.shift, convexity),
             };
             let law = if let Cost::Epsilon(epsilon) = cost {
                 laplace(privacy::laplace_rate(sensitivity, epsilon)?)

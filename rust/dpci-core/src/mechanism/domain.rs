@@ -13,6 +13,8 @@ use crate::{Error, Result};
 pub(super) struct Domain {
     /// `L`.
     pub(super) slope_bound: f64,
+    /// How far the gradient of the sum of losses moves between neighbours at fixed parameters: 2LR at most, LR under add/remove.
+    pub(super) shift: f64,
     /// `t`; infinite for a loss with a kink.
     pub(super) curvature_bound: f64,
     /// Strong convexity of the mean loss for every data set, beyond λ.
@@ -55,8 +57,15 @@ impl Domain {
                 c.loss.name()
             )));
         }
+        let mut shift = bounds.objective_shift(slope_bound);
+        if let (Some(u), Neighbors::ReplaceOne, Calibration::Tight) =
+            (greatest, bounds.neighbors, c.calibration)
+        {
+            shift = shift.min(c.loss.gradient_diameter(bounds.row_norm, u));
+        }
         Ok(Self {
             slope_bound,
+            shift,
             curvature_bound,
             extra_convexity: extra_convexity(c, bounds)?,
         })
@@ -69,7 +78,7 @@ fn greatest_predictor(bounds: &DataBounds, radius: f64) -> f64 {
 }
 
 /// What a declared `l'' ≥ m` adds to λ: `m·x²` for one parameter whose rows all have size `x`. With two parameters or more a
-/// function of the linear predictor is flat in some direction (docs/method.md, "Strongly convex losses").
+/// function of the linear predictor is flat in some direction (docs/domains.md, "Strongly convex losses").
 fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
     let floor = c.loss.curvature_floor();
     if floor == 0.0 {

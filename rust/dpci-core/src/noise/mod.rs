@@ -6,6 +6,7 @@
 mod choice;
 mod gaussian;
 mod generator;
+mod laplace;
 mod law;
 mod matrix_laplace;
 mod spherical_laplace;
@@ -16,6 +17,7 @@ mod testing;
 pub use choice::{gumbel, partition, uniform_index, weighted_index};
 pub use gaussian::Gaussian;
 pub use generator::{NoiseGenerator, ReleaseGenerator, SimulationGenerator};
+pub use laplace::Laplace;
 pub use law::NoiseLaw;
 pub use matrix_laplace::MatrixLaplace;
 pub use spherical_laplace::SphericalLaplace;

@@ -40,7 +40,7 @@ pub fn least_l2_strength(bounds: &DataBounds, curvature_bound: f64, epsilon: f64
 }
 
 /// Rate γ of the spherical Laplace noise of objective perturbation (Chaudhuri, Monteleoni & Sarwate 2011; Wang, Kifer &
-/// Lee, Algorithm 1), rounded down: `γ = (ε₁ - ln(1+κ))/Δ`, Δ the shift 2LR of the noise and κ = tR²/(nλ).
+/// Lee, Algorithm 1), rounded down: `γ = (ε₁ - ln(1+κ))/Δ`, Δ the shift of the noise (2LR, or less) and κ = tR²/(nλ).
 ///
 /// # Privacy
 /// ε₁-DP for the exact minimiser: `ln(1+κ)` pays for the Jacobian of the map from the noise to the minimiser, which is rank
@@ -51,12 +51,12 @@ pub fn least_l2_strength(bounds: &DataBounds, curvature_bound: f64, epsilon: f64
 /// are not finite and positive.
 pub fn objective_rate(
     bounds: &DataBounds,
-    slope_bound: f64,
+    shift: f64,
     curvature_bound: f64,
     l2_strength: f64,
     epsilon: f64,
 ) -> Result<f64> {
-    check_positive("slope_bound", slope_bound)?;
+    check_positive("shift", shift)?;
     check_positive("l2_strength", l2_strength)?;
     check_non_negative("curvature_bound", curvature_bound)?;
     check_positive("epsilon", epsilon)?;
@@ -70,7 +70,7 @@ pub fn objective_rate(
             epsilon,
         });
     }
-    laplace_rate(bounds.objective_shift(slope_bound), left)
+    laplace_rate(shift, left)
 }
 
 #[cfg(test)]
@@ -97,7 +97,14 @@ mod tests {
     #[test]
     fn objective_noise_follows_the_formula() {
         for (neighbors, records) in [(Neighbors::ReplaceOne, 2.0), (Neighbors::AddRemove, 1.0)] {
-            let rate = objective_rate(&bounds(neighbors), 1.0, 0.25, 0.002, 0.5).unwrap();
+            let rate = objective_rate(
+                &bounds(neighbors),
+                bounds(neighbors).objective_shift(1.0),
+                0.25,
+                0.002,
+                0.5,
+            )
+            .unwrap();
             let expected = (0.5 - (0.25_f64 / 2.0).ln_1p()) / records;
             assert!(
                 rate <= expected && rate > expected * (1.0 - 1e-13),
@@ -111,15 +118,15 @@ mod tests {
         let bounds = bounds(Neighbors::ReplaceOne);
         let least = least_l2_strength(&bounds, 0.25, 0.5);
         assert!((least / (0.25 / (1000.0 * 0.5_f64.exp_m1())) - 1.0).abs() < 1e-14);
-        assert!(objective_rate(&bounds, 1.0, 0.25, least * 1.0001, 0.5).is_ok());
+        assert!(objective_rate(&bounds, 2.0, 0.25, least * 1.0001, 0.5).is_ok());
         for l2_strength in [least, least / 2.0, 1e-320] {
-            let error = objective_rate(&bounds, 1.0, 0.25, l2_strength, 0.5).unwrap_err();
+            let error = objective_rate(&bounds, 2.0, 0.25, l2_strength, 0.5).unwrap_err();
             assert!(
                 matches!(error, Error::RegularizationTooSmall { least: named, .. } if named >= least)
             );
         }
         // A loss without curvature needs none.
-        assert!(objective_rate(&bounds, 1.0, 0.0, 1e-12, 0.5).is_ok());
+        assert!(objective_rate(&bounds, 2.0, 0.0, 1e-12, 0.5).is_ok());
     }
 
     #[test]
@@ -131,9 +138,9 @@ mod tests {
             assert!(gaussian_std_dev(bad, 1.0).is_err());
             assert!(gaussian_std_dev(1.0, bad).is_err());
             assert!(objective_rate(&bounds, bad, 0.25, 1.0, 1.0).is_err());
-            assert!(objective_rate(&bounds, 1.0, 0.25, bad, 1.0).is_err());
-            assert!(objective_rate(&bounds, 1.0, 0.25, 1.0, bad).is_err());
+            assert!(objective_rate(&bounds, 2.0, 0.25, bad, 1.0).is_err());
+            assert!(objective_rate(&bounds, 2.0, 0.25, 1.0, bad).is_err());
         }
-        assert!(objective_rate(&bounds, 1.0, -1.0, 1.0, 1.0).is_err());
+        assert!(objective_rate(&bounds, 2.0, -1.0, 1.0, 1.0).is_err());
     }
 }

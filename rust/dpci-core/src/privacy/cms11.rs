@@ -27,7 +27,7 @@ pub fn cms11_l2_strength(
     Ok(up(enough.max(l2_strength)))
 }
 
-/// Rate γ of the noise of variant cms11 at the λ of [`cms11_l2_strength`], rounded down: `(ε - 2 ln(1+κ))/Δ`, Δ the shift 2LR.
+/// Rate γ of the noise of variant cms11 at the λ of [`cms11_l2_strength`], rounded down: `(ε - 2 ln(1+κ))/Δ`, Δ the shift of the noise.
 ///
 /// # Privacy
 /// ε-DP for the exact minimiser: as [`super::objective_rate`], which pays `ln(1+κ)` once; so this wastes noise.
@@ -36,16 +36,12 @@ pub fn cms11_l2_strength(
 /// As [`cms11_l2_strength`].
 pub fn cms11_rate(
     bounds: &DataBounds,
-    slope_bound: f64,
+    shift: f64,
     curvature_bound: f64,
     l2_strength: f64,
     epsilon: f64,
 ) -> Result<f64> {
-    check_positive("slope_bound", slope_bound)?;
-    laplace_rate(
-        bounds.objective_shift(slope_bound),
-        left(bounds, curvature_bound, l2_strength, epsilon),
-    )
+    laplace_rate(shift, left(bounds, curvature_bound, l2_strength, epsilon))
 }
 
 /// What the Jacobian leaves of ε, rounded down.
@@ -64,14 +60,14 @@ mod tests {
         let bounds = DataBounds::new(1000.0, 1.0, Neighbors::ReplaceOne, 3).unwrap();
         let kappa = 0.25 / (1000.0 * 0.01);
         assert!((cms11_l2_strength(&bounds, 0.25, 0.01, 0.5).unwrap() - 0.01).abs() < 1e-15);
-        let rate = cms11_rate(&bounds, 1.0, 0.25, 0.01, 0.5).unwrap();
+        let rate = cms11_rate(&bounds, 2.0, 0.25, 0.01, 0.5).unwrap();
         assert!((rate - (0.5 - 2.0 * f64::ln_1p(kappa)) / 2.0).abs() < 1e-12);
 
         let epsilon = 0.04;
         let strength = cms11_l2_strength(&bounds, 0.25, 0.01, epsilon).unwrap();
         let printed = 0.25 / (1000.0 * ((epsilon / 4.0_f64).exp() - 1.0));
         assert!((strength / printed - 1.0).abs() < 1e-12 && strength > 0.01);
-        let rate = cms11_rate(&bounds, 1.0, 0.25, strength, epsilon).unwrap();
+        let rate = cms11_rate(&bounds, 2.0, 0.25, strength, epsilon).unwrap();
         assert!((rate / (epsilon / 4.0) - 1.0).abs() < 1e-9);
     }
 }

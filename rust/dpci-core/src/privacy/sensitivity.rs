@@ -59,14 +59,15 @@ impl DataBounds {
         up(self.neighbors.changed_records() * slope_bound * self.row_norm)
     }
 
-    /// L2 sensitivity of the minimiser of the regularised risk: `2LR/(nλ)`, or `LR/(nλ)` under add/remove.
+    /// L2 sensitivity of the minimiser of a risk of strong convexity λ, also over a ball: the `shift` of the gradient's sum
+    /// over `nλ`, so `2LR/(nλ)` at most, and `LR/(nλ)` under add/remove.
     #[must_use]
-    pub fn argmin(&self, slope_bound: f64, l2_strength: f64) -> f64 {
-        up(self.objective_shift(slope_bound) / (self.n * l2_strength))
+    pub fn argmin(&self, shift: f64, l2_strength: f64) -> f64 {
+        up(shift / (self.n * l2_strength))
     }
 
     /// Wu et al.'s bound for the minimiser over a ball of radius W: `4(LR + λW)/(nλ)`, half of it under add/remove. More than
-    /// twice [`Self::argmin`], which holds on the ball too (docs/method.md, "Bounded domains").
+    /// twice [`Self::argmin`], which holds on the ball too (docs/domains.md).
     #[must_use]
     pub fn paper_ball_argmin(&self, slope_bound: f64, l2_strength: f64, radius: f64) -> f64 {
         let slope = slope_bound * self.row_norm + l2_strength * radius;
@@ -138,7 +139,7 @@ mod tests {
         let bounds = DataBounds::new(1000.0, 1.5, Neighbors::ReplaceOne, 7).unwrap();
         assert_just_above(bounds.kappa(0.25, 0.01), 0.25 * 2.25 / 10.0);
         assert_just_above(bounds.objective_shift(2.0), 6.0);
-        assert_just_above(bounds.argmin(2.0, 0.01), 0.6);
+        assert_just_above(bounds.argmin(6.0, 0.01), 0.6);
         assert_just_above(
             bounds.frobenius(0.25, Calibration::Tight),
             SQRT_2 * 2.25 * 0.25 / 1000.0,
@@ -156,7 +157,7 @@ mod tests {
         let bounds = DataBounds::new(1000.0, 1.5, Neighbors::AddRemove, 7).unwrap();
         let term = 2.25 * 0.25 / 1000.0;
         assert_just_above(bounds.objective_shift(2.0), 3.0);
-        assert_just_above(bounds.argmin(2.0, 0.01), 0.3);
+        assert_just_above(bounds.argmin(3.0, 0.01), 0.3);
         for calibration in [Calibration::Tight, Calibration::Paper] {
             assert_just_above(bounds.frobenius(0.25, calibration), term);
         }

@@ -1,0 +1,161 @@
+"""Intervals under a radius: the law behind the test of a binding bound, and what it refuses."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpci
+from dpci.domain import FALSE_RATE, refusal, shorter_probability
+from dpci.errors import InvalidInput
+from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
+
+N = 4000
+DIM = 3
+BUDGETS = [dpci.PureDP(2.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-6)]
+by_budget = pytest.mark.parametrize("budget", BUDGETS, ids=lambda b: b.notion)
+by_mechanism = pytest.mark.parametrize("mechanism", ["objective", "output"])
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """A linear model whose ridge solution has norm about .8."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((N, DIM))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = X @ np.array([0.6, -0.5, 0.3]) + 0.1 * rng.uniform(-1.0, 1.0, N)
+    return X, np.clip(y, -1.0, 1.0)
+
+
+def fit(rows, radius, seed=0, **keywords):
+    keywords = {"budget": dpci.PureDP(2.0), "l2_strength": 0.05, "mechanism": "output", "loss": "squared", **keywords}
+    return dpci.fit(*rows, radius=radius, fit_intercept=False, seed=seed, **keywords)
+
+
+# The law.
+
+
+@pytest.mark.parametrize("norm", [0.1, 0.9, 1.1, 2.0])
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda b: b.notion)
+def test_probability_of_a_shorter_sum(rows, budget, norm):
+    """Against the noncentral chi-square law, or against the mean of it over draws of the noise's radius and angle."""
+    record = fit(rows, 1.0, budget=budget)._record
+    length, scale = 1.0, record.noise_scale * 20.0
+    record = dpci.record.FitRecord.from_json(
+        record.to_json().replace(f'"noise_scale": {record.noise_scale!r}', f'"noise_scale": {scale!r}')
+    )
+    got = shorter_probability(record, norm, length)
+    if record.noise_law == "gaussian":
+        expected, error = stats.ncx2(DIM, (length / scale) ** 2).cdf((norm / scale) ** 2), 1e-12
+    else:
+        # The angle's cosine is uniform in three dimensions, so only the radius is drawn.
+        radius = stats.gamma(DIM, scale=scale).rvs(400_000, random_state=2)
+        cosine = (norm**2 - length**2 - radius**2) / (2.0 * length * radius)
+        given = np.clip(0.5 * (1.0 + cosine), 0.0, 1.0)
+        # Five standard errors: false-positive rate 6e-7.
+        expected, error = given.mean(), 5.0 * given.std() / np.sqrt(len(given))
+    assert got == pytest.approx(expected, abs=error)
+
+
+def test_small_noise_and_long_vectors_stay_bounded(rows):
+    """Where the exact law has no usable series the one-dimensional bound stands in, which is no less."""
+    record = fit(rows, 1.0, budget=dpci.ZCDP(1e6))._record
+    assert record.noise_scale < 1e-4
+    for norm in (0.5, 1.0 - record.noise_scale, 1.0):
+        exact = stats.norm.cdf((norm - 1.0) / record.noise_scale)
+        assert shorter_probability(record, norm, 1.0) == pytest.approx(exact, abs=1e-12)
+
+
+# What is refused.
+
+
+@by_budget
+@by_mechanism
+def test_a_binding_radius_has_no_intervals(rows, budget, mechanism):
+    """The rate of intervals is at most FALSE_RATE: of 300 fits, 6 would be seen with probability below 1e-6."""
+    given = [fit(rows, 0.4, seed, budget=budget, mechanism=mechanism).interval_refusal is None for seed in range(300)]
+    assert sum(given) < 6
+    assert stats.binom(300, FALSE_RATE).sf(5) < 1e-6
+
+
+@by_mechanism
+def test_a_radius_that_just_binds_is_refused_too(rows, mechanism):
+    """The bound passes through the unconstrained minimiser: the hardest case."""
+    length = np.linalg.norm(dpci.lowlevel.minimize_erm(*rows, l2_strength=0.05, loss="squared").params)
+    given = [fit(rows, length, seed, mechanism=mechanism).interval_refusal is None for seed in range(300)]
+    assert sum(given) < 6
+
+
+@by_budget
+@by_mechanism
+def test_a_roomy_radius_has_intervals(rows, budget, mechanism):
+    result = fit(rows, 4.0, budget=budget, mechanism=mechanism)
+    assert result.interval_refusal is None
+    assert np.isfinite(np.asarray(result.conf_int())).all()
+
+
+def test_refusals_say_why_everywhere(rows):
+    result = fit(rows, 0.4)
+    with pytest.raises(InvalidInput, match=r"radius that does not bind.*radius=0\.4 "):
+        result.conf_int()
+    for name in ("cov", "std_errors", "pvalues"):
+        with pytest.raises(InvalidInput, match="does not bind"):
+            getattr(result, name)
+    assert "No intervals: intervals need a radius" in " ".join(result.summary().split())
+    assert refusal(fit(rows, 4.0)._record) is None
+    assert (
+        fit(rows, 0.4, moments="none").interval_refusal
+        == "intervals need released moments, got a fit with moments='none'"
+    )
+
+
+# Projection, and where the moments are taken.
+
+
+def test_projection_moves_only_what_left_the_ball(rows):
+    for seed in range(20):
+        free = fit(rows, 0.4, seed, budget=dpci.PureDP(0.5))
+        moved = fit(rows, 0.4, seed, budget=dpci.PureDP(0.5), mechanism=OutputPerturbation(project=True))
+        norm = np.linalg.norm(free.params)
+        np.testing.assert_allclose(moved.params, free.params * min(1.0, 0.4 / norm), rtol=1e-14)
+        # Both take their moments at the same point.
+        np.testing.assert_allclose(moved.hessian, free.hessian, rtol=1e-9)
+        np.testing.assert_allclose(moved.gradient_cov, free.gradient_cov, rtol=1e-9, atol=1e-12)
+
+
+def test_moments_are_calibrated_to_the_ball(rows):
+    """Noise carries the released parameters far out; the sensitivity of the moments stays that of the ball."""
+    result = fit(rows, 0.4, budget=dpci.PureDP(0.01))
+    assert np.linalg.norm(result.params) > 2.0
+    step = result.privacy["steps"][1]
+    weight = step["scale"] / step["hessian_scale"]
+    assert step["sensitivity"] == pytest.approx(2.0 * (2.0 * weight + (2.0 * 1.4) ** 2) / N, rel=1e-9)
+
+
+# Variant cms11.
+
+
+def test_cms11_raises_the_regularisation(rows):
+    """Beside Algorithm 2 of Chaudhuri et al.: kappa = 2 / (n lambda), extra regularisation, half of epsilon."""
+    epsilon, l2_strength = 0.02, 0.01
+    with pytest.raises(dpci.RegularizationTooSmall):
+        fit(rows, 1.0, budget=dpci.PureDP(epsilon), l2_strength=l2_strength, mechanism="objective", moments="none")
+    mechanism = ObjectivePerturbation(variant="cms11")
+    result = fit(rows, 1.0, budget=dpci.PureDP(epsilon), l2_strength=l2_strength, mechanism=mechanism, moments="none")
+    assert result.l2_strength == pytest.approx(2.0 / (N * np.expm1(epsilon / 4.0)), rel=1e-12)
+    # The diameter of the gradients, that of a cardioid for R = W = B, over half of epsilon.
+    diameter = 3.0 * np.sqrt(3.0)
+    assert result.privacy["steps"][0]["scale"] == pytest.approx(diameter / (epsilon / 2.0), rel=1e-9)
+    roomy = fit(rows, 1.0, l2_strength=l2_strength, mechanism=mechanism, moments="none")
+    left = 2.0 - 2.0 * np.log1p(2.0 / (N * l2_strength))
+    assert roomy.l2_strength == l2_strength
+    assert roomy.privacy["steps"][0]["scale"] == pytest.approx(diameter / left, rel=1e-9)
+
+
+def test_paper_calibration_keeps_the_published_constant(rows):
+    """4 (L + lambda W) / (n lambda), which is rls-out's (12 W + 8) / (n lambda) at lambda = 1 and B = R = 1."""
+    keywords = {"calibration": "paper", "moments": "none", "l2_strength": 1.0}
+    step = fit(rows, 0.7, **keywords).privacy["steps"][0]
+    assert step["sensitivity"] == pytest.approx((12.0 * 0.7 + 8.0) / N, rel=1e-12)
+    tight = fit(rows, 0.7, moments="none", l2_strength=1.0).privacy["steps"][0]
+    assert tight["sensitivity"] < 4.0 * 1.7 / N
