@@ -24,6 +24,7 @@ def tuning_spec(n, candidates, budget, method, *, shape=1.0, expected_runs=6.0, 
     return _core.TuningSpec(
         [s.spec(n, n_columns) for s in settings],
         loss=settings[0].core_loss,
+        validation_radius=None,
         method=method,
         shape=shape,
         expected_runs=expected_runs,
