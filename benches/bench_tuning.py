@@ -1,4 +1,4 @@
-"""Private tuning of 24 candidates on a million records: what the choice costs beside one private fit, on one and two cores.
+"""Private tuning of 24 candidates on a million records: the choice beside one private fit, on one and two cores.
 
 n=1,000,000, d=14 (13 columns and the intercept), dense, squared loss; λ = 0.002, 0.004, ..., 0.256 on balls of radius
 0.25, 0.5 and 1, as Wu et al. search. The choice alone (selection_share=1). Minimum of three for parts; the median of

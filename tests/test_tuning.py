@@ -58,8 +58,10 @@ def test_choice_and_fit_spend_the_budget_and_no_more(method, budget, mechanism, 
 
 
 def test_the_fit_is_a_fit_with_the_rest_of_the_budget():
-    result = tune(budget=dpci.PureDP(4.0), selection_share=0.25)
-    again = dpci.fit(X, Y, budget=dpci.PureDP(3.0), radius=4.0, seed=3 ^ (2**64 - 1), **result.params)
+    # Without a radius of the fit, whose intervals would have to show that it does not bind.
+    result = tune(budget=dpci.PureDP(4.0), selection_share=0.25, radius=None, validation_radius=4.0)
+    assert result.privacy["selection"]["score_sensitivity"] == tune().privacy["selection"]["score_sensitivity"]
+    again = dpci.fit(X, Y, budget=dpci.PureDP(3.0), seed=3 ^ (2**64 - 1), **result.params)
     np.testing.assert_array_equal(result.result.params, again.params)
     np.testing.assert_array_equal(np.asarray(result.result.conf_int()), np.asarray(again.conf_int()))
     assert result.result.l2_strength == result.params["l2_strength"]
@@ -70,7 +72,7 @@ def test_good_candidates_are_chosen():
     keywords = {"candidates": candidates, "budget": dpci.PureDP(40.0), "expected_runs": 40.0}
     for method in METHODS:
         chosen = [tune(method=method, seed=seed, **keywords).index for seed in range(9)]
-        # Of a geometric number of runs, mean 40, all are of the bad candidate with probability 1/41: five of nine, 1e-6.
+        # All of a geometric number of runs, mean 40, are of the bad one with probability 1/41: five of nine, 1e-6.
         assert sum(chosen) <= 4
     with pytest.warns(PrivacyLeakWarning):
         oracle = tuning.oracle_not_private(X, Y, budget=dpci.PureDP(40.0), candidates=candidates, radius=4.0)
@@ -195,6 +197,7 @@ def test_regression_is_tuned_over_radius_and_strength():
         ({"candidates": [*GRID, {"l2_strength": 1.0, "loss": "huber_hinge"}]}, "validation_loss must be given"),
         ({"validation_loss": "squared"}, "targets of their losses and of the validation loss"),
         ({"neighbors": "add_remove", "n_public": 2000}, 'takes neighbors="replace_one"'),
+        ({"radius": None, "validation_radius": 0.0}, "validation_radius must be finite and > 0"),
         ({"shape": -0.5}, "shape must be >= 0 and <= 10"),
         ({"expected_runs": 1.0}, "expected_runs must be > 1"),
         ({"expected_runs": math.inf}, "expected_runs must be > 1"),

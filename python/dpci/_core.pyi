@@ -505,6 +505,8 @@ class TuningFacts(TypedDict):
     """Of the model of a candidate, or of one run without its score."""
     score_budget: dict[str, float]
     """Of the exponential mechanism, or of the score of one run."""
+    radii: list[float]
+    """Of the ball in which each candidate is scored."""
     score_noise: Literal["gumbel", "laplace", "gaussian"]
     score_scale: float
     score_sensitivity: float
@@ -523,6 +525,7 @@ class TuningSpec:
         candidates: Sequence[Spec],
         *,
         loss: Loss,
+        validation_radius: float | None,
         method: Literal["repeat", "chunks"],
         shape: float,
         expected_runs: float,

@@ -18,7 +18,7 @@ from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
 from dpci.losses import Loss, check_loss
 from dpci.results import PrivateFit
 from dpci.settings import LossLike, MechanismLike, Moments, Neighbors, OnViolation, Projection, Settings
-from dpci.validation import check_choice, check_count, check_real
+from dpci.validation import check_choice, check_count, check_positive, check_real
 
 __all__ = ["OracleSearch", "TuneResult", "oracle_not_private", "public_rule", "tune"]
 
@@ -60,6 +60,7 @@ def tune(
     method: Literal["repeat", "chunks", "public_rule"] = "repeat",
     selection_share: float = 0.5,
     validation_loss: LossLike | None = None,
+    validation_radius: float | None = None,
     shape: float = 1.0,
     expected_runs: float | None = None,
     **keywords: Unpack[TuneKeywords],
@@ -80,8 +81,8 @@ def tune(
         What to spend, choice and fit together.
     candidates : iterable of mappings
         Keywords of :func:`dpci.fit` in which the candidates differ: "l2_strength", "radius", "loss", "mechanism",
-        "split", "moments", "projection", "calibration". Public: they must not depend on the data. Every candidate needs
-        a radius (here or in ``keywords``), which bounds its validation loss. Not for "public_rule".
+        "split", "moments", "projection", "calibration". Public: they must not depend on the data. Not for
+        "public_rule".
     method : {"repeat", "chunks", "public_rule"}
         "repeat": the best of a random number of private runs on all records, by a noisy score (Papernot & Steinke
         2022). "chunks": one private model per candidate on its own part of the records, compared on one more part (Wu
@@ -92,6 +93,9 @@ def tune(
     validation_loss : str or object of dpci.losses, optional
         What the candidates are compared by, as a mean over records; its range on the greatest ball must be known. None:
         the loss of the candidates, if it is the same.
+    validation_radius : float, optional
+        Radius of the ball that models of candidates without a ``radius`` are moved into to be compared, which bounds
+        their loss. It does not constrain the fit, whose intervals a ``radius`` may cost.
     shape : float
         Of "repeat": shape η in [0, 10] of the truncated negative binomial law of the number of runs; 1: geometric, 0:
         logarithmic. One run may spend the pure budget over 2 + η.
@@ -127,7 +131,7 @@ def tune(
     >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
     >>> y = X[:, 0] > 0
     >>> grid = [{"l2_strength": strength} for strength in (0.001, 0.01, 0.1)]
-    >>> result = dpci.tuning.tune(X, y, budget=dpci.PureDP(2.0), candidates=grid, radius=2.0)
+    >>> result = dpci.tuning.tune(X, y, budget=dpci.PureDP(2.0), candidates=grid, validation_radius=4.0)
     >>> sorted(result.params)
     ['l2_strength']
     >>> np.asarray(result.result.conf_int()).shape
@@ -156,6 +160,7 @@ def tune(
     spec = _core.TuningSpec(
         [model.spec(*features.shape) for model in models],
         loss=loss.to_core(),
+        validation_radius=None if validation_radius is None else check_positive("validation_radius", validation_radius),
         method=method,
         shape=shape,
         expected_runs=runs,
@@ -258,7 +263,7 @@ def oracle_not_private(
     budget : PureDP, ZCDP or ApproxDP
         What each simulated model spends.
     candidates : iterable of mappings
-        As for :func:`tune`; no radius is needed.
+        As for :func:`tune`; no radius is needed, and models without one are not moved.
     n_runs : int
         Simulated models per candidate.
     validation_loss : str or object of dpci.losses, optional

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpci import _core
-from dpci.losses import Squared
+from dpci.losses import HuberHinge, Squared
 from dpci.settings import Settings
 
 BOUND = 1.0
@@ -24,6 +24,7 @@ def tuning_spec(n, candidates, budget, method, *, shape=1.0, expected_runs=6.0, 
     return _core.TuningSpec(
         [s.spec(n, n_columns) for s in settings],
         loss=settings[0].core_loss,
+        validation_radius=None,
         method=method,
         shape=shape,
         expected_runs=expected_runs,
@@ -76,3 +77,13 @@ def repeat_again(x, y, candidates, epsilon, rng, *, expected_runs, score_share=0
         loss = np.mean((x * params - y) ** 2) + rng.laplace(scale=sensitivity / (score_share * run))
         best = min(best, (loss, index, params))
     return best[1:]
+
+
+def antipodal_params(budget, method, *, n_runs, seed, mechanism="objective"):
+    """Released parameters on neighbours that pull apart as far as the bounds allow: with this λ the loss is a line."""
+    n = {"repeat": 1, "chunks": 2}[method]
+    candidates = [{"l2_strength": 50.0, "radius": 0.1}]
+    keywords = {"loss": HuberHinge(h=0.5), "mechanism": mechanism, "expected_runs": 3.0}
+    spec = tuning_spec(n, candidates, budget, method, **keywords)
+    x = np.eye(n)[0]
+    return [simulate(spec, x, label * np.ones(n), n_runs, seed ^ (label > 0))[1][:, 0] for label in (1, -1)]

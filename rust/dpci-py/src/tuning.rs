@@ -28,7 +28,7 @@ pub(crate) struct TuningSpec {
 #[pymethods]
 impl TuningSpec {
     #[new]
-    #[pyo3(signature = (candidates, *, loss, method, shape, expected_runs, notion, epsilon, rho, delta))]
+    #[pyo3(signature = (candidates, *, loss, validation_radius, method, shape, expected_runs, notion, epsilon, rho, delta))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
@@ -36,6 +36,7 @@ impl TuningSpec {
     fn new(
         candidates: Vec<Bound<'_, Spec>>,
         loss: &Loss,
+        validation_radius: Option<f64>,
         method: &str,
         shape: f64,
         expected_runs: f64,
@@ -57,8 +58,14 @@ impl TuningSpec {
             .map(|c| c.get().inner.choices().clone())
             .collect();
         let budget = budget_of(notion, epsilon, rho, delta)?;
-        let inner =
-            CoreSpec::new(&choices, Arc::clone(&loss.inner), budget, method).map_err(to_python)?;
+        let inner = CoreSpec::new(
+            &choices,
+            Arc::clone(&loss.inner),
+            validation_radius,
+            budget,
+            method,
+        )
+        .map_err(to_python)?;
         let first = Spec {
             inner: inner.candidates()[0].clone(),
         };
@@ -73,6 +80,7 @@ impl TuningSpec {
             budget_dict(py, &self.first.inner.choices().budget)?,
         )?;
         dict.set_item("score_budget", budget_dict(py, &score.budget)?)?;
+        dict.set_item("radii", self.inner.radii().to_vec())?;
         dict.set_item("score_noise", score.noise)?;
         dict.set_item("score_scale", score.scale)?;
         dict.set_item("score_sensitivity", score.sensitivity)?;

@@ -18,7 +18,7 @@ use crate::{Error, Result};
 pub struct Selected {
     /// Index of the candidate.
     pub index: usize,
-    /// Parameters of its model, in its ball.
+    /// Parameters of its model, in the ball that it was scored in.
     pub params: Sealed,
 }
 
@@ -65,9 +65,10 @@ fn release_from_chunks(
     let mut parts = partition(sizes, generator);
     let validation = design.subset(&parts.pop().unwrap_or_default())?;
     let mut models = Vec::with_capacity(parts.len());
-    for (candidate, part) in spec.candidates.iter().zip(&parts) {
+    for ((candidate, radius), part) in spec.candidates.iter().zip(&spec.radii).zip(&parts) {
         models.push(release_model(
             candidate,
+            Some(*radius),
             &design.subset(part)?,
             exec,
             generator,
@@ -97,7 +98,13 @@ fn release_from_runs(
     let mut best: Option<(f64, Selected)> = None;
     for _ in 0..n_runs {
         let index = uniform_index(spec.candidates.len(), generator);
-        let params = release_model(&spec.candidates[index], &design, exec, generator)?;
+        let params = release_model(
+            &spec.candidates[index],
+            Some(spec.radii[index]),
+            &design,
+            exec,
+            generator,
+        )?;
         let loss = spec.score.mean_loss(&design, params.values(), exec)?;
         let noisy = loss + scalar_noise(noise, generator)?;
         // NaN competes with nothing: the loss at finite parameters is finite, or an error.
@@ -110,12 +117,13 @@ fn release_from_runs(
     ))
 }
 
-/// Releases the coefficients of a candidate, moved into its ball.
+/// Releases the coefficients of a candidate, moved into the ball of this radius.
 ///
 /// # Privacy
 /// As [`release_coefficients`]; the move is post-processing.
 pub(crate) fn release_model(
     candidate: &Spec,
+    radius: Option<f64>,
     design: &Design<'_>,
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
@@ -123,5 +131,5 @@ pub(crate) fn release_model(
     check_design(candidate, design)?;
     candidate.check_strong_convexity(design, exec)?;
     let params = release_coefficients(candidate, design, exec, generator)?;
-    Ok(params.in_ball(candidate.radius()))
+    Ok(params.in_ball(radius))
 }

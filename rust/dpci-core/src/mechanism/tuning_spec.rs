@@ -47,6 +47,8 @@ pub struct ScoreStep {
 #[derive(Debug, Clone)]
 pub struct TuningSpec {
     pub(super) candidates: Vec<Spec>,
+    /// Radius of the ball that each candidate's model is moved into before it is scored.
+    pub(super) radii: Vec<f64>,
     pub(super) score: Score,
     pub(super) step: ScoreStep,
     pub(super) procedure: Procedure,
@@ -63,7 +65,8 @@ pub(super) enum Procedure {
 }
 
 impl TuningSpec {
-    /// Calibrates the models of the candidates and the choice among them; `loss` is the validation loss.
+    /// Calibrates the models of the candidates and the choice among them; `loss` is the validation loss, and `validation_radius` stands
+    /// for the radius of candidates without one when they are compared.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for candidates without a radius, candidates that differ in what the rows are checked against, and a
@@ -71,6 +74,7 @@ impl TuningSpec {
     pub fn new(
         candidates: &[Choices],
         loss: Arc<dyn Loss>,
+        validation_radius: Option<f64>,
         budget: Budget,
         method: Method,
     ) -> Result<Self> {
@@ -81,7 +85,11 @@ impl TuningSpec {
         };
         check_common(candidates, &*loss)?;
         let row_norm = row_norm_bound(first.row_norm, first.intercept);
-        let score = Score::new(loss, row_norm, greatest_radius(candidates)?)?;
+        let radii = scoring_radii(candidates, validation_radius)?;
+        let greatest = radii
+            .iter()
+            .fold(0.0, |a: f64, b| if *b > a { *b } else { a });
+        let score = Score::new(loss, row_norm, greatest)?;
         let n = first.n_samples;
         let plan = match method {
             Method::Chunks => plan_chunks(candidates.len(), n, budget, &score)?,
@@ -108,6 +116,7 @@ impl TuningSpec {
         });
         Ok(Self {
             candidates: specs.collect::<Result<_>>()?,
+            radii,
             score,
             step: plan.step,
             procedure: plan.procedure,
@@ -119,6 +128,12 @@ impl TuningSpec {
     #[must_use]
     pub fn candidates(&self) -> &[Spec] {
         &self.candidates
+    }
+
+    /// Radius of the ball in which each candidate is scored.
+    #[must_use]
+    pub fn radii(&self) -> &[f64] {
+        &self.radii
     }
 
     /// Number of parameters, the intercept included.
@@ -269,16 +284,21 @@ fn check_common(candidates: &[Choices], loss: &dyn Loss) -> Result<()> {
     Ok(())
 }
 
-/// The greatest radius of the candidates, without which no bound on a validation loss exists.
-fn greatest_radius(candidates: &[Choices]) -> Result<f64> {
-    let radii: Option<Vec<f64>> = candidates.iter().map(|c| c.radius).collect();
-    let Some(radii) = radii else {
-        return Err(Error::Unsupported(
-            "every candidate must have a radius, which bounds its validation loss, got one without"
-                .into(),
-        ));
-    };
-    Ok(radii
-        .into_iter()
-        .fold(0.0, |a, b| if b > a { b } else { a }))
+/// The ball of each candidate, without which no bound on a validation loss exists.
+fn scoring_radii(candidates: &[Choices], otherwise: Option<f64>) -> Result<Vec<f64>> {
+    if let Some(radius) = otherwise
+        && !(radius > 0.0 && radius.is_finite())
+    {
+        return Err(Error::OutOfRange {
+            name: "validation_radius",
+            rule: "finite and > 0",
+            value: radius,
+        });
+    }
+    let radii: Option<Vec<f64>> = candidates.iter().map(|c| c.radius.or(otherwise)).collect();
+    radii.ok_or_else(|| {
+        Error::Unsupported(
+            "every candidate must have a radius, or validation_radius be given: it bounds the validation loss, got neither".into(),
+        )
+    })
 }

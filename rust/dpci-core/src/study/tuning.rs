@@ -46,7 +46,14 @@ pub fn simulate_losses(
     exec.map(candidates.len() * n_runs, |run| {
         let single = Executor::sequential(exec.cancel_flag());
         let mut generator = SimulationGenerator::new(seed, run as u64);
-        let params = release_model(&candidates[run / n_runs], design, &single, &mut generator)?;
+        let candidate = &candidates[run / n_runs];
+        let params = release_model(
+            candidate,
+            candidate.radius(),
+            design,
+            &single,
+            &mut generator,
+        )?;
         mean_loss(&**loss, design, params.values(), &single)
     })
 }
