@@ -57,7 +57,8 @@ class Minimum:
     n_iterations : int
         Iterations made.
     solver : str
-        "newton", "preconditioned" (L-BFGS with a Cholesky factor) or "lbfgs".
+        "newton", "preconditioned" (L-BFGS with a Cholesky factor), "lbfgs", or "multipliers" (the hinge's, whatever
+        was asked for).
     """
 
     params: _F64
