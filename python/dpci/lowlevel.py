@@ -30,6 +30,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_mu",
     "hessian_and_gradient_cov",
+    "laplace",
     "minimize_erm",
     "monte_carlo_interval",
     "spherical_laplace",
@@ -88,6 +89,11 @@ def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
 def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
     """Not private by itself. Draw vectors of independent normal coordinates, shape (n, dim)."""
     return _core.gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
+
+
+def laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
+    """Not private by itself. Draw vectors of independent Laplace coordinates, shape (n, dim)."""
+    return _core.laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
 
 
 def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:

@@ -1,5 +1,10 @@
-//! Minimises an empirical risk with a certificate: the objective handed to a solver.
+//! Minimises an empirical risk with a certificate: the objective handed to a solver, or to that of the hinge.
 
+mod certify;
+mod hinge;
+mod kink_split;
+mod multipliers;
+mod polish;
 mod quadratic;
 
 use crate::Result;
@@ -42,6 +47,9 @@ pub fn minimize_risk(
 ) -> Result<Minimum> {
     let zero = vec![0.0; objective.design.n_params()];
     let start = start.unwrap_or(&zero);
+    if objective.loss.kinked() {
+        return hinge::minimize(objective, start, options);
+    }
     if quadratic::serves(objective, options) {
         return match quadratic::minimize(objective, options)? {
             Ok(minimum) => Ok(minimum),
@@ -50,3 +58,6 @@ pub fn minimize_risk(
     }
     solver::minimize(objective, start, options)
 }
+
+#[cfg(test)]
+mod tests;

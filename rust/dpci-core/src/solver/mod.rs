@@ -55,6 +55,8 @@ pub enum Method {
     Preconditioned,
     /// Limited-memory BFGS, without any Hessian.
     Lbfgs,
+    /// For the hinge: multipliers of the rows at their kinks, polished in doubled precision.
+    Multipliers,
     /// Newton over a ball: the one method that takes a radius.
     Ball,
 }
@@ -68,6 +70,7 @@ impl Method {
             Self::Newton => "newton",
             Self::Preconditioned => "preconditioned",
             Self::Lbfgs => "lbfgs",
+            Self::Multipliers => "multipliers",
             Self::Ball => "ball",
         }
     }
@@ -112,17 +115,7 @@ pub struct Minimum {
 /// the problem's own errors; [`Error::OutOfRange`] for a tolerance or a radius that is not finite and positive;
 /// [`Error::Unsupported`] for a method that does not go with the radius.
 pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Result<Minimum> {
-    let radius = options.radius.map(|w| ("radius", w));
-    for (name, value) in [("tolerance", options.tolerance)].into_iter().chain(radius) {
-        if !(value > 0.0) || !value.is_finite() {
-            return Err(Error::OutOfRange {
-                name,
-                rule: "finite and > 0",
-                value,
-            });
-        }
-    }
-    check_length("start", problem.dim(), start.len())?;
+    check_options(problem.dim(), start, options)?;
     let dim = problem.dim();
     let method = match (options.method, options.radius) {
         (Method::Auto | Method::Ball, Some(radius)) => {
@@ -147,12 +140,27 @@ pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Res
     }
 }
 
+/// Refuses a start of another length than `dim`, and a tolerance or radius that is not finite and positive.
+pub(crate) fn check_options(dim: usize, start: &[f64], options: &Options) -> Result<()> {
+    let radius = options.radius.map(|radius| ("radius", radius));
+    for (name, value) in [("tolerance", options.tolerance)].into_iter().chain(radius) {
+        if !(value > 0.0) || !value.is_finite() {
+            return Err(Error::OutOfRange {
+                name,
+                rule: "finite and > 0",
+                value,
+            });
+        }
+    }
+    check_length("start", dim, start.len())
+}
+
 /// `‖∇J‖/λ`, rounded up; NaN stays NaN and so never passes a comparison.
 pub(crate) fn certificate(gradient: &[f64], strong_convexity: f64) -> f64 {
     vector::norm(gradient) / strong_convexity * (1.0 + gradient.len() as f64 * f64::EPSILON)
 }
 
-fn not_converged(
+pub(crate) fn not_converged(
     options: &Options,
     certificate: f64,
     iterations: usize,
