@@ -20,14 +20,17 @@ use crate::objective::Objective;
 use crate::solver::{self, Method, Minimum, Options, Problem};
 use crate::{Error, Result};
 
-/// Numbers of rows that need no approach, and of a sample.
-const MAX_DIRECT: usize = 1 << 18;
+/// Parameters up to which systems in doubled precision take seconds, not hours.
+const MAX_DIM: usize = 2048;
+
+/// Numbers of rows that need no approach, and of a sample: at least these, and this many rows for each parameter.
+const MAX_DIRECT: (usize, usize) = (1 << 18, 50);
+
+/// The same for near rows that are not worth another, narrower approach.
+const MAX_NEAR: (usize, usize) = (1 << 20, 100);
 
 /// Widths of the smoothed hinges.
 const WIDTHS: [f64; 4] = [0.1, 0.02, 0.004, 0.0008];
-
-/// Numbers of near rows that are worth another, narrower approach.
-const MAX_NEAR: usize = 1 << 20;
 
 /// Rounds of splitting; each at least doubles the reach.
 const MAX_ROUNDS: usize = 60;
@@ -78,13 +81,21 @@ impl Near {
 /// The certified minimiser of a risk whose loss is the hinge.
 ///
 /// # Errors
-/// [`Error::NotConverged`], [`Error::Interrupted`], [`Error::Length`], [`Error::OutOfRange`] for the options.
+/// [`Error::NotConverged`], [`Error::Interrupted`], [`Error::Length`], [`Error::OutOfRange`] for the options and for too many
+/// parameters.
 pub(super) fn minimize(
     objective: &Objective<'_>,
     start: &[f64],
     options: &Options,
 ) -> Result<Minimum> {
     solver::check_options(objective.dim(), start, options)?;
+    if objective.dim() > MAX_DIM {
+        return Err(Error::OutOfRange {
+            name: "the number of parameters with the hinge",
+            rule: "at most 2048 (the Huber hinge has no such limit)",
+            value: objective.dim() as f64,
+        });
+    }
     let terms = Terms {
         n_samples: objective.n_samples,
         l2_strength: objective.strong_convexity(),
@@ -149,15 +160,16 @@ fn approach(objective: &Objective<'_>, start: &[f64], options: &Options) -> Resu
         iterations: 0,
     };
     let n_entries = objective.design.n_rows() * start.len();
-    if n_entries > MAX_DIRECT {
+    let limit = |(numbers, rows): (usize, usize)| numbers.max(rows * start.len() * start.len());
+    if n_entries > limit(MAX_DIRECT) {
         for share in [4, 1] {
-            let stride = share * n_entries.div_ceil(MAX_DIRECT);
+            let stride = share * n_entries.div_ceil(limit(MAX_DIRECT));
             near.move_to_minimum_of(&sample(objective, stride)?, objective, options.radius)?;
         }
         near.split = split(objective, &near.params, near.reach)?;
         let longest = longest_row(objective)?;
         for width in WIDTHS {
-            if near.split.near.len() <= MAX_NEAR {
+            if near.split.near.len() <= limit(MAX_NEAR) {
                 break;
             }
             let loss = HuberHinge::new(width)?;
@@ -170,7 +182,12 @@ fn approach(objective: &Objective<'_>, start: &[f64], options: &Options) -> Resu
                 tolerance: 0.1 * width / longest,
                 ..*options
             };
-            let found = solver::minimize(&smooth, &near.params, &options)?;
+            let found = match solver::minimize(&smooth, &near.params, &options) {
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                // A smoothed risk only saves time.
+                Err(_) => break,
+                Ok(found) => found,
+            };
             near.move_to(found.params);
             near.width = width;
             near.iterations += found.iterations;

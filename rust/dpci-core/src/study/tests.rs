@@ -253,16 +253,33 @@ fn replicates_keep_to_the_ball() {
     );
     let refused = active.run(0..2, 1, Some(0.9), &exec);
     assert!(matches!(refused, Err(Error::Unsupported(_))));
-    // The hinge has no moments, and without moments there are no intervals.
-    let hinge = Choices {
-        loss: Arc::new(Hinge),
-        radius: None,
-        ..squared(1.0, Perturbation::Output, Moments::Joint)
-            .choices()
-            .clone()
+}
+
+/// The hinge is minimised one by one. It has no moments, and so no intervals.
+#[test]
+fn replicates_of_the_hinge_are_fits_without_intervals() {
+    let (x, y) = records();
+    let hinge = |radius: Option<f64>, moments: Moments| {
+        Spec::new(Choices {
+            loss: Arc::new(Hinge),
+            radius,
+            ..squared(1.0, Perturbation::Output, moments)
+                .choices()
+                .clone()
+        })
     };
-    assert!(matches!(Spec::new(hinge), Err(Error::Unsupported(_))));
-    assert!(near.run(0..2, 1, Some(0.9), &exec).is_err());
+    assert!(matches!(
+        hinge(None, Moments::Joint),
+        Err(Error::Unsupported(_))
+    ));
+    let specs = [None, Some(0.2)].map(|radius| hinge(radius, Moments::None).unwrap());
+    assert_replicates_equal_fits(&specs, &BOUNDS, &y, None);
+    let cancel = AtomicBool::new(false);
+    let exec = Executor::sequential(&cancel);
+    let design = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec).unwrap();
+    let study = Study::new(&design, &specs[..1], &exec).unwrap();
+    let refused = study.run(0..2, 1, Some(0.9), &exec);
+    assert!(matches!(refused, Err(Error::Unsupported(_))));
 }
 
 #[test]
