@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import LinearRegression
 
+import dpci
 from dpci import audit
 from dpci.audit import model_inversion
 from dpci.errors import InvalidInput, PrivacyLeakWarning
@@ -125,6 +126,27 @@ def test_names_of_a_schema():
     found = model_inversion(model, X, y, column="vkorc1", prior=prior, residual_variance=0.09)
     np.testing.assert_array_equal(found.guesses, expected.guesses)
     assert found.levels == tuple(prior)
+
+
+def test_a_private_fit():
+    X, y, _, _ = patients(n=3_000)
+    names = ("age", "height", "vkorc1=A/G", "vkorc1=A/A")
+    rows, targets = X / 2, np.clip(y / 3, -1.0, 1.0)
+    keywords = {"l2_strength": 0.001, "loss": "squared", "radius": 3.0, "fit_intercept": False, "moments": "none"}
+    ways = {"mechanism": "output", "seed": 1, **keywords}
+    fit = dpci.fit(Frame.of(rows, names), targets, budget=dpci.PureDP(1_000.0), **ways)
+    prior = {"G/G": 0.5, "A/G": 0.3, "A/A": 0.2}
+    found = model_inversion(fit, rows, targets, column="vkorc1", prior=prior, residual_variance=0.01)
+    by_hand = model_inversion(
+        Linear(fit.params), rows, targets, column=[2, 3], prior=dict(zip((None, 2, 3), (0.5, 0.3, 0.2), strict=True)),
+        residual_variance=0.01,
+    )  # fmt: skip
+    np.testing.assert_array_equal(found.guesses, by_hand.guesses)
+    assert found.accuracy > found.prior_accuracy + 5 * found.standard_error
+    # Nothing but noise: nothing but what the prior knows, at best.
+    noise = dpci.fit(rows, targets, budget=dpci.PureDP(0.001), **ways)
+    lost = model_inversion(noise, rows, targets, column=[2, 3], prior=PRIOR, residual_variance=0.01)
+    assert lost.accuracy < found.accuracy - 5 * found.standard_error
 
 
 def test_zero_priors_are_never_guessed():
