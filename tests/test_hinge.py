@@ -96,7 +96,7 @@ def test_agrees_with_a_quadratic_programme(radius):
         jacobian = lambda v: np.append(-2.0 * v[:d], np.zeros(n))  # noqa: E731
         constraints += [{"type": "ineq", "fun": lambda v: radius**2 - v[:d] @ v[:d], "jac": jacobian}]
     found = optimize.minimize(
-        lambda v: (v[d:].mean() + 0.5 * l2_strength * v[:d] @ v[:d]),
+        lambda v: v[d:].mean() + 0.5 * l2_strength * v[:d] @ v[:d],
         np.append(np.zeros(d), np.ones(n)),
         jac=lambda v: np.append(l2_strength * v[:d], np.full(n, 1.0 / n)),
         bounds=[(None, None)] * d + [(0.0, None)] * n,

@@ -41,7 +41,9 @@ def exact_minimum(X, y, l2_strength, guess, *, radius=None, tolerance=1e-7):
     d, ridge = len(rows[0]), number(float(l2_strength)) * len(rows)
     margins = np.asarray(y) * (np.asarray(X) @ guess)
     bent = [i for i in range(len(rows)) if abs(margins[i] - 1) <= tolerance]
-    pull = [sum((rows[i][j] for i in range(len(rows)) if margins[i] < 1 - tolerance), start=number(0)) for j in range(d)]
+    pull = [
+        sum((rows[i][j] for i in range(len(rows)) if margins[i] < 1 - tolerance), start=number(0)) for j in range(d)
+    ]
     gram = [[dot(rows[i], rows[k]) for k in bent] for i in bent]
     # Across the kinks the point is c/ridge, along them a: margins of 1 determine a, the pull determines c.
     along = solve(gram, [number(1)] * len(bent))
@@ -49,7 +51,9 @@ def exact_minimum(X, y, l2_strength, guess, *, radius=None, tolerance=1e-7):
     if along is None or taken is None:
         return None
     part = [sum((w * rows[i][j] for w, i in zip(along, bent, strict=True)), start=number(0)) for j in range(d)]
-    across = [p - sum((w * rows[i][j] for w, i in zip(taken, bent, strict=True)), start=number(0)) for j, p in enumerate(pull)]
+    across = [
+        p - sum((w * rows[i][j] for w, i in zip(taken, bent, strict=True)), start=number(0)) for j, p in enumerate(pull)
+    ]
     if radius is not None:
         norm = np.linalg.norm(guess)
         if norm > 0.999999 * radius:
