@@ -51,7 +51,7 @@ def test_coverage(budget, mechanism):
 def test_given_and_wrong_is_rare_where_refusals_are_frequent():
     """Near the sphere many fits refuse; intervals that are given and miss stay below 1 - level by the claim."""
     rng = np.random.default_rng(61)
-    radius = float(np.linalg.norm(target())) + 0.035
+    radius = float(np.linalg.norm(target())) + 0.05
     wrong, given = 0, 0
     for seed in range(RUNS):
         result = dpci.fit(
