@@ -317,7 +317,9 @@ def test_lowlevel(rows):
     assert dpci.lowlevel.gaussian_delta(1.0, dpci.lowlevel.gaussian_mu(1.0, 1e-6)) == pytest.approx(1e-6)
 
 
-@pytest.mark.parametrize("name", ["spherical_laplace", "gaussian", "symmetric_gaussian", "symmetric_matrix_laplace"])
+@pytest.mark.parametrize(
+    "name", ["spherical_laplace", "gaussian", "laplace", "symmetric_gaussian", "symmetric_matrix_laplace"]
+)
 def test_lowlevel_noise(name):
     draw = getattr(dpci.lowlevel, name)
     noise = draw(5, 3, 0.5, 7)

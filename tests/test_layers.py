@@ -210,6 +210,9 @@ def python_imports(path):
 
 
 RESULT_MODULES = [
+    "_baseline_fit",
+    "_baseline_record",
+    "_linear_model",
     "_report",
     "_report_plots",
     "_report_record",
@@ -235,7 +238,15 @@ def test_python_foundations():
     assert python_imports(PACKAGE / "arrays.py") == {"errors"}
 
 
-@pytest.mark.parametrize(("release", "home"), [("fit", "api.py"), ("release_report", "per_instance.py")])
+@pytest.mark.parametrize(
+    ("release", "home"),
+    [
+        ("fit", "api.py"),
+        ("release_report", "per_instance.py"),
+        ("release_functional_mechanism", "baselines.py"),
+        ("release_histogram", "baselines.py"),
+    ],
+)
 def test_one_place_releases(release, home):
     callers = {path.name for path in PACKAGE.rglob("*.py") if f"_core.{release}(" in path.read_text(encoding="utf-8")}
     assert callers == {home}

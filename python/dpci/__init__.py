@@ -1,6 +1,6 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
-from dpci import datasets, errors, losses, lowlevel, per_instance, simulate, utility
+from dpci import baselines, datasets, errors, losses, lowlevel, per_instance, simulate, utility
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
@@ -41,6 +41,7 @@ __all__ = [
     "RowNormViolation",
     "SeededNoiseWarning",
     "__version__",
+    "baselines",
     "datasets",
     "errors",
     "fit",

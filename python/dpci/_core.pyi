@@ -67,9 +67,18 @@ class Loss:
 class StepDict(TypedDict):
     """One step of a release: what it is, what it costs, and its public constants."""
 
-    step: Literal["coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"]
+    step: Literal[
+        "coefficients",
+        "hessian",
+        "gradient_cov",
+        "moments",
+        "report_gradient",
+        "report_hessian",
+        "polynomial",
+        "histogram",
+    ]
     noise: str
-    """"spherical_laplace" | "gaussian" | "matrix_laplace"."""
+    """"spherical_laplace" | "gaussian" | "matrix_laplace" | "laplace"."""
     cost: float
     """epsilon under PureDP; rho under ZCDP; mu squared under ApproxDP, with calibration="paper" rho or epsilon."""
     scale: float
@@ -185,6 +194,7 @@ def monte_carlo_interval(
 # Building blocks; not private by themselves.
 def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64: ...
 def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64: ...
+def laplace(n: int, dim: int, scale: float, seed: int) -> _F64: ...
 def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
     """(n, dim, dim); std_dev in isometric coordinates."""
 
@@ -204,7 +214,7 @@ def minimize_erm(
     intercept: float | None,
     linear_term: _F64 | None,
     start: _F64 | None,
-    solver: Literal["auto", "newton", "preconditioned", "lbfgs"],
+    solver: Literal["auto", "newton", "preconditioned", "lbfgs", "ball"],
     tolerance: float,
     max_iterations: int,
     n_threads: int | None,
@@ -232,6 +242,74 @@ def hessian_and_gradient_cov(
     n_threads: int | None,
 ) -> tuple[_F64, _F64]: ...
 def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
+
+# Baselines.
+class BaselineDict(TypedDict):
+    params: _F64
+    steps: list[StepDict]
+    private: bool
+
+class HistogramDict(TypedDict):
+    params: _F64
+    steps: list[StepDict]
+    private: bool
+    counts: _F64
+    """Released counts of all cells, the levels of the target in the outermost loop, the last axis in the innermost."""
+
+@final
+class FunctionalSpec:
+    """Every public choice of the functional mechanism, validated; holds no data."""
+
+    def __new__(
+        cls,
+        *,
+        n_samples: int,
+        n_columns: int,
+        intercept: float | None,
+        row_norm: float,
+        polynomial: Literal["squared", "logistic"],
+        target_bound: float,
+        l2_strength: float,
+        notion: str,
+        epsilon: float,
+        rho: float,
+        delta: float,
+        calibration: Literal["tight", "paper"],
+        neighbors: str,
+    ) -> FunctionalSpec: ...
+
+def release_functional_mechanism(
+    spec: FunctionalSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
+) -> BaselineDict:
+    """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
+
+@final
+class HistogramSpec:
+    """A public grid, the noise on its counts, and the regression on its cells, validated; holds no data."""
+
+    def __new__(
+        cls,
+        *,
+        axes: list[tuple[list[int], list[float]]],
+        n_columns: int,
+        targets: list[float],
+        loss: Loss,
+        l2_strength: float,
+        intercept: float | None,
+        notion: str,
+        epsilon: float,
+        rho: float,
+        delta: float,
+        neighbors: str,
+    ) -> HistogramSpec:
+        """An axis is its columns and its levels, one after another."""
+
+    n_cells: int
+
+def release_histogram(
+    spec: HistogramSpec, x: _Features, y: _F64, *, n_threads: int | None, seed: int | None
+) -> HistogramDict:
+    """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
 
 # Accounting (math of budgets; no data).
 def gaussian_delta(epsilon: float, mu: float) -> float: ...

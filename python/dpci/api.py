@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -202,7 +202,18 @@ def fit(
     )
 
 
-def param_names(columns: tuple[str, ...] | None, n_columns: int, settings: Settings) -> tuple[str, ...]:
+class ModelChoices(Protocol):
+    """What names and targets depend on."""
+
+    @property
+    def fit_intercept(self) -> bool: ...  # the protocol is the documentation
+    @property
+    def two_classes(self) -> bool: ...
+    @property
+    def label_classes(self) -> Classes | None: ...
+
+
+def param_names(columns: tuple[str, ...] | None, n_columns: int, settings: ModelChoices) -> tuple[str, ...]:
     """Return the names of the parameters: those of the columns, or x0, x1, ..., and the intercept last."""
     names = tuple(f"x{i}" for i in range(n_columns)) if columns is None else columns
     if not settings.fit_intercept:
@@ -213,7 +224,7 @@ def param_names(columns: tuple[str, ...] | None, n_columns: int, settings: Setti
 
 
 def encode_targets(
-    y: ArrayLike, settings: Settings, n_samples: int, *, stacklevel: int
+    y: ArrayLike, settings: ModelChoices, n_samples: int, *, stacklevel: int
 ) -> tuple[NDArray[np.float64], Classes | None]:
     """Return the targets as the core takes them, and the (negative, positive) that they stand for.
 

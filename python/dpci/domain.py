@@ -28,7 +28,7 @@ def refusal(record: FitRecord) -> str | None:
     With ``radius`` W, intervals need a test at level :data:`FALSE_RATE` to reject "the minimiser over the ball lies on
     its boundary". Output perturbation: on the boundary the released norm would be that of a vector of length W plus the
     noise, whose law is known. Objective perturbation: the parameters would have fallen short of W by an error of the
-    size of the intervals (docs/method.md, "Bounded domains").
+    size of the intervals (docs/domains.md).
     """
     if record.hessian is None or record.gradient_cov is None:
         return "intervals need released moments, got a fit with moments='none'"

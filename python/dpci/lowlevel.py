@@ -30,6 +30,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_mu",
     "hessian_and_gradient_cov",
+    "laplace",
     "minimize_erm",
     "monte_carlo_interval",
     "spherical_laplace",
@@ -41,7 +42,7 @@ __all__ = [
 _F64: TypeAlias = NDArray[np.float64]
 NoiseLaw: TypeAlias = Literal["spherical_laplace", "gaussian"]
 _LAWS: tuple[NoiseLaw, ...] = ("spherical_laplace", "gaussian")
-Solver: TypeAlias = Literal["auto", "newton", "preconditioned", "lbfgs"]
+Solver: TypeAlias = Literal["auto", "newton", "preconditioned", "lbfgs", "ball"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,8 @@ class Minimum:
     n_iterations : int
         Iterations made.
     solver : str
-        "newton", "preconditioned" (L-BFGS with a Cholesky factor), "lbfgs", or "multipliers" (the hinge's, whatever
-        was asked for).
+        "newton", "preconditioned" (L-BFGS with a Cholesky factor), "lbfgs", "ball" (Newton over a ball), or "multipliers"
+        (the hinge's, whatever was asked for).
     """
 
     params: _F64
@@ -89,6 +90,11 @@ def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
 def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
     """Not private by itself. Draw vectors of independent normal coordinates, shape (n, dim)."""
     return _core.gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
+
+
+def laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
+    """Not private by itself. Draw vectors of independent Laplace coordinates, shape (n, dim)."""
+    return _core.laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
 
 
 def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
@@ -142,8 +148,8 @@ def minimize_erm(
         Perturbation of the mean objective.
     start : array-like of shape (k,), optional
         Where to start; None: zero.
-    solver : {"auto", "newton", "preconditioned", "lbfgs"}
-        "auto" chooses by size.
+    solver : {"auto", "newton", "preconditioned", "lbfgs", "ball"}
+        "auto" chooses by size; "ball" goes with a radius, and is what "auto" then chooses.
     tolerance : float
         Bound on the certified distance to the minimiser.
     max_iterations : int
@@ -165,7 +171,7 @@ def minimize_erm(
         intercept=_intercept(intercept_scale),
         linear_term=None if linear_term is None else _vector("linear_term", linear_term),
         start=None if start is None else _vector("start", start),
-        solver=check_choice("solver", solver, ("auto", "newton", "preconditioned", "lbfgs")),
+        solver=check_choice("solver", solver, ("auto", "newton", "preconditioned", "lbfgs", "ball")),
         tolerance=check_positive("tolerance", tolerance),
         max_iterations=check_count("max_iterations", max_iterations),
         n_threads=check_threads(n_threads),

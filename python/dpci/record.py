@@ -1,28 +1,28 @@
 """What one fit leaves behind: released and public values only, and their JSON form."""
 
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.arrays import check_finite
+from dpci._rules import (
+    Rule,
+    check_array,
+    check_interval,
+    check_labels,
+    check_names,
+    check_text,
+    one_of,
+    optional,
+)
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
-from dpci.labels import Classes, check_classes
+from dpci.labels import Classes
 from dpci.losses import declaration, from_declaration
-from dpci.validation import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_not_negative,
-    check_positive,
-    check_real,
-    check_reals,
-)
+from dpci.validation import check_count, check_flag, check_not_negative, check_positive
 
 SCHEMA = "dpci.PrivateFit"
 SCHEMA_VERSION = 2
@@ -188,33 +188,6 @@ class FitRecord:
                 raise InvalidInput(f"{name} must have shape {shape}, got {array.shape}")
 
 
-_Rule = Callable[[str, Any], Any]
-
-
-def _one_of(*choices: str) -> _Rule:
-    return lambda name, value: check_choice(name, value, choices)
-
-
-def _or_none(rule: _Rule) -> _Rule:
-    return lambda name, value: None if value is None else rule(name, value)
-
-
-def _check_text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput(f"{name} must be text, got {name}={value!r}")
-    return value
-
-
-def _check_array(name: str, value: object) -> NDArray[np.float64]:
-    return check_finite(name, np.atleast_1d(np.array(value, dtype=np.float64)))
-
-
-def _check_names(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list of texts, got {name}={value!r}")
-    return tuple(_check_text(name, entry) for entry in value)
-
-
 def _check_loss(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} must be an object, got {name}={value!r}")
@@ -228,22 +201,6 @@ def _check_loss(name: str, value: object) -> dict[str, Any]:
     return value
 
 
-def _check_interval(name: str, value: object) -> tuple[float, float]:
-    lower, upper = check_reals(name, value, 2)
-    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
-        raise InvalidInput(f"{name} must be finite and increasing, got {name}={value!r}")
-    return lower, upper
-
-
-def _check_labels(name: str, value: object) -> Classes:
-    classes = check_classes(value)
-    for label in classes:
-        # An integer may be too great to be compared with targets.
-        if not isinstance(label, str) and math.isinf(number := check_real(name, label + 0)):
-            raise InvalidInput(f"{name} must be within the range of floats, got {number}")
-    return classes
-
-
 def _check_steps(name: str, value: object) -> tuple[Step, ...]:
     if not isinstance(value, list) or not value:
         raise InvalidInput(f"{name} must be a list of at least one step, got {name}={value!r}")
@@ -255,50 +212,50 @@ def _check_steps(name: str, value: object) -> tuple[Step, ...]:
 
 
 # What a saved record has to obey, field by field: a file can hold anything.
-_LOSS_RULES: dict[str, _Rule] = {
-    "name": _one_of("logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge", "custom"),
-    "slope_bound": _or_none(check_positive),
-    "curvature_bound": _or_none(check_positive),
-    "predictor_bound": _or_none(check_positive),
+_LOSS_RULES: dict[str, Rule] = {
+    "name": one_of("logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge", "custom"),
+    "slope_bound": optional(check_positive),
+    "curvature_bound": optional(check_positive),
+    "predictor_bound": optional(check_positive),
     "strong_convexity": check_not_negative,
     "one_signed": check_flag,
-    "target_bounds": _or_none(_check_interval),
+    "target_bounds": optional(check_interval),
 }
-_STEP_RULES: dict[str, _Rule] = {
-    "step": _one_of("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"),
-    "noise": _one_of("spherical_laplace", "gaussian", "matrix_laplace", "none"),
+_STEP_RULES: dict[str, Rule] = {
+    "step": one_of("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"),
+    "noise": one_of("spherical_laplace", "gaussian", "matrix_laplace", "none"),
     "cost": check_positive,
     "scale": check_not_negative,
-    "hessian_scale": _or_none(check_positive),
+    "hessian_scale": optional(check_positive),
     "sensitivity": check_not_negative,
 }
-_RULES: dict[str, _Rule] = {
-    "params": _check_array,
-    "hessian": _or_none(_check_array),
-    "gradient_cov": _or_none(_check_array),
-    "names": _check_names,
+_RULES: dict[str, Rule] = {
+    "params": check_array,
+    "hessian": optional(check_array),
+    "gradient_cov": optional(check_array),
+    "names": check_names,
     "named_columns": check_flag,
-    "classes": _or_none(_check_labels),
+    "classes": optional(check_labels),
     "n_samples": check_count,
     "l2_strength": check_not_negative,
-    "radius": _or_none(check_positive),
+    "radius": optional(check_positive),
     "loss": _check_loss,
     "slope_bound": check_positive,
-    "curvature_bound": _or_none(check_not_negative),
-    "mechanism": _one_of("objective", "output"),
-    "variant": _one_of("standard", "cms11"),
+    "curvature_bound": optional(check_not_negative),
+    "mechanism": one_of("objective", "output"),
+    "variant": one_of("standard", "cms11"),
     "project": check_flag,
-    "moments": _one_of("joint", "separate", "none"),
-    "projection": _one_of("floor", "cautious", "none"),
-    "calibration": _one_of("tight", "paper"),
+    "moments": one_of("joint", "separate", "none"),
+    "projection": one_of("floor", "cautious", "none"),
+    "calibration": one_of("tight", "paper"),
     "row_norm": check_positive,
-    "on_violation": _one_of("error", "clip"),
-    "neighbors": _one_of("replace_one", "add_remove"),
-    "intercept_scale": _or_none(check_positive),
-    "noise_law": _one_of("spherical_laplace", "gaussian"),
+    "on_violation": one_of("error", "clip"),
+    "neighbors": one_of("replace_one", "add_remove"),
+    "intercept_scale": optional(check_positive),
+    "noise_law": one_of("spherical_laplace", "gaussian"),
     "noise_scale": check_positive,
     "noise_spectral_radius": check_not_negative,
     "steps": _check_steps,
     "private": check_flag,
-    "version": _check_text,
+    "version": check_text,
 }

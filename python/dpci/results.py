@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from dpci import _core
+from dpci._linear_model import LinearModel
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
-from dpci.arrays import Table, as_features, as_numbers, check_columns, check_finite
+from dpci.arrays import as_numbers, check_finite
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.domain import refusal
 from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
-from dpci.labels import Classes, label_array
+from dpci.labels import Classes
 from dpci.plotting import forest_plot
 from dpci.record import FitRecord
 from dpci.summary import summary_text
@@ -28,7 +28,7 @@ __all__ = ["PrivateFit"]
 _ROUNDING = 1e-9
 
 
-class PrivateFit:
+class PrivateFit(LinearModel):
     """A released model. Holds released and public values only; made by :func:`dpci.fit`, never changed.
 
     Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
@@ -38,6 +38,10 @@ class PrivateFit:
 
     def __init__(self, record: FitRecord) -> None:
         self._record = record
+
+    @property
+    def _facts(self) -> FitRecord:
+        return self._record
 
     # What was released.
 
@@ -236,34 +240,6 @@ class PrivateFit:
         else:
             lower, upper = _core.monte_carlo_interval(v, a, *law, level, n_draws, seed)
         return ConfidenceIntervals(names, estimate, estimate + lower, estimate + upper, level, method)
-
-    def decision_function(self, X: Table) -> NDArray[np.float64]:
-        """Linear predictor of each row, shape (n,), the intercept included."""
-        record = self._record
-        features = check_columns(as_features(X), record.columns, named=record.named_columns)
-        if record.intercept_scale is None:
-            return features.product(record.params)
-        intercept = float(record.intercept_scale * record.params[-1])
-        return features.product(record.params[:-1]) + intercept
-
-    def predict(self, X: Table) -> NDArray[Any]:
-        """Predicted class of each row in the caller's labels, or its target under the squared loss, shape (n,)."""
-        if self._record.loss["name"] == "squared":
-            return self.decision_function(X)
-        if self.classes is None:
-            raise InvalidInput(
-                "predict needs a loss with two classes, got real targets (decision_function gives the linear predictor)"
-            )
-        return label_array(self.classes)[(self.decision_function(X) > 0).astype(np.intp)]
-
-    def predict_proba(self, X: Table) -> NDArray[np.float64]:
-        """Probabilities of (negative, positive), or of labels (0, 1), by row, shape (n, 2); logistic losses only."""
-        if self._record.loss["name"] not in {"logistic", "soft_logistic"}:
-            raise InvalidInput(
-                f"predict_proba needs a logistic loss, which models a probability, got {self._record.loss['name']!r}"
-            )
-        score = self.decision_function(X)
-        return np.column_stack([expit(-score), expit(score)])
 
     def summary(self, *, level: float = 0.95) -> str:
         """Table of estimates and intervals, and the facts that a reader needs to judge them."""

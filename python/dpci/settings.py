@@ -109,7 +109,7 @@ class Settings:
         for name, choices in _OPTIONS.items():
             put(name, check_choice(name, getattr(self, name), choices))
         put("fit_intercept", check_flag("fit_intercept", self.fit_intercept))
-        put("n_public", self._checked_n_public())
+        put("n_public", check_n_public(self.neighbors, self.n_public))
         put("n_threads", check_threads(self.n_threads))
         put("seed", check_seed(self.seed))
         put("core_loss", self.checked_loss.to_core())
@@ -202,18 +202,20 @@ class Settings:
             "budget": self.budget.parameters(),
         }
 
-    def _checked_n_public(self) -> int | None:
-        if self.neighbors == "replace_one":
-            if self.n_public is None:
-                return None
-            raise InvalidInput(
-                f"n_public must be None with neighbors='replace_one', where n is public, got n_public={self.n_public!r}"
-            )
-        if self.n_public is None:
-            raise InvalidInput(
-                "n_public must be given with neighbors='add_remove', where len(X) is private, got n_public=None"
-            )
-        return check_count("n_public", self.n_public)
+
+def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
+    """Return the public stand-in for the number of rows, which add/remove needs and replace-one has no use for."""
+    if neighbors == "replace_one":
+        if n_public is None:
+            return None
+        raise InvalidInput(
+            f"n_public must be None with neighbors='replace_one', where n is public, got n_public={n_public!r}"
+        )
+    if n_public is None:
+        raise InvalidInput(
+            "n_public must be given with neighbors='add_remove', where len(X) is private, got n_public=None"
+        )
+    return check_count("n_public", n_public)
 
 
 KEYWORDS = tuple(part.name for part in fields(Settings) if part.init)

@@ -1,4 +1,4 @@
-//! The Hessian and the gradient covariance at a point, as sums over the data: what the sandwich formula needs.
+//! Matrices that are sums over the data: Hessian and gradient covariance at a point, and second moments of the rows.
 
 use crate::design::Design;
 use crate::error::check_length;
@@ -72,5 +72,60 @@ pub fn data_moments(
     Ok(DataMoments {
         curvature: curvature.finish(n_samples),
         squared_slope: squared_slope.finish(n_samples),
+    })
+}
+
+/// `Σ xᵢxᵢᵀ` (row-major) and `Σ yᵢxᵢ`: all that a quadratic loss sees of the data.
+#[derive(Debug, Clone)]
+pub struct SecondMoments {
+    /// `Σ xᵢ xᵢᵀ`.
+    pub gram: Vec<f64>,
+    /// `Σ yᵢ xᵢ`.
+    pub cross: Vec<f64>,
+}
+
+/// Both sums in one pass.
+///
+/// # Errors
+/// [`Error::Interrupted`].
+pub fn second_moments(design: &Design<'_>, exec: &Executor<'_>) -> Result<SecondMoments> {
+    let dim = design.n_params();
+    let chunks = matrix_chunks(design.n_rows(), dim);
+    let partials = exec.map(chunks.len(), |c| {
+        let mut gram = [GramAccumulator::new(dim)];
+        let mut packed = PackedBlock::new(dim, BLOCK);
+        let mut cross = vec![0.0; dim];
+        let mut buffers = [[0.0; BLOCK]; 2];
+        for range in blocks(chunks[c].clone()) {
+            exec.check()?;
+            let [buffer, weighted] = &mut buffers;
+            let counts = if let Some(multiplicities) = design.multiplicities() {
+                vector::load(&multiplicities[range.clone()], buffer)
+            } else {
+                buffer.fill(1.0);
+                &buffer[..range.len()]
+            };
+            let weighted = &mut weighted[..range.len()];
+            weighted.copy_from_slice(design.targets(range.clone()));
+            vector::multiply(weighted, counts);
+            design.add_grams(range.clone(), [counts], &mut gram, &mut packed);
+            design.add_weighted_rows(range, weighted, &mut cross);
+        }
+        Ok((gram, cross))
+    })?;
+    let ([gram], cross) = partials
+        .into_iter()
+        .reduce(|mut total, (gram, cross)| {
+            total.0[0].merge(&gram[0]);
+            total.1.iter_mut().zip(&cross).for_each(|(a, b)| *a += b);
+            total
+        })
+        .ok_or(Error::Empty {
+            rows: 0,
+            params: dim,
+        })?;
+    Ok(SecondMoments {
+        gram: gram.finish(1.0),
+        cross,
     })
 }

@@ -6,7 +6,8 @@ use dpci_core::exec::Executor;
 use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
-    Gaussian, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace, symmetric,
+    Gaussian, Laplace, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace,
+    symmetric,
 };
 use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::solver::{Method, Options};
@@ -70,6 +71,19 @@ pub(crate) fn gaussian(
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let law = Gaussian::new(dim, std_dev).map_err(to_python)?;
+    let mut generator = SimulationGenerator::new(seed, 0);
+    PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
+}
+
+#[pyfunction]
+pub(crate) fn laplace(
+    py: Python<'_>,
+    n: usize,
+    dim: usize,
+    scale: f64,
+    seed: u64,
+) -> PyResult<Bound<'_, PyArray2<f64>>> {
+    let law = Laplace::new(dim, scale).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
     PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
 }
@@ -161,9 +175,10 @@ pub(crate) fn minimize_erm<'py>(
         "newton" => Method::Newton,
         "preconditioned" => Method::Preconditioned,
         "lbfgs" => Method::Lbfgs,
+        "ball" => Method::Ball,
         _ => {
             return Err(InvalidInput::new_err(format!(
-                "solver must be auto, newton or lbfgs, got solver={solver:?}"
+                "solver must be one of the documented names, got solver={solver:?}"
             )));
         }
     };

@@ -1,7 +1,7 @@
 //! Rows as Python passes them: a contiguous matrix, or the parts of a compressed sparse one.
 
 use dpci_core::Result;
-use dpci_core::design::{Csr, Design, Rows};
+use dpci_core::design::{Csr, Design, OnViolation, Rows};
 use dpci_core::exec::Executor;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -23,6 +23,15 @@ pub(crate) enum Features<'py> {
             usize,
         ),
     ),
+}
+
+/// What happens to rows and targets outside their bounds.
+pub(crate) fn on_violation(clip: bool) -> OnViolation {
+    if clip {
+        OnViolation::Clip
+    } else {
+        OnViolation::Error
+    }
 }
 
 /// The rows of a data set and their targets, borrowed from Python's arrays.

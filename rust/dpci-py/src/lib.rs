@@ -1,5 +1,6 @@
 //! Python bindings: extract, release the interpreter, call the core, map the error, wrap.
 
+mod baselines;
 mod blocks;
 mod data;
 mod errors;
@@ -18,9 +19,14 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
+    use super::baselines::{
+        FunctionalSpec, HistogramSpec, release_functional_mechanism, release_histogram,
+    };
+    #[pymodule_export]
     use super::blocks::{
-        erm_value_and_gradient, gaussian, hessian_and_gradient_cov, minimize_erm, release_bits,
-        spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace, weighted_gram,
+        erm_value_and_gradient, gaussian, hessian_and_gradient_cov, laplace, minimize_erm,
+        release_bits, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace,
+        weighted_gram,
     };
     #[pymodule_export]
     use super::fit::{audit, fit};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dpci_core::design::{Design, OnViolation, RowBounds, row_norm_bound};
+use dpci_core::design::{Design, RowBounds, row_norm_bound};
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{self as core, ReportRelease};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
@@ -13,7 +13,7 @@ use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::data::{Data, Features};
+use crate::data::{Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::spec::{Spec, steps};
@@ -169,11 +169,7 @@ impl RecordBounds {
         let row_bounds = RowBounds {
             row_norm,
             targets: model.loss.targets(),
-            on_violation: if clip {
-                OnViolation::Clip
-            } else {
-                OnViolation::Error
-            },
+            on_violation: on_violation(clip),
         };
         let claim = claim(failure_probability, simultaneous, bound)?;
         let inner = per_instance::RecordBounds::new(model, derivatives, &claim, delta);

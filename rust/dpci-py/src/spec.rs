@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use dpci_core::design::{OnViolation, RowBounds};
+use dpci_core::design::RowBounds;
 use dpci_core::interval::Perturbation;
 use dpci_core::mechanism::{self as core, Choices, Moments, NoiseKind, Projection, Step, Variant};
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::data::on_violation;
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
 
@@ -25,11 +26,7 @@ impl Spec {
         RowBounds {
             row_norm: choices.row_norm,
             targets: choices.loss.targets(),
-            on_violation: if clip {
-                OnViolation::Clip
-            } else {
-                OnViolation::Error
-            },
+            on_violation: on_violation(clip),
         }
     }
 }
@@ -65,12 +62,6 @@ impl Spec {
         calibration: &str,
         neighbors: &str,
     ) -> PyResult<Self> {
-        let budget = match notion {
-            "pure" => Budget::pure(epsilon),
-            "zcdp" => Budget::zcdp(rho),
-            "approx" => Budget::approx(epsilon, delta),
-            _ => return Err(unknown("notion", notion)),
-        };
         let choices = Choices {
             n_samples,
             n_columns,
@@ -79,7 +70,7 @@ impl Spec {
             loss: Arc::clone(&loss.inner),
             l2_strength,
             radius,
-            budget: budget.map_err(to_python)?,
+            budget: budget_of(notion, epsilon, rho, delta)?,
             perturbation: perturbation(mechanism)?,
             noise: noise.map(noise_kind).transpose()?,
             variant: match variant {
@@ -192,6 +183,16 @@ pub(crate) fn steps<'py>(py: Python<'py>, steps: &[Step]) -> PyResult<Bound<'py,
     Ok(list)
 }
 
+pub(crate) fn budget_of(notion: &str, epsilon: f64, rho: f64, delta: f64) -> PyResult<Budget> {
+    match notion {
+        "pure" => Budget::pure(epsilon),
+        "zcdp" => Budget::zcdp(rho),
+        "approx" => Budget::approx(epsilon, delta),
+        _ => return Err(unknown("notion", notion)),
+    }
+    .map_err(to_python)
+}
+
 pub(crate) fn perturbation(name: &str) -> PyResult<Perturbation> {
     match name {
         "objective" => Ok(Perturbation::Objective),
@@ -224,7 +225,7 @@ fn noise_kind(name: &str) -> PyResult<NoiseKind> {
     }
 }
 
-fn unknown(name: &str, value: &str) -> PyErr {
+pub(crate) fn unknown(name: &str, value: &str) -> PyErr {
     InvalidInput::new_err(format!(
         "{name} must be one of the documented names, got {name}={value:?}"
     ))

@@ -6,11 +6,13 @@
 mod check;
 mod csr;
 mod dense;
+mod grid;
 mod merge;
 
 pub use check::{OnViolation, row_norm_bound};
 pub use csr::{Csr, Entries};
 pub use dense::Dense;
+pub use grid::{Axis, Grid};
 
 use std::borrow::Cow;
 use std::ops::Range;

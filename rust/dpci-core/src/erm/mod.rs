@@ -5,6 +5,7 @@ mod hinge;
 mod kink_split;
 mod multipliers;
 mod polish;
+mod quadratic;
 
 use crate::Result;
 use crate::objective::{HessianRows, Objective};
@@ -47,10 +48,15 @@ pub fn minimize_risk(
     let zero = vec![0.0; objective.design.n_params()];
     let start = start.unwrap_or(&zero);
     if objective.loss.kinked() {
-        hinge::minimize(objective, start, options)
-    } else {
-        solver::minimize(objective, start, options)
+        return hinge::minimize(objective, start, options);
     }
+    if quadratic::serves(objective, options) {
+        return match quadratic::minimize(objective, options)? {
+            Ok(minimum) => Ok(minimum),
+            Err(near) => solver::minimize(objective, &near, options),
+        };
+    }
+    solver::minimize(objective, start, options)
 }
 
 #[cfg(test)]

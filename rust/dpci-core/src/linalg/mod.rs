@@ -36,4 +36,4 @@ pub fn check_matrix_dim(dim: usize) -> crate::Result<()> {
     Ok(())
 }
 
-pub use symmetric::{Cholesky, Eigen, add_diagonal, project_eigenvalues};
+pub use symmetric::{Cholesky, Eigen, add_diagonal, project_eigenvalues, solve_positive_part};

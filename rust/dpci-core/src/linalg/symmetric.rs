@@ -97,6 +97,32 @@ impl Eigen {
     }
 }
 
+/// The minimiser of `xᵀAx - 2bᵀx` over the span of the eigenvectors of `matrix` = A whose eigenvalues are positive beyond rounding; 0 if
+/// there are none.
+///
+/// # Errors
+/// As [`Eigen::new`].
+pub fn solve_positive_part(
+    matrix: &[f64],
+    dim: usize,
+    name: &'static str,
+    rhs: &[f64],
+) -> Result<Vec<f64>> {
+    let eigen = Eigen::new(matrix, dim, name)?;
+    let greatest = eigen.values.iter().fold(0.0, |a: f64, v| a.max(v.abs()));
+    let rounding = dim as f64 * f64::EPSILON * greatest;
+    let mut solution = vec![0.0; dim];
+    for (value, vector) in eigen.values.iter().zip(eigen.vectors.chunks_exact(dim)) {
+        if *value > rounding {
+            let coordinate = super::vector::dot(vector, rhs) / value;
+            for (s, v) in solution.iter_mut().zip(vector) {
+                *s += coordinate * v;
+            }
+        }
+    }
+    Ok(solution)
+}
+
 /// Replaces every eigenvalue by `map(eigenvalue)`; the result is exactly symmetric.
 ///
 /// # Errors
@@ -148,6 +174,22 @@ mod tests {
         }
         assert!(Cholesky::new(&[1.0, 2.0, 2.0, 1.0], 2, "a").is_err());
         assert!(Cholesky::new(&[f64::NAN], 1, "a").is_err());
+    }
+
+    #[test]
+    fn directions_that_are_not_positive_are_dropped() {
+        // Eigenvalues 3 and -1 along (1, 1) and (1, -1).
+        let x = solve_positive_part(&[1.0, 2.0, 2.0, 1.0], 2, "a", &[3.0, 1.0]).unwrap();
+        assert!(x.iter().all(|v| (v - 2.0 / 3.0).abs() < 1e-14));
+        for nothing in [[-1.0, 0.0, 0.0, -2.0], [0.0; 4]] {
+            let x = solve_positive_part(&nothing, 2, "a", &[1.0, 1.0]).unwrap();
+            assert!(x.iter().all(|v| v.abs() < f64::MIN_POSITIVE));
+        }
+        let a = example();
+        let exact = Cholesky::new(&a, 3, "a").unwrap().solve(&[1.0, 2.0, 3.0]);
+        let x = solve_positive_part(&a, 3, "a", &[1.0, 2.0, 3.0]).unwrap();
+        assert!(x.iter().zip(&exact).all(|(a, b)| (a - b).abs() < 1e-14));
+        assert!(solve_positive_part(&[f64::NAN], 1, "a", &[1.0]).is_err());
     }
 
     #[test]

@@ -63,6 +63,10 @@ impl Loss for Squared {
         Ok(())
     }
 
+    fn is_quadratic(&self) -> bool {
+        true
+    }
+
     fn slope_bound(&self) -> f64 {
         f64::INFINITY
     }
@@ -92,7 +96,7 @@ impl Loss for Squared {
     }
 
     /// `max over s of 2Rr sin 2s + 4RB cos s`, R the `row_norm` and r the `radius`: 4RB as r vanishes, half of twice the greatest
-    /// gradient as it grows (docs/method.md, "The squared loss on a ball").
+    /// gradient as it grows (docs/domains.md, "The squared loss on a ball").
     fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
         let (b, r) = (self.target_bound, radius);
         // sin s solves 2r·q² + b·q - r = 0; written so that nothing cancels.

@@ -10,6 +10,8 @@ fn losses() -> Vec<Box<dyn Loss>> {
         Box::new(SmoothHinge::new(0.1).unwrap()),
         Box::new(SmoothHinge::new(2.0).unwrap()),
         Box::new(SoftLogistic),
+        Box::new(Squared::new(1.0).unwrap()),
+        Box::new(Squared::new(0.2).unwrap()),
     ]
 }
 
@@ -17,7 +19,12 @@ fn losses() -> Vec<Box<dyn Loss>> {
 fn targets(loss: &dyn Loss) -> Vec<f64> {
     match loss.targets() {
         Targets::Signs => vec![-1.0, 1.0],
-        Targets::Interval { lower, upper } => vec![lower, 0.7 * lower + 0.3 * upper, upper],
+        Targets::Interval { lower, upper } => vec![
+            lower,
+            0.7 * lower + 0.3 * upper,
+            0.5 * (lower + upper),
+            upper,
+        ],
     }
 }
 
@@ -81,7 +88,7 @@ fn totals_add_up() {
 
 #[test]
 fn no_overflow_at_huge_margins() {
-    for loss in losses() {
+    for loss in losses().into_iter().filter(|l| l.slope_bound() == 1.0) {
         for u in [-1e4, 1e4, -1e300, 1e300] {
             let [value, slope, curvature] = evaluate(&*loss, u, 1.0);
             assert!(
@@ -156,9 +163,52 @@ fn suprema_are_tight_on_a_grid() {
     }
 }
 
+/// The range of the values is attained at the ends of the interval, or at a predictor that equals its target.
+#[test]
+fn ranges_are_those_of_a_grid() {
+    let mut all = losses();
+    all.push(Box::new(Hinge));
+    for loss in all {
+        for radius in [0.1, 0.9, 2.0, 7.0] {
+            let predictors = (-2000..=2000).map(|i| radius * f64::from(i) / 2000.0);
+            let values: Vec<f64> = predictors
+                .flat_map(|u| targets(&*loss).into_iter().map(move |y| (u, y)))
+                .map(|(u, y)| evaluate(&*loss, u, y)[0])
+                .collect();
+            let greatest = values.iter().copied().fold(f64::MIN, f64::max);
+            let least = values.iter().copied().fold(f64::MAX, f64::min);
+            let claimed = loss.value_range(radius);
+            assert!(
+                greatest - least <= claimed && claimed <= (greatest - least) * 1.01,
+                "{loss:?} {radius}"
+            );
+        }
+    }
+}
+
+/// The hinge is the limit of the Huber hinge, and its slope is a subgradient everywhere.
+#[test]
+fn hinge_beside_its_smoothing() {
+    let smooth = HuberHinge::new(1e-9).unwrap();
+    for i in -300..=300 {
+        let u = f64::from(i) * 0.0101;
+        for y in [-1.0, 1.0] {
+            let [value, slope, curvature] = evaluate(&Hinge, u, y);
+            let [near, near_slope, _] = evaluate(&smooth, u, y);
+            assert!((value - near).abs() < 1e-8 && curvature == 0.0);
+            assert!((slope - near_slope).abs() < 1e-12, "{u} {y}");
+        }
+    }
+    assert_eq!(evaluate(&Hinge, 1.0, 1.0)[1].abs(), 0.0);
+    assert!(Hinge.kinked() && !Logistic.kinked());
+}
+
 #[test]
 fn parameters_are_checked() {
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320] {
         assert!(HuberHinge::new(bad).is_err() && SmoothHinge::new(bad).is_err());
+    }
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e71] {
+        assert!(Squared::new(bad).is_err());
     }
 }

@@ -64,7 +64,7 @@ impl Cost {
 /// One step of a release: its noise, cost and sensitivity. All public.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// `coefficients`, `hessian`, `gradient_cov`, `moments`, `report_gradient` or `report_hessian`.
+    /// `coefficients`, `hessian`, `gradient_cov`, `moments`, `report_gradient`, `report_hessian`, `polynomial` or `histogram`.
     pub name: &'static str,
     /// Name of the noise family.
     pub noise: &'static str,

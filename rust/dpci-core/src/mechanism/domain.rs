@@ -78,7 +78,7 @@ fn greatest_predictor(bounds: &DataBounds, radius: f64) -> f64 {
 }
 
 /// What a declared `l'' ≥ m` adds to λ: `m·x²` for one parameter whose rows all have size `x`. With two parameters or more a
-/// function of the linear predictor is flat in some direction (docs/method.md, "Strongly convex losses").
+/// function of the linear predictor is flat in some direction (docs/domains.md, "Strongly convex losses").
 fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
     let floor = c.loss.curvature_floor();
     if floor == 0.0 {
@@ -135,6 +135,12 @@ impl Spec {
                 value: square.sqrt(),
             }),
         }
+    }
+
+    /// The greatest margin at which moments can be taken.
+    pub(super) fn greatest_margin(&self) -> f64 {
+        let radius = self.choices.radius;
+        radius.map_or(f64::INFINITY, |w| greatest_predictor(&self.bounds, w))
     }
 
     /// Where the moments are taken: the released parameters, moved into the domain. Post-processing.

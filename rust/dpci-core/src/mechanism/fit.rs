@@ -10,8 +10,9 @@ use super::spec::Spec;
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, vector};
+use crate::loss::Targets;
 use crate::noise::NoiseGenerator;
-use crate::privacy::Calibration;
+use crate::privacy::{Calibration, Neighbors};
 use crate::{Error, Result};
 
 /// Everything that left the mechanism, before post-processing.
@@ -79,35 +80,55 @@ pub fn release(
 
 /// Refuses rows of another shape than the calibration assumes, or checked against other bounds.
 pub(crate) fn check_design(spec: &Spec, design: &Design<'_>) -> Result<()> {
-    if design.n_params() != spec.n_params() {
+    let choices = &spec.choices;
+    check_rows(
+        design,
+        &RowFacts {
+            n_params: spec.n_params(),
+            n_samples: choices.n_samples,
+            neighbors: choices.neighbors,
+            row_norm: choices.row_norm,
+            targets: choices.loss.targets(),
+            intercept: choices.intercept,
+        },
+    )
+}
+
+/// What a calibration assumes about the rows.
+pub(super) struct RowFacts {
+    pub(super) n_params: usize,
+    pub(super) n_samples: usize,
+    pub(super) neighbors: Neighbors,
+    pub(super) row_norm: f64,
+    pub(super) targets: Targets,
+    pub(super) intercept: Option<f64>,
+}
+
+/// Refuses rows for which the assumptions do not hold.
+pub(super) fn check_rows(design: &Design<'_>, facts: &RowFacts) -> Result<()> {
+    if design.n_params() != facts.n_params {
         return Err(Error::Length {
             name: "the rows of X",
-            expected: spec.n_params(),
+            expected: facts.n_params,
             got: design.n_params(),
         });
     }
-    let (choices, bounds) = (&spec.choices, design.bounds());
-    let same_intercept =
-        choices.intercept.map(f64::to_bits) == design.intercept().map(f64::to_bits);
-    if !(bounds.row_norm <= choices.row_norm)
-        || bounds.targets != choices.loss.targets()
-        || !same_intercept
-    {
+    let bounds = design.bounds();
+    let same_intercept = facts.intercept.map(f64::to_bits) == design.intercept().map(f64::to_bits);
+    if !(bounds.row_norm <= facts.row_norm) || bounds.targets != facts.targets || !same_intercept {
         return Err(Error::Unsupported(format!(
             "rows must be checked against the bounds of the mechanism, row_norm={} and intercept={:?}, got row_norm={} and \
              intercept={:?}",
-            choices.row_norm,
-            choices.intercept,
+            facts.row_norm,
+            facts.intercept,
             bounds.row_norm,
             design.intercept()
         )));
     }
-    if spec.choices.neighbors == crate::privacy::Neighbors::ReplaceOne
-        && design.n_records() != spec.choices.n_samples
-    {
+    if facts.neighbors == Neighbors::ReplaceOne && design.n_records() != facts.n_samples {
         return Err(Error::Length {
             name: "X",
-            expected: spec.choices.n_samples,
+            expected: facts.n_samples,
             got: design.n_records(),
         });
     }

@@ -5,6 +5,8 @@ mod coefficients;
 mod costs;
 mod domain;
 mod fit;
+mod functional;
+mod histogram;
 mod moment_noise;
 mod moments;
 mod per_instance;
@@ -21,6 +23,8 @@ pub(crate) use coefficients::{
 pub use costs::{Cost, Step};
 pub use fit::{Fit, Release, project_release, release, release_fit};
 pub(crate) use fit::{check_design, margin_radius};
+pub use functional::{FunctionalChoices, FunctionalSpec, release_functional_mechanism};
+pub use histogram::{CellRegression, HistogramSpec, fit_histogram, release_histogram};
 pub use moment_noise::{MatrixNoise, MomentNoise, NoiseFamily};
 pub(crate) use moments::add_moment_noise;
 pub use moments::release_moments;

@@ -5,6 +5,7 @@
 
 mod gaussian;
 mod generator;
+mod laplace;
 mod law;
 mod matrix_laplace;
 mod spherical_laplace;
@@ -14,6 +15,7 @@ mod testing;
 
 pub use gaussian::Gaussian;
 pub use generator::{NoiseGenerator, ReleaseGenerator, SimulationGenerator};
+pub use laplace::Laplace;
 pub use law::NoiseLaw;
 pub use matrix_laplace::MatrixLaplace;
 pub use spherical_laplace::SphericalLaplace;

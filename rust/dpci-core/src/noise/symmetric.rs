@@ -18,6 +18,11 @@ pub fn isometric_dim(dim: usize) -> usize {
 /// The symmetric matrix, row-major, whose [`isometric_dim`] isometric coordinates (lower triangle, row by row) are given.
 #[must_use]
 pub fn from_isometric(dim: usize, coordinates: &[f64]) -> Vec<f64> {
+    from_lower_triangle(dim, coordinates, FRAC_1_SQRT_2)
+}
+
+/// The symmetric matrix with these entries in its lower triangle, those off the diagonal times `factor`.
+fn from_lower_triangle(dim: usize, coordinates: &[f64], factor: f64) -> Vec<f64> {
     debug_assert_eq!(coordinates.len(), isometric_dim(dim));
     let mut matrix = vec![0.0; dim * dim];
     let lower_triangle = (0..dim).flat_map(|row| (0..=row).map(move |column| (row, column)));
@@ -25,10 +30,31 @@ pub fn from_isometric(dim: usize, coordinates: &[f64]) -> Vec<f64> {
         let entry = if row == column {
             *coordinate
         } else {
-            coordinate * FRAC_1_SQRT_2
+            coordinate * factor
         };
         matrix[row * dim + column] = entry;
         matrix[column * dim + row] = entry;
+    }
+    matrix
+}
+
+/// The symmetric matrix A, row-major, of a form `θᵀAθ` whose [`isometric_dim`] coefficients of θᵢθⱼ, j ≤ i, are given row by row: those off the
+/// diagonal are twice the entry.
+#[must_use]
+pub fn from_monomials(dim: usize, coefficients: &[f64]) -> Vec<f64> {
+    from_lower_triangle(dim, coefficients, 0.5)
+}
+
+/// `(E + Eᵀ)/2` for a row-major matrix E.
+#[must_use]
+pub fn from_entries(dim: usize, entries: &[f64]) -> Vec<f64> {
+    let mut matrix = entries.to_vec();
+    for row in 0..dim {
+        for column in 0..row {
+            let mean = 0.5 * (matrix[row * dim + column] + matrix[column * dim + row]);
+            matrix[row * dim + column] = mean;
+            matrix[column * dim + row] = mean;
+        }
     }
     matrix
 }
@@ -47,15 +73,8 @@ pub fn paper_symmetric(
     generator: &mut impl NoiseGenerator,
 ) -> Result<Vec<f64>> {
     check_dim(dim)?;
-    let mut matrix = SphericalLaplace::new(dim * dim, rate)?.sample(generator);
-    for row in 0..dim {
-        for column in 0..row {
-            let mean = 0.5 * (matrix[row * dim + column] + matrix[column * dim + row]);
-            matrix[row * dim + column] = mean;
-            matrix[column * dim + row] = mean;
-        }
-    }
-    Ok(matrix)
+    let draw = SphericalLaplace::new(dim * dim, rate)?.sample(generator);
+    Ok(from_entries(dim, &draw))
 }
 
 #[cfg(test)]
@@ -80,6 +99,21 @@ mod tests {
                 matrix[column * 3 + row].to_bits()
             );
         }
+    }
+
+    #[test]
+    fn monomials_and_entries_are_coefficients_of_the_form() {
+        let theta = [0.3, -1.2, 0.7];
+        let form = |a: &[f64]| -> f64 { (0..9).map(|e| a[e] * theta[e / 3] * theta[e % 3]).sum() };
+        let coefficients = [1.0, -2.0, 3.0, 0.5, 4.0, -1.5];
+        let pairs = [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)];
+        let monomials = pairs.iter().zip(coefficients);
+        let expected: f64 = monomials.map(|((i, j), c)| c * theta[*i] * theta[*j]).sum();
+        assert!((form(&from_monomials(3, &coefficients)) - expected).abs() < 1e-14);
+        let entries: Vec<f64> = (0..9).map(f64::from).collect();
+        let matrix = from_entries(3, &entries);
+        assert!((form(&matrix) - form(&entries)).abs() < 1e-13);
+        assert_eq!(matrix[1].to_bits(), matrix[3].to_bits());
     }
 
     #[test]

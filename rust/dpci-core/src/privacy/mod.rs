@@ -10,6 +10,7 @@ mod derivative;
 mod epsilon;
 mod gaussian;
 mod objective;
+mod polynomial;
 mod rounding;
 mod sensitivity;
 
@@ -25,6 +26,7 @@ pub use derivative::{
 pub use epsilon::{EpsilonTable, gaussian_epsilon};
 pub use gaussian::{gaussian_delta, gaussian_mu};
 pub use objective::{ObjectiveProfile, paper_least_l2_strength, paper_objective_std_dev};
+pub use polynomial::Polynomial;
 pub(crate) use rounding::least_where;
 pub use sensitivity::DataBounds;
 

@@ -67,7 +67,7 @@ impl DataBounds {
     }
 
     /// Wu et al.'s bound for the minimiser over a ball of radius W: `4(LR + λW)/(nλ)`, half of it under add/remove. More than
-    /// twice [`Self::argmin`], which holds on the ball too (docs/method.md, "Bounded domains").
+    /// twice [`Self::argmin`], which holds on the ball too (docs/domains.md).
     #[must_use]
     pub fn paper_ball_argmin(&self, slope_bound: f64, l2_strength: f64, radius: f64) -> f64 {
         let slope = slope_bound * self.row_norm + l2_strength * radius;

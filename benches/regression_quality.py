@@ -1,0 +1,93 @@
+"""How good the intervals of private ridge regression on a ball are: simulated linear models and warfarin.
+
+Bootstrap studies: the target is the minimiser of the data at hand, which is read off them. Not private: the noise is
+seeded. Prints Markdown; exit code 1 if a rule is broken. The section on warfarin needs DPCI_DATA.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+import dpci
+from _studies import BUDGETS, Run, changed_options, markdown, parser, quality, report, started
+
+N, DIM, RADIUS, L2_STRENGTH = 100_000, 10, 1.0, 0.02
+SHARES = {"default": None, "(.5, .25, .25)": (0.5, 0.25, 0.25)}
+MECHANISMS = ("output", "objective")
+# The radius leaves room for the noise of output perturbation; the rule sqrt(d / (n epsilon)) gives the second strength.
+WARFARIN = {"radius": 2.0, "strengths": (0.01, 0.064)}
+HEADER = ("budget", "mechanism", "shares", "coverage", "s.e.", "mean length", "length ratio", "verdict")
+
+
+def linear_model() -> tuple[np.ndarray, np.ndarray]:
+    """Rows with correlated columns and norm at most 1, targets in [-1, 1]: a line plus bounded, uneven noise."""
+    rng = np.random.default_rng(0)
+    mix = rng.standard_normal((DIM, DIM)) / np.sqrt(DIM) + np.eye(DIM)
+    X = rng.standard_normal((N, DIM)) @ mix
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+    params = rng.standard_normal(DIM)
+    signal = X @ (0.6 * params / np.linalg.norm(params))
+    spread = 0.1 + 0.2 * np.abs(X[:, 0])
+    return X, np.clip(signal + spread * rng.uniform(-1.0, 1.0, N), -1.0, 1.0)
+
+
+def table(
+    run: Run, what: str, data: tuple[Any, Any], common: Mapping[str, Any], *, least: float, greatest: float | None
+) -> Iterator[str]:
+    """One row for each budget, mechanism and shares."""
+    cells = list(itertools.product(BUDGETS, MECHANISMS, SHARES))
+    configs = [{"budget": BUDGETS[b], "mechanism": m, "split": SHARES[s]} for b, m, s in cells]
+    replicates, spread = run.small
+    studies = dpci.simulate.coverage(
+        *data, configs=configs, n_replicates=replicates, n_variability=spread, seed=run.seed, n_threads=run.threads,
+        loss="squared", fit_intercept=False, **common,
+    )  # fmt: skip
+    rows = []
+    for cell, study in zip(cells, studies, strict=True):
+        room = 3.5 * study.coverage_se
+        rules = [(study.coverage >= least - room, f"coverage must be at least {least}, got {study.coverage:.4f}")]
+        if greatest is not None:
+            ratio = study.length_ratio
+            rules += [
+                (study.coverage <= greatest + room, f"coverage must be at most {greatest}, got {study.coverage:.4f}"),
+                (ratio is not None and ratio <= 1.15, f"the length ratio must be at most 1.15, got {ratio:.3f}"),
+            ]
+        rows.append([*cell, *quality(study), run.check(f"{what}, {', '.join(cell)}", rules)])
+    yield from markdown(HEADER, rows)
+
+
+def simulated(run: Run) -> Iterator[str]:
+    """Ridge on the simulated linear model."""
+    yield f"## Linear model, n={N:,}, d={DIM}, W={RADIUS:g}, λ={L2_STRENGTH:g}\n"
+    yield (
+        "A cell holds if coverage is in [.945, .97] but for 3.5 standard errors and the length ratio (mean length over "
+        "the span of the released parameters) at most 1.15.\n"
+    )
+    common = {"radius": RADIUS, "l2_strength": L2_STRENGTH}
+    yield from table(run, "linear model", linear_model(), common, least=0.945, greatest=0.97)
+
+
+def warfarin(run: Run) -> Iterator[str]:
+    """Ridge on warfarin, at a small strength and at the data-independent one."""
+    data = dpci.datasets.load_warfarin()
+    for strength in WARFARIN["strengths"]:
+        yield f"\n## Warfarin, n={len(data.y):,}, d={data.X.shape[1]}, W={WARFARIN['radius']:g}, λ={strength:g}\n"
+        yield "A cell holds if coverage is at least .94 but for 3.5 standard errors.\n"
+        common = {"radius": WARFARIN["radius"], "l2_strength": strength}
+        yield from table(run, f"warfarin, λ={strength:g}", (data.X, data.y), common, least=0.94, greatest=None)
+
+
+def main() -> None:
+    sections = {"simulated": simulated, "warfarin": warfarin}
+    options = parser(__doc__.splitlines()[0], tuple(sections))
+    arguments = options.parse_args()
+    changed = changed_options(options, arguments)
+    report("Quality of the intervals of ridge regression", started(arguments), changed, sections, arguments.only)
+
+
+if __name__ == "__main__":
+    main()

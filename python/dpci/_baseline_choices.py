@@ -1,0 +1,167 @@
+"""What the baselines share: public choices, validated before any data are looked at, and how a result is made."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci import _core
+from dpci._baseline_fit import BaselineFit
+from dpci._baseline_record import BaselineRecord, Method
+from dpci.api import encode_targets, param_names
+from dpci.arrays import Features, Table, as_features
+from dpci.budgets import Budget, check_budget
+from dpci.errors import InvalidInput, SeededNoiseWarning
+from dpci.labels import Classes, check_classes
+from dpci.losses import check_loss
+from dpci.record import Step
+from dpci.settings import LossLike, Neighbors, check_n_public
+from dpci.validation import check_choice, check_flag, check_positive, check_seed, check_threads
+
+
+class BudgetNumbers(TypedDict):
+    """A budget as the core takes it; numbers that its notion does not use are 0."""
+
+    notion: str
+    epsilon: float
+    rho: float
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """The public choices that every baseline has, validated."""
+
+    loss_name: str
+    target_bounds: tuple[float, float] | None
+    """Of real targets; None: two classes."""
+    fit_intercept: bool
+    intercept_scale: float
+    classes: Sequence[Any] | None
+    n_threads: int | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fit_intercept", check_flag("fit_intercept", self.fit_intercept))
+        object.__setattr__(self, "intercept_scale", check_positive("intercept_scale", self.intercept_scale))
+        object.__setattr__(self, "n_threads", check_threads(self.n_threads))
+        if self.classes is not None:
+            object.__setattr__(self, "classes", check_classes(self.classes))
+            if not self.two_classes:
+                raise InvalidInput(f"classes must be None for a loss with real targets, got classes={self.classes!r}")
+
+    @property
+    def two_classes(self) -> bool:
+        """Whether the loss takes two classes rather than real targets."""
+        return self.target_bounds is None
+
+    @property
+    def label_classes(self) -> Classes | None:
+        """The public (negative, positive), if given."""
+        return cast("Classes | None", self.classes)
+
+    @property
+    def intercept(self) -> float | None:
+        """The constant that the core appends to every row."""
+        return self.intercept_scale if self.fit_intercept else None
+
+    def shape(self, X: Table) -> tuple[Features, tuple[str, ...]]:
+        """Return rows as the core takes them, and the names of their parameters."""
+        features = as_features(X)
+        return features, param_names(features.names, features.shape[1], self)
+
+    def targets(self, y: ArrayLike, n_samples: int) -> tuple[NDArray[np.float64], Classes | None]:
+        """Return targets as the core takes them, with their classes; warnings point at the caller of a baseline."""
+        return encode_targets(y, self, n_samples, stacklevel=4)
+
+    def result(
+        self,
+        method: Method,
+        params: NDArray[np.float64],
+        features: Features,
+        names: tuple[str, ...],
+        **facts: Any,  # noqa: ANN401
+    ) -> BaselineFit:
+        """Return the result; ``facts`` are the fields of its record that a model without privacy has not."""
+        defaults: dict[str, Any] = {
+            "classes": None,
+            "n_samples": features.shape[0],
+            "radius": None,
+            "row_norm": None,
+            "on_violation": None,
+            "n_cells": None,
+            "calibration": None,
+            "neighbors": None,
+            "notion": None,
+            "budget": None,
+            "steps": (),
+            "private": False,
+        }
+        bounds = self.target_bounds
+        return BaselineFit(
+            BaselineRecord(
+                method=method,
+                params=params,
+                names=names,
+                named_columns=features.names is not None,
+                loss={"name": self.loss_name, "target_bounds": None if bounds is None else tuple(bounds)},
+                intercept_scale=self.intercept,
+                version=_core.__version__,
+                **{**defaults, **facts},
+            )
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateChoices(Choices):
+    """Those of a baseline with noise."""
+
+    budget: Budget
+    neighbors: Neighbors
+    n_public: int | None
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        Choices.__post_init__(self)
+        check_budget(self.budget)
+        check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
+        object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
+        object.__setattr__(self, "seed", check_seed(self.seed))
+
+    def public_n(self, n_samples: int) -> int:
+        """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
+        return n_samples if self.n_public is None else self.n_public
+
+    def budget_numbers(self) -> BudgetNumbers:
+        """Return the budget as the core takes it."""
+        unused: BudgetNumbers = {"notion": self.budget.notion, "epsilon": 0.0, "rho": 0.0, "delta": 0.0}
+        return cast("BudgetNumbers", {**unused, **self.budget.parameters()})
+
+    def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
+        """Return the fields of a record that follow from a release; warns if its noise is seeded."""
+        if not release["private"]:
+            warnings.warn(
+                "the noise comes from the caller's seed: the result is NOT PRIVATE (leave seed=None to release)",
+                SeededNoiseWarning,
+                stacklevel=3,
+            )
+        return {
+            "n_samples": self.public_n(n_samples),
+            "neighbors": self.neighbors,
+            "notion": self.budget.notion,
+            "budget": self.budget.parameters(),
+            "steps": tuple(Step.from_mapping(step) for step in release["steps"]),
+            "private": release["private"],
+        }
+
+
+def smooth_loss(loss: LossLike) -> _core.Loss:
+    """Return a loss that can be minimised without bounds on the rows."""
+    core_loss = check_loss(loss).to_core()
+    if core_loss.kinked or core_loss.predictor_bound is not None:
+        raise InvalidInput(
+            f"a baseline takes losses that are smooth and defined for every predictor, got loss={loss!r}"
+        )
+    return core_loss

@@ -1,0 +1,214 @@
+//! Mechanisms that others published, for comparison: the functional mechanism, and the histogram of a public grid.
+
+use std::sync::Arc;
+
+use dpci_core::design::{Axis, Design, Grid, OnViolation, RowBounds};
+use dpci_core::exec::Executor;
+use dpci_core::mechanism::{self as core, CellRegression, FunctionalChoices};
+use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
+use dpci_core::privacy::Polynomial;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::data::{Data, Features, on_violation};
+use crate::errors::to_python;
+use crate::loss::Loss;
+use crate::spec::{budget_of, calibration_of, neighbors_of, steps, unknown};
+use crate::task;
+
+/// Validated public choices of the functional mechanism; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct FunctionalSpec {
+    inner: core::FunctionalSpec,
+}
+
+#[pymethods]
+impl FunctionalSpec {
+    #[new]
+    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, polynomial, target_bound, l2_strength, notion, epsilon, rho, delta,
+        calibration, neighbors))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword-only: one per public choice"
+    )]
+    fn new(
+        n_samples: usize,
+        n_columns: usize,
+        intercept: Option<f64>,
+        row_norm: f64,
+        polynomial: &str,
+        target_bound: f64,
+        l2_strength: f64,
+        notion: &str,
+        epsilon: f64,
+        rho: f64,
+        delta: f64,
+        calibration: &str,
+        neighbors: &str,
+    ) -> PyResult<Self> {
+        let polynomial = match polynomial {
+            "squared" => Polynomial::squared(target_bound).map_err(to_python)?,
+            "logistic" => Polynomial::Logistic,
+            _ => return Err(unknown("polynomial", polynomial)),
+        };
+        let choices = FunctionalChoices {
+            n_samples,
+            n_columns,
+            intercept,
+            row_norm,
+            polynomial,
+            l2_strength,
+            budget: budget_of(notion, epsilon, rho, delta)?,
+            calibration: calibration_of(calibration)?,
+            neighbors: neighbors_of(neighbors)?,
+        };
+        let inner = core::FunctionalSpec::new(choices).map_err(to_python)?;
+        Ok(Self { inner })
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed))]
+pub(crate) fn release_functional_mechanism<'py>(
+    py: Python<'py>,
+    spec: &Bound<'py, FunctionalSpec>,
+    x: Features<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    clip: bool,
+    n_threads: Option<usize>,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let data = Data::new(&x, &y)?;
+    let spec = &spec.get().inner;
+    let choices = spec.choices();
+    let bounds = RowBounds {
+        row_norm: choices.row_norm,
+        targets: choices.polynomial.targets(),
+        on_violation: on_violation(clip),
+    };
+    let params = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        let design = Design::new(
+            data.rows(),
+            data.targets(),
+            choices.intercept,
+            &bounds,
+            &exec,
+        )?;
+        match seed {
+            None => {
+                let mut generator = ReleaseGenerator::new()?;
+                core::release_functional_mechanism(spec, &design, &exec, &mut generator)
+            }
+            Some(seed) => {
+                let mut generator = SimulationGenerator::new(seed, 0);
+                core::release_functional_mechanism(spec, &design, &exec, &mut generator)
+            }
+        }
+    })?;
+    let dict = PyDict::new(py);
+    dict.set_item("params", PyArray1::from_vec(py, params.into_values()))?;
+    dict.set_item("steps", steps(py, std::slice::from_ref(spec.step()))?)?;
+    dict.set_item("private", seed.is_none())?;
+    Ok(dict)
+}
+
+/// A public grid, the noise on its counts, and the regression on its cells; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct HistogramSpec {
+    inner: core::HistogramSpec,
+    loss: Loss,
+    l2_strength: f64,
+    intercept: Option<f64>,
+}
+
+#[pymethods]
+impl HistogramSpec {
+    #[new]
+    #[pyo3(signature = (*, axes, n_columns, targets, loss, l2_strength, intercept, notion, epsilon, rho, delta, neighbors))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword-only: one per public choice"
+    )]
+    fn new(
+        axes: Vec<(Vec<usize>, Vec<f64>)>,
+        n_columns: usize,
+        targets: Vec<f64>,
+        loss: &Loss,
+        l2_strength: f64,
+        intercept: Option<f64>,
+        notion: &str,
+        epsilon: f64,
+        rho: f64,
+        delta: f64,
+        neighbors: &str,
+    ) -> PyResult<Self> {
+        let axis = |(columns, levels)| Axis { columns, levels };
+        let axes = axes.into_iter().map(axis).collect();
+        let grid = Grid::new(axes, n_columns, targets).map_err(to_python)?;
+        let budget = budget_of(notion, epsilon, rho, delta)?;
+        let inner = core::HistogramSpec::new(grid, budget, neighbors_of(neighbors)?);
+        Ok(Self {
+            inner: inner.map_err(to_python)?,
+            loss: Loss {
+                inner: Arc::clone(&loss.inner),
+            },
+            l2_strength,
+            intercept,
+        })
+    }
+
+    #[getter]
+    fn n_cells(&self) -> usize {
+        self.inner.grid().n_cells()
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, x, y, *, n_threads, seed))]
+pub(crate) fn release_histogram<'py>(
+    py: Python<'py>,
+    spec: &Bound<'py, HistogramSpec>,
+    x: Features<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    n_threads: Option<usize>,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let data = Data::new(&x, &y)?;
+    let spec = spec.get();
+    let loss = &*spec.loss.inner;
+    // Every record has a nearest cell, so rows need no bound.
+    let bounds = RowBounds {
+        row_norm: f64::MAX,
+        targets: loss.targets(),
+        on_violation: OnViolation::Clip,
+    };
+    let (counts, params) = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        let design = Design::new(data.rows(), data.targets(), spec.intercept, &bounds, &exec)?;
+        let counts = match seed {
+            None => {
+                let mut generator = ReleaseGenerator::new()?;
+                core::release_histogram(&spec.inner, &design, &exec, &mut generator)
+            }
+            Some(seed) => {
+                let mut generator = SimulationGenerator::new(seed, 0);
+                core::release_histogram(&spec.inner, &design, &exec, &mut generator)
+            }
+        }?;
+        let regression = CellRegression {
+            loss,
+            l2_strength: spec.l2_strength,
+            intercept: spec.intercept,
+        };
+        let params = core::fit_histogram(spec.inner.grid(), &counts, &regression, &exec)?;
+        Ok((counts, params))
+    })?;
+    let dict = PyDict::new(py);
+    dict.set_item("params", PyArray1::from_vec(py, params))?;
+    dict.set_item("counts", PyArray1::from_vec(py, counts.into_values()))?;
+    dict.set_item("steps", steps(py, std::slice::from_ref(spec.inner.step()))?)?;
+    dict.set_item("private", seed.is_none())?;
+    Ok(dict)
+}

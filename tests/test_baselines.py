@@ -1,0 +1,385 @@
+"""The functional mechanism and the model without privacy: against NumPy, against scikit-learn, and as results."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression, Ridge
+
+import dpci
+from dpci import _core, baselines
+from dpci.errors import DpciError, InvalidInput, PrivacyLeakWarning, RowNormViolation, SeededNoiseWarning
+from support.baselines import BUDGET, WEIGHTS, D, N, make_rows, minimize_polynomial, symmetric
+
+X, Y, LABELS = make_rows()
+TARGETS = {"squared": Y, "logistic": LABELS}
+
+
+def functional(x=X, y=Y, **keywords):
+    return baselines.functional_mechanism(x, y, **{"budget": BUDGET, "seed": 5, **keywords})
+
+
+def quiet_non_private(*rows, **keywords):
+    with pytest.warns(PrivacyLeakWarning, match="NOT PRIVATE"):
+        return baselines.non_private(*rows, **keywords)
+
+
+def with_constant(x, s=1.0):
+    return np.hstack([x, np.full((len(x), 1), s)])
+
+
+# Against NumPy, with the noise of the same seed.
+
+
+@pytest.mark.parametrize("loss", WEIGHTS)
+@pytest.mark.parametrize("calibration", ["tight", "paper"])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("epsilon", [0.1, 3.0, 300.0])
+def test_laplace_noise_on_the_coefficients(loss, calibration, neighbors, epsilon):
+    n_public = None if neighbors == "replace_one" else 350
+    l2_strength, s, bound = 0.01, 0.5, 1.5 if loss == "squared" else 1.0
+    result = functional(
+        y=TARGETS[loss],
+        loss=loss,
+        budget=dpci.PureDP(epsilon),
+        calibration=calibration,
+        neighbors=neighbors,
+        n_public=n_public,
+        l2_strength=l2_strength,
+        intercept_scale=s,
+        target_bound=bound,
+    )
+    d = D + 1
+    (step,) = result.privacy["steps"]
+    assert step["noise"] == "laplace"
+    assert step["scale"] == pytest.approx(step["sensitivity"] / epsilon, rel=1e-12)
+    count = d * d if calibration == "paper" else d * (d + 1) // 2
+    draw = dpci.lowlevel.laplace(1, count + d, step["scale"], 5)[0]
+    if calibration == "paper":
+        entries = draw[:count].reshape(d, d)
+        quadratic = (entries + entries.T) / 2.0
+    else:
+        quadratic = symmetric(d, draw[:count], 0.5)  # a monomial is shared by two entries
+    expected = minimize_polynomial(
+        with_constant(X, s),
+        TARGETS[loss],
+        loss=loss,
+        quadratic_noise=quadratic,
+        linear_noise=draw[count:],
+        std_dev=np.sqrt(2.0) * step["scale"],
+        row_norm=np.hypot(1.0, s),
+        target_bound=bound,
+        ridge=(n_public or N) * l2_strength / 2.0,
+    )
+    np.testing.assert_allclose(result.params, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", WEIGHTS)
+@pytest.mark.parametrize("budget", [dpci.ZCDP(0.2), dpci.ApproxDP(1.0, 1e-6)])
+def test_gaussian_noise_on_the_sums(loss, budget):
+    q, k = WEIGHTS[loss]
+    result = functional(y=TARGETS[loss], loss=loss, budget=budget, fit_intercept=False)
+    (step,) = result.privacy["steps"]
+    mu = np.sqrt(2.0 * budget.rho) if budget.notion == "zcdp" else _core.gaussian_mu(budget.epsilon, budget.delta)
+    assert step["noise"] == "gaussian"
+    assert step["scale"] == pytest.approx(3.0 / np.sqrt(2.0) / mu, rel=1e-12)
+    draw = dpci.lowlevel.gaussian(1, D * (D + 1) // 2 + D, step["scale"], 5)[0]
+    expected = minimize_polynomial(
+        X,
+        TARGETS[loss],
+        loss=loss,
+        quadratic_noise=q * symmetric(D, draw[:-D], np.sqrt(0.5)),
+        linear_noise=k * draw[-D:],
+        std_dev=q * step["scale"],
+    )
+    np.testing.assert_allclose(result.params, expected, rtol=1e-9)
+
+
+def test_without_noise_it_is_least_squares():
+    free = functional(budget=dpci.PureDP(1e12))
+    np.testing.assert_allclose(free.params, np.linalg.lstsq(with_constant(X), Y)[0], atol=1e-7)
+    ridge = Ridge(alpha=0.1 * N / 2.0, fit_intercept=False).fit(with_constant(X), Y)
+    shrunk = functional(budget=dpci.PureDP(1e12), l2_strength=0.1)
+    np.testing.assert_allclose(shrunk.params, ridge.coef_, atol=1e-8)
+    np.testing.assert_allclose(shrunk.predict(X), ridge.predict(with_constant(X)), atol=1e-8)
+
+
+def test_the_logistic_polynomial_is_the_taylor_expansion():
+    theta = functional(y=LABELS, loss="logistic", budget=dpci.PureDP(1e12), fit_intercept=False).params
+    step = 1e-4
+
+    def value(t):  # the mean loss along the line through 0 and theta
+        return np.mean(np.log1p(np.exp(-LABELS * (X @ theta) * t)))
+
+    slope = (value(step) - value(-step)) / (2.0 * step)
+    curvature = (value(step) + value(-step) - 2.0 * value(0.0)) / step**2
+    assert -slope / curvature == pytest.approx(1.0, rel=1e-5)
+
+
+def test_units_do_not_matter():
+    # Rows in another unit with another bound, targets likewise: the same model in the new units.
+    small = functional(fit_intercept=False)
+    large = functional(100.0 * X, 7.0 * Y, row_norm=100.0, target_bound=7.0, fit_intercept=False)
+    np.testing.assert_allclose(large.params, 0.07 * small.params, rtol=1e-10)
+
+
+def test_directions_that_are_not_positive_are_dropped():
+    # At this budget the noise drowns the data: the ridge saves some directions, rarely all and rarely none.
+    dropped = set()
+    for seed in range(60):
+        result = functional(budget=dpci.PureDP(1e-6), seed=seed, calibration="paper")
+        draw = dpci.lowlevel.laplace(1, 20, result.privacy["steps"][0]["scale"], seed)[0]
+        entries = draw[:16].reshape(4, 4)
+        values, vectors = np.linalg.eigh((entries + entries.T) / 2.0)
+        values += 4.0 * np.sqrt(2.0) * result.privacy["steps"][0]["scale"]
+        gone = vectors[:, values < 0.0]
+        dropped.add(gone.shape[1])
+        # The data are 10⁻⁵ of the noise and turn its eigenvectors by no more.
+        assert np.linalg.norm(gone.T @ result.params) < 1e-4 * np.linalg.norm(result.params)
+    assert {0, 1} <= dropped
+
+
+def test_parameters_are_zero_where_no_direction_is_left():
+    gone = 0
+    for seed in range(3000):
+        scale = 4.0 / 1e-6
+        noise = dpci.lowlevel.laplace(1, 2, scale, seed)[0, 0]
+        if noise < -4.0 * np.sqrt(2.0) * scale - N:
+            result = functional(X[:, :1], fit_intercept=False, budget=dpci.PureDP(1e-6), seed=seed)
+            assert result.params.tolist() == [0.0]
+            assert (result.predict(X[:, :1]) == 0.0).all()
+            gone += 1
+    assert gone > 0
+
+
+def test_more_budget_more_calibration_less_error():
+    exact = functional(budget=dpci.PureDP(1e12)).params
+
+    def error(**keywords):
+        return np.mean([np.linalg.norm(functional(seed=s, **keywords).params - exact) for s in range(60)])
+
+    assert error(budget=dpci.PureDP(100.0)) < error(budget=dpci.PureDP(10.0))
+    assert error(budget=dpci.PureDP(20.0)) < 0.5 * error(budget=dpci.PureDP(20.0), calibration="paper")
+
+
+# Forms of input, threads, duplicates.
+
+
+def test_sparse_rows_frames_and_threads():
+    dense = functional().params
+    np.testing.assert_allclose(functional(scipy.sparse.csr_array(X)).params, dense, rtol=1e-10)
+    frame = functional(pd.DataFrame(X, columns=["a", "b", "c"]))
+    assert frame.names == ("a", "b", "c", "intercept")
+    np.testing.assert_array_equal(frame.params, dense)
+    with pytest.raises(InvalidInput, match="column 0 must be 'a'"):
+        frame.predict(pd.DataFrame(X, columns=["b", "a", "c"]))
+    x, y, _ = make_rows(30_000)
+    one, two = (functional(x, y, n_threads=k).params for k in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_out_of_bounds_rows_and_targets():
+    far, wild = X.copy(), Y.copy()
+    far[3] *= 50.0
+    wild[4] = 9.0
+    with pytest.raises(RowNormViolation, match="in row 3"):
+        functional(far)
+    with pytest.raises(InvalidInput, match="in row 4"):
+        functional(y=wild)
+    clipped = functional(far, wild, on_violation="clip")
+    far[3] /= np.linalg.norm(far[3])
+    wild[4] = 1.0
+    np.testing.assert_allclose(clipped.params, functional(far, wild).params, rtol=1e-9)
+
+
+# Results.
+
+
+@pytest.fixture(
+    params=["squared", "logistic", "paper", "add_remove", "zcdp", "approx", "non_private"], name="any_result"
+)
+def make_any_result(request):
+    if request.param == "non_private":
+        return quiet_non_private(X, LABELS, loss="logistic", l2_strength=0.01, radius=0.5)
+    keywords = {
+        "squared": {},
+        "logistic": {"y": np.where(LABELS > 0, "yes", "no"), "loss": "logistic", "classes": ("no", "yes")},
+        "paper": {"calibration": "paper"},
+        "add_remove": {"neighbors": "add_remove", "n_public": 300},
+        "zcdp": {"budget": dpci.ZCDP(0.1)},
+        "approx": {"budget": dpci.ApproxDP(1.0, 1e-6)},
+    }[request.param]
+    return functional(**keywords)
+
+
+def test_saved_and_pickled(any_result):
+    for again in (baselines.BaselineFit.from_json(any_result.to_json()), pickle.loads(pickle.dumps(any_result))):
+        assert again.privacy == any_result.privacy
+        assert again.names == any_result.names
+        assert again.classes == any_result.classes
+        assert again.summary() == any_result.summary()
+        np.testing.assert_array_equal(again.params, any_result.params)
+        np.testing.assert_array_equal(again.predict(X), any_result.predict(X))
+
+
+def test_what_a_result_says(any_result):
+    assert not any_result.private
+    text = any_result.summary()
+    assert text.startswith("NOT PRIVATE")
+    assert text.endswith(text.split("\n", 1)[0])
+    assert "intercept" in text
+    assert "NOT PRIVATE" in repr(any_result)
+    with pytest.raises(InvalidInput, match="no confidence intervals"):
+        any_result.conf_int(level=0.9)
+    with pytest.raises(ValueError, match="read-only"):
+        any_result.params[0] = 1.0
+    assert any_result.privacy["mechanism"] == any_result.method
+    assert any_result.privacy["conditions"][0].startswith("none")
+    assert any_result.spent == any_result.budget
+
+
+def test_a_release_is_private_and_never_repeats():
+    first, second = (baselines.functional_mechanism(X, Y, budget=BUDGET) for _ in range(2))
+    assert first.private
+    assert "NOT PRIVATE" not in first.summary()
+    assert "NOT PRIVATE" not in repr(first)
+    assert not np.array_equal(first.params, second.params)
+    with pytest.warns(SeededNoiseWarning):
+        functional()
+
+
+def test_add_remove_shows_the_public_number_alone():
+    result = functional(neighbors="add_remove", n_public=300)
+    assert result.n_samples == 300
+    assert str(N) not in result.to_json().replace(str(result.params.tolist()), "")
+
+
+def test_guarantee():
+    pure = functional().guarantee
+    assert pure.delta(1.0) == 0.0
+    assert functional(budget=dpci.ZCDP(0.1)).guarantee.rdp(4.0) == pytest.approx(0.4)
+    approx = functional(budget=dpci.ApproxDP(1.0, 1e-6)).guarantee
+    assert approx.delta(1.0) == pytest.approx(1e-6, rel=1e-6)
+    with pytest.raises(InvalidInput, match="needs a private model"):
+        _ = quiet_non_private(X, Y, loss="squared", l2_strength=0.1).guarantee
+
+
+def test_classes_and_probabilities():
+    labels = np.where(LABELS > 0, "yes", "no")
+    result = functional(y=labels, loss="logistic", classes=("no", "yes"), budget=dpci.PureDP(1e9))
+    assert result.classes == ("no", "yes")
+    assert np.mean(result.predict(X) == labels) > 0.7
+    probabilities = result.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(probabilities[:, 1] > 0.5, result.decision_function(X) > 0)
+    with pytest.raises(InvalidInput, match="needs a logistic loss"):
+        functional().predict_proba(X)
+    with pytest.warns(PrivacyLeakWarning, match="read off y"):
+        functional(y=labels, loss="logistic")
+
+
+# The model without privacy.
+
+
+def test_non_private_is_the_minimiser():
+    ridge = Ridge(alpha=0.05 * N / 2.0, fit_intercept=False).fit(with_constant(X), Y)
+    found = quiet_non_private(X, Y, loss="squared", l2_strength=0.05)
+    np.testing.assert_allclose(found.params, ridge.coef_, atol=1e-8)
+    assert found.budget is None
+    assert not found.private
+    theirs = LogisticRegression(C=1.0 / (0.01 * N), fit_intercept=False, tol=1e-10).fit(X, LABELS)
+    ours = quiet_non_private(X, LABELS, loss="logistic", l2_strength=0.01, fit_intercept=False)
+    np.testing.assert_allclose(ours.params, theirs.coef_[0], atol=1e-5)
+    inside = quiet_non_private(X, Y, loss="squared", l2_strength=1e-9, radius=0.3)
+    assert np.linalg.norm(inside.params) == pytest.approx(0.3, rel=1e-6)
+    assert "no noise" in inside.summary()
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"budget": 1.0}, "budget must be dpci.PureDP"),
+        ({"loss": "hinge"}, "loss must be one of 'squared', 'logistic', got loss='hinge'"),
+        ({"calibration": "loose"}, "calibration must be one of"),
+        ({"calibration": "paper", "budget": dpci.ZCDP(1.0)}, "Laplace noise under PureDP"),
+        ({"calibration": "paper", "budget": dpci.ApproxDP(1.0, 1e-6)}, "Laplace noise under PureDP"),
+        ({"l2_strength": -1.0}, "l2_strength must be finite and >= 0"),
+        ({"l2_strength": float("nan")}, "l2_strength must be finite and >= 0"),
+        ({"target_bound": 0.0}, "target_bound must be finite and > 0"),
+        ({"row_norm": float("inf")}, "row_norm must be finite and > 0"),
+        ({"row_norm": 1e200}, "such that the noise has a finite scale"),
+        ({"budget": dpci.PureDP(1e-320)}, "budget must be such that the noise has a finite scale"),
+        ({"intercept_scale": -1.0}, "intercept_scale must be finite and > 0"),
+        ({"on_violation": "drop"}, "on_violation must be one of"),
+        ({"neighbors": "swap"}, "neighbors must be one of"),
+        ({"neighbors": "add_remove"}, "n_public must be given"),
+        ({"n_public": 10}, "n_public must be None"),
+        ({"classes": (0, 1)}, "classes must be None for a loss with real targets"),
+        ({"seed": -1}, "seed must be None or an integer"),
+        ({"n_threads": 0}, "n_threads must be at least 1"),
+        ({"x": np.zeros((0, 2)), "y": []}, "at least one row"),
+        ({"x": np.zeros((N, 0)), "fit_intercept": False}, "at least one row and one parameter"),
+        ({"x": np.zeros((N, 5000))}, "at most 4096"),
+        ({"x": np.full((N, 1), np.nan)}, "X must be finite"),
+        ({"y": np.full(N, np.nan)}, "y must be within"),
+        ({"y": Y[:-1]}, "one entry for each row"),
+        ({"x": pd.DataFrame({"intercept": X[:, 0]})}, "may be called 'intercept'"),
+    ],
+)
+def test_refused(keywords, message):
+    with pytest.raises(DpciError, match=message):
+        functional(**keywords)
+
+
+@pytest.mark.parametrize("change", [{"n_samples": N - 1}, {"n_columns": D + 1}])
+def test_rows_of_another_specification_are_refused(change):
+    choices = {"n_samples": N, "n_columns": D, "intercept": 1.0, "row_norm": 1.0, "l2_strength": 0.0, **change}
+    budget = {"notion": "pure", "epsilon": 1.0, "rho": 0.0, "delta": 0.0}
+    spec = _core.FunctionalSpec(
+        polynomial="squared", target_bound=1.0, calibration="tight", neighbors="replace_one", **choices, **budget
+    )
+    with pytest.raises(InvalidInput, match="must have length"):
+        _core.release_functional_mechanism(spec, X, Y, clip=False, n_threads=1, seed=1)
+
+
+def test_losses_that_non_private_refuses():
+    with pytest.warns(PrivacyLeakWarning), pytest.raises(InvalidInput, match="smooth"):
+        baselines.non_private(X, LABELS, loss="hinge", l2_strength=0.1)
+    with pytest.warns(PrivacyLeakWarning), pytest.raises(InvalidInput, match="l2_strength must be finite and > 0"):
+        baselines.non_private(X, Y, loss="squared", l2_strength=0.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": "other"}, "schema='dpci.BaselineFit'"),
+        ({"schema_version": 9}, "schema_version=1"),
+        ({"params": [1.0]}, "params must have shape"),
+        ({"params": [None] * 4}, "params must be finite"),
+        ({"method": "magic"}, "method must be one of"),
+        ({"budget": None}, "a budget and its steps"),
+        ({"method": "non_private"}, "a budget and its steps"),
+        ({"budget": {"epsilon": -1.0}}, "epsilon must be finite and > 0"),
+        ({"notion": "zcdp"}, "every field of its schema"),
+        ({"steps": [{"step": "polynomial"}]}, "every field of its schema"),
+        ({"loss": 3}, "loss must be an object"),
+        ({"n_samples": 0}, "n_samples must be at least 1"),
+        ({"private": 1}, "private must be True or False"),
+    ],
+)
+def test_damaged_files_are_refused(change, message):
+    values = {**json.loads(functional().to_json()), **change}
+    with pytest.raises(InvalidInput, match=message):
+        baselines.BaselineFit.from_json(json.dumps(values))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "not JSON", b"\xff"])
+def test_what_is_no_file_is_refused(text):
+    with pytest.raises(InvalidInput, match="a saved baseline must be"):
+        baselines.BaselineFit.from_json(text)
