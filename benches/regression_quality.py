@@ -15,7 +15,7 @@ import numpy as np
 import dpci
 from _studies import BUDGETS, Run, changed_options, markdown, parser, quality, report, started
 
-N, DIM, RADIUS, L2_STRENGTH = 100_000, 10, 1.0, 0.01
+N, DIM, RADIUS, L2_STRENGTH = 100_000, 10, 1.0, 0.02
 SHARES = {"default": None, "(.5, .25, .25)": (0.5, 0.25, 0.25)}
 MECHANISMS = ("output", "objective")
 # The radius leaves room for the noise of output perturbation; the rule sqrt(d / (n epsilon)) gives the second strength.

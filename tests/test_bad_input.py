@@ -126,7 +126,7 @@ KEYWORDS = {
         r"intercept_scale must be finite and > 0, got .*=-1.0",
     ),
     "fit_intercept": ({"fit_intercept": 1}, InvalidInput, r"fit_intercept must be True or False, got fit_intercept=1"),
-    "loss name": ({"loss": "hinge"}, InvalidInput, r"loss must be one of 'logistic', .* got loss='probit'"),
+    "loss name": ({"loss": "probit"}, InvalidInput, r"loss must be one of 'logistic', .* got loss='probit'"),
     "loss class": ({"loss": HuberHinge}, InvalidInput, r"loss must be one of 'logistic'"),
     "mechanism": ({"mechanism": "laplace"}, InvalidInput, r"mechanism must be 'objective', .* got mechanism='laplace'"),
     "moments": (
@@ -218,7 +218,7 @@ KEYWORDS = {
         InvalidInput,
         r'output perturbation under ZCDP and ApproxDP takes noise="gaussian"',
     ),
-    "unknown keyword": ({"radius": 1.0}, TypeError, r"unexpected keyword argument 'radius'"),
+    "unknown keyword": ({"ledger": None}, TypeError, r"unexpected keyword argument 'ledger'"),
     "misspelt keyword": ({"l2_strenght": 1.0}, TypeError, r"unexpected keyword argument 'l2_strenght'"),
 }
 
@@ -259,10 +259,10 @@ OBJECTS = {
     ),
     "saved, other version": (
         lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 99}'),
-        r"must have schema_version=1, got schema_version=99",
+        r"must have schema_version=2, got schema_version=99",
     ),
     "saved, incomplete": (
-        lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 1}'),
+        lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 2}'),
         r"must hold every field of its schema",
     ),
     "saved, not text": (lambda: dpci.PrivateFit.from_json(None), r"a saved fit must be JSON"),

@@ -159,3 +159,48 @@ def test_paper_calibration_keeps_the_published_constant(rows):
     assert step["sensitivity"] == pytest.approx((12.0 * 0.7 + 8.0) / N, rel=1e-12)
     tight = fit(rows, 0.7, moments="none", l2_strength=1.0).privacy["steps"][0]
     assert tight["sensitivity"] < 4.0 * 1.7 / N
+
+
+def test_plans_know_the_ball():
+    """The moments of a plan are those of the worst parameters of the ball, not of all parameters."""
+    keywords = {
+        "budget": dpci.PureDP(2.0),
+        "l2_strength": 0.05,
+        "loss": "squared",
+        "radius": 4.0,
+        "fit_intercept": False,
+    }
+    plan = dpci.plan(n_samples=N, n_features=DIM, **keywords)
+    weight = plan.steps[1].scale / plan.steps[1].hessian_scale
+    assert plan.steps[1].sensitivity == pytest.approx(2.0 * (2.0 * weight + (2.0 * 5.0) ** 2) / N, rel=1e-9)
+    assert "radius=4" in plan.summary()
+
+
+CMS11 = ObjectivePerturbation(variant="cms11")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"radius": None}, "bounded slope on a bounded domain only.*pass radius"),
+        ({"radius": 0.0}, "radius must be finite and > 0"),
+        ({"radius": float("nan")}, "radius must be finite and > 0"),
+        ({"radius": None, "loss": "soft_logistic", "mechanism": OutputPerturbation(project=True)}, "needs radius"),
+        ({"budget": dpci.ApproxDP(1.0, 1e-6), "mechanism": CMS11}, "use PureDP or ZCDP"),
+        ({"loss": "hinge"}, "no Hessian and so no intervals"),
+        ({"loss": "hinge", "mechanism": "objective"}, 'pass mechanism="output"'),
+    ],
+)
+def test_what_does_not_go_together(rows, keywords, message):
+    X, y = rows
+    targets = y > 0 if keywords.get("loss") == "hinge" else np.abs(y)
+    with pytest.raises(InvalidInput, match=message):
+        fit((X, targets), **{"radius": 1.0, **keywords})
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"), [({"radius": 1.0}, "radius must be None"), ({"mechanism": CMS11}, "variant='standard'")]
+)
+def test_utility_curves_follow_the_free_minimiser_of_the_standard_variant(rows, keywords, message):
+    with pytest.raises(InvalidInput, match=message):
+        dpci.utility.curve(rows[0], rows[1] > 0, at=dpci.PureDP(1.0), l2_strength=0.1, **keywords)

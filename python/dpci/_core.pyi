@@ -214,7 +214,7 @@ def minimize_erm(
     intercept: float | None,
     linear_term: _F64 | None,
     start: _F64 | None,
-    solver: Literal["auto", "newton", "preconditioned", "lbfgs"],
+    solver: Literal["auto", "newton", "preconditioned", "lbfgs", "ball"],
     tolerance: float,
     max_iterations: int,
     n_threads: int | None,

@@ -42,7 +42,7 @@ __all__ = [
 _F64: TypeAlias = NDArray[np.float64]
 NoiseLaw: TypeAlias = Literal["spherical_laplace", "gaussian"]
 _LAWS: tuple[NoiseLaw, ...] = ("spherical_laplace", "gaussian")
-Solver: TypeAlias = Literal["auto", "newton", "preconditioned", "lbfgs"]
+Solver: TypeAlias = Literal["auto", "newton", "preconditioned", "lbfgs", "ball"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,8 @@ class Minimum:
     n_iterations : int
         Iterations made.
     solver : str
-        "newton", "preconditioned" (L-BFGS with a Cholesky factor) or "lbfgs".
+        "newton", "preconditioned" (L-BFGS with a Cholesky factor), "lbfgs", "ball" (Newton over a ball), or "multipliers"
+        (the hinge's, whatever was asked for).
     """
 
     params: _F64
@@ -147,8 +148,8 @@ def minimize_erm(
         Perturbation of the mean objective.
     start : array-like of shape (k,), optional
         Where to start; None: zero.
-    solver : {"auto", "newton", "preconditioned", "lbfgs"}
-        "auto" chooses by size.
+    solver : {"auto", "newton", "preconditioned", "lbfgs", "ball"}
+        "auto" chooses by size; "ball" goes with a radius, and is what "auto" then chooses.
     tolerance : float
         Bound on the certified distance to the minimiser.
     max_iterations : int
@@ -170,7 +171,7 @@ def minimize_erm(
         intercept=_intercept(intercept_scale),
         linear_term=None if linear_term is None else _vector("linear_term", linear_term),
         start=None if start is None else _vector("start", start),
-        solver=check_choice("solver", solver, ("auto", "newton", "preconditioned", "lbfgs")),
+        solver=check_choice("solver", solver, ("auto", "newton", "preconditioned", "lbfgs", "ball")),
         tolerance=check_positive("tolerance", tolerance),
         max_iterations=check_count("max_iterations", max_iterations),
         n_threads=check_threads(n_threads),

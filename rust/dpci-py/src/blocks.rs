@@ -175,9 +175,10 @@ pub(crate) fn minimize_erm<'py>(
         "newton" => Method::Newton,
         "preconditioned" => Method::Preconditioned,
         "lbfgs" => Method::Lbfgs,
+        "ball" => Method::Ball,
         _ => {
             return Err(InvalidInput::new_err(format!(
-                "solver must be auto, newton or lbfgs, got solver={solver:?}"
+                "solver must be one of the documented names, got solver={solver:?}"
             )));
         }
     };

@@ -2,12 +2,16 @@
 //!
 //! Symmetric matrices are full, row-major `dim × dim` slices; symmetry makes the storage order irrelevant.
 
+mod doubled;
+mod doubled_cholesky;
 mod gram;
 mod lanes;
 mod multi_gram;
 mod symmetric;
 pub mod vector;
 
+pub use doubled::{DOUBLED_EPSILON, Doubled, two_product, two_sum};
+pub use doubled_cholesky::DoubledCholesky;
 pub use gram::{GramAccumulator, PackedBlock, weighted_gram};
 pub use lanes::{
     LANES, Lane, LaneCounts, LaneRows, SparseRow, lanes_accumulate, lanes_outer, lanes_predict,

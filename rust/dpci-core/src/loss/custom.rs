@@ -230,7 +230,9 @@ fn predictor_grid(bound: Option<f64>) -> Vec<f64> {
     };
     let scale = (bound / 12.0).min(1.0);
     let mut grid = whole_grid();
-    grid.iter_mut().for_each(|u| *u *= scale);
+    for u in &mut grid {
+        *u *= scale;
+    }
     grid.retain(|u| u.abs() < bound);
     grid.insert(0, -bound);
     grid.push(bound);

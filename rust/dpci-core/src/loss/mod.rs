@@ -82,6 +82,11 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// [`crate::Error::Loss`] when caller's code fails or gives values that are not finite.
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()>;
 
+    /// Whether l is a parabola `c/2·(u - y)²`: the whole risk is then known from one point.
+    fn is_quadratic(&self) -> bool {
+        false
+    }
+
     /// Whether l' jumps, so that l'' does not exist everywhere: then `curvature` is 0 and there is no Hessian to speak of.
     fn kinked(&self) -> bool {
         false

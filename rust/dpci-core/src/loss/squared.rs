@@ -63,6 +63,10 @@ impl Loss for Squared {
         Ok(())
     }
 
+    fn is_quadratic(&self) -> bool {
+        true
+    }
+
     fn slope_bound(&self) -> f64 {
         f64::INFINITY
     }

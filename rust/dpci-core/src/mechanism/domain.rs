@@ -137,6 +137,12 @@ impl Spec {
         }
     }
 
+    /// The greatest margin at which moments can be taken.
+    pub(super) fn greatest_margin(&self) -> f64 {
+        let radius = self.choices.radius;
+        radius.map_or(f64::INFINITY, |w| greatest_predictor(&self.bounds, w))
+    }
+
     /// Where the moments are taken: the released parameters, moved into the domain. Post-processing.
     pub(crate) fn moment_point(&self, params: &Sealed) -> Sealed {
         params.in_ball(self.choices.radius)

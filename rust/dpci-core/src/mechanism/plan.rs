@@ -9,7 +9,7 @@ use crate::interval::half_width;
 /// The public consequences of a [`Spec`].
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Steps; the moments' scales hold for parameters of any norm.
+    /// Steps; the moments' scales hold for all parameters of the domain.
     pub steps: Vec<Step>,
     /// The fit needs λ above this; 0 where any λ > 0 serves.
     pub least_l2_strength: f64,
@@ -28,7 +28,7 @@ impl Spec {
     /// As [`Spec::moment_noise`].
     pub fn plan(&self) -> Result<Plan> {
         let mut steps = vec![self.coefficients.clone()];
-        let noise = self.moment_noise(f64::INFINITY)?;
+        let noise = self.moment_noise(self.greatest_margin())?;
         let spectral_radius = noise
             .as_ref()
             .map_or(0.0, |n| n.spectral_radius(self.n_params()));

@@ -1,7 +1,7 @@
 //! Minimisers of smooth, strongly convex functions that certify their answer.
 //!
-//! For a λ-strongly convex `J`, `‖θ - argmin J‖ ≤ ‖∇J(θ)‖/λ`: the certificate. A point that misses the tolerance is an error,
-//! never a result, because the privacy proofs speak of the exact minimiser.
+//! For a λ-strongly convex `J`, `‖θ - argmin J‖ ≤ ‖∇J(θ)‖/λ`: the certificate; `ball.rs` has that of a minimiser over a ball. A
+//! point that misses the tolerance is an error, never a result, because the privacy proofs speak of the exact minimiser.
 
 mod ball;
 mod lbfgs;
@@ -47,7 +47,7 @@ pub trait Problem {
 /// Which method minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// By size: [`Method::Newton`], then [`Method::Preconditioned`], then [`Method::Lbfgs`].
+    /// [`Method::Ball`] with a radius; else by size [`Method::Newton`], then [`Method::Preconditioned`], then [`Method::Lbfgs`].
     Auto,
     /// Damped Newton with a Cholesky factorisation.
     Newton,
@@ -55,6 +55,10 @@ pub enum Method {
     Preconditioned,
     /// Limited-memory BFGS, without any Hessian.
     Lbfgs,
+    /// For the hinge: multipliers of the rows at their kinks, polished in doubled precision.
+    Multipliers,
+    /// Newton over a ball: the one method that takes a radius.
+    Ball,
 }
 
 impl Method {
@@ -66,6 +70,8 @@ impl Method {
             Self::Newton => "newton",
             Self::Preconditioned => "preconditioned",
             Self::Lbfgs => "lbfgs",
+            Self::Multipliers => "multipliers",
+            Self::Ball => "ball",
         }
     }
 }
@@ -85,7 +91,7 @@ pub struct Options {
     pub tolerance: f64,
     /// Iterations allowed.
     pub max_iterations: usize,
-    /// Minimise over ‖θ‖ ≤ radius only.
+    /// `W`: minimise over `‖θ‖ ≤ W`, and evaluate nowhere else; > 0.
     pub radius: Option<f64>,
 }
 
@@ -106,24 +112,26 @@ pub struct Minimum {
 ///
 /// # Errors
 /// [`Error::NotConverged`] when iterations or the line search end before the tolerance is met or a value is not finite;
-/// the problem's own errors; [`Error::OutOfRange`] for a tolerance that is not finite and positive.
+/// the problem's own errors; [`Error::OutOfRange`] for a tolerance or a radius that is not finite and positive;
+/// [`Error::Unsupported`] for a method that does not go with the radius.
 pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Result<Minimum> {
-    if !(options.tolerance > 0.0) || !options.tolerance.is_finite() {
-        return Err(Error::OutOfRange {
-            name: "tolerance",
-            rule: "finite and > 0",
-            value: options.tolerance,
-        });
-    }
-    check_length("start", problem.dim(), start.len())?;
-    if let Some(radius) = options.radius {
-        return ball::minimize(problem, start, radius, options);
-    }
-    let method = match options.method {
-        Method::Auto if problem.dim() <= NEWTON_MAX_DIM => Method::Newton,
-        Method::Auto if problem.dim() <= PRECONDITIONED_MAX_DIM => Method::Preconditioned,
-        Method::Auto => Method::Lbfgs,
-        chosen => chosen,
+    check_options(problem.dim(), start, options)?;
+    let dim = problem.dim();
+    let method = match (options.method, options.radius) {
+        (Method::Auto | Method::Ball, Some(radius)) => {
+            return ball::minimize(problem, start, radius, options);
+        }
+        (method, radius @ Some(_)) | (method @ Method::Ball, radius) => {
+            return Err(Error::Unsupported(format!(
+                "solver must be \"auto\" or \"ball\" with a radius, and not \"ball\" without, got solver=\"{}\" and \
+                 radius={radius:?}",
+                method.name()
+            )));
+        }
+        (Method::Auto, None) if dim <= NEWTON_MAX_DIM => Method::Newton,
+        (Method::Auto, None) if dim <= PRECONDITIONED_MAX_DIM => Method::Preconditioned,
+        (Method::Auto, None) => Method::Lbfgs,
+        (chosen, None) => chosen,
     };
     if method == Method::Newton {
         newton::minimize(problem, start, options)
@@ -132,12 +140,27 @@ pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Res
     }
 }
 
+/// Refuses a start of another length than `dim`, and a tolerance or radius that is not finite and positive.
+pub(crate) fn check_options(dim: usize, start: &[f64], options: &Options) -> Result<()> {
+    let radius = options.radius.map(|radius| ("radius", radius));
+    for (name, value) in [("tolerance", options.tolerance)].into_iter().chain(radius) {
+        if !(value > 0.0) || !value.is_finite() {
+            return Err(Error::OutOfRange {
+                name,
+                rule: "finite and > 0",
+                value,
+            });
+        }
+    }
+    check_length("start", dim, start.len())
+}
+
 /// `‖∇J‖/λ`, rounded up; NaN stays NaN and so never passes a comparison.
 pub(crate) fn certificate(gradient: &[f64], strong_convexity: f64) -> f64 {
     vector::norm(gradient) / strong_convexity * (1.0 + gradient.len() as f64 * f64::EPSILON)
 }
 
-fn not_converged(
+pub(crate) fn not_converged(
     options: &Options,
     certificate: f64,
     iterations: usize,

@@ -14,7 +14,7 @@ use crate::Result;
 use crate::linalg::{Cholesky, vector};
 
 /// Trials of one line search.
-const MAX_TRIALS: usize = 60;
+pub(super) const MAX_TRIALS: usize = 60;
 
 pub(super) fn minimize(
     problem: &impl Problem,
@@ -107,7 +107,7 @@ pub(super) fn minimize(
 }
 
 /// Whether quadratic convergence should end the iteration with this step. A guess: it only saves or costs time.
-fn predicts_convergence(reached: f64, tolerance: f64, slope: f64) -> bool {
+pub(super) fn predicts_convergence(reached: f64, tolerance: f64, slope: f64) -> bool {
     // The decrement -slope shrinks like its square; with it the certificate by about √(-slope).
     reached * (-slope).sqrt() <= tolerance
 }

@@ -16,7 +16,7 @@ pub(super) fn intervals(
     level: f64,
     generator: &mut SimulationGenerator,
 ) -> Result<Outcome> {
-    let Some(noise) = spec.moment_noise(margin_radius(spec, &params))? else {
+    let Some(noise) = spec.moment_noise(margin_radius(spec, &spec.moment_point(&params)))? else {
         return Err(no_moments());
     };
     let (hessian, gradient_cov) = add_moment_noise(spec, data, &noise, generator)?;

@@ -235,7 +235,7 @@ impl LockstepProblem for WeightedLanes<'_> {
     }
 
     fn strong_convexity(&self) -> f64 {
-        self.spec.choices().l2_strength
+        self.spec.strong_convexity()
     }
 
     fn gradients(&self, points: &[Lane], last: bool) -> Result<Vec<Lane>> {

@@ -6,7 +6,7 @@ use crate::Result;
 use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::{BLOCK, Executor, blocks};
-use crate::linalg::Cholesky;
+use crate::linalg::{Cholesky, vector};
 use crate::loss::{Batch, Loss};
 use crate::mechanism::{Spec, solver_options};
 use crate::objective::{HessianRows, Objective};
@@ -21,6 +21,10 @@ pub(super) struct Population {
     pub(super) slopes: Vec<f64>,
     /// Factor of the Hessian there.
     pub(super) factor: Arc<Cholesky>,
+    /// Whether the target lies on the sphere around the domain, as the minimisers of most samples then do.
+    pub(super) on_sphere: bool,
+    /// Whether the minimisers of samples are found one by one: so too where the loss has a kink or may not be evaluated everywhere.
+    pub(super) one_by_one: bool,
 }
 
 impl Population {
@@ -42,8 +46,14 @@ impl Population {
             .hessian
             .unwrap_or_default();
         let factor = Cholesky::new(&hessian, spec.n_params(), "the full-data Hessian")?;
+        let loss = objective.loss;
+        let on_sphere = spec
+            .radius()
+            .is_some_and(|w| vector::norm(&target) >= w * (1.0 - 1e-9));
         Ok(Self {
-            slopes: slopes(design, objective.loss, &target)?,
+            on_sphere,
+            one_by_one: loss.kinked() || loss.predictor_bound().is_some() || on_sphere,
+            slopes: slopes(design, loss, &target)?,
             target,
             factor: Arc::new(factor),
         })

@@ -2,7 +2,7 @@
 //!
 //! 1. Draw the weights of each sample; sum the gradients at the full-data minimiser, whose slopes all samples share.
 //! 2. Draw the noise; find the certified minimisers from there, side by side (output perturbation: once for all configurations
-//!    with the same risk).
+//!    with the same risk). Those that leave the ball, and all where it is known to be active, are found one by one.
 //! 3. Moments at the released parameters, projection, intervals, by the same functions of the mechanism as in a fit.
 //!
 //! Replicate `r` draws its weights and its noise from streams of its own, so results depend neither on threads nor on how
@@ -20,7 +20,7 @@ use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::Executor;
 use crate::interval::Perturbation;
-use crate::linalg::{LANES, Lane, LaneCounts};
+use crate::linalg::{LANES, Lane, LaneCounts, vector};
 use crate::mechanism::seal::Sealed;
 use crate::mechanism::{
     Spec, check_design, draw_coefficient_noise, finish_coefficients, linear_term, solver_options,
@@ -163,7 +163,8 @@ impl Study {
     /// intervals computed; without, parameters alone.
     ///
     /// # Errors
-    /// The first error of a replicate; [`Error::Interrupted`].
+    /// The first error of a replicate; [`Error::Interrupted`]; [`Error::Unsupported`] for intervals where a target lies on the
+    /// sphere around the domain.
     pub fn run(
         &self,
         range: Range<u64>,
@@ -176,6 +177,13 @@ impl Study {
                 "replicates must be numbered below 2^56, got {}",
                 range.end
             )));
+        }
+        if level.is_some() && self.populations.iter().any(|p| p.on_sphere) {
+            return Err(Error::Unsupported(
+                "intervals need a radius that does not bind, because the gradient does not vanish where it does: the minimiser of \
+                 the full data lies on the sphere"
+                    .into(),
+            ));
         }
         let lanes = LANES as u64;
         let groups: Vec<Range<u64>> = (range.start / lanes..range.end.div_ceil(lanes))
@@ -258,8 +266,9 @@ impl Study {
             };
             return Ok(params.into_iter().map(outcome).collect());
         };
-        let points: Vec<&[f64]> = params.iter().map(Sealed::values).collect();
-        let moments = lanes.moments(&points)?;
+        // Where a fit takes them.
+        let points: Vec<Sealed> = params.iter().map(|p| spec.moment_point(p)).collect();
+        let moments = lanes.moments(&points.iter().map(Sealed::values).collect::<Vec<_>>())?;
         let fits = params.into_iter().zip(moments).zip(&mut generators);
         fits.map(|((params, data), generator)| intervals(spec, params, data, level, generator))
             .collect()
@@ -279,6 +288,12 @@ impl Study {
             return Ok(minima.clone());
         }
         let population = &self.populations[p];
+        if population.one_by_one {
+            let lanes_alone = (0..group.n_lanes())
+                .map(|lane| self.solve_alone(configuration, lanes, lane, &population.target));
+            let minima: Result<Vec<Minimum>> = lanes_alone.collect();
+            return Ok(group.keep(configuration, minima?));
+        }
         if group.slope_sums[p].is_none() {
             let sums =
                 shared_slope_sums(&self.design, &population.slopes, group.counts, group.exec)?;
@@ -296,18 +311,16 @@ impl Study {
             .into_iter()
             .enumerate()
             .map(|(lane, solution)| match solution {
-                Ok(minimum) => Ok(minimum),
-                Err(point) => self.solve_alone(configuration, lanes, lane, &point),
+                Ok(minimum) if is_inside(&configuration.spec, &minimum.params) => Ok(minimum),
+                Ok(Minimum { params, .. }) | Err(params) => {
+                    self.solve_alone(configuration, lanes, lane, &params)
+                }
             })
             .collect();
-        let minima = minima?;
-        if is_noise_free(&configuration.spec) {
-            group.minima[p] = Some(minima.clone());
-        }
-        Ok(minima)
+        Ok(group.keep(configuration, minima?))
     }
 
-    /// The fall-back of a lane that stalled: a solver with a line search.
+    /// A lane that stalled or left the ball: a solver with a line search, or with the ball.
     fn solve_alone(
         &self,
         configuration: &Configuration,
@@ -350,8 +363,21 @@ fn is_noise_free(spec: &Spec) -> bool {
     spec.choices().perturbation == Perturbation::Output
 }
 
+/// Whether a minimiser over all parameters is that over the domain.
+fn is_inside(spec: &Spec, params: &[f64]) -> bool {
+    spec.radius().is_none_or(|w| vector::norm(params) <= w)
+}
+
 impl Group<'_> {
     fn n_lanes(&self) -> usize {
         self.replicates.clone().count()
+    }
+
+    /// Keeps minimisers for the other configurations that share them.
+    fn keep(&mut self, configuration: &Configuration, minima: Vec<Minimum>) -> Vec<Minimum> {
+        if is_noise_free(&configuration.spec) {
+            self.minima[configuration.population] = Some(minima.clone());
+        }
+        minima
     }
 }

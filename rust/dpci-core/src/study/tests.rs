@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::intervals::bounds;
+use super::intervals::bounds as intervals_of;
 use super::*;
+use crate::Error;
 use crate::design::{Csr, Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::interval::Perturbation;
-use crate::linalg::LaneCounts;
-use crate::loss::{HuberHinge, Logistic, Loss};
+use crate::linalg::{LaneCounts, vector};
+use crate::loss::{Hinge, HuberHinge, Logistic, Loss, Squared};
 use crate::mechanism::{Choices, Moments, Projection, Spec, Variant, project_release, release};
 use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Calibration, Neighbors};
@@ -106,20 +107,26 @@ fn sparse(x: &[f64]) -> Csr<'static> {
 
 #[test]
 fn a_replicate_equals_a_fit_of_the_expanded_sample() {
+    let (_, y) = records();
+    assert_replicates_equal_fits(&specs(), &BOUNDS, &y, Some(0.95));
+}
+
+/// Parameters of every replicate, and intervals at a level, dense and sparse, whatever the cut into calls.
+fn assert_replicates_equal_fits(specs: &[Spec], bounds: &RowBounds, y: &[f64], level: Option<f64>) {
     let cancel = AtomicBool::new(false);
     let exec = Executor::sequential(&cancel);
-    let (x, y) = records();
-    let dense = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec).unwrap();
-    let csr = Design::new(Rows::Csr(sparse(&x)), &y, Some(0.5), &BOUNDS, &exec).unwrap();
+    let (x, _) = records();
+    let dense = Design::new(Rows::dense(&x, WIDTH), y, Some(0.5), bounds, &exec).unwrap();
+    let csr = Design::new(Rows::Csr(sparse(&x)), y, Some(0.5), bounds, &exec).unwrap();
     for design in [dense, csr] {
         let merged = design.merged(&exec).unwrap();
         assert!(merged.n_rows() < N && merged.n_records() == N);
-        let study = Study::new(&design, &specs(), &exec).unwrap();
-        let outcomes = study.run(3..14, 9, Some(0.95), &exec).unwrap();
+        let study = Study::new(&design, specs, &exec).unwrap();
+        let outcomes = study.run(3..14, 9, level, &exec).unwrap();
         // Any cut into calls gives the same bits.
         let parts = [
-            study.run(3..4, 9, Some(0.95), &exec).unwrap(),
-            study.run(4..14, 9, Some(0.95), &exec).unwrap(),
+            study.run(3..4, 9, level, &exec).unwrap(),
+            study.run(4..14, 9, level, &exec).unwrap(),
         ];
         for (whole, part) in outcomes.iter().zip(parts.concat()) {
             assert!(
@@ -136,7 +143,7 @@ fn a_replicate_equals_a_fit_of_the_expanded_sample() {
             resampler.draw(&mut [generator], &mut counts).unwrap();
             let weights: Vec<u32> = counts.iter().map(|c| c[0]).collect();
             // The sample, record by record, from the first record of each distinct row.
-            let dense_rows = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec)
+            let dense_rows = Design::new(Rows::dense(&x, WIDTH), y, Some(0.5), bounds, &exec)
                 .unwrap()
                 .merged(&exec)
                 .unwrap();
@@ -154,11 +161,11 @@ fn a_replicate_equals_a_fit_of_the_expanded_sample() {
                 Rows::dense(&sample_x, WIDTH),
                 &sample_y,
                 Some(0.5),
-                &BOUNDS,
+                bounds,
                 &exec,
             )
             .unwrap();
-            for (c, (spec, outcome)) in specs().iter().zip(outcome).enumerate() {
+            for (c, (spec, outcome)) in specs.iter().zip(outcome).enumerate() {
                 let mut generator = SimulationGenerator::new(9, replicate * 256 + 1 + c as u64);
                 let fit = release(spec, &sample, &exec, &mut generator).unwrap();
                 // Both are certified to the tolerance, which follows the noise.
@@ -169,8 +176,12 @@ fn a_replicate_equals_a_fit_of_the_expanded_sample() {
                     close(fit.params.values(), &outcome.params, 1e-8),
                     "configuration {c}"
                 );
+                let Some(level) = level else {
+                    continue;
+                };
                 // The same noise on both moments: the same intervals, as far as these follow the parameters.
-                let expected = bounds(spec, &project_release(spec, &fit).unwrap(), 0.95).unwrap();
+                let expected =
+                    intervals_of(spec, &project_release(spec, &fit).unwrap(), level).unwrap();
                 for (expected, found) in expected.iter().zip(&outcome.bounds) {
                     assert!(close(expected, found, 1e-7), "configuration {c}");
                 }
@@ -183,6 +194,92 @@ fn a_replicate_equals_a_fit_of_the_expanded_sample() {
             }
         }
     }
+}
+
+const REAL: RowBounds = RowBounds {
+    targets: crate::loss::Targets::Interval {
+        lower: -1.0,
+        upper: 1.0,
+    },
+    ..BOUNDS
+};
+
+/// The squared loss on a ball.
+fn squared(radius: f64, perturbation: Perturbation, moments: Moments) -> Spec {
+    let like = spec(
+        Arc::new(Logistic),
+        Perturbation::Output,
+        Budget::zcdp(1e6).unwrap(),
+    );
+    Spec::new(Choices {
+        loss: Arc::new(Squared::new(1.0).unwrap()),
+        radius: Some(radius),
+        perturbation,
+        moments,
+        ..like.choices().clone()
+    })
+    .unwrap()
+}
+
+#[test]
+fn replicates_keep_to_the_ball() {
+    let (x, y) = records();
+    let cancel = AtomicBool::new(false);
+    let exec = Executor::sequential(&cancel);
+    let study = |spec: Spec, bounds: &RowBounds| {
+        let design = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), bounds, &exec).unwrap();
+        Study::new(&design, &[spec], &exec).unwrap()
+    };
+    let all = study(squared(10.0, Perturbation::Output, Moments::None), &REAL);
+    let norm = vector::norm(all.targets().next().unwrap());
+    // Far away, just above the minimiser of the full data so that some samples leave the ball, and below it.
+    for radius in [10.0, 1.02 * norm, 0.5 * norm] {
+        let specs = [Perturbation::Output, Perturbation::Objective]
+            .map(|p| squared(radius, p, Moments::Joint));
+        let level = (radius > norm).then_some(0.95);
+        assert_replicates_equal_fits(&specs, &REAL, &y, level);
+    }
+    let near = study(
+        squared(1.02 * norm, Perturbation::Output, Moments::None),
+        &REAL,
+    );
+    let outcomes = near.run(0..32, 1, None, &exec).unwrap();
+    let norms = outcomes.iter().map(|o| vector::norm(&o[0].params));
+    let on_sphere = norms.filter(|n| *n >= 1.02 * norm - 1e-6).count();
+    assert!((2..31).contains(&on_sphere), "{on_sphere}");
+    let active = study(
+        squared(0.5 * norm, Perturbation::Output, Moments::Joint),
+        &REAL,
+    );
+    let refused = active.run(0..2, 1, Some(0.9), &exec);
+    assert!(matches!(refused, Err(Error::Unsupported(_))));
+}
+
+/// The hinge is minimised one by one. It has no moments, and so no intervals.
+#[test]
+fn replicates_of_the_hinge_are_fits_without_intervals() {
+    let (x, y) = records();
+    let hinge = |radius: Option<f64>, moments: Moments| {
+        Spec::new(Choices {
+            loss: Arc::new(Hinge),
+            radius,
+            ..squared(1.0, Perturbation::Output, moments)
+                .choices()
+                .clone()
+        })
+    };
+    assert!(matches!(
+        hinge(None, Moments::Joint),
+        Err(Error::Unsupported(_))
+    ));
+    let specs = [None, Some(0.2)].map(|radius| hinge(radius, Moments::None).unwrap());
+    assert_replicates_equal_fits(&specs, &BOUNDS, &y, None);
+    let cancel = AtomicBool::new(false);
+    let exec = Executor::sequential(&cancel);
+    let design = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec).unwrap();
+    let study = Study::new(&design, &specs[..1], &exec).unwrap();
+    let refused = study.run(0..2, 1, Some(0.9), &exec);
+    assert!(matches!(refused, Err(Error::Unsupported(_))));
 }
 
 #[test]

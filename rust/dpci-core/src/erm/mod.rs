@@ -1,4 +1,11 @@
-//! Minimises an empirical risk with a certificate: the objective handed to a solver.
+//! Minimises an empirical risk with a certificate: the objective handed to a solver, or to that of the hinge.
+
+mod certify;
+mod hinge;
+mod kink_split;
+mod multipliers;
+mod polish;
+mod quadratic;
 
 use crate::Result;
 use crate::objective::{HessianRows, Objective};
@@ -39,5 +46,18 @@ pub fn minimize_risk(
     options: &Options,
 ) -> Result<Minimum> {
     let zero = vec![0.0; objective.design.n_params()];
-    solver::minimize(objective, start.unwrap_or(&zero), options)
+    let start = start.unwrap_or(&zero);
+    if objective.loss.kinked() {
+        return hinge::minimize(objective, start, options);
+    }
+    if quadratic::serves(objective, options) {
+        return match quadratic::minimize(objective, options)? {
+            Ok(minimum) => Ok(minimum),
+            Err(near) => solver::minimize(objective, &near, options),
+        };
+    }
+    solver::minimize(objective, start, options)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! The certified minimiser of a risk with the hinge loss, whose kink leaves Newton's method without a second derivative.
+//!
+//! 1. *Approach*, where the rows are many: minimise the risk of a sample of them, then, while too many kinks are near,
+//!    Huber-smoothed risks of decreasing width, each from the last one's minimum.
+//! 2. *Split* the rows at the point: those whose kink is near are kept one by one, all others are settled on their side and
+//!    enter as one sum.
+//! 3. *Settle* the near rows by the method of multipliers, on the ball where there is one.
+//! 4. *Polish* in doubled precision and certify.
+//! 5. Where the point moved so far that a settled row may have changed sides, widen the reach and repeat from 2.
+//!
+//! The duality gap is *not* the stopping rule: it certifies the distance only up to its root, half of the digits.
+
+use super::kink_split::{Split, sample, split};
+use super::multipliers::NearRisk;
+use super::polish::{Terms, polish};
+use crate::exec::{BLOCK, blocks};
+use crate::linalg::vector;
+use crate::loss::HuberHinge;
+use crate::objective::Objective;
+use crate::solver::{self, Method, Minimum, Options, Problem};
+use crate::{Error, Result};
+
+/// Parameters up to which systems in doubled precision take seconds, not hours.
+const MAX_DIM: usize = 2048;
+
+/// Numbers of rows that need no approach, and of a sample: at least these, and this many rows for each parameter.
+const MAX_DIRECT: (usize, usize) = (1 << 18, 50);
+
+/// The same for near rows that are not worth another, narrower approach.
+const MAX_NEAR: (usize, usize) = (1 << 20, 100);
+
+/// Widths of the smoothed hinges.
+const WIDTHS: [f64; 4] = [0.1, 0.02, 0.004, 0.0008];
+
+/// Rounds of splitting; each at least doubles the reach.
+const MAX_ROUNDS: usize = 60;
+
+/// A point near the minimiser with the rows split there.
+struct Near {
+    params: Vec<f64>,
+    /// Kinks within this distance are near.
+    reach: f64,
+    /// Rows whose slack is below this may be at their kink.
+    width: f64,
+    /// `nλ`, or about what it takes to stay in the ball.
+    ridge: f64,
+    split: Split,
+    iterations: usize,
+}
+
+impl Near {
+    /// Moves to a better point. Moves shrink fast, so that all later ones together are hardly longer than this one.
+    fn move_to(&mut self, params: Vec<f64>) {
+        self.reach = distance(&params, &self.params);
+        self.params = params;
+    }
+
+    /// Moves to the minimiser for a sample of the rows.
+    fn move_to_minimum_of(
+        &mut self,
+        sample: &Split,
+        objective: &Objective<'_>,
+        radius: Option<f64>,
+    ) -> Result<()> {
+        let risk = NearRisk::new(sample, objective.exec);
+        let mut at = risk.start(self.params.clone(), self.ridge, self.width);
+        let least_ridge = objective.n_samples * objective.strong_convexity();
+        match risk.settle_within(&mut at, least_ridge, radius) {
+            Ok(()) => {
+                self.ridge = at.ridge;
+                self.move_to(at.params);
+                Ok(())
+            }
+            // A sample only saves time.
+            Err(Error::NotPositiveDefinite(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The certified minimiser of a risk whose loss is the hinge.
+///
+/// # Errors
+/// [`Error::NotConverged`], [`Error::Interrupted`], [`Error::Length`], [`Error::OutOfRange`] for the options and for too many
+/// parameters.
+pub(super) fn minimize(
+    objective: &Objective<'_>,
+    start: &[f64],
+    options: &Options,
+) -> Result<Minimum> {
+    solver::check_options(objective.dim(), start, options)?;
+    if objective.dim() > MAX_DIM {
+        return Err(Error::OutOfRange {
+            name: "the number of parameters with the hinge",
+            rule: "at most 2048 (the Huber hinge has no such limit)",
+            value: objective.dim() as f64,
+        });
+    }
+    let terms = Terms {
+        n_samples: objective.n_samples,
+        l2_strength: objective.strong_convexity(),
+        radius: options.radius,
+    };
+    let least_ridge = terms.n_samples * terms.l2_strength;
+    let mut near = approach(objective, start, options)?;
+    for _ in 0..MAX_ROUNDS {
+        let risk = NearRisk::new(&near.split, objective.exec);
+        let mut at = risk.start(near.params.clone(), near.ridge, near.width);
+        let polished = risk
+            .settle_within(&mut at, least_ridge, terms.radius)
+            .and_then(|()| polish(&near.split, &at, terms, objective.exec))
+            .map_err(|e| match e {
+                Error::NotPositiveDefinite(_) => {
+                    let reason = "a system of equations could not be solved";
+                    solver::not_converged(options, f64::INFINITY, near.iterations, reason)
+                }
+                other => other,
+            })?;
+        near.iterations += 1;
+        let moved = distance(&polished.params, &near.params);
+        if moved < near.split.clearance {
+            if polished.certificate <= options.tolerance {
+                return Ok(Minimum {
+                    params: polished.params,
+                    certificate: polished.certificate,
+                    iterations: near.iterations,
+                    method: Method::Multipliers,
+                });
+            }
+            let reason = "rows are too near their kinks to tell on which side they are";
+            return Err(solver::not_converged(
+                options,
+                polished.certificate,
+                near.iterations,
+                reason,
+            ));
+        }
+        near.ridge = at.ridge;
+        near.reach = 2.0 * near.reach.max(moved);
+        near.params = polished.params;
+        near.split = split(objective, &near.params, near.reach)?;
+    }
+    let reason = "too many rounds";
+    Err(solver::not_converged(
+        options,
+        f64::INFINITY,
+        near.iterations,
+        reason,
+    ))
+}
+
+/// A point near the minimiser, with a guess of how near.
+fn approach(objective: &Objective<'_>, start: &[f64], options: &Options) -> Result<Near> {
+    let mut near = Near {
+        params: start.to_vec(),
+        reach: f64::INFINITY,
+        width: 1.0,
+        ridge: objective.n_samples * objective.strong_convexity(),
+        split: Split::default(),
+        iterations: 0,
+    };
+    let n_entries = objective.design.n_rows() * start.len();
+    let limit = |(numbers, rows): (usize, usize)| numbers.max(rows * start.len() * start.len());
+    if n_entries > limit(MAX_DIRECT) {
+        for share in [4, 1] {
+            let stride = share * n_entries.div_ceil(limit(MAX_DIRECT));
+            near.move_to_minimum_of(&sample(objective, stride)?, objective, options.radius)?;
+        }
+        near.split = split(objective, &near.params, near.reach)?;
+        let longest = longest_row(objective)?;
+        for width in WIDTHS {
+            if near.split.near.len() <= limit(MAX_NEAR) {
+                break;
+            }
+            let loss = HuberHinge::new(width)?;
+            let smooth = Objective {
+                loss: &loss,
+                ..*objective
+            };
+            let options = Options {
+                method: Method::Auto,
+                tolerance: 0.1 * width / longest,
+                ..*options
+            };
+            let found = match solver::minimize(&smooth, &near.params, &options) {
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                // A smoothed risk only saves time.
+                Err(_) => break,
+                Ok(found) => found,
+            };
+            near.move_to(found.params);
+            near.width = width;
+            near.iterations += found.iterations;
+            near.split = split(objective, &near.params, near.reach)?;
+        }
+        return Ok(near);
+    }
+    near.split = split(objective, &near.params, near.reach)?;
+    Ok(near)
+}
+
+/// The length of the longest row.
+fn longest_row(objective: &Objective<'_>) -> Result<f64> {
+    let design = objective.design;
+    let chunks = design.chunks();
+    let longest = objective.exec.map(chunks.len(), |c| {
+        let mut squares = [0.0; BLOCK];
+        let mut longest = 0.0_f64;
+        for range in blocks(chunks[c].clone()) {
+            objective.exec.check()?;
+            let squares = &mut squares[..range.len()];
+            design.squared_norms(range, squares);
+            longest = squares.iter().copied().fold(longest, f64::max);
+        }
+        Ok(longest.sqrt())
+    })?;
+    Ok(longest.into_iter().fold(f64::MIN_POSITIVE, f64::max))
+}
+
+/// The distance between two points, rounded up.
+pub(super) fn distance(a: &[f64], b: &[f64]) -> f64 {
+    let difference: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+    vector::norm(&difference) * (1.0 + 1e-6)
+}

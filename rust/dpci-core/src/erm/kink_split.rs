@@ -1,0 +1,223 @@
+//! Splits the rows of a hinge risk at a point: those near their kink one by one, all others as one sum.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::Result;
+use crate::exec::{BLOCK, blocks};
+use crate::linalg::{DOUBLED_EPSILON, Doubled, two_product, two_sum, vector};
+use crate::objective::Objective;
+
+/// Rows `a = yx` of a hinge risk around a point. The kink of a row is the hyperplane `aᵀθ = 1`.
+#[derive(Debug, Default)]
+pub(super) struct Split {
+    /// Number of parameters.
+    pub(super) dim: usize,
+    /// Rows whose kink is near the point, one after another; equal ones merged.
+    pub(super) near: Vec<f64>,
+    /// How many records each of them stands for.
+    pub(super) counts: Vec<f64>,
+    /// `Σ m·a` over the settled rows on the sloping side, minus `n` times the linear term.
+    pub(super) pull: Vec<Doubled>,
+    /// Bound on the error of `pull`, Euclidean.
+    pub(super) pull_error: f64,
+    /// A shorter move of the point carries no settled row over its kink.
+    pub(super) clearance: f64,
+}
+
+/// What one chunk of rows contributes.
+struct Partial {
+    near: Vec<f64>,
+    counts: Vec<f64>,
+    high: Vec<f64>,
+    low: Vec<f64>,
+    mass: f64,
+    clearance: f64,
+}
+
+/// Bound on the error of a computed slack `1 - aᵀθ` of `dim` products, for a row and a point of these lengths.
+pub(super) fn slack_error(dim: usize, length: f64, params_norm: f64) -> f64 {
+    (dim as f64 + 8.0) * f64::EPSILON * (1.0 + length * params_norm)
+}
+
+/// Splits the rows at `params`: near are those whose kink may pass within `reach` of it.
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
+pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Result<Split> {
+    let dim = params.len();
+    let chunks = objective.design.chunks();
+    let partials = objective.exec.map(chunks.len(), |c| {
+        split_chunk(objective, params, reach, chunks[c].clone())
+    })?;
+    let mut pull = linear_pull(objective);
+    let linear_norm = objective.linear_term.map_or(0.0, vector::norm) * objective.n_samples;
+    let (mut near, mut counts) = (Vec::new(), Vec::new());
+    let (mut mass, mut clearance) = (0.0, f64::INFINITY);
+    for part in partials {
+        near.extend(part.near);
+        counts.extend(part.counts);
+        for (j, p) in pull.iter_mut().enumerate() {
+            *p = *p + Doubled::sum(part.high[j], part.low[j]);
+        }
+        mass += part.mass;
+        clearance = part.clearance.min(clearance);
+    }
+    let (near, counts) = merge_equal(&near, &counts, dim);
+    // Compensated summation: (number of terms · ε)² of the sum of sizes, then few operations on doubled numbers.
+    let terms = 2.0 * objective.design.n_rows() as f64 * f64::EPSILON;
+    let pull_error = terms * terms * mass + 32.0 * DOUBLED_EPSILON * (mass + linear_norm);
+    Ok(Split {
+        dim,
+        near,
+        counts,
+        pull,
+        pull_error,
+        clearance,
+    })
+}
+
+/// The problem of every `stride`-th row, each standing for `stride` as many records: all of them near.
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
+pub(super) fn sample(objective: &Objective<'_>, stride: usize) -> Result<Split> {
+    let (design, dim) = (objective.design, objective.design.n_params());
+    let weights = objective.weights.or(design.multiplicities());
+    let (mut near, mut counts) = (Vec::new(), Vec::new());
+    for i in (0..design.n_rows()).step_by(stride) {
+        let at = near.len();
+        near.resize(at + dim, 0.0);
+        design.write_rows(i..i + 1, &mut near[at..]);
+        let y = design.targets(i..i + 1)[0];
+        for x in &mut near[at..] {
+            *x *= y;
+        }
+        let count = weights.map_or(1.0, |w| f64::from(w[i]));
+        if count > 0.0 && vector::norm(&near[at..]) > 0.0 {
+            counts.push(count * stride as f64);
+        } else {
+            near.truncate(at);
+        }
+    }
+    objective.exec.check()?;
+    let (near, counts) = merge_equal(&near, &counts, dim);
+    Ok(Split {
+        dim,
+        near,
+        counts,
+        pull: linear_pull(objective),
+        pull_error: 0.0,
+        clearance: 0.0,
+    })
+}
+
+/// `-n` times the linear term.
+fn linear_pull(objective: &Objective<'_>) -> Vec<Doubled> {
+    (0..objective.design.n_params())
+        .map(|j| {
+            let linear = objective.linear_term.map_or(0.0, |a| a[j]);
+            -Doubled::product(objective.n_samples, linear)
+        })
+        .collect()
+}
+
+fn split_chunk(
+    objective: &Objective<'_>,
+    params: &[f64],
+    reach: f64,
+    chunk: Range<usize>,
+) -> Result<Partial> {
+    let (design, dim) = (objective.design, params.len());
+    let weights = objective.weights.or(design.multiplicities());
+    let params_norm = vector::norm(params);
+    let mut part = Partial {
+        near: Vec::new(),
+        counts: Vec::new(),
+        high: vec![0.0; dim],
+        low: vec![0.0; dim],
+        mass: 0.0,
+        clearance: f64::INFINITY,
+    };
+    let mut rows = vec![0.0; BLOCK * dim];
+    let mut buffers = [[0.0; BLOCK]; 3];
+    for range in blocks(chunk) {
+        objective.exec.check()?;
+        let n = range.len();
+        let [u, squares, multiplicity] = &mut buffers;
+        let rows = &mut rows[..n * dim];
+        design.write_rows(range.clone(), rows);
+        vector::rows_times_vector(rows, params, &mut u[..n]);
+        vector::rows_squared_norms(rows, dim, &mut squares[..n]);
+        let multiplicity = weights.map(|w| vector::load(&w[range.clone()], multiplicity));
+        for (i, (row, &y)) in rows
+            .chunks_exact(dim)
+            .zip(design.targets(range))
+            .enumerate()
+        {
+            let length = length(squares[i], row);
+            let count = multiplicity.map_or(1.0, |m| m[i]);
+            if !(length > 0.0 || length.is_nan()) || count <= 0.0 {
+                continue;
+            }
+            let slack = 1.0 - y * u[i];
+            let distance = (slack.abs() - slack_error(dim, length, params_norm)) / length;
+            // A distance that is not a number is near: the solver then fails, and no row is settled wrongly.
+            if !(distance > reach) {
+                part.near.extend(row.iter().map(|x| y * x));
+                part.counts.push(count);
+                continue;
+            }
+            part.clearance = part.clearance.min(distance);
+            if slack > 0.0 {
+                part.mass += count * length;
+                add_row(row, y, count, &mut part.high, &mut part.low);
+            }
+        }
+    }
+    Ok(part)
+}
+
+/// The length of a row from the computed sum of squares, where that neither over- nor underflowed.
+pub(super) fn length(square: f64, row: &[f64]) -> f64 {
+    if (1e-280..1e280).contains(&square) {
+        square.sqrt()
+    } else {
+        vector::norm(row)
+    }
+}
+
+/// `high + low += count·y·row` with the rounding errors of the sums kept in `low`.
+fn add_row(row: &[f64], y: f64, count: f64, high: &mut [f64], low: &mut [f64]) {
+    let weight = count * y;
+    for ((x, high), low) in row.iter().zip(high).zip(low) {
+        let (term, lost) = two_product(weight, *x);
+        let (sum, error) = two_sum(*high, term);
+        *high = sum;
+        *low += error + lost;
+    }
+}
+
+/// Equal rows merged, their counts added; in lexicographic order.
+fn merge_equal(rows: &[f64], counts: &[f64], dim: usize) -> (Vec<f64>, Vec<f64>) {
+    let row = |i: usize| &rows[i * dim..(i + 1) * dim];
+    let compare = |&i: &usize, &j: &usize| {
+        let entries = row(i).iter().zip(row(j));
+        let mut orders = entries.map(|(a, b)| a.total_cmp(b));
+        orders.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    let mut order: Vec<usize> = (0..counts.len()).collect();
+    // Stable, so that the sums of counts do not depend on how the sort works.
+    order.sort_by(compare);
+    let (mut merged, mut sums) = (Vec::new(), Vec::<f64>::new());
+    for (k, &i) in order.iter().enumerate() {
+        match sums.last_mut() {
+            Some(sum) if compare(&order[k - 1], &i).is_eq() => *sum += counts[i],
+            _ => {
+                merged.extend_from_slice(row(i));
+                sums.push(counts[i]);
+            }
+        }
+    }
+    (merged, sums)
+}

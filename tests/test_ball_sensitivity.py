@@ -1,0 +1,118 @@
+"""One record moves a minimiser over a ball by no more than a fit assumes, and constructed pairs move it that far."""
+
+import numpy as np
+import pytest
+
+from dpci import _core
+
+ROW_NORM = 1.3
+LOSSES = {"logistic": _core.Loss.logistic(), "squared": _core.Loss.squared(0.8)}
+SLOPE_BOUNDS = {
+    "logistic": lambda u: 1.0 / (1.0 + np.exp(-u)),
+    "squared": lambda u: 2.0 * (u + 0.8),
+}
+by_loss = pytest.mark.parametrize("name", LOSSES)
+
+
+def sensitivity(name, n, dim, l2_strength, radius):
+    """What a fit calibrates its noise to."""
+    spec = _core.Spec(
+        n_samples=n,
+        n_columns=dim,
+        intercept=None,
+        row_norm=ROW_NORM,
+        loss=LOSSES[name],
+        l2_strength=l2_strength,
+        radius=radius,
+        notion="pure",
+        epsilon=1.0,
+        rho=0.0,
+        delta=0.0,
+        mechanism="output",
+        noise=None,
+        variant="standard",
+        project=False,
+        split=None,
+        moments="none",
+        projection="auto",
+        calibration="tight",
+        neighbors="replace_one",
+    )
+    return spec.plan()["steps"][0]["sensitivity"]
+
+
+def minimiser(name, x, y, l2_strength, radius, tolerance=1e-9):
+    return _core.minimize_erm(
+        x,
+        y,
+        loss=LOSSES[name],
+        l2_strength=l2_strength,
+        radius=radius,
+        intercept=None,
+        linear_term=None,
+        start=None,
+        solver="auto",
+        tolerance=tolerance,
+        max_iterations=200,
+        n_threads=1,
+    )["params"]
+
+
+def within_bound(x):
+    norms = np.linalg.norm(x, axis=1, keepdims=True)
+    return x * np.minimum(1.0, ROW_NORM * (1.0 - 1e-12) / np.maximum(norms, 1e-300))
+
+
+def random_targets(rng, name, n):
+    return rng.choice([-1.0, 1.0], n) if name == "logistic" else rng.choice([-0.8, 0.8, 0.1], n)
+
+
+@by_loss
+@pytest.mark.parametrize("radius", [0.01, 0.3, 1.0, 30.0])
+def test_the_sensitivity_is_at_most_that_of_the_slopes(name, radius):
+    """2LR/(nλ) with L on the ball; less for the squared loss, whose two steepest records cannot pull apart."""
+    steepest = 2.0 * SLOPE_BOUNDS[name](ROW_NORM * radius) * ROW_NORM / (50 * 0.2)
+    assumed = sensitivity(name, 50, 3, 0.2, radius)
+    assert assumed == pytest.approx(steepest, rel=1e-12) if name == "logistic" else 0.5 < assumed / steepest < 1.0
+
+
+@by_loss
+@pytest.mark.parametrize("share", [0.3, 0.9, 3.0])
+def test_no_pair_exceeds_it(name, share):
+    """Rows 0 and -1 change into each other, and all rows move towards a greater change; ``share`` of the free norm."""
+    rng, greatest, n_active = np.random.default_rng(31), 0.0, 0
+    for _ in range(40):
+        n, dim = int(rng.integers(1, 6)), int(rng.integers(1, 4))
+        l2_strength = 10.0 ** rng.uniform(-1.5, 2.0)
+        x, y = within_bound(3.0 * rng.standard_normal((n + 1, dim))), random_targets(rng, name, n + 1)
+        radius = share * max(1e-3, np.linalg.norm(minimiser(name, x[:n], y[:n], l2_strength, None)))
+        bound = sensitivity(name, n, dim, l2_strength, radius)
+        best = 0.0
+        for step in [0.0, *np.geomspace(1.0, 0.05, 12)]:
+            tried = within_bound(x + step * rng.standard_normal(x.shape))
+            first, last = (minimiser(name, tried[s], y[s], l2_strength, radius) for s in (slice(n), slice(1, n + 1)))
+            reached = np.linalg.norm(first - last) / bound
+            n_active += np.linalg.norm(first) >= radius * (1.0 - 1e-12)
+            assert reached <= 1.0 + 1e-9 + 2e-9 / bound
+            if reached > best:
+                best, x = reached, tried
+        greatest = max(greatest, best)
+    # The pairs are no strangers to the bound, and the constraint matters as it should.
+    assert greatest > 0.5
+    assert (n_active > 100) == (share < 1.0)
+
+
+@by_loss
+@pytest.mark.parametrize("share", [0.99, 1.01], ids=["active", "inactive"])
+def test_a_pair_reaches_it(name, share):
+    """Two orthogonal rows, one of which changes its target: λ is so great that slopes stay what they are at 0."""
+    x, l2_strength = ROW_NORM * np.eye(2), 1e4
+    target = 1.0 if name == "logistic" else 0.8
+    ends = [np.array([target, target]), np.array([target, -target])]
+    free = [minimiser(name, x, y, l2_strength, None, 1e-13) for y in ends]
+    radius = share * np.linalg.norm(free[0])
+    found = [minimiser(name, x, y, l2_strength, radius, 1e-13) for y in ends]
+    on_sphere = [np.linalg.norm(point) >= radius * (1.0 - 1e-12) for point in found]
+    assert on_sphere == [share < 1.0] * 2
+    reached = np.linalg.norm(found[0] - found[1]) / sensitivity(name, 2, 2, l2_strength, radius)
+    assert 0.95 <= reached <= 1.0 + 1e-9

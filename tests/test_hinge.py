@@ -1,0 +1,230 @@
+"""The certified minimiser of hinge risks: against exact arithmetic, scikit-learn, SciPy, and neighbours by brute force."""
+
+import numpy as np
+import pytest
+from scipy import optimize, sparse
+from sklearn.svm import LinearSVC
+from support.exact_hinge import distance, exact_minimum
+from support.kddcup99 import needs_percent10
+
+import dpci
+from dpci import lowlevel
+from dpci.losses import Hinge
+
+
+def minimize(X, y, l2_strength, **keywords):
+    return lowlevel.minimize_erm(X, y, loss=Hinge(), l2_strength=l2_strength, **keywords)
+
+
+def classes(n, d, seed):
+    """Rows of norm at most 1 in two classes that overlap."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True) / rng.uniform(0.2, 1.0, (n, 1))
+    return X, np.where(X @ rng.standard_normal(d) + 0.3 * rng.standard_normal(n) > 0.0, 1.0, -1.0)
+
+
+def one_hot(n, seed):
+    """Rows from three categorical columns, unscaled: many equal ones, and x1 + x2 = x3 + x4 for many four of them."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, [2, 3, 4], size=(n, 3))
+    X = np.hstack([np.eye(size)[codes[:, k]] for k, size in enumerate((2, 3, 4))])
+    return X, np.where(codes.sum(axis=1) + rng.integers(-2, 3, n) > 3, 1.0, -1.0)
+
+
+def unoptimality(X, y, l2_strength, params, radius=np.inf):
+    """Least ||g + nu params|| / l2_strength over subgradients g and nu >= 0, by SciPy's bounded least squares.
+
+    Rows within 1e-9 of their kink take any multiplier: a bound on the distance to the minimiser up to that.
+    """
+    signed = X * y[:, None]
+    z = signed @ params
+    at_kink = np.abs(z - 1.0) <= 1e-9
+    rows, counts = np.unique(signed[at_kink], axis=0, return_counts=True)
+    gradient = l2_strength * params - signed[z < 1.0 - 1e-9].sum(axis=0) / len(y)
+    columns, upper = rows.T * counts / len(y), np.ones(len(rows))
+    if np.linalg.norm(params) > radius * (1.0 - 1e-12):
+        columns, upper = np.column_stack([columns, -params]), np.append(upper, np.inf)
+    if not len(upper):
+        return np.linalg.norm(gradient) / l2_strength
+    found = optimize.lsq_linear(columns, gradient, (0.0, upper), method="bvls", tol=1e-15)
+    return np.linalg.norm(columns @ found.x - gradient) / l2_strength
+
+
+# Against exact arithmetic.
+
+
+@pytest.mark.parametrize("bounded", [False, True], ids=["free", "ball"])
+def test_certificate_bounds_the_distance_to_the_exact_minimiser(bounded):
+    n_kinks = n_on_sphere = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        n, d = rng.integers(1, 13), rng.integers(1, 5)
+        (X, y), l2_strength = classes(n, d, seed), 10.0 ** rng.uniform(-5, 1)
+        radius = 10.0 ** rng.uniform(-1, 1) if bounded else None
+        found = minimize(X, y, l2_strength, radius=radius)
+        exact = exact_minimum(X, y, l2_strength, found.params, radius=radius)
+        assert exact is not None, seed
+        assert distance(found.params, exact) <= found.certificate <= 1e-10, seed
+        n_kinks += np.any(np.abs(y * (X @ found.params) - 1.0) < 1e-12)
+        n_on_sphere += bounded and abs(np.linalg.norm(found.params) - radius) < 1e-12
+    # Not only easy problems: the point lies at kinks, and on the sphere, in many of them.
+    assert n_kinks >= 30
+    assert n_on_sphere >= 30 * bounded
+
+
+# Against other solvers.
+
+
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
+@pytest.mark.parametrize(("n", "d", "l2_strength"), [(200, 3, 0.05), (500, 5, 0.02)])
+def test_agrees_with_linear_svc(n, d, l2_strength):
+    X, y = classes(n, d, seed=n)
+    svc = LinearSVC(loss="hinge", dual=True, fit_intercept=False, C=1.0 / (n * l2_strength), tol=1e-13, max_iter=10**5)
+    expected = svc.fit(X, y).coef_[0]
+    assert np.linalg.norm(minimize(X, y, l2_strength).params - expected) < 1e-7
+
+
+@pytest.mark.parametrize("radius", [None, 1.0, 100.0])
+def test_agrees_with_a_quadratic_programme(radius):
+    # Variables (params, slacks): mean slack + ridge, with slack >= 1 - margin and slack >= 0.
+    (X, y), l2_strength = classes(25, 3, seed=5), 0.03
+    n, d = X.shape
+    signed = np.hstack([X * y[:, None], np.eye(n)])
+    constraints = [{"type": "ineq", "fun": lambda v: signed @ v - 1.0, "jac": lambda _: signed}]
+    if radius is not None:
+        jacobian = lambda v: np.append(-2.0 * v[:d], np.zeros(n))  # noqa: E731
+        constraints += [{"type": "ineq", "fun": lambda v: radius**2 - v[:d] @ v[:d], "jac": jacobian}]
+    found = optimize.minimize(
+        lambda v: (v[d:].mean() + 0.5 * l2_strength * v[:d] @ v[:d]),
+        np.append(np.zeros(d), np.ones(n)),
+        jac=lambda v: np.append(l2_strength * v[:d], np.full(n, 1.0 / n)),
+        bounds=[(None, None)] * d + [(0.0, None)] * n,
+        constraints=constraints,
+        method="SLSQP",
+        options={"ftol": 1e-16, "maxiter": 1000},
+    )
+    assert np.linalg.norm(minimize(X, y, l2_strength, radius=radius).params - found.x[:d]) < 1e-7
+
+
+# Degenerate data.
+
+
+@pytest.mark.parametrize("l2_strength", [1.0, 0.01, 1e-4, 1e-7])
+@pytest.mark.parametrize("radius", [None, 1.3])
+def test_dependent_and_repeated_rows(l2_strength, radius):
+    X, y = one_hot(3_000, seed=1)
+    found = minimize(X, y, l2_strength, radius=radius)
+    assert found.certificate <= 1e-10
+    assert unoptimality(X, y, l2_strength, found.params, radius or np.inf) < 1e-8
+
+
+ROWS = {
+    "zeros": (np.zeros((5, 3)), np.array([1.0, -1.0, 1.0, 1.0, -1.0])),
+    "one row": (np.array([[0.6, 0.8]]), np.array([1.0])),
+    "one class": (classes(30, 3, seed=2)[0], np.ones(30)),
+    "contradictions": (np.repeat(classes(10, 3, seed=3)[0], 2, axis=0), np.tile([1.0, -1.0], 10)),
+    "separable": (np.array([[1.0, 0.1], [0.9, 0.0], [-1.0, 0.1]]), np.array([1.0, 1.0, -1.0])),
+    "nearly equal rows": (1.0 - 1e-9 * np.arange(20.0)[:, None] * [1.0, 0.3], np.ones(20)),
+    "long and short rows": (classes(40, 3, seed=4)[0] * np.logspace(-6, 3, 40)[:, None], classes(40, 3, seed=4)[1]),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("total", [1e-3, 1.0, 1e3, 1e9])
+@pytest.mark.parametrize("radius", [None, 1e-8, 1.0])
+def test_odd_rows_and_strengths(rows, total, radius):
+    X, y = rows
+    l2_strength = total / len(y)
+    found = minimize(X, y, l2_strength, radius=radius)
+    assert np.all(np.isfinite(found.params))
+    assert found.certificate <= 1e-10
+    assert np.linalg.norm(found.params) <= (radius or np.inf) * (1.0 + 1e-15)
+
+
+def test_contradictions_leave_nothing():
+    assert minimize(*ROWS["contradictions"], 0.1).params == pytest.approx(0.0, abs=1e-15)
+
+
+def test_what_cannot_be_certified_is_refused():
+    X, y = classes(50, 3, seed=6)
+    with pytest.raises(dpci.NotConverged, match="certified to within 1e-30"):
+        minimize(X, y, 0.1, tolerance=1e-30)
+    for radius in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(dpci.InvalidInput, match="radius"):
+            minimize(X, y, 0.1, radius=radius)
+
+
+def test_linear_terms_starts_intercepts_and_sparse_rows():
+    X, y = classes(200, 4, seed=7)
+    plain = minimize(X, y, 0.01, intercept_scale=0.5)
+    for other in (
+        minimize(np.column_stack([X, np.full(200, 0.5)]), y, 0.01),
+        minimize(sparse.csr_array(X), y, 0.01, intercept_scale=0.5),
+        minimize(X, y, 0.01, intercept_scale=0.5, start=np.full(5, 9.0)),
+    ):
+        assert np.linalg.norm(other.params - plain.params) <= 1e-12
+    # A linear term moves the minimiser as if it moved the centre of the ridge, here without any kink in reach.
+    linear = np.array([0.01, 0.0, -0.02, 0.0])
+    moved = minimize(X, y, 10.0, linear_term=linear).params - minimize(X, y, 10.0).params
+    assert moved == pytest.approx(-linear / 10.0, abs=1e-15)
+
+
+# Many rows, which are not all handled one by one.
+
+
+@pytest.mark.parametrize("radius", [None, 2.0])
+@pytest.mark.parametrize("l2_strength", [0.01, 1e-5])
+def test_many_rows(l2_strength, radius):
+    X, y = classes(40_000, 8, seed=8)
+    found = minimize(X, y, l2_strength, radius=radius, n_threads=1)
+    assert found.certificate <= 1e-10
+    assert unoptimality(X, y, l2_strength, found.params, radius or np.inf) < 1e-8
+    again = minimize(X, y, l2_strength, radius=radius, n_threads=2)
+    assert np.array_equal(found.params, again.params)
+    assert np.linalg.norm(minimize(sparse.csr_array(X), y, l2_strength, radius=radius).params - found.params) < 1e-11
+
+
+@pytest.mark.parametrize("l2_strength", [0.002, 1e-5])
+def test_the_packaged_census_sample(l2_strength):
+    data = dpci.datasets.load_adult_sample()
+    X, y = np.asarray(data.X), np.where(np.asarray(data.y) == np.max(data.y), 1.0, -1.0)
+    found = minimize(X, y, l2_strength)
+    assert found.certificate <= 1e-10
+    assert unoptimality(X, y, l2_strength, found.params) < 1e-8
+
+
+@needs_percent10
+@pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning")
+@pytest.mark.parametrize("d", [10, 40])
+def test_network_connections(d):
+    # Rows that differ by 1e-8 and less, thousands of them at their kink to the digits of f64.
+    data = dpci.datasets.load_with_data_dependent_scaling("kddcup99", 50_000, d)
+    for l2_strength in (0.002, 1e-5):
+        assert minimize(data.X, data.y, l2_strength).certificate <= 1e-10
+
+
+# How far one record moves the minimiser.
+
+
+@pytest.mark.parametrize("radius", [None, 0.7])
+def test_no_neighbour_moves_the_minimiser_beyond_its_sensitivity(radius):
+    greatest = 0.0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(2, 8)), int(rng.integers(1, 4))
+        (X, y), l2_strength = classes(n, d, seed), 10.0 ** rng.uniform(-2, 0.5)
+        X /= np.linalg.norm(X, axis=1, keepdims=True) * (1.0 + 1e-15)
+        base = minimize(X, y, l2_strength, radius=radius).params
+        directions = [*np.eye(d), *-np.eye(d), base, -base, X[0], -X[0], *rng.standard_normal((4, d))]
+        for direction in directions:
+            if np.linalg.norm(direction) == 0.0:
+                continue
+            other = X.copy()
+            other[0] = direction / np.linalg.norm(direction)
+            for label in (-1.0, 1.0):
+                moved = minimize(other, np.append(label, y[1:]), l2_strength, radius=radius).params - base
+                greatest = max(greatest, np.linalg.norm(moved) * n * l2_strength / 2.0)
+    assert greatest <= 1.0 + 1e-9
+    # The bound 2LR/(n l2_strength) is attained where no margin reaches 1 and the ball does not bind.
+    assert greatest >= 0.95
