@@ -216,6 +216,7 @@ RESULT_MODULES = [
     "_report",
     "_report_plots",
     "_report_record",
+    "_tuning_result",
     "intervals",
     "plotting",
     "record",
@@ -245,6 +246,7 @@ def test_python_foundations():
         ("release_report", "per_instance.py"),
         ("release_functional_mechanism", "baselines.py"),
         ("release_histogram", "baselines.py"),
+        ("release_tuning", "tuning.py"),
     ],
 )
 def test_one_place_releases(release, home):

@@ -1,6 +1,6 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
-from dpci import baselines, datasets, errors, losses, lowlevel, per_instance, simulate, utility
+from dpci import baselines, datasets, errors, losses, lowlevel, per_instance, simulate, tuning, utility
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
@@ -50,5 +50,6 @@ __all__ = [
     "per_instance",
     "plan",
     "simulate",
+    "tuning",
     "utility",
 ]

@@ -497,3 +497,82 @@ def audit(
     n_threads: int | None,
 ) -> tuple[_F64, _F64]:
     """n_runs releases on each data set: rows of params and the lower triangles of both matrices, before projection."""
+
+class TuningFacts(TypedDict):
+    """What a tuning was calibrated to; fields that a method does not have are None."""
+
+    model_budget: dict[str, float]
+    """Of the model of a candidate, or of one run without its score."""
+    score_budget: dict[str, float]
+    """Of the exponential mechanism, or of the score of one run."""
+    radii: list[float]
+    """Of the ball in which each candidate is scored."""
+    score_noise: Literal["gumbel", "laplace", "gaussian"]
+    score_scale: float
+    score_sensitivity: float
+    chunk_sizes: list[int] | None
+    """The validation part last."""
+    expected_runs: float | None
+    greatest_runs: int | None
+    shape: float | None
+
+@final
+class TuningSpec:
+    """The candidates of a tuning and how one is chosen; holds no data."""
+
+    def __new__(
+        cls,
+        candidates: Sequence[Spec],
+        *,
+        loss: Loss,
+        validation_radius: float | None,
+        method: Literal["repeat", "chunks"],
+        shape: float,
+        expected_runs: float,
+        notion: Literal["pure", "zcdp", "approx"],
+        epsilon: float,
+        rho: float,
+        delta: float,
+    ) -> TuningSpec:
+        """Replaces budgets and numbers of samples of the candidates; shape and expected_runs are those of "repeat"."""
+
+    def facts(self) -> TuningFacts: ...
+    def model_noise(self, index: int) -> tuple[str, float, float]:
+        """Law, scale and sensitivity of the noise of one candidate's model; None for another index."""
+
+def release_tuning(
+    spec: TuningSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
+) -> tuple[int, _F64, bool]:
+    """Index of the chosen candidate, parameters of its model, and whether the noise protects the data."""
+
+def simulate_tunings(spec: TuningSpec, x: _Features, y: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
+    """(n_runs, 1 + n_params): index and parameters of each. Not private."""
+
+def candidate_losses(
+    candidates: Sequence[Spec],
+    loss: Loss,
+    x: _Features,
+    y: _F64,
+    *,
+    clip: bool,
+    n_runs: int,
+    seed: int,
+    n_threads: int | None,
+) -> _F64:
+    """(n_candidates, n_runs): mean loss over the records at simulated models, in their balls. Not private."""
+
+@final
+class RunCount:
+    """Truncated negative binomial law of the number of runs, and what releasing the best of them costs."""
+
+    gamma: float
+    def __new__(cls, shape: float, mean: float) -> RunCount: ...
+    def probabilities(self) -> _F64:
+        """P(K = k), k = 1, 2, ..., up to the greatest number of runs."""
+    def run_epsilon(self, epsilon: float) -> float: ...
+    def rdp(self, order: float, rho: float) -> float: ...
+    def delta(self, epsilon: float, rho: float) -> float: ...
+    def run_rho(self, epsilon: float, delta: float) -> float: ...
+
+def exponential_epsilon(notion: Literal["pure", "zcdp", "approx"], epsilon: float, rho: float, delta: float) -> float:
+    """Greatest epsilon of an exponential mechanism within a budget."""

@@ -12,6 +12,7 @@ mod privacy;
 mod spec;
 mod study;
 mod task;
+mod tuning;
 mod utility;
 
 use pyo3::prelude::*;
@@ -47,6 +48,11 @@ mod _core {
     use super::spec::Spec;
     #[pymodule_export]
     use super::study::Study;
+    #[pymodule_export]
+    use super::tuning::{
+        RunCount, TuningSpec, candidate_losses, exponential_epsilon, release_tuning,
+        simulate_tunings,
+    };
     #[pymodule_export]
     use super::utility::{Utility, UtilityAnchor, UtilityCenter};
 

@@ -7,6 +7,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::{Csr, Dense, Design, Rows};
 use crate::Result;
+use crate::error::check_length;
 use crate::exec::{Executor, blocks};
 
 /// Rows that are looked at to guess whether merging pays.
@@ -61,6 +62,17 @@ impl Design<'_> {
     pub fn owned(&self) -> Design<'static> {
         let all: Vec<usize> = (0..self.n_rows()).collect();
         self.selected(&all, self.multiplicities.clone())
+    }
+
+    /// The records of these rows, owned, with clipping applied to the values.
+    ///
+    /// # Errors
+    /// [`crate::Error::Length`] if equal records were merged: a row is then no record.
+    pub fn subset(&self, rows: &[usize]) -> Result<Design<'static>> {
+        check_length("X", self.n_records, self.n_rows())?;
+        let mut design = self.selected(rows, None);
+        design.n_records = rows.len();
+        Ok(design)
     }
 
     fn selected(&self, rows: &[usize], multiplicities: Option<Vec<u32>>) -> Design<'static> {

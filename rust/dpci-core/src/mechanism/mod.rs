@@ -14,7 +14,10 @@ mod plan;
 mod projection;
 mod scale_slope;
 pub mod seal;
+mod selection;
 mod spec;
+mod tuning;
+mod tuning_spec;
 
 pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
@@ -31,4 +34,8 @@ pub use moments::release_moments;
 pub use per_instance::{ReportRelease, ReportSpec, release_report};
 pub use plan::Plan;
 pub use projection::Projection;
+pub(crate) use selection::mean_loss;
 pub use spec::{Choices, Moments, NoiseKind, Spec, Variant};
+pub(crate) use tuning::release_model;
+pub use tuning::{Selected, release_tuning};
+pub use tuning_spec::{Method, ScoreStep, TuningSpec};

@@ -168,6 +168,12 @@ impl Spec {
         self.law
     }
 
+    /// The sensitivity that the coefficients' noise hides, in the norm of its family.
+    #[must_use]
+    pub fn sensitivity(&self) -> f64 {
+        self.coefficients.sensitivity
+    }
+
     /// The bounds on which the sensitivities rest.
     #[must_use]
     pub fn bounds(&self) -> &DataBounds {

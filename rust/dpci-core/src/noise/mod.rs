@@ -3,6 +3,7 @@
 //! [`ReleaseGenerator`] feeds releases, [`SimulationGenerator`] feeds studies and tests; every sampler takes either through
 //! [`NoiseGenerator`], whose `PRIVATE` constant says which one it was.
 
+mod choice;
 mod gaussian;
 mod generator;
 mod laplace;
@@ -13,6 +14,7 @@ pub mod symmetric;
 #[cfg(test)]
 mod testing;
 
+pub use choice::{gumbel, partition, uniform_index, weighted_index};
 pub use gaussian::Gaussian;
 pub use generator::{NoiseGenerator, ReleaseGenerator, SimulationGenerator};
 pub use laplace::Laplace;

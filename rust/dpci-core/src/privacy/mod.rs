@@ -12,6 +12,7 @@ mod gaussian;
 mod objective;
 mod polynomial;
 mod rounding;
+mod selection;
 mod sensitivity;
 
 pub use budget::{Budget, Calibration, Neighbors, Split};
@@ -28,6 +29,7 @@ pub use gaussian::{gaussian_delta, gaussian_mu};
 pub use objective::{ObjectiveProfile, paper_least_l2_strength, paper_objective_std_dev};
 pub use polynomial::Polynomial;
 pub(crate) use rounding::least_where;
+pub use selection::{RunCount, exponential_epsilon, pure_epsilon};
 pub use sensitivity::DataBounds;
 
 use crate::{Error, Result};

@@ -6,12 +6,14 @@ mod intervals;
 mod lanes;
 mod population;
 mod replicates;
+mod tuning;
 mod utility;
 mod weights;
 
 pub use audit::{release_width, simulate_releases};
 pub use ex_post::ex_post_losses;
 pub use replicates::{GROUP, Outcome, Study};
+pub use tuning::{simulate_losses, simulate_tunings};
 pub use utility::{Anchor, Center, Metric, Smoothed, Utility};
 pub use weights::Resampler;
 

@@ -1,0 +1,399 @@
+"""Private choice of parameters: λ, radius, loss or mechanism, chosen without reading the data in the open."""
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci._tuning_result import Method, OracleSearch, Selection, TuneResult, selected_fit
+from dpci.api import encode_targets, fit, param_names
+from dpci.arrays import Table, as_features
+from dpci.budgets import ZCDP, Budget, Calibration, check_budget
+from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
+from dpci.losses import Loss, check_loss
+from dpci.results import PrivateFit
+from dpci.settings import LossLike, MechanismLike, Moments, Neighbors, OnViolation, Projection, Settings
+from dpci.validation import check_choice, check_count, check_positive, check_real
+
+__all__ = ["OracleSearch", "TuneResult", "oracle_not_private", "public_rule", "tune"]
+
+Candidates: TypeAlias = Iterable[Mapping[str, Any]]
+_METHODS: tuple[Method, ...] = ("repeat", "chunks", "public_rule")
+_FREE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
+_RUNS_PER_CANDIDATE = 3.0
+_SEED_BITS = 2**64 - 1
+
+
+class TuneKeywords(TypedDict, total=False):
+    """The keywords of :func:`dpci.fit` but ``budget``, for all candidates."""
+
+    l2_strength: float
+    loss: LossLike
+    mechanism: MechanismLike
+    split: Sequence[float] | None
+    moments: Moments
+    projection: Projection
+    calibration: Calibration
+    radius: float | None
+    classes: Sequence[Any] | None
+    fit_intercept: bool
+    intercept_scale: float
+    row_norm: float
+    on_violation: OnViolation
+    neighbors: Neighbors
+    n_public: int | None
+    n_threads: int | None
+    seed: int | None
+
+
+def tune(
+    X: Table,
+    y: ArrayLike,
+    *,
+    budget: Budget,
+    candidates: Candidates | None = None,
+    method: Literal["repeat", "chunks", "public_rule"] = "repeat",
+    selection_share: float = 0.5,
+    validation_loss: LossLike | None = None,
+    validation_radius: float | None = None,
+    shape: float = 1.0,
+    expected_runs: float | None = None,
+    **keywords: Unpack[TuneKeywords],
+) -> TuneResult:
+    """Choose one of several public candidates with differential privacy, and fit it.
+
+    All that is released, the choice and the model, is differentially private at the budget for one record replaced. A
+    part of the budget chooses; the rest fits again with the chosen parameters, so that the noise of the model is fresh
+    and has intervals. See docs/tuning.md for the methods, their proofs and what they leave.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows, as for :func:`dpci.fit`.
+    y : array-like of shape (n_samples,)
+        Targets, as for :func:`dpci.fit`.
+    budget : PureDP, ZCDP or ApproxDP
+        What to spend, choice and fit together.
+    candidates : iterable of mappings
+        Keywords of :func:`dpci.fit` in which the candidates differ: "l2_strength", "radius", "loss", "mechanism",
+        "split", "moments", "projection", "calibration". Public: they must not depend on the data. Not for
+        "public_rule".
+    method : {"repeat", "chunks", "public_rule"}
+        "repeat": the best of a random number of private runs on all records, by a noisy score (Papernot & Steinke
+        2022). "chunks": one private model per candidate on its own part of the records, compared on one more part (Wu
+        et al., Algorithm 5). "public_rule": :func:`public_rule`, which costs nothing.
+    selection_share : float
+        Share of the budget that chooses, above 0 and at most 1. With 1 the model that was chosen is released itself,
+        without intervals, because its noise helped it to be chosen. Not used by "public_rule".
+    validation_loss : str or object of dpci.losses, optional
+        What the candidates are compared by, as a mean over records; its range on the greatest ball must be known. None:
+        the loss of the candidates, if it is the same.
+    validation_radius : float, optional
+        Radius of the ball that models of candidates without a ``radius`` are moved into to be compared, which bounds
+        their loss. It does not constrain the fit, whose intervals a ``radius`` may cost.
+    shape : float
+        Of "repeat": shape η in [0, 10] of the truncated negative binomial law of the number of runs; 1: geometric, 0:
+        logarithmic. One run may spend the pure budget over 2 + η.
+    expected_runs : float, optional
+        Of "repeat": mean of that law, above 1; None: three for each candidate. At most 20 times as many are ever made.
+    **keywords
+        Keywords of :func:`dpci.fit` for all candidates. ``neighbors="add_remove"`` is refused, except by "public_rule".
+
+    Returns
+    -------
+    TuneResult
+        The chosen candidate and the fit.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, candidates without a radius, or a combination that is not offered.
+    RegularizationTooSmall
+        If objective perturbation needs a greater ``l2_strength`` for a candidate, at its part of records and budget.
+    RowNormViolation, NotConverged
+        As :func:`dpci.fit`. Nothing is released by any error.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the classes were read off ``y``.
+    SeededNoiseWarning
+        If a seed is given.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> y = X[:, 0] > 0
+    >>> grid = [{"l2_strength": strength} for strength in (0.001, 0.01, 0.1)]
+    >>> result = dpci.tuning.tune(X, y, budget=dpci.PureDP(2.0), candidates=grid, validation_radius=4.0)
+    >>> sorted(result.params)
+    ['l2_strength']
+    >>> np.asarray(result.result.conf_int()).shape
+    (3, 2)
+    """
+    budget = check_budget(budget)
+    method = check_choice("method", method, _METHODS)
+    share = _checked_share(selection_share)
+    if method == "public_rule":
+        if candidates is not None:
+            raise InvalidInput("candidates must be None with method='public_rule', which has one, got candidates")
+        return _tune_by_rule(X, y, budget, dict(keywords))
+    parts = _split_budget(budget, share)
+    grid = _checked_candidates(candidates)
+    options = dict[str, Any](keywords)
+    settings = _settings(grid, options, parts[0])
+    features = as_features(X)
+    loss = _validation_loss(validation_loss, settings)
+    shape = check_real("shape", shape)
+    runs = _RUNS_PER_CANDIDATE * len(grid) if expected_runs is None else check_real("expected_runs", expected_runs)
+    if parts[1] is not None:
+        # Whatever is chosen has to be fitted afterwards: what cannot be is refused before anything is spent.
+        for candidate in settings:
+            candidate.spec(*features.shape, budget=parts[1])
+    models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
+    spec = _core.TuningSpec(
+        [model.spec(*features.shape) for model in models],
+        loss=loss.to_core(),
+        validation_radius=None if validation_radius is None else check_positive("validation_radius", validation_radius),
+        method=method,
+        shape=shape,
+        expected_runs=runs,
+        **_numbers(parts[0]),
+    )
+    first = settings[0]
+    names = param_names(features.names, features.shape[1], first)
+    targets, classes = encode_targets(y, first, features.shape[0], stacklevel=3)
+    index, params, private = _core.release_tuning(
+        spec,
+        features.values,
+        targets,
+        clip=first.on_violation == "clip",
+        n_threads=first.n_threads,
+        seed=first.seed,
+    )
+    selection = Selection.from_facts(
+        spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
+    )
+    model: PrivateFit
+    if parts[1] is None:
+        if not private:
+            _warn_seeded()
+        chosen = models[index]
+        model = selected_fit(
+            selection,
+            spec.model_noise(index),
+            {
+                "params": params,
+                "names": names,
+                "named_columns": features.names is not None,
+                "classes": classes,
+                "n_samples": features.shape[0],
+                "private": private,
+                **chosen.public_record(chosen.spec(*features.shape)),
+            },
+        )
+    else:
+        again = {**options, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed)}
+        if first.two_classes:
+            again["classes"] = classes
+        model = fit(X, y, **again)
+    return TuneResult(params=dict(grid[index]), result=model, budget=budget, selection=selection)
+
+
+def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, float]:
+    """Return parameters that depend on no data: λ = sqrt(d/(n ε)) on the ball of radius 1 (Wu et al., Section 4.2).
+
+    The rule is for rows and targets of size at most 1 and output perturbation under pure DP, whose error it balances
+    against that of the regularisation. For other notions ε stands for a number of the same size: under ZCDP for the
+    greatest pure epsilon that costs no more, under ApproxDP for the epsilon of the budget.
+
+    Parameters
+    ----------
+    n_samples : int
+        Public number of records.
+    n_params : int
+        Number of parameters d, the intercept included.
+    budget : PureDP, ZCDP or ApproxDP
+        What the fit will spend.
+
+    Returns
+    -------
+    dict
+        "l2_strength" and "radius", keywords of :func:`dpci.fit`. Nothing is spent.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range.
+    """
+    n = check_count("n_samples", n_samples)
+    d = check_count("n_params", n_params)
+    budget = check_budget(budget)
+    pure = budget.pure_within() if isinstance(budget, ZCDP) else budget
+    return {"l2_strength": math.sqrt(d / (n * pure.epsilon)), "radius": 1.0}
+
+
+def oracle_not_private(
+    X: Table,
+    y: ArrayLike,
+    *,
+    budget: Budget,
+    candidates: Candidates,
+    n_runs: int = 20,
+    validation_loss: LossLike | None = None,
+    **keywords: Unpack[TuneKeywords],
+) -> OracleSearch:
+    """Search the candidates exhaustively, reading the data: what tuning could reach at best. NOT PRIVATE.
+
+    For each candidate the mean loss over the records of simulated models at the whole budget, averaged over the noise;
+    models are moved into their ball before. Neither the losses nor the choice may be released.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows, as for :func:`dpci.fit`.
+    y : array-like of shape (n_samples,)
+        Targets, as for :func:`dpci.fit`.
+    budget : PureDP, ZCDP or ApproxDP
+        What each simulated model spends.
+    candidates : iterable of mappings
+        As for :func:`tune`; no radius is needed, and models without one are not moved.
+    n_runs : int
+        Simulated models per candidate.
+    validation_loss : str or object of dpci.losses, optional
+        As for :func:`tune`.
+    **keywords
+        Keywords of :func:`dpci.fit` for all candidates; ``seed`` (0 if not given) makes the search repeatable.
+
+    Returns
+    -------
+    OracleSearch
+        The losses and the best candidate.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, or a combination that is not offered.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        Always.
+    """
+    warnings.warn(
+        "the search reads the data without noise in its scores: neither its choice nor its losses are private",
+        PrivacyLeakWarning,
+        stacklevel=2,
+    )
+    grid = _checked_candidates(candidates)
+    n_runs = check_count("n_runs", n_runs)
+    settings = _settings(grid, dict(keywords), check_budget(budget))
+    features = as_features(X)
+    loss = _validation_loss(validation_loss, settings)
+    first = settings[0]
+    models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
+    targets, _ = encode_targets(y, first, features.shape[0], stacklevel=3)
+    losses = _core.candidate_losses(
+        [model.spec(*features.shape) for model in models],
+        loss.to_core(),
+        features.values,
+        targets,
+        clip=first.on_violation == "clip",
+        n_runs=n_runs,
+        seed=first.seed or 0,
+        n_threads=first.n_threads,
+    )
+    means = losses.mean(axis=1)
+    index = int(np.argmin(means))
+    errors = losses.std(axis=1, ddof=1) / math.sqrt(n_runs) if n_runs > 1 else np.full(len(grid), math.nan)
+    return OracleSearch(params=dict(grid[index]), index=index, losses=means, std_errors=errors)
+
+
+def _tune_by_rule(X: Table, y: ArrayLike, budget: Budget, options: dict[str, Any]) -> TuneResult:
+    for name in ("l2_strength", "radius"):
+        if name in options:
+            raise InvalidInput(f"{name} must be left to method='public_rule', got {name}={options[name]!r}")
+    # Any λ will do to validate the others.
+    settings = Settings(**{**options, "budget": budget, "l2_strength": 1.0})
+    features = as_features(X)
+    n_params = features.shape[1] + settings.fit_intercept
+    params = public_rule(settings.public_n(features.shape[0]), n_params, budget)
+    model = fit(X, y, **{**options, **params, "budget": budget})
+    return TuneResult(params=dict(params), result=model, budget=budget, selection=None)
+
+
+def _checked_share(value: object) -> float:
+    share = check_real("selection_share", value)
+    if not 0.0 < share <= 1.0:
+        raise InvalidInput(f"selection_share must be > 0 and <= 1, got selection_share={share}")
+    return share
+
+
+def _split_budget(budget: Budget, share: float) -> tuple[Budget, Budget | None]:
+    """Return what the choice spends and what the fit does, which is the remainder."""
+    if share == 1.0:
+        return budget, None
+    first = {name: share * value for name, value in budget.parameters().items()}
+    rest = {name: value - first[name] for name, value in budget.parameters().items()}
+    return type(budget)(**first), type(budget)(**rest)
+
+
+def _checked_candidates(candidates: Candidates | None) -> list[dict[str, Any]]:
+    if candidates is None or isinstance(candidates, Mapping | str):
+        raise InvalidInput(
+            f"candidates must be a list of dictionaries of keywords of fit, got candidates={candidates!r}"
+        )
+    grid = []
+    for candidate in candidates:
+        if not isinstance(candidate, Mapping):
+            raise InvalidInput(f"every candidate must be a dictionary of keywords of fit, got {candidate!r}")
+        unknown = [name for name in candidate if name not in _FREE]
+        if unknown:
+            raise InvalidInput(f"candidates may differ in {', '.join(_FREE)} only, got {unknown[0]!r}")
+        grid.append(dict(candidate))
+    if not grid:
+        raise InvalidInput("candidates must hold at least one, got none")
+    return grid
+
+
+def _settings(grid: list[dict[str, Any]], options: dict[str, Any], budget: Budget) -> list[Settings]:
+    found = []
+    for candidate in grid:
+        values = {**options, **candidate, "budget": budget}
+        if "l2_strength" not in values:
+            raise InvalidInput("every candidate must have an l2_strength, got one without")
+        found.append(Settings(**values))
+    return found
+
+
+def _validation_loss(given: LossLike | None, settings: list[Settings]) -> Loss:
+    if given is not None:
+        return check_loss(given)
+    first = settings[0].checked_loss
+    if any(candidate.checked_loss != first for candidate in settings):
+        raise InvalidInput("validation_loss must be given for candidates of several losses, got validation_loss=None")
+    return first
+
+
+def _numbers(budget: Budget) -> dict[str, Any]:
+    given = budget.parameters()
+    return {"notion": budget.notion, **{name: given.get(name, 0.0) for name in ("epsilon", "rho", "delta")}}
+
+
+def _other_seed(seed: int | None) -> int | None:
+    """Return a seed whose noise is independent of that of the choice."""
+    return None if seed is None else seed ^ _SEED_BITS
+
+
+def _warn_seeded() -> None:
+    warnings.warn(
+        "the noise comes from the caller's seed: the choice is NOT PRIVATE (leave seed=None to release)",
+        SeededNoiseWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,304 @@
+//! The public choices of a private tuning, validated and calibrated before any data are seen.
+
+use std::sync::Arc;
+
+use super::selection::Score;
+use super::spec::{Choices, Moments, NoiseKind, Spec};
+use crate::design::row_norm_bound;
+use crate::interval::Perturbation;
+use crate::loss::Loss;
+use crate::noise::NoiseLaw;
+use crate::privacy::{
+    Budget, Neighbors, RunCount, exponential_epsilon, gaussian_std_dev, laplace_rate, pure_epsilon,
+};
+use crate::{Error, Result};
+
+/// Share of a repeated run's cost that goes to its score; the rest goes to its coefficients.
+const SCORE_SHARE: f64 = 0.25;
+
+/// How a candidate is chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Method {
+    /// One model per candidate on its own part of the records, and the exponential mechanism on the last part (Wu et al., Algorithm 5).
+    Chunks,
+    /// The best of a random number of runs of random candidates on all records (Liu & Talwar 2019; Papernot & Steinke 2022).
+    Repeat {
+        /// Shape η of the law of the number of runs.
+        shape: f64,
+        /// Its mean.
+        expected_runs: f64,
+    },
+}
+
+/// What scores cost and how they are hidden. All public.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoreStep {
+    /// `gumbel` (the exponential mechanism), `laplace` or `gaussian`.
+    pub noise: &'static str,
+    /// 1/rate or standard deviation, in units of the loss.
+    pub scale: f64,
+    /// How far one record can move a score.
+    pub sensitivity: f64,
+    /// The budget of one score, or of the exponential mechanism.
+    pub budget: Budget,
+}
+
+/// Validated choices of a tuning. Holds no data.
+#[derive(Debug, Clone)]
+pub struct TuningSpec {
+    pub(super) candidates: Vec<Spec>,
+    /// Radius of the ball that each candidate's model is moved into before it is scored.
+    pub(super) radii: Vec<f64>,
+    pub(super) score: Score,
+    pub(super) step: ScoreStep,
+    pub(super) procedure: Procedure,
+    pub(super) n_samples: usize,
+}
+
+/// How a choice is made.
+#[derive(Debug, Clone)]
+pub(super) enum Procedure {
+    /// Sizes of the parts, the validation part last, and ε of the exponential mechanism.
+    Chunks { sizes: Vec<usize>, epsilon: f64 },
+    /// The law of the number of runs, and that of the noise of a score.
+    Repeat { count: RunCount, noise: NoiseLaw },
+}
+
+impl TuningSpec {
+    /// Calibrates the models of the candidates and the choice among them; `loss` is the validation loss, and `validation_radius` stands
+    /// for the radius of candidates without one when they are compared.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for candidates without a radius, candidates that differ in what the rows are checked against, and a
+    /// validation loss of unknown range; [`Error::Empty`] for fewer records than parts; as [`Spec::new`] and [`RunCount::new`].
+    pub fn new(
+        candidates: &[Choices],
+        loss: Arc<dyn Loss>,
+        validation_radius: Option<f64>,
+        budget: Budget,
+        method: Method,
+    ) -> Result<Self> {
+        let Some(first) = candidates.first() else {
+            return Err(Error::Unsupported(
+                "candidates must hold at least one, got none".into(),
+            ));
+        };
+        check_common(candidates, &*loss)?;
+        let row_norm = row_norm_bound(first.row_norm, first.intercept);
+        let radii = scoring_radii(candidates, validation_radius)?;
+        let greatest = radii
+            .iter()
+            .fold(0.0, |a: f64, b| if *b > a { *b } else { a });
+        let score = Score::new(loss, row_norm, greatest)?;
+        let n = first.n_samples;
+        let plan = match method {
+            Method::Chunks => plan_chunks(candidates.len(), n, budget, &score)?,
+            Method::Repeat {
+                shape,
+                expected_runs,
+            } => {
+                let count = RunCount::new(shape, expected_runs)?;
+                plan_repeat(candidates, count, budget, &score)?
+            }
+        };
+        let specs = candidates.iter().enumerate().map(|(i, choices)| {
+            Spec::new(Choices {
+                n_samples: match &plan.procedure {
+                    Procedure::Chunks { sizes, .. } => sizes[i],
+                    Procedure::Repeat { .. } => n,
+                },
+                budget: plan.model,
+                split: None,
+                moments: Moments::None,
+                reserve: 0.0,
+                ..choices.clone()
+            })
+        });
+        Ok(Self {
+            candidates: specs.collect::<Result<_>>()?,
+            radii,
+            score,
+            step: plan.step,
+            procedure: plan.procedure,
+            n_samples: n,
+        })
+    }
+
+    /// The model of each candidate, on its part of the records or in one run.
+    #[must_use]
+    pub fn candidates(&self) -> &[Spec] {
+        &self.candidates
+    }
+
+    /// Radius of the ball in which each candidate is scored.
+    #[must_use]
+    pub fn radii(&self) -> &[f64] {
+        &self.radii
+    }
+
+    /// Number of parameters, the intercept included.
+    #[must_use]
+    pub fn n_params(&self) -> usize {
+        self.candidates.first().map_or(0, Spec::n_params)
+    }
+
+    /// The scores.
+    #[must_use]
+    pub fn score_step(&self) -> &ScoreStep {
+        &self.step
+    }
+
+    /// Law of the number of runs, which only [`Method::Repeat`] has.
+    #[must_use]
+    pub fn run_count(&self) -> Option<&RunCount> {
+        match &self.procedure {
+            Procedure::Chunks { .. } => None,
+            Procedure::Repeat { count, .. } => Some(count),
+        }
+    }
+
+    /// Sizes of the parts, the validation part last, which only [`Method::Chunks`] has.
+    #[must_use]
+    pub fn chunk_sizes(&self) -> Option<&[usize]> {
+        match &self.procedure {
+            Procedure::Chunks { sizes, .. } => Some(sizes),
+            Procedure::Repeat { .. } => None,
+        }
+    }
+}
+
+/// What a method makes of the budget.
+struct Plan {
+    /// Of the model of a candidate.
+    model: Budget,
+    step: ScoreStep,
+    procedure: Procedure,
+}
+
+/// Every part may spend everything, because a record is in one of them.
+fn plan_chunks(n_candidates: usize, n: usize, budget: Budget, score: &Score) -> Result<Plan> {
+    let parts = n_candidates + 1;
+    if n < parts {
+        return Err(Error::Unsupported(format!(
+            "n_samples must be at least {parts}, one record for each candidate and one to compare them, got {n}"
+        )));
+    }
+    let sizes: Vec<usize> = (0..parts)
+        .map(|i| n / parts + usize::from(i < n % parts))
+        .collect();
+    let epsilon = exponential_epsilon(&budget)?;
+    let sensitivity = score.sensitivity(n / parts);
+    Ok(Plan {
+        model: budget,
+        step: ScoreStep {
+            noise: "gumbel",
+            scale: 2.0 * sensitivity / epsilon,
+            sensitivity,
+            budget,
+        },
+        procedure: Procedure::Chunks { sizes, epsilon },
+    })
+}
+
+/// Pure runs; under (ε, δ) zCDP runs where all candidates add Gaussian noise to the minimiser, and it is less or asked for.
+fn plan_repeat(
+    candidates: &[Choices],
+    count: RunCount,
+    budget: Budget,
+    score: &Score,
+) -> Result<Plan> {
+    let n = candidates[0].n_samples;
+    let epsilon = count.run_epsilon(pure_epsilon(&budget)?)?;
+    let sensitivity = score.sensitivity(n);
+    if let Budget::Approx { epsilon: e, delta } = budget {
+        let rho = count.run_rho(e, delta)?;
+        if prefers_gaussian(candidates, epsilon, rho) {
+            let (model, score_rho) = (rho - SCORE_SHARE * rho, SCORE_SHARE * rho);
+            let std_dev = gaussian_std_dev(sensitivity, (2.0 * score_rho).sqrt())?;
+            return Ok(Plan {
+                model: Budget::zcdp(model)?,
+                step: ScoreStep {
+                    noise: "gaussian",
+                    scale: std_dev,
+                    sensitivity,
+                    budget: Budget::zcdp(score_rho)?,
+                },
+                procedure: Procedure::Repeat {
+                    count,
+                    noise: NoiseLaw::Gaussian { std_dev },
+                },
+            });
+        }
+    }
+    let (model, score_epsilon) = (epsilon - SCORE_SHARE * epsilon, SCORE_SHARE * epsilon);
+    let rate = laplace_rate(sensitivity, score_epsilon)?;
+    Ok(Plan {
+        model: Budget::pure(model)?,
+        step: ScoreStep {
+            noise: "laplace",
+            scale: 1.0 / rate,
+            sensitivity,
+            budget: Budget::pure(score_epsilon)?,
+        },
+        procedure: Procedure::Repeat {
+            count,
+            noise: NoiseLaw::SphericalLaplace { dim: 1, rate },
+        },
+    })
+}
+
+fn prefers_gaussian(candidates: &[Choices], epsilon: f64, rho: f64) -> bool {
+    let c = &candidates[0];
+    let params = c.n_columns + usize::from(c.intercept.is_some());
+    // Variance of a coordinate at sensitivity 1.
+    let less = 1.0 / (2.0 * rho) < (params as f64 + 1.0) / (epsilon * epsilon);
+    let asked = |kind| candidates.iter().any(|c| c.noise == Some(kind));
+    candidates
+        .iter()
+        .all(|c| c.perturbation == Perturbation::Output)
+        && !asked(NoiseKind::SphericalLaplace)
+        && (less || asked(NoiseKind::Gaussian))
+}
+
+/// Candidates may differ in their models only: the rows are checked once, and all models are compared on them.
+fn check_common(candidates: &[Choices], loss: &dyn Loss) -> Result<()> {
+    let unsupported = |message: &str| Err(Error::Unsupported(message.into()));
+    let first = &candidates[0];
+    let shape = |c: &Choices| (c.n_samples, c.n_columns, c.intercept.map(f64::to_bits));
+    for c in candidates {
+        if shape(c) != shape(first)
+            || c.row_norm.to_bits() != first.row_norm.to_bits()
+            || c.loss.targets() != loss.targets()
+        {
+            return unsupported(
+                "candidates must agree in n_samples, intercept, row_norm and the targets of their losses and of the validation loss",
+            );
+        }
+        if c.neighbors != Neighbors::ReplaceOne {
+            return unsupported(
+                "private tuning takes neighbors=\"replace_one\": the size of a part, or the divisor of a validation loss, would tell the number \
+                 of records, got neighbors=\"add_remove\"",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The ball of each candidate, without which no bound on a validation loss exists.
+fn scoring_radii(candidates: &[Choices], otherwise: Option<f64>) -> Result<Vec<f64>> {
+    if let Some(radius) = otherwise
+        && !(radius > 0.0 && radius.is_finite())
+    {
+        return Err(Error::OutOfRange {
+            name: "validation_radius",
+            rule: "finite and > 0",
+            value: radius,
+        });
+    }
+    let radii: Option<Vec<f64>> = candidates.iter().map(|c| c.radius.or(otherwise)).collect();
+    radii.ok_or_else(|| {
+        Error::Unsupported(
+            "every candidate must have a radius, or validation_radius be given: it bounds the validation loss, got neither".into(),
+        )
+    })
+}

@@ -1,0 +1,59 @@
+//! Repeated simulated tunings, and the losses of simulated models of each candidate. Never private.
+
+use std::sync::Arc;
+
+use crate::Result;
+use crate::design::Design;
+use crate::exec::Executor;
+use crate::loss::Loss;
+use crate::mechanism::{Spec, TuningSpec, mean_loss, release_model, release_tuning};
+use crate::noise::SimulationGenerator;
+
+/// Runs `n_runs` tunings with noise from `seed`: for each, the index and the parameters, one after the other.
+///
+/// # Errors
+/// As [`release_tuning`].
+pub fn simulate_tunings(
+    spec: &TuningSpec,
+    design: &Design<'_>,
+    n_runs: usize,
+    seed: u64,
+    exec: &Executor<'_>,
+) -> Result<Vec<f64>> {
+    let rows = exec.map(n_runs, |run| {
+        let single = Executor::sequential(exec.cancel_flag());
+        let mut generator = SimulationGenerator::new(seed, run as u64);
+        let selected = release_tuning(spec, design, &single, &mut generator)?;
+        let mut row = vec![selected.index as f64];
+        row.extend(selected.params.values());
+        Ok(row)
+    })?;
+    Ok(rows.concat())
+}
+
+/// Mean of `loss` over the records at `n_runs` simulated models of each candidate, candidate by candidate.
+///
+/// # Errors
+/// As [`crate::mechanism::release_coefficients`].
+pub fn simulate_losses(
+    candidates: &[Spec],
+    loss: &Arc<dyn Loss>,
+    design: &Design<'_>,
+    n_runs: usize,
+    seed: u64,
+    exec: &Executor<'_>,
+) -> Result<Vec<f64>> {
+    exec.map(candidates.len() * n_runs, |run| {
+        let single = Executor::sequential(exec.cancel_flag());
+        let mut generator = SimulationGenerator::new(seed, run as u64);
+        let candidate = &candidates[run / n_runs];
+        let params = release_model(
+            candidate,
+            candidate.radius(),
+            design,
+            &single,
+            &mut generator,
+        )?;
+        mean_loss(&**loss, design, params.values(), &single)
+    })
+}

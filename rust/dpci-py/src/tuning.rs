@@ -1,0 +1,247 @@
+//! Private tuning: its specification, its accounting, its release, and simulated tunings.
+
+use std::sync::Arc;
+
+use dpci_core::exec::Executor;
+use dpci_core::mechanism::{Method, TuningSpec as CoreSpec, release_tuning as release};
+use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
+use dpci_core::privacy::{self, Budget};
+use dpci_core::study;
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::data::{Data, Features};
+use crate::errors::to_python;
+use crate::loss::Loss;
+use crate::spec::{Spec, budget_of, unknown};
+use crate::task;
+
+/// The candidates of a tuning and how one is chosen; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct TuningSpec {
+    inner: CoreSpec,
+    /// What the rows are checked against, the same for all candidates.
+    first: Spec,
+}
+
+#[pymethods]
+impl TuningSpec {
+    #[new]
+    #[pyo3(signature = (candidates, *, loss, validation_radius, method, shape, expected_runs, notion, epsilon, rho, delta))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword-only: one per public choice"
+    )]
+    fn new(
+        candidates: Vec<Bound<'_, Spec>>,
+        loss: &Loss,
+        validation_radius: Option<f64>,
+        method: &str,
+        shape: f64,
+        expected_runs: f64,
+        notion: &str,
+        epsilon: f64,
+        rho: f64,
+        delta: f64,
+    ) -> PyResult<Self> {
+        let method = match method {
+            "chunks" => Method::Chunks,
+            "repeat" => Method::Repeat {
+                shape,
+                expected_runs,
+            },
+            _ => return Err(unknown("method", method)),
+        };
+        let choices: Vec<_> = candidates
+            .iter()
+            .map(|c| c.get().inner.choices().clone())
+            .collect();
+        let budget = budget_of(notion, epsilon, rho, delta)?;
+        let inner = CoreSpec::new(
+            &choices,
+            Arc::clone(&loss.inner),
+            validation_radius,
+            budget,
+            method,
+        )
+        .map_err(to_python)?;
+        let first = Spec {
+            inner: inner.candidates()[0].clone(),
+        };
+        Ok(Self { inner, first })
+    }
+
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        let score = self.inner.score_step();
+        dict.set_item(
+            "model_budget",
+            budget_dict(py, &self.first.inner.choices().budget)?,
+        )?;
+        dict.set_item("score_budget", budget_dict(py, &score.budget)?)?;
+        dict.set_item("radii", self.inner.radii().to_vec())?;
+        dict.set_item("score_noise", score.noise)?;
+        dict.set_item("score_scale", score.scale)?;
+        dict.set_item("score_sensitivity", score.sensitivity)?;
+        dict.set_item(
+            "chunk_sizes",
+            self.inner.chunk_sizes().map(<[usize]>::to_vec),
+        )?;
+        let count = self.inner.run_count();
+        dict.set_item("expected_runs", count.map(privacy::RunCount::mean))?;
+        dict.set_item("greatest_runs", count.map(privacy::RunCount::greatest))?;
+        dict.set_item("shape", count.map(privacy::RunCount::shape))?;
+        Ok(dict)
+    }
+
+    /// Law and scale of the noise of one candidate's model.
+    fn model_noise(&self, index: usize) -> Option<(&'static str, f64, f64)> {
+        let spec = self.inner.candidates().get(index)?;
+        Some((spec.law().name(), spec.law().scale(), spec.sensitivity()))
+    }
+}
+
+fn budget_dict<'py>(py: Python<'py>, budget: &Budget) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    match *budget {
+        Budget::Pure { epsilon } => dict.set_item("epsilon", epsilon)?,
+        Budget::Zcdp { rho } => dict.set_item("rho", rho)?,
+        Budget::Approx { epsilon, delta } => {
+            dict.set_item("epsilon", epsilon)?;
+            dict.set_item("delta", delta)?;
+        }
+    }
+    Ok(dict)
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed))]
+pub(crate) fn release_tuning<'py>(
+    py: Python<'py>,
+    spec: &Bound<'py, TuningSpec>,
+    x: Features<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    clip: bool,
+    n_threads: Option<usize>,
+    seed: Option<u64>,
+) -> PyResult<(usize, Bound<'py, PyArray1<f64>>, bool)> {
+    let data = Data::new(&x, &y)?;
+    let spec = spec.get();
+    let selected = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        let design = data.design(&spec.first, clip, &exec)?;
+        match seed {
+            None => release(&spec.inner, &design, &exec, &mut ReleaseGenerator::new()?),
+            Some(seed) => release(
+                &spec.inner,
+                &design,
+                &exec,
+                &mut SimulationGenerator::new(seed, 0),
+            ),
+        }
+    })?;
+    let params = PyArray1::from_vec(py, selected.params.into_values());
+    Ok((selected.index, params, seed.is_none()))
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, x, y, *, n_runs, seed, n_threads))]
+pub(crate) fn simulate_tunings<'py>(
+    py: Python<'py>,
+    spec: &Bound<'py, TuningSpec>,
+    x: Features<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    n_runs: usize,
+    seed: u64,
+    n_threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let data = Data::new(&x, &y)?;
+    let spec = spec.get();
+    let rows = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, usize::MAX, cancel)?;
+        let design = data.design(&spec.first, false, &exec)?;
+        study::simulate_tunings(&spec.inner, &design, n_runs, seed, &exec)
+    })?;
+    PyArray1::from_vec(py, rows).reshape([n_runs, 1 + spec.inner.n_params()])
+}
+
+#[pyfunction]
+#[pyo3(signature = (candidates, loss, x, y, *, clip, n_runs, seed, n_threads))]
+#[expect(clippy::too_many_arguments, reason = "two arrays and keywords")]
+pub(crate) fn candidate_losses<'py>(
+    py: Python<'py>,
+    candidates: Vec<Bound<'py, Spec>>,
+    loss: &Bound<'py, Loss>,
+    x: Features<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    clip: bool,
+    n_runs: usize,
+    seed: u64,
+    n_threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let data = Data::new(&x, &y)?;
+    let specs: Vec<_> = candidates.iter().map(|c| c.get().inner.clone()).collect();
+    let loss = &loss.get().inner;
+    let first = candidates.first().map(Bound::get);
+    let losses = task::run(py, |cancel| {
+        let Some(first) = first else {
+            return Ok(Vec::new());
+        };
+        let exec = Executor::new(n_threads, usize::MAX, cancel)?;
+        let design = data.design(first, clip, &exec)?.compacted(&exec)?;
+        study::simulate_losses(&specs, loss, &design, n_runs, seed, &exec)
+    })?;
+    PyArray1::from_vec(py, losses).reshape([specs.len(), n_runs])
+}
+
+/// Law of the number of runs, and what releasing the best run costs.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct RunCount {
+    inner: privacy::RunCount,
+}
+
+#[pymethods]
+impl RunCount {
+    #[new]
+    fn new(shape: f64, mean: f64) -> PyResult<Self> {
+        let inner = privacy::RunCount::new(shape, mean).map_err(to_python)?;
+        Ok(Self { inner })
+    }
+
+    #[getter]
+    fn gamma(&self) -> f64 {
+        self.inner.gamma()
+    }
+
+    fn probabilities<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.inner.probabilities())
+    }
+
+    fn run_epsilon(&self, epsilon: f64) -> PyResult<f64> {
+        self.inner.run_epsilon(epsilon).map_err(to_python)
+    }
+
+    fn rdp(&self, order: f64, rho: f64) -> f64 {
+        self.inner.rdp(order, rho)
+    }
+
+    fn delta(&self, epsilon: f64, rho: f64) -> PyResult<f64> {
+        self.inner.delta(epsilon, rho).map_err(to_python)
+    }
+
+    fn run_rho(&self, epsilon: f64, delta: f64) -> PyResult<f64> {
+        self.inner.run_rho(epsilon, delta).map_err(to_python)
+    }
+}
+
+#[pyfunction]
+pub(crate) fn exponential_epsilon(
+    notion: &str,
+    epsilon: f64,
+    rho: f64,
+    delta: f64,
+) -> PyResult<f64> {
+    let budget = budget_of(notion, epsilon, rho, delta)?;
+    privacy::exponential_epsilon(&budget).map_err(to_python)
+}
