@@ -79,6 +79,8 @@ def test_fit(sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ("--epsilon", "1", "--loss", "smooth_hinge:0.5", "--moments", "separate", "--split", "0.6,0.2,0.2"),
         ("--epsilon", "1", "--calibration", "paper", "--projection", "floor", "--on-violation", "clip"),
         ("--epsilon", "1", "--neighbors", "add_remove", "--n-public", "4000", "--no-intercept"),
+        ("--epsilon", "1", "--loss", "hinge", "--mechanism", "output", "--moments", "none", "--radius", "2"),
+        ("--epsilon", "1", "--radius", "3"),
     ],
 )
 def test_options(sample: Path, options: tuple[str, ...], tmp_path: Path) -> None:
@@ -120,6 +122,38 @@ def test_a_schema_file_and_parquet(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
 
 
+def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A target with bounds is scaled into [-1, 1]; a radius that may bind has no plot, and says so."""
+    rng = np.random.default_rng(1)
+    age = rng.integers(18, 90, 3000)
+    lines = ["age,dose", *(f"{a},{min(max(90 - a + rng.normal(), 0), 100):.3f}" for a in age)]
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "s.toml").write_text(
+        """
+        [target]
+        column = "dose"
+        lower = 0
+        upper = 100
+        [[columns]]
+        kind = "numeric"
+        name = "age"
+        lower = 18
+        upper = 90
+        """,
+        encoding="utf-8",
+    )
+    arguments = ["fit", str(tmp_path / "t.csv"), "--schema", str(tmp_path / "s.toml"), "--epsilon", "2"]
+    arguments += ["--l2-strength", "0.05", "--loss", "squared"]
+    plot = tmp_path / "p.png"
+    assert main([*arguments, "--radius", "0.1", "--plot", str(plot)]) == 0
+    assert "no plot: intervals need a radius that does not bind" in capsys.readouterr().out
+    assert not plot.exists()
+    assert main([*arguments, "--radius", "4", "--plot", str(plot)]) == 0
+    assert "95% confidence intervals" in capsys.readouterr().out
+    assert plot.read_bytes().startswith(PNG)
+    assert "pass radius" in refused(capsys, *arguments)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -128,7 +162,7 @@ def test_a_schema_file_and_parquet(tmp_path: Path) -> None:
         (("--delta", "1e-6"), "got ['--delta']"),
         (("--epsilon", "-1"), "epsilon must be finite and > 0, got epsilon=-1.0"),
         (("--epsilon", "1", "--target", "wage"), "the table must have the column 'wage'"),
-        (("--epsilon", "1", "--loss", "hinge"), "loss must be logistic"),
+        (("--epsilon", "1", "--loss", "probit"), "loss must be logistic"),
         (("--epsilon", "1", "--loss", "huber_hinge:wide"), "loss must hold numbers, got 'wide'"),
         (("--epsilon", "1", "--loss", "logistic:1"), "loss must be logistic"),
         (("--epsilon", "1", "--split", "0.5;0.5"), "split must hold numbers"),

@@ -10,7 +10,16 @@ import dpci
 from dpci import _core
 from dpci.losses import Hinge, HuberHinge, Logistic, Squared
 from support.audit import EpsilonBound, lower_bound
-from support.tuning import antipodal_params, chunks_again, repeat_again, simulate, small_rows, tuning_spec
+from support.tuning import (
+    SCORE_SHARE,
+    antipodal_params,
+    chunks_again,
+    model_scales,
+    repeat_again,
+    simulate,
+    small_rows,
+    tuning_spec,
+)
 
 FALSE_POSITIVES = 1e-6
 GRID = [
@@ -28,9 +37,11 @@ def test_choices_and_models_have_the_law_of_a_second_implementation(method):
     indexes, params = simulate(spec, x, y, n_runs, seed=1)
     rng = np.random.default_rng(2)
     if method == "chunks":
-        again = [chunks_again(x, y, GRID, epsilon, rng) for _ in range(n_runs)]
+        scales = model_scales(spec, 3, epsilon)
+        again = [chunks_again(x, y, GRID, epsilon, scales, rng) for _ in range(n_runs)]
     else:
-        again = [repeat_again(x, y, GRID, epsilon, rng, expected_runs=6) for _ in range(n_runs)]
+        scales = model_scales(spec, 3, (1 - SCORE_SHARE) * epsilon / 3.0)
+        again = [repeat_again(x, y, GRID, epsilon, scales, rng, expected_runs=6) for _ in range(n_runs)]
     other, values = (np.array(part) for part in zip(*again, strict=True))
     counts = [np.bincount(found, minlength=3) for found in (indexes, other)]
     assert np.min(counts) > 100  # all candidates are chosen, so that their odds are tested
@@ -44,7 +55,8 @@ def test_the_second_implementation_is_told_from_a_wrong_one():
     spec = tuning_spec(len(y), GRID, dpci.PureDP(12.0), "repeat")
     indexes, _ = simulate(spec, x, y, 4000, seed=1)
     rng = np.random.default_rng(2)
-    wrong = [repeat_again(x, y, GRID, 12.0, rng, expected_runs=6, score_share=0.5)[0] for _ in range(4000)]
+    scales = model_scales(spec, 3, (1 - SCORE_SHARE) * 4.0)
+    wrong = [repeat_again(x, y, GRID, 12.0, scales, rng, expected_runs=6, score_share=0.5)[0] for _ in range(4000)]
     counts = [np.bincount(found, minlength=3) for found in (indexes, wrong)]
     assert stats.chi2_contingency(counts).pvalue < FALSE_POSITIVES
 

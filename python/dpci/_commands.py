@@ -100,6 +100,7 @@ def fit(
     delta: options.Delta = None,
     rho: options.Rho = None,
     loss: options.LossText = None,
+    radius: options.Radius = None,
     mechanism: options.Mechanism = None,
     split: options.Split = None,
     moments: options.Moments = None,
@@ -127,6 +128,7 @@ def fit(
         rho=rho,
         l2_strength=l2_strength,
         loss=loss,
+        radius=radius,
         mechanism=mechanism,
         split=split,
         moments=moments,
@@ -156,6 +158,7 @@ def coverage(
     delta: options.Delta = None,
     rho: options.Rho = None,
     loss: options.LossText = None,
+    radius: options.Radius = None,
     mechanism: options.Mechanism = None,
     split: options.Split = None,
     moments: options.Moments = None,
@@ -187,6 +190,7 @@ def coverage(
         rho=rho,
         l2_strength=l2_strength,
         loss=loss,
+        radius=radius,
         mechanism=mechanism,
         split=split,
         moments=moments,
@@ -274,7 +278,10 @@ def _show(result: PrivateFit, *, level: float = 0.95, json: Path | None = None, 
     typer.echo(result.summary(level=level))
     if json is not None:
         typer.echo(f"wrote {json}")
-    if plot is not None:
+    if plot is not None and result.interval_refusal is not None:
+        # Known only after the release, so it cannot be refused before.
+        typer.echo(f"no plot: {result.interval_refusal}")
+    elif plot is not None:
         figure = cast("Figure", result.plot(level=level).figure)
         figure.savefig(plot, dpi=150, bbox_inches="tight")
         typer.echo(f"wrote {plot}")

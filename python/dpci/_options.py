@@ -14,12 +14,15 @@ from dpci.losses import Loss
 from dpci.schema import Schema
 from dpci.settings import ModelKeywords
 
+LOSSES = "logistic, huber_hinge[:h], smooth_hinge[:s], soft_logistic, squared[:target_bound] or hinge"
+
 L2Strength = Annotated[float, typer.Option(help="Strength of the L2 regularisation of the mean objective.")]
 Target = Annotated[str | None, typer.Option(help="Column to be predicted, if the schema's has another name.")]
 Epsilon = Annotated[float | None, typer.Option(help="Pure DP, or with --delta approximate DP.")]
 Delta = Annotated[float | None, typer.Option(help="Approximate DP together with --epsilon.")]
 Rho = Annotated[float | None, typer.Option(help="Zero-concentrated DP, in place of --epsilon.")]
-LossText = Annotated[str | None, typer.Option(help="logistic, huber_hinge[:h] or smooth_hinge[:s].")]
+LossText = Annotated[str | None, typer.Option(help=f"{LOSSES}.")]
+Radius = Annotated[float | None, typer.Option(help="Bound on the norm of the parameters; squared needs one.")]
 Mechanism = Annotated[str | None, typer.Option(help="objective or output.")]
 Split = Annotated[str | None, typer.Option(help="Shares of coefficients, Hessian, gradient covariance: a,b,c.")]
 Moments = Annotated[str | None, typer.Option(help="joint, separate or none.")]
@@ -54,11 +57,13 @@ def model_keywords(
     **others: Any,  # noqa: ANN401  # options that need no parsing; dpci.fit checks them
 ) -> ModelKeywords:
     """Return the keywords of :func:`dpci.fit`; options that were not given keep its defaults."""
+    parsed = None if loss is None else parse_loss(loss)
+    two_classes = parsed is None or parsed.to_core().target_bounds is None
     keywords = {
         "budget": parse_budget(epsilon, delta, rho),
-        "loss": None if loss is None else parse_loss(loss),
+        "loss": parsed,
         "split": None if split is None else numbers("split", split),
-        "classes": (-1, 1),
+        "classes": (-1, 1) if two_classes else None,
         "fit_intercept": intercept,
         "row_norm": description.row_norm,
         **others,
@@ -86,17 +91,20 @@ def parse_loss(text: str) -> Loss:
         "logistic": (dpci.losses.Logistic, None),
         "huber_hinge": (dpci.losses.HuberHinge, "h"),
         "smooth_hinge": (dpci.losses.SmoothHinge, "s"),
+        "soft_logistic": (dpci.losses.SoftLogistic, None),
+        "squared": (dpci.losses.Squared, "target_bound"),
+        "hinge": (dpci.losses.Hinge, None),
     }
     kind, colon, width = text.partition(":")
     if kind not in kinds or (colon and kinds[kind][1] is None):
-        msg = f"loss must be logistic, huber_hinge[:h] or smooth_hinge[:s], got {text!r}"
+        msg = f"loss must be {LOSSES}, got {text!r}"
         raise InvalidInput(msg)
     loss, parameter = kinds[kind]
     if not (colon and parameter):
         return loss()
     values = numbers("loss", width)
     if len(values) != 1:
-        msg = f"loss must be logistic, huber_hinge[:h] or smooth_hinge[:s], got {text!r}"
+        msg = f"loss must be {LOSSES}, got {text!r}"
         raise InvalidInput(msg)
     return loss(**{parameter: values[0]})
 

@@ -58,8 +58,8 @@ class Minimum:
     n_iterations : int
         Iterations made.
     solver : str
-        "newton", "preconditioned" (L-BFGS with a Cholesky factor), "lbfgs", "ball" (Newton over a ball), or "multipliers"
-        (the hinge's, whatever was asked for).
+        "newton", "preconditioned" (L-BFGS with a Cholesky factor), "lbfgs", "ball" (Newton over a ball), or
+        "multipliers" (the hinge's, whatever was asked for).
     """
 
     params: _F64

@@ -1,4 +1,4 @@
-"""Hinge risks in exact arithmetic: from a guess of the kinks to a minimiser whose optimality is proved by its conditions."""
+"""Hinge risks in exact arithmetic: a guess of the kinks gives a minimiser, the conditions of optimality prove it."""
 
 from fractions import Fraction
 
@@ -58,22 +58,14 @@ def exact_minimum(X, y, l2_strength, guess, *, radius=None, tolerance=1e-7):
         norm = np.linalg.norm(guess)
         if norm > 0.999999 * radius:
             room = mpmath.mpf(float(radius)) ** 2 - dot(part, part)
-            if room <= 0:
-                return None
-            free, ridge = ridge, mpmath.sqrt(dot(across, across) / room)
+            free, ridge = ridge, mpmath.sqrt(dot(across, across) / room) if room > 0 else number(0)
             if ridge < free:
                 return None
-        elif norm >= radius:
-            return None
     params = [a + c / ridge for a, c in zip(part, across, strict=True)]
     multipliers = [ridge * a - t for a, t in zip(along, taken, strict=True)]
-    if not all(0 <= b <= 1 for b in multipliers):
-        return None
-    for i, row in enumerate(rows):
-        margin = dot(row, params)
-        if i not in bent and (margin < 1) != (margins[i] < 1):
-            return None
-    return params
+    sides = all((dot(row, params) < 1) == (margins[i] < 1) for i, row in enumerate(rows) if i not in bent)
+    inside = radius is None or dot(params, params) <= number(float(radius)) ** 2 * (1 + mpmath.mpf(10) ** -50)
+    return params if sides and inside and all(0 <= b <= 1 for b in multipliers) else None
 
 
 def distance(params, exact):

@@ -7,6 +7,8 @@ from dpci.losses import HuberHinge, Squared
 from dpci.settings import Settings
 
 BOUND = 1.0
+# Of a repeated run, for its score.
+SCORE_SHARE = 0.25
 
 
 def small_rows(n=60, seed=3):
@@ -40,19 +42,24 @@ def simulate(spec, x, y, n_runs, seed):
     return rows[:, 0].astype(int), rows[:, 1:]
 
 
-def _model(x, y, strength, radius, epsilon, rng):
+def _model(x, y, candidate, scale, rng):
     """Output perturbation by Laplace noise, moved into the ball."""
-    params = np.clip(2 * np.mean(x * y) / (2 * np.mean(x * x) + strength), -radius, radius)
-    sensitivity = 2 * 2 * (radius + BOUND) / (len(y) * strength)
-    return np.clip(params + rng.laplace(scale=sensitivity / epsilon), -radius, radius)
+    radius = candidate["radius"]
+    params = np.clip(2 * np.mean(x * y) / (2 * np.mean(x * x) + candidate["l2_strength"]), -radius, radius)
+    return np.clip(params + rng.laplace(scale=scale), -radius, radius)
 
 
-def chunks_again(x, y, candidates, epsilon, rng):
+def model_scales(spec, n_candidates, epsilon):
+    """Scales of the models' noise: sensitivities, which other tests check, over the epsilon of a model."""
+    return [spec.model_noise(index)[2] / epsilon for index in range(n_candidates)]
+
+
+def chunks_again(x, y, candidates, epsilon, scales, rng):
     """Algorithm 5 of Wu et al. with projection: index and parameter."""
     parts = np.array_split(rng.permutation(len(y)), len(candidates) + 1)
     models = [
-        _model(x[rows], y[rows], c["l2_strength"], c["radius"], epsilon, rng)
-        for c, rows in zip(candidates, parts[:-1], strict=True)
+        _model(x[rows], y[rows], candidate, scale, rng)
+        for candidate, scale, rows in zip(candidates, scales, parts[:-1], strict=True)
     ]
     last = parts[-1]
     losses = np.array([np.mean((x[last] * m - y[last]) ** 2) for m in models])
@@ -62,7 +69,7 @@ def chunks_again(x, y, candidates, epsilon, rng):
     return index, models[index]
 
 
-def repeat_again(x, y, candidates, epsilon, rng, *, expected_runs, score_share=0.25):
+def repeat_again(x, y, candidates, epsilon, scales, rng, *, expected_runs, score_share=SCORE_SHARE):
     """The best of a geometric number of runs: index and parameter."""
     run = epsilon / 3.0
     sensitivity = (max(c["radius"] for c in candidates) + BOUND) ** 2 / len(y)
@@ -72,8 +79,7 @@ def repeat_again(x, y, candidates, epsilon, rng, *, expected_runs, score_share=0
         n_runs = rng.geometric(1.0 / expected_runs)
     for _ in range(n_runs):
         index = rng.integers(len(candidates))
-        c = candidates[index]
-        params = _model(x, y, c["l2_strength"], c["radius"], (1 - score_share) * run, rng)
+        params = _model(x, y, candidates[index], scales[index], rng)
         loss = np.mean((x * params - y) ** 2) + rng.laplace(scale=sensitivity / (score_share * run))
         best = min(best, (loss, index, params))
     return best[1:]

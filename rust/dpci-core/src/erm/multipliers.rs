@@ -15,7 +15,7 @@ use crate::linalg::{Cholesky, add_diagonal, vector, weighted_gram};
 use crate::{Error, Result};
 
 /// Newton steps for one smoothed risk. A risk left before its minimum only makes the next one start worse.
-const MAX_NEWTON_STEPS: usize = 30;
+const MAX_NEWTON_STEPS: usize = 100;
 
 /// Steps shorter than this share of the point end the search for a smoothed minimum: polishing does the rest.
 const STEP_SHARE: f64 = 1e-13;
@@ -195,7 +195,7 @@ impl<'a> NearRisk<'a> {
             at.multipliers = next;
             let greatest = greatest_stiffness(at.ridge, self.bent(&at.multipliers).len());
             let rounding = 4.0 * f64::EPSILON * vector::norm(&at.params);
-            if at.unrest <= rounding || (at.stiffness >= greatest && at.unrest > 0.1 * before) {
+            if at.unrest <= rounding || (at.stiffness >= greatest && at.unrest > 0.5 * before) {
                 break;
             }
             at.stiffness = (at.stiffness * GROWTH).min(greatest);

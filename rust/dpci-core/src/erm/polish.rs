@@ -15,7 +15,7 @@ use crate::linalg::{Cholesky, DOUBLED_EPSILON, Doubled, DoubledCholesky, vector}
 
 /// Updates of the multipliers, and steps for each.
 const MAX_UPDATES: usize = 60;
-const MAX_STEPS: usize = 60;
+const MAX_STEPS: usize = 300;
 
 /// An update that leaves more than this share of the unrest asks for stiffer kinks.
 const FAST: f64 = 1e-3;
@@ -171,8 +171,6 @@ impl<'a> Polish<'a> {
                 polish.multipliers.push(multiplier.into());
             }
         }
-        let n_kept = polish.counts.len();
-        polish.stiffness = at.stiffness.max(greatest_stiffness(at.ridge, n_kept));
         polish
     }
 

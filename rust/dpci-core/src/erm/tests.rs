@@ -21,13 +21,13 @@ const BOUNDS: RowBounds = RowBounds {
     on_violation: OnViolation::Error,
 };
 
-/// Rows of three features, of which the first five are repeated, and their targets.
+/// Rows of three features, of which the first half is repeated, and their targets.
 fn data(n: usize) -> (Vec<f64>, Vec<f64>) {
     let entry = |i: usize| (i as f64 * 0.73 + (i * i % 17) as f64).sin();
     let mut rows: Vec<f64> = (0..3 * n).map(entry).collect();
     let mut targets: Vec<f64> = (0..n).map(|i| entry(5 * i + 1).signum()).collect();
-    rows.extend_from_within(..15);
-    targets.extend_from_within(..5);
+    rows.extend_from_within(..n / 2 * 3);
+    targets.extend_from_within(..n / 2);
     (rows, targets)
 }
 

@@ -88,7 +88,7 @@ fn totals_add_up() {
 
 #[test]
 fn no_overflow_at_huge_margins() {
-    for loss in losses().into_iter().filter(|l| l.slope_bound() == 1.0) {
+    for loss in losses().into_iter().filter(|l| l.slope_bound().is_finite()) {
         for u in [-1e4, 1e4, -1e300, 1e300] {
             let [value, slope, curvature] = evaluate(&*loss, u, 1.0);
             assert!(
@@ -199,7 +199,7 @@ fn hinge_beside_its_smoothing() {
             assert!((slope - near_slope).abs() < 1e-12, "{u} {y}");
         }
     }
-    assert_eq!(evaluate(&Hinge, 1.0, 1.0)[1].abs(), 0.0);
+    assert!(evaluate(&Hinge, 1.0, 1.0)[1].abs() < f64::MIN_POSITIVE);
     assert!(Hinge.kinked() && !Logistic.kinked());
 }
 
