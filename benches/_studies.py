@@ -162,7 +162,7 @@ def started(arguments: argparse.Namespace) -> Run:
     return Run(arguments.seed, arguments.threads, small, large, arguments.quick)
 
 
-def head(title: str, run: Run, options: str) -> list[str]:
+def head(title: str, run: Run, options: str, model: str) -> list[str]:
     """Options, commit, date, machine and counts, read before anything is computed, when the load is that of others."""
     threads = run.threads or len(os.sched_getaffinity(0))
     (k, m), (large_k, large_m) = run.small, run.large
@@ -170,7 +170,7 @@ def head(title: str, run: Run, options: str) -> list[str]:
         f"# {title}\n",
         f"- options: {options or 'the defaults'}; commit {commit()}, {dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC",
         f"- {machine()}, SciPy {scipy.__version__}, dpci {dpci.__version__}; threads: {threads}",
-        f"- λ={L2_STRENGTH}, level .95, Huber h=1, seed {run.seed}",
+        f"- {model}, level .95, seed {run.seed}",
         f"- replicates with intervals and for the variability length: {k}, {m} at d=10; {large_k}, {large_m} above",
     ]
 
@@ -187,13 +187,18 @@ def changed_options(options: argparse.ArgumentParser, arguments: argparse.Namesp
 
 
 def report(
-    title: str, run: Run, options: str, sections: Mapping[str, Callable[[Run], Iterable[str]]], only: str | None
+    title: str,
+    run: Run,
+    options: str,
+    sections: Mapping[str, Callable[[Run], Iterable[str]]],
+    only: str | None,
+    model: str = f"λ={L2_STRENGTH}, Huber h=1",
 ) -> None:
     """Print the report with all sections, or one; leave with exit code 1 if a rule is broken."""
     lines, times = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dpci.errors.DpciWarning)
-        beginning = head(title, run, options)
+        beginning = head(title, run, options, model)
         for name in [only] if only else sections:
             began = time.perf_counter()
             lines += ["", *sections[name](run)]
