@@ -192,6 +192,7 @@ def report(
     options: str,
     sections: Mapping[str, Callable[[Run], Iterable[str]]],
     only: str | None,
+    *,
     model: str = f"λ={L2_STRENGTH}, Huber h=1",
 ) -> None:
     """Print the report with all sections, or one; leave with exit code 1 if a rule is broken."""

@@ -69,8 +69,10 @@ def near_the_level(cell: Cell, studies: Studies) -> Iterator[tuple[bool, str]]:
     exact = study.coverage <= 0.97 + 3.5 * study.coverage_se and (study.length_ratio or math.inf) <= 1.15
     yield (
         exact or shorter,
-        f"coverage must be at most .97 and the length ratio at most 1.15, got {study.coverage:.4f} and "
-        f"{study.length_ratio:.3f}",
+        (
+            f"coverage must be at most .97 and the length ratio at most 1.15, got {study.coverage:.4f} and "
+            f"{study.length_ratio:.3f}"
+        ),
     )
 
 
@@ -112,7 +114,7 @@ def main() -> None:
         changed,
         sections,
         arguments.only,
-        "squared loss",
+        model="squared loss",
     )
 
 
