@@ -77,7 +77,7 @@ pub(super) struct Near {
     /// `nλ`, or about what it takes to stay in the ball.
     ridge: f64,
     pub(super) split: Split,
-    iterations: usize,
+    pub(super) iterations: usize,
 }
 
 impl Near {
@@ -135,13 +135,28 @@ pub(super) fn minimize(
             value: radius,
         });
     }
+    settle(
+        objective,
+        options,
+        approach(objective, start, options, LIMITS)?,
+    )
+}
+
+/// The certified minimiser, from a point near it.
+///
+/// # Errors
+/// [`Error::NotConverged`], [`Error::Interrupted`].
+pub(super) fn settle(
+    objective: &Objective<'_>,
+    options: &Options,
+    mut near: Near,
+) -> Result<Minimum> {
     let terms = Terms {
         n_samples: objective.n_samples,
         l2_strength: objective.strong_convexity(),
         radius: options.radius,
     };
     let least_ridge = terms.n_samples * terms.l2_strength;
-    let mut near = approach(objective, start, options, LIMITS)?;
     for _ in 0..MAX_ROUNDS {
         let risk = NearRisk::new(&near.split, objective.exec);
         let mut at = risk.start(near.params.clone(), near.ridge, near.width);

@@ -81,7 +81,9 @@ pub(super) fn polish(
 ) -> Result<Polished> {
     let mut reach = (SHARE_NEAR * vector::norm(&at.params)).max(10.0 * at.unrest);
     loop {
-        let polished = Polish::new(split, at, terms, reach, exec).run()?;
+        let mut polish = Polish::new(split, at, terms, reach, exec);
+        polish.settle()?;
+        let polished = polish.certified();
         // With every near row kept the clearance is infinite, so this ends, unless the point is not a number.
         if polished.settled_rightly || !(reach < f64::INFINITY) {
             return Ok(polished);
@@ -145,7 +147,7 @@ impl<'a> Polish<'a> {
     }
 
     /// Finds point and multipliers in doubled precision.
-    fn run(mut self) -> Result<Polished> {
+    pub(super) fn settle(&mut self) -> Result<()> {
         let greatest = MAX_CONDITION * self.ridge.rounded() / self.counts.len().max(1) as f64;
         let mut before = f64::INFINITY;
         for _ in 0..MAX_UPDATES {
@@ -167,7 +169,7 @@ impl<'a> Polish<'a> {
             before = unrest;
         }
         self.move_into_ball();
-        Ok(self.certified())
+        Ok(())
     }
 
     pub(super) fn row(&self, i: usize) -> &[f64] {

@@ -23,7 +23,7 @@ pub(super) struct Smoothed {
     pub(super) slopes: Vec<Doubled>,
     /// On which of its three pieces each hinge is, and which are on the middle one.
     pieces: Vec<Ordering>,
-    bent: Vec<usize>,
+    pub(super) bent: Vec<usize>,
     /// The same for the sphere: the ridge, and whether it is above the least one.
     raw_ridge: f64,
     pub(super) ridge: Doubled,
@@ -33,20 +33,20 @@ pub(super) struct Smoothed {
 }
 
 /// The factor of the system of these bent rows at this ridge.
-struct Factored {
+pub(super) struct Factored {
     bent: Vec<usize>,
     ridge: f64,
-    factor: Factor,
+    pub(super) factor: Factor,
 }
 
 /// A factor in f64, where its condition allows that, or in doubled precision.
-enum Factor {
+pub(super) enum Factor {
     Plain(Cholesky),
     Doubled(DoubledCholesky),
 }
 
 impl Factor {
-    fn solve_in_place(&self, rhs: &mut [Doubled]) {
+    pub(super) fn solve_in_place(&self, rhs: &mut [Doubled]) {
         match self {
             Self::Doubled(factor) => factor.solve_in_place(rhs),
             Self::Plain(factor) => {
@@ -69,7 +69,7 @@ impl Factored {
 
 impl Polish<'_> {
     /// The smoothed hinges at the point.
-    fn smoothed(&self) -> Smoothed {
+    pub(super) fn smoothed(&self) -> Smoothed {
         let raw: Vec<Doubled> = (0..self.counts.len())
             .map(|i| self.multipliers[i] + self.slack(i) * self.kappa(i))
             .collect();
@@ -205,7 +205,7 @@ impl Polish<'_> {
     }
 
     /// The factor of the system of the bent rows at a ridge.
-    fn factorise(&self, here: &Smoothed) -> Result<Factored> {
+    pub(super) fn factorise(&self, here: &Smoothed) -> Result<Factored> {
         let (bent, ridge) = (&here.bent, here.ridge.rounded());
         let factor = if self.stiffness <= greatest_stiffness(ridge, bent.len()) {
             let kappa = |i| self.kappa(i);
