@@ -19,7 +19,7 @@ def minimize(X, y, l2_strength, radius):
 
 
 def along_axes(rng):
-    """Records along axes: kinks at 1/length on the first ones, none in reach on the last; and a sphere that touches some."""
+    """Records along axes: kinks at 1/length on the first ones, none in reach on the last; a sphere that touches some."""
     d, n = int(rng.integers(1, 6)), int(10.0 ** rng.uniform(0.5, 4.5))
     n_tangent = int(rng.integers(1, d + 1))
     length = rng.choice([1.0, 0.5**0.5, rng.uniform(0.1, 2.0)])
@@ -35,8 +35,8 @@ def along_axes(rng):
 def minimum_along_axes(X, y, lengths, l2_strength, radius):
     """The minimiser to 60 digits, and whether both a kink and the sphere hold it.
 
-    With the ridge r of the ball's multiplier the coordinates part: each is pull/r or at its kink, whichever is less. The
-    norm falls with r, and between the values of r where coordinates reach their kinks it is a closed form of r.
+    With the ridge r of the ball's multiplier the coordinates part: each is pull/r or at its kink, whichever is less.
+    The norm falls with r, and between the values of r where coordinates reach their kinks it is a closed form of r.
     """
     with mpmath.workdps(80):
         kinks = [1 / mpmath.mpf(float(h)) for h in lengths]
@@ -127,5 +127,5 @@ def test_radii_and_rows_beyond_the_range_of_numbers_are_refused():
     for radius in (1e-60, 1e60):
         assert minimize(X, y, 0.1, radius).certificate <= 1e-10
     for scale, l2_strength in ((1.0, 1e300), (1e160, 1.0), (1e-160, 1e-300)):
-        with pytest.raises(dpci.NotConverged, match="got inf"):
+        with pytest.raises(dpci.NotConverged, match=r"got ([0-9]|inf)"):
             minimize(scale * X, y, l2_strength, 1.0)

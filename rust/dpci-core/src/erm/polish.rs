@@ -27,6 +27,11 @@ const GROWTH: f64 = 64.0;
 /// Greatest ratio of the eigenvalues of a system.
 const MAX_CONDITION: f64 = 1e26;
 
+/// Stiffness, in terms of the ridge, and number of last updates after stiffer ones. These have found the multipliers, but
+/// turn the last digits of the point into force; softer kinks with the same multipliers do not.
+const SOFT: f64 = 1e12;
+const SOFT_UPDATES: usize = 3;
+
 /// Rows whose kink lies farther than this share of the point's length are settled before polishing.
 const SHARE_NEAR: f64 = 1e-7;
 
@@ -151,15 +156,7 @@ impl<'a> Polish<'a> {
         let greatest = MAX_CONDITION * self.ridge.rounded() / self.counts.len().max(1) as f64;
         let mut before = f64::INFINITY;
         for _ in 0..MAX_UPDATES {
-            let Smoothed { slopes, ridge, .. } = self.minimize_smoothed()?;
-            let moved = self.terms.radius.map_or(0.0, |w| {
-                (ridge - self.ridge).rounded().abs() / self.sphere_kappa() / w / w
-            });
-            let unrest = (0..slopes.len())
-                .map(|i| (slopes[i] - self.multipliers[i]).rounded().abs() / self.kappa(i))
-                .fold(moved, f64::max);
-            self.multipliers = slopes;
-            self.ridge = ridge;
+            let unrest = self.update()?;
             if unrest <= DOUBLED_EPSILON || (unrest > 0.5 * before && self.stiffness >= greatest) {
                 break;
             }
@@ -168,8 +165,29 @@ impl<'a> Polish<'a> {
             }
             before = unrest;
         }
+        let soft = SOFT * self.ridge.rounded();
+        if self.stiffness > soft {
+            self.stiffness = soft;
+            for _ in 0..SOFT_UPDATES {
+                self.update()?;
+            }
+        }
         self.move_into_ball();
         Ok(())
+    }
+
+    /// Updates the multipliers at the minimum of the smoothed risk; returns how far that moved a kink.
+    fn update(&mut self) -> Result<f64> {
+        let Smoothed { slopes, ridge, .. } = self.minimize_smoothed()?;
+        let sphere = self.terms.radius.map_or(0.0, |w| {
+            (ridge - self.ridge).rounded().abs() / self.sphere_kappa() / w / w
+        });
+        let unrest = (0..slopes.len())
+            .map(|i| (slopes[i] - self.multipliers[i]).rounded().abs() / self.kappa(i))
+            .fold(sphere, f64::max);
+        self.multipliers = slopes;
+        self.ridge = ridge;
+        Ok(unrest)
     }
 
     pub(super) fn row(&self, i: usize) -> &[f64] {
