@@ -19,7 +19,7 @@ def minimize(X, y, l2_strength, radius):
 
 
 def along_axes(rng):
-    """Records along axes: kinks at 1/length on the first ones, none in reach on the last; a sphere that touches some."""
+    """Records along axes: kinks at 1/length on the first, none in reach on the others; a sphere that touches some."""
     d, n = int(rng.integers(1, 6)), int(10.0 ** rng.uniform(0.5, 4.5))
     n_tangent = int(rng.integers(1, d + 1))
     length = rng.choice([1.0, 0.5**0.5, rng.uniform(0.1, 2.0)])
