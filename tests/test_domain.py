@@ -101,7 +101,7 @@ def test_refusals_say_why_everywhere(rows):
     for name in ("cov", "std_errors", "pvalues"):
         with pytest.raises(InvalidInput, match="does not bind"):
             getattr(result, name)
-    assert "No intervals: intervals need a radius" in " ".join(result.summary().split())
+    assert "No intervals: they need a radius" in " ".join(result.summary().split())
     assert refusal(fit(rows, 4.0)._record) is None
     assert (
         fit(rows, 0.4, moments="none").interval_refusal

@@ -52,9 +52,14 @@ def _shows_slack(
     radius: float,
 ) -> bool:
     dim = len(record.params)
-    inverse = np.linalg.inv(hessian)
-    # Of the sampling error in the worst direction.
-    variance = max(float(np.linalg.eigvalsh(inverse @ gradient_cov @ inverse.T)[-1]) / record.n_samples, 0.0)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            inverse = np.linalg.inv(hessian)
+            # Of the sampling error in the worst direction.
+            worst = float(np.linalg.eigvalsh(inverse @ gradient_cov @ inverse.T)[-1])
+    except np.linalg.LinAlgError:  # a Hessian so near to singular shows nothing
+        return False
+    variance = max(worst / record.n_samples, 0.0)
     if record.mechanism == "objective":
         gain = float(np.linalg.norm(inverse, 2)) / record.n_samples
         law = (record.noise_law, record.noise_scale, dim)
