@@ -127,10 +127,15 @@ pub(super) fn minimize(
                     method: Method::Multipliers,
                 });
             }
-            let reason = "rows are too near their kinks to tell on which side they are";
+            let (certificate, reason) = if polished.certificate.is_finite() {
+                let reason = "rows are too near their kinks to tell on which side they are";
+                (polished.certificate, reason)
+            } else {
+                (f64::INFINITY, "numbers left the range of double precision")
+            };
             return Err(solver::not_converged(
                 options,
-                polished.certificate,
+                certificate,
                 near.iterations,
                 reason,
             ));
