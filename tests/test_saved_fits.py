@@ -17,7 +17,7 @@ PURE, APPROX = dpci.PureDP(1.0), dpci.ApproxDP(1.0, 1e-6)
 REAL = (X, X[:, 0])
 
 KINDS = {
-    "objective, zCDP": lambda: fit(),
+    "objective, zCDP": fit,
     "objective, pure": lambda: fit(budget=PURE),
     "objective, approximate": lambda: fit(budget=APPROX),
     "output, zCDP": lambda: fit(mechanism="output"),

@@ -252,13 +252,13 @@ def test_configurations_replace_common_keywords(rows):
 
 @pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 def test_intervals_that_a_fit_would_refuse_count_and_the_study_says_so(rows):
-    free = coverage(rows, n_variability=0)
+    free = coverage(*rows, n_variability=0)
     assert free.radius is None
     assert "would refuse" not in free.summary()
     radius = 1.001 * float(np.linalg.norm(free.target))
     fits = [dpci.fit(*rows, budget=SMALL["budget"], l2_strength=0.1, radius=radius, seed=s) for s in range(5)]
     assert all(one.interval_refusal is not None for one in fits)
-    near, other = coverage(rows, n_variability=0, configs=[{"radius": radius}, {}])
+    near, other = coverage(*rows, n_variability=0, configs=[{"radius": radius}, {}])
     assert near.radius == near.to_dict()["radius"] == radius
     assert other.radius is None
     assert near.n_replicates == SMALL["n_replicates"]
