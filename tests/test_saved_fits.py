@@ -121,10 +121,24 @@ def test_rounding_is_no_contradiction():
     assert np.isfinite(np.asarray(dpci.PrivateFit.from_json(json.dumps(values)).conf_int())).all()
 
 
-@pytest.mark.parametrize("size", [0.0, 1e-300, 1e-170])
-def test_a_hessian_near_zero_is_no_crash(size):
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"hessian": size * np.eye(4), "l2_strength": size} for size in (0.0, 1e-320, 1e-300, 1e-170)),
+        {"gradient_cov": 1e300 * np.eye(4), "l2_strength": 1e-10},
+        {"hessian": np.full((4, 4), np.nan)},
+    ],
+    ids=["zero", "subnormal", "tiny", "square of nothing", "huge covariance", "NaN"],
+)
+def test_numbers_beyond_the_range_of_floats_are_no_crash(changes, mechanism):
     """Records are made by other code too: what cannot be computed shows no slack."""
-    record = replace(fit(radius=1.0)._record, hessian=size * np.eye(4))
+    record = replace(fit(radius=1.0, mechanism=mechanism)._record, **changes)
+    assert "intervals need a radius" in refusal(record)
+
+
+def test_a_slope_beyond_the_range_of_floats_is_no_crash():
+    record = replace(fit(*REAL, loss="squared", radius=1.0)._record, slope_bound=1e200)
     assert "intervals need a radius" in refusal(record)
 
 

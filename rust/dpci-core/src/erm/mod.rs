@@ -8,6 +8,7 @@ mod polish;
 mod quadratic;
 
 use crate::exec::{BLOCK, blocks};
+use crate::loss::PREDICTOR_ROOM;
 use crate::objective::{HessianRows, Objective};
 use crate::solver::{self, Minimum, Options, Problem};
 use crate::{Error, Result};
@@ -63,12 +64,9 @@ pub fn minimize_risk(
     solver::minimize(objective, start, options)
 }
 
-/// Relative room for rounding in the bound on the predictors.
-const ROUNDING_ROOM: f64 = 1e-8;
-
 /// Refuses a domain with predictors beyond `bound`: the loss may be anything there, so no certificate would hold.
 fn check_domain(bound: f64, longest: f64, radius: Option<f64>) -> Result<()> {
-    if radius.is_some_and(|w| w * longest <= bound * (1.0 + ROUNDING_ROOM)) {
+    if radius.is_some_and(|w| w * longest <= bound * (1.0 + PREDICTOR_ROOM)) {
         return Ok(());
     }
     Err(Error::Unsupported(format!(

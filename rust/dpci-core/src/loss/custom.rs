@@ -53,8 +53,8 @@ pub struct Custom {
 /// Relative slack of the grid checks, for rounding in the caller's functions.
 const SLACK: f64 = 1e-6;
 
-/// Relative room of `predictor_bound`, for the rounding of rows, radii and predictors that just reach it.
-const PREDICTOR_ROOM: f64 = 1e-8;
+/// Relative room of a `predictor_bound`, for the rounding of norms and predictors that just reach it.
+pub(crate) const PREDICTOR_ROOM: f64 = 1e-11;
 
 impl Custom {
     /// A loss with declared bounds.
@@ -182,7 +182,7 @@ impl Custom {
                 );
             }
             let least = self.declared.strong_convexity;
-            if curvature[i] < least - self.declared.curvature_bound * SLACK && least > 0.0 {
+            if curvature[i] < least * (1.0 - SLACK) {
                 return broken(
                     &format!("curvature={} below strong_convexity={least}", curvature[i]),
                     i,

@@ -12,6 +12,7 @@ mod smooth_hinge;
 mod soft_logistic;
 mod squared;
 
+pub(crate) use custom::PREDICTOR_ROOM;
 pub use custom::{Custom, Declaration, Evaluate};
 pub use hinge::Hinge;
 pub use huber_hinge::HuberHinge;

@@ -138,8 +138,13 @@ impl Spec {
             moment_costs: costs.moments,
             reserved: costs.reserved,
         };
-        // Extreme λ leave no representable scale for the solver or for the intervals.
-        let scales = [spec.tolerance(), spec.noise_gain()[1]];
+        // Extreme λ leave no representable scale for the solver or for the intervals; subnormal numbers have lost digits.
+        let scales = [
+            spec.tolerance(),
+            spec.noise_gain()[1],
+            spec.coefficients.sensitivity,
+            spec.coefficients.scale,
+        ];
         if !scales.iter().all(|v| v.is_normal()) {
             return Err(Error::OutOfRange {
                 name: "l2_strength",
