@@ -143,7 +143,10 @@ def budget_from_parameters(notion: str, parameters: object) -> Budget:
         if kind.notion == notion:
             names = [part.name for part in fields(kind)]
             if not isinstance(parameters, Mapping) or set(parameters) != set(names):
-                raise InvalidInput(f"a budget of notion {notion!r} must have {' and '.join(names)}, got {parameters!r}")
+                raise InvalidInput(
+                    f"a budget of notion {notion!r} must hold every field of its schema and no other, "
+                    f"{' and '.join(names)}, got {parameters!r}"
+                )
             return kind(**parameters)
     raise InvalidInput(f"notion must be 'pure', 'zcdp' or 'approx', got notion={notion!r}")
 

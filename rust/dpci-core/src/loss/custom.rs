@@ -182,7 +182,7 @@ impl Custom {
                 );
             }
             let least = self.declared.strong_convexity;
-            if curvature[i] < least * (1.0 - SLACK) {
+            if least > 0.0 && curvature[i] < least * (1.0 - SLACK) {
                 return broken(
                     &format!("curvature={} below strong_convexity={least}", curvature[i]),
                     i,
