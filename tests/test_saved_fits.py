@@ -93,7 +93,7 @@ NOT_LEGAL = {
         r"loss must have the declaration of Squared\(target_bound=1.0\)",
     ),
     "a loss without bounds": ("squared", {"loss": {"name": "squared"}}, "loss must have slope_bound, got"),
-    "another budget": ("objective, pure", {"budget": {"rho": 1.0}}, "notion 'pure' must hold every field .* epsilon, got"),
+    "another budget": ("objective, pure", {"budget": {"rho": 1.0}}, "must hold every field .* epsilon, got"),
     "a field too many": ("ball", {"colour": "red"}, "every field of its schema and no other, got 'colour' too"),
 }
 
