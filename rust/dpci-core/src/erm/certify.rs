@@ -90,12 +90,8 @@ impl Polish<'_> {
             + ((excess / n + sagging) / strength).sqrt()
             + vector::norm(&lost);
         Polished {
-            // The few f64 operations above err by far less than a millionth. What overflowed bounds nothing.
-            certificate: if bound.is_nan() {
-                f64::INFINITY
-            } else {
-                bound * (1.0 + 1e-6)
-            },
+            // The few f64 operations above err by far less than a millionth.
+            certificate: bound * (1.0 + 1e-6),
             settled_rightly: distance(&params, &self.from) + vector::norm(&lost) < self.clearance,
             params,
         }

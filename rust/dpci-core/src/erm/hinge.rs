@@ -13,9 +13,9 @@
 use std::ops::RangeInclusive;
 
 use super::kink_split::{Split, sample, split};
+use super::longest_row;
 use super::multipliers::NearRisk;
 use super::polish::{Terms, polish};
-use crate::exec::{BLOCK, blocks};
 use crate::linalg::vector;
 use crate::loss::HuberHinge;
 use crate::objective::Objective;
@@ -130,8 +130,8 @@ pub(super) fn minimize(
     }
     if let Some(radius) = options.radius.filter(|w| !RADII.contains(w)) {
         return Err(Error::OutOfRange {
-            name: "a radius with the hinge",
-            rule: "between 1e-60 and 1e60",
+            name: "radius",
+            rule: "between 1e-60 and 1e60 with the hinge",
             value: radius,
         });
     }
@@ -181,14 +181,15 @@ pub(super) fn settle(
                     method: Method::Multipliers,
                 });
             }
-            let reason = if polished.certificate < f64::INFINITY {
-                "rows are too near their kinks to tell on which side they are"
+            let (certificate, reason) = if polished.certificate.is_finite() {
+                let reason = "rows are too near their kinks to tell on which side they are";
+                (polished.certificate, reason)
             } else {
-                "rows or the regularisation are too large or too small to compute with"
+                (f64::INFINITY, "numbers left the range of double precision")
             };
             return Err(solver::not_converged(
                 options,
-                polished.certificate,
+                certificate,
                 near.iterations,
                 reason,
             ));
@@ -263,24 +264,6 @@ pub(super) fn approach(
     }
     near.split = split(objective, &near.params, near.reach)?;
     Ok(near)
-}
-
-/// The length of the longest row.
-fn longest_row(objective: &Objective<'_>) -> Result<f64> {
-    let design = objective.design;
-    let chunks = design.chunks();
-    let longest = objective.exec.map(chunks.len(), |c| {
-        let mut squares = [0.0; BLOCK];
-        let mut longest = 0.0_f64;
-        for range in blocks(chunks[c].clone()) {
-            objective.exec.check()?;
-            let squares = &mut squares[..range.len()];
-            design.squared_norms(range, squares);
-            longest = squares.iter().copied().fold(longest, f64::max);
-        }
-        Ok(longest.sqrt())
-    })?;
-    Ok(longest.into_iter().fold(f64::MIN_POSITIVE, f64::max))
 }
 
 /// The distance between two points, rounded up.
