@@ -71,7 +71,7 @@ impl Polish<'_> {
             excess += (slack * share).rounded().abs() + error;
             mass += count * self.lengths[i];
         }
-        let descent = self.descent(&self.multipliers);
+        let descent = self.descent(&self.multipliers, self.ridge);
         let residual: Vec<f64> = descent.iter().map(|d| d.rounded()).collect();
         let pull: Vec<f64> = self.pull.iter().map(|p| p.rounded()).collect();
         let size = mass + vector::norm(&pull) + self.ridge.rounded() * params_norm;
@@ -79,7 +79,7 @@ impl Polish<'_> {
         let residual = vector::norm(&residual) + self.pull_error + sums * size;
         let (mut nu, mut sagging) = (0.0, 0.0);
         if let Some(square) = self.sphere {
-            nu = (self.ridge.rounded() / n - l2_strength).max(0.0);
+            nu = (self.ridge - self.least_ridge).rounded() / n;
             let short = (square - Doubled::squared_norm(&self.params)).rounded();
             sagging = 0.5 * nu * (short + rounding * square.rounded());
         }
@@ -90,8 +90,12 @@ impl Polish<'_> {
             + ((excess / n + sagging) / strength).sqrt()
             + vector::norm(&lost);
         Polished {
-            // The few f64 operations above err by far less than a millionth.
-            certificate: bound * (1.0 + 1e-6),
+            // The few f64 operations above err by far less than a millionth. What overflowed bounds nothing.
+            certificate: if bound.is_nan() {
+                f64::INFINITY
+            } else {
+                bound * (1.0 + 1e-6)
+            },
             settled_rightly: distance(&params, &self.from) + vector::norm(&lost) < self.clearance,
             params,
         }

@@ -10,6 +10,8 @@
 //!
 //! The duality gap is *not* the stopping rule: it certifies the distance only up to its root, half of the digits.
 
+use std::ops::RangeInclusive;
+
 use super::kink_split::{Split, sample, split};
 use super::longest_row;
 use super::multipliers::NearRisk;
@@ -23,11 +25,41 @@ use crate::{Error, Result};
 /// Parameters up to which systems in doubled precision take seconds, not hours.
 const MAX_DIM: usize = 2048;
 
-/// Numbers of rows that need no approach, and of a sample: at least these, and this many rows for each parameter.
-const MAX_DIRECT: (usize, usize) = (1 << 18, 50);
+/// Radii whose squares, and the second halves of those in doubled precision, neither over- nor underflow.
+const RADII: RangeInclusive<f64> = 1e-60..=1e60;
 
-/// The same for near rows that are not worth another, narrower approach.
-const MAX_NEAR: (usize, usize) = (1 << 20, 100);
+/// Numbers of entries: at least `entries`, and those of so many rows for each parameter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    pub(super) entries: usize,
+    pub(super) rows: usize,
+}
+
+impl Limit {
+    fn of(self, dim: usize) -> usize {
+        self.entries.max(self.rows * dim * dim)
+    }
+}
+
+/// How much the method of multipliers is given at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Rows that need no approach, and those of a sample.
+    pub(super) direct: Limit,
+    /// Near rows that are not worth another, narrower approach.
+    pub(super) near: Limit,
+}
+
+const LIMITS: Limits = Limits {
+    direct: Limit {
+        entries: 1 << 18,
+        rows: 50,
+    },
+    near: Limit {
+        entries: 1 << 20,
+        rows: 100,
+    },
+};
 
 /// Widths of the smoothed hinges.
 const WIDTHS: [f64; 4] = [0.1, 0.02, 0.004, 0.0008];
@@ -36,16 +68,16 @@ const WIDTHS: [f64; 4] = [0.1, 0.02, 0.004, 0.0008];
 const MAX_ROUNDS: usize = 60;
 
 /// A point near the minimiser with the rows split there.
-struct Near {
-    params: Vec<f64>,
+pub(super) struct Near {
+    pub(super) params: Vec<f64>,
     /// Kinks within this distance are near.
-    reach: f64,
+    pub(super) reach: f64,
     /// Rows whose slack is below this may be at their kink.
-    width: f64,
+    pub(super) width: f64,
     /// `nλ`, or about what it takes to stay in the ball.
     ridge: f64,
-    split: Split,
-    iterations: usize,
+    pub(super) split: Split,
+    pub(super) iterations: usize,
 }
 
 impl Near {
@@ -96,13 +128,35 @@ pub(super) fn minimize(
             value: objective.dim() as f64,
         });
     }
+    if let Some(radius) = options.radius.filter(|w| !RADII.contains(w)) {
+        return Err(Error::OutOfRange {
+            name: "a radius with the hinge",
+            rule: "between 1e-60 and 1e60",
+            value: radius,
+        });
+    }
+    settle(
+        objective,
+        options,
+        approach(objective, start, options, LIMITS)?,
+    )
+}
+
+/// The certified minimiser, from a point near it.
+///
+/// # Errors
+/// [`Error::NotConverged`], [`Error::Interrupted`].
+pub(super) fn settle(
+    objective: &Objective<'_>,
+    options: &Options,
+    mut near: Near,
+) -> Result<Minimum> {
     let terms = Terms {
         n_samples: objective.n_samples,
         l2_strength: objective.strong_convexity(),
         radius: options.radius,
     };
     let least_ridge = terms.n_samples * terms.l2_strength;
-    let mut near = approach(objective, start, options)?;
     for _ in 0..MAX_ROUNDS {
         let risk = NearRisk::new(&near.split, objective.exec);
         let mut at = risk.start(near.params.clone(), near.ridge, near.width);
@@ -155,7 +209,15 @@ pub(super) fn minimize(
 }
 
 /// A point near the minimiser, with a guess of how near.
-fn approach(objective: &Objective<'_>, start: &[f64], options: &Options) -> Result<Near> {
+///
+/// # Errors
+/// [`Error::Interrupted`].
+pub(super) fn approach(
+    objective: &Objective<'_>,
+    start: &[f64],
+    options: &Options,
+    limits: Limits,
+) -> Result<Near> {
     let mut near = Near {
         params: start.to_vec(),
         reach: f64::INFINITY,
@@ -165,16 +227,16 @@ fn approach(objective: &Objective<'_>, start: &[f64], options: &Options) -> Resu
         iterations: 0,
     };
     let n_entries = objective.design.n_rows() * start.len();
-    let limit = |(numbers, rows): (usize, usize)| numbers.max(rows * start.len() * start.len());
-    if n_entries > limit(MAX_DIRECT) {
+    let direct = limits.direct.of(start.len());
+    if n_entries > direct {
         for share in [4, 1] {
-            let stride = share * n_entries.div_ceil(limit(MAX_DIRECT));
+            let stride = share * n_entries.div_ceil(direct);
             near.move_to_minimum_of(&sample(objective, stride)?, objective, options.radius)?;
         }
         near.split = split(objective, &near.params, near.reach)?;
         let longest = longest_row(objective)?;
         for width in WIDTHS {
-            if near.split.near.len() <= limit(MAX_NEAR) {
+            if near.split.near.len() <= limits.near.of(start.len()) {
                 break;
             }
             let loss = HuberHinge::new(width)?;

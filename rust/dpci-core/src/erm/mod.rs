@@ -6,6 +6,7 @@ mod kink_split;
 mod multipliers;
 mod polish;
 mod quadratic;
+mod smoothed;
 
 use crate::exec::{BLOCK, blocks};
 use crate::loss::PREDICTOR_ROOM;

@@ -3,14 +3,16 @@
 use std::sync::atomic::AtomicBool;
 
 use super::certify::Polished;
+use super::hinge::{Limit, Limits, approach, settle};
 use super::kink_split::split;
 use super::minimize_risk;
 use super::multipliers::NearRisk;
 use super::polish::{Polish, Terms};
+use super::smoothed::Factor;
 use crate::Error;
 use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
-use crate::linalg::vector;
+use crate::linalg::{Doubled, vector};
 use crate::loss::{Hinge, Targets};
 use crate::objective::Objective;
 use crate::solver::{Method, Options};
@@ -62,6 +64,14 @@ fn options(radius: Option<f64>) -> Options {
     }
 }
 
+fn terms(objective: &Objective<'_>, radius: Option<f64>) -> Terms {
+    Terms {
+        n_samples: objective.n_samples,
+        l2_strength: objective.l2_strength,
+        radius,
+    }
+}
+
 #[test]
 fn a_split_keeps_near_rows_and_sums_the_rest() {
     let (rows, targets) = data(300);
@@ -100,11 +110,7 @@ fn the_certificate_of_any_point_bounds_its_distance() {
             assert!(best.certificate < 1e-13);
             let all = split(objective, &best.params, f64::INFINITY).unwrap();
             let risk = NearRisk::new(&all, objective.exec);
-            let terms = Terms {
-                n_samples: objective.n_samples,
-                l2_strength: objective.l2_strength,
-                radius,
-            };
+            let terms = terms(objective, radius);
             let ridge = terms.n_samples * terms.l2_strength;
             for k in 1..12_u8 {
                 // Points off the minimiser by 10⁻ᵏ, with the multipliers that their slacks suggest.
@@ -125,6 +131,109 @@ fn the_certificate_of_any_point_bounds_its_distance() {
                     .map(|(a, b)| a - b)
                     .collect();
                 assert!(vector::norm(&gap) <= certificate + best.certificate, "{k}");
+            }
+        }
+    });
+}
+
+#[test]
+fn samples_and_smoothed_risks_lead_to_the_same_minimiser() {
+    let (rows, targets) = data(400);
+    let limit = |entries| Limit { entries, rows: 0 };
+    with_objective(&design(&rows, &targets), 0.02, |objective| {
+        for radius in [None, Some(0.9)] {
+            let options = options(radius);
+            let best = minimize_risk(objective, None, &options).unwrap();
+            let approached = |direct, near| {
+                let limits = Limits {
+                    direct: limit(direct),
+                    near: limit(near),
+                };
+                approach(objective, &[0.0; 3], &options, limits).unwrap()
+            };
+            let at_once = approached(usize::MAX, 0);
+            assert!(at_once.iterations == 0 && at_once.reach.is_infinite());
+            let sampled = approached(150, usize::MAX);
+            assert!(sampled.iterations == 0 && sampled.reach.is_finite());
+            // No number of near rows is few enough, so that every width of the smoothed hinge is used.
+            let smoothed = approached(150, 0);
+            assert!(smoothed.iterations > 0 && smoothed.width < 1e-3);
+            for near in [at_once, sampled, smoothed] {
+                let found = settle(objective, &options, near).unwrap();
+                let gap: Vec<f64> = found
+                    .params
+                    .iter()
+                    .zip(&best.params)
+                    .map(|(a, b)| a - b)
+                    .collect();
+                assert!(vector::norm(&gap) <= found.certificate + best.certificate);
+                assert!(found.certificate < 1e-13);
+            }
+        }
+    });
+}
+
+#[test]
+fn rows_that_differ_by_little_need_doubled_systems() {
+    // Two directions 10⁻⁸ apart, both at their kink in (1, 0, 0), where the unit sphere touches the first.
+    let kinds = [[1.0, 0.0, 0.0], [1.0, 1e-8, 0.0], [0.0, -1e-8, 0.0]];
+    let rows = [kinds[0].repeat(13), kinds[1].repeat(10), kinds[2].repeat(2)].concat();
+    let targets = vec![1.0; 25];
+    let design = design(&rows, &targets);
+    with_objective(&design, 0.4, |objective| {
+        for radius in [None, Some(1.0)] {
+            let best = minimize_risk(objective, None, &options(radius)).unwrap();
+            assert!(best.certificate < 1e-12);
+            assert!(
+                vector::norm(&best.params[1..]) < 1e-12 && (best.params[0] - 1.0).abs() < 1e-12
+            );
+            let all = split(objective, &best.params, f64::INFINITY).unwrap();
+            let risk = NearRisk::new(&all, objective.exec);
+            let terms = terms(objective, radius);
+            let least = terms.n_samples * terms.l2_strength;
+            let mut at = risk.start(vec![0.0; 3], least, 1.0);
+            risk.settle_within(&mut at, least, radius).unwrap();
+            let mut polish = Polish::new(&all, &at, terms, f64::INFINITY, objective.exec);
+            polish.settle().unwrap();
+            let here = polish.smoothed();
+            let factored = polish.factorise(&here).unwrap();
+            assert!(!here.bent.is_empty());
+            assert!(
+                matches!(factored.factor, Factor::Doubled(_)),
+                "{:e}",
+                polish.stiffness
+            );
+            assert!(polish.certified().certificate < 1e-12);
+        }
+    });
+}
+
+#[test]
+fn systems_are_solved_at_any_stiffness() {
+    let (rows, targets) = data(60);
+    with_objective(&design(&rows, &targets), 0.05, |objective| {
+        let all = split(objective, &[0.3; 3], f64::INFINITY).unwrap();
+        let risk = NearRisk::new(&all, objective.exec);
+        let terms = terms(objective, None);
+        let ridge = terms.n_samples * terms.l2_strength;
+        let at = risk.start(vec![0.3; 3], ridge, 1.0);
+        let mut polish = Polish::new(&all, &at, terms, f64::INFINITY, objective.exec);
+        for (share, in_doubled, tolerance) in [(1e3, false, 1e-11), (1e16, true, 1e-13)] {
+            polish.stiffness = share * ridge;
+            let mut here = polish.smoothed();
+            here.bent = vec![0, 3];
+            let factor = polish.factorise(&here).unwrap().factor;
+            assert_eq!(matches!(factor, Factor::Doubled(_)), in_doubled);
+            let right = [1.0, -2.0, 0.5].map(Doubled::from);
+            let mut solution = right;
+            factor.solve_in_place(&mut solution);
+            for j in 0..3 {
+                let mut left = solution[j] * ridge;
+                for &i in &here.bent {
+                    let along = Doubled::dot(polish.row(i), &solution);
+                    left = left + along * polish.kappa(i) * polish.row(i)[j];
+                }
+                assert!((left - right[j]).rounded().abs() < tolerance, "{share:e}");
             }
         }
     });

@@ -1,6 +1,6 @@
 //! Numbers with twice the digits of f64, as unevaluated sums of two: where rounding would decide a question.
 
-use std::ops::{Add, Mul, Neg, Sub};
+use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// Bound on the relative error of one operation, with room to spare: sums err by 3·2⁻¹⁰⁶, products by 7·2⁻¹⁰⁶ (Joldes, Muller &
 /// Popescu 2017).
@@ -149,6 +149,16 @@ impl Mul for Doubled {
     }
 }
 
+impl Div for Doubled {
+    type Output = Self;
+
+    fn div(self, other: Self) -> Self {
+        let rough = self.high / other.high;
+        let rest = self - other * rough;
+        Self::sum(rough, rest.high / other.high)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +178,8 @@ mod tests {
         let rest = Doubled::from(2.0) - better * better;
         assert!(rest.rounded().abs() < 1e-31, "{rest:?}");
         assert!(error.rounded().abs() > 1e-17);
+        let quotient = Doubled::from(1.0) / Doubled::from(3.0) - third;
+        assert!(quotient.rounded().abs() < 1e-32, "{quotient:?}");
         let tiny = Doubled::from(1.0) + Doubled::from(1e-25) - Doubled::from(1.0);
         assert!((tiny.rounded() - 1e-25).abs() < 1e-31, "{tiny:?}");
     }
