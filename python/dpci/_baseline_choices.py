@@ -16,7 +16,7 @@ from dpci.arrays import Features, Table, as_features
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, SeededNoiseWarning
 from dpci.labels import Classes, check_classes
-from dpci.losses import check_loss
+from dpci.losses import Logistic, Loss, Squared, check_loss, declaration
 from dpci.record import Step
 from dpci.settings import LossLike, Neighbors, check_n_public
 from dpci.validation import check_choice, check_flag, check_positive, check_seed, check_threads
@@ -35,9 +35,8 @@ class BudgetNumbers(TypedDict):
 class Choices:
     """The public choices that every baseline has, validated."""
 
-    loss_name: str
-    target_bounds: tuple[float, float] | None
-    """Of real targets; None: two classes."""
+    loss: Loss
+    core_loss: _core.Loss
     fit_intercept: bool
     intercept_scale: float
     classes: Sequence[Any] | None
@@ -51,6 +50,11 @@ class Choices:
             object.__setattr__(self, "classes", check_classes(self.classes))
             if not self.two_classes:
                 raise InvalidInput(f"classes must be None for a loss with real targets, got classes={self.classes!r}")
+
+    @property
+    def target_bounds(self) -> tuple[float, float] | None:
+        """Public bounds of real targets; None: two classes."""
+        return self.core_loss.target_bounds
 
     @property
     def two_classes(self) -> bool:
@@ -99,14 +103,13 @@ class Choices:
             "steps": (),
             "private": False,
         }
-        bounds = self.target_bounds
         return BaselineFit(
             BaselineRecord(
                 method=method,
                 params=params,
                 names=names,
                 named_columns=features.names is not None,
-                loss={"name": self.loss_name, "target_bounds": None if bounds is None else tuple(bounds)},
+                loss=declaration(self.loss, self.core_loss),
                 intercept_scale=self.intercept,
                 version=_core.__version__,
                 **{**defaults, **facts},
@@ -157,11 +160,24 @@ class PrivateChoices(Choices):
         }
 
 
-def smooth_loss(loss: LossLike) -> _core.Loss:
-    """Return a loss that can be minimised without bounds on the rows."""
-    core_loss = check_loss(loss).to_core()
+def polynomial_loss(loss: LossLike, target_bound: float) -> Squared | Logistic:
+    """Return the loss of a functional mechanism; an object says its own ``target_bound``."""
+    bound = check_positive("target_bound", target_bound)
+    if isinstance(loss, Squared):
+        if bound not in (1.0, loss.target_bound):
+            raise InvalidInput(f"target_bound must be that of the loss, {loss.target_bound}, got target_bound={bound}")
+        return loss
+    if isinstance(loss, Logistic):
+        return loss
+    return Squared(bound) if check_choice("loss", loss, ("squared", "logistic")) == "squared" else Logistic()
+
+
+def smooth_loss(loss: LossLike) -> tuple[Loss, _core.Loss]:
+    """Return a loss that can be minimised without bounds on the rows, and the core's."""
+    checked = check_loss(loss)
+    core_loss = checked.to_core()
     if core_loss.kinked or core_loss.predictor_bound is not None:
         raise InvalidInput(
             f"a baseline takes losses that are smooth and defined for every predictor, got loss={loss!r}"
         )
-    return core_loss
+    return checked, core_loss

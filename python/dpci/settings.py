@@ -38,10 +38,9 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-class ModelKeywords(TypedDict, total=False):
-    """The keywords of :func:`dpci.fit` that say what is fitted, for functions that pass them on."""
+class BudgetlessKeywords(TypedDict, total=False):
+    """The keywords of :func:`dpci.fit` that say what is fitted, but not at which budget."""
 
-    budget: Budget
     l2_strength: float
     loss: LossLike
     mechanism: MechanismLike
@@ -57,6 +56,12 @@ class ModelKeywords(TypedDict, total=False):
     on_violation: OnViolation
     neighbors: Neighbors
     n_public: int | None
+
+
+class ModelKeywords(BudgetlessKeywords, total=False):
+    """The keywords of :func:`dpci.fit` that say what is fitted, for functions that pass them on."""
+
+    budget: Budget
 
 
 class FitKeywords(ModelKeywords, total=False):

@@ -95,6 +95,12 @@ impl TuningSpec {
         Ok(dict)
     }
 
+    /// One candidate as it is fitted in a run or on its part.
+    fn model(&self, index: usize) -> Option<Spec> {
+        let inner = self.inner.candidates().get(index)?.clone();
+        Some(Spec { inner })
+    }
+
     /// Law and scale of the noise of one candidate's model.
     fn model_noise(&self, index: usize) -> Option<(&'static str, f64, f64)> {
         let spec = self.inner.candidates().get(index)?;
