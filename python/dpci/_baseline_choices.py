@@ -18,7 +18,7 @@ from dpci.errors import InvalidInput, SeededNoiseWarning
 from dpci.labels import Classes, check_classes
 from dpci.losses import Logistic, Loss, Squared, check_loss, declaration
 from dpci.record import Step
-from dpci.settings import LossLike, Neighbors, check_n_public
+from dpci.settings import DerivedFacts, LossLike, Neighbors, check_n_public
 from dpci.validation import check_choice, check_flag, check_positive, check_seed, check_threads
 
 
@@ -32,7 +32,7 @@ class BudgetNumbers(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices:
+class Choices(DerivedFacts):
     """The public choices that every baseline has, validated."""
 
     loss: Loss
@@ -55,21 +55,6 @@ class Choices:
     def target_bounds(self) -> tuple[float, float] | None:
         """Public bounds of real targets; None: two classes."""
         return self.core_loss.target_bounds
-
-    @property
-    def two_classes(self) -> bool:
-        """Whether the loss takes two classes rather than real targets."""
-        return self.target_bounds is None
-
-    @property
-    def label_classes(self) -> Classes | None:
-        """The public (negative, positive), if given."""
-        return cast("Classes | None", self.classes)
-
-    @property
-    def intercept(self) -> float | None:
-        """The constant that the core appends to every row."""
-        return self.intercept_scale if self.fit_intercept else None
 
     def shape(self, X: Table) -> tuple[Features, tuple[str, ...]]:
         """Return rows as the core takes them, and the names of their parameters."""
@@ -132,10 +117,6 @@ class PrivateChoices(Choices):
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
         object.__setattr__(self, "seed", check_seed(self.seed))
-
-    def public_n(self, n_samples: int) -> int:
-        """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
-        return n_samples if self.n_public is None else self.n_public
 
     def budget_numbers(self) -> BudgetNumbers:
         """Return the budget as the core takes it."""

@@ -43,7 +43,8 @@ def check_unused(method: Method, given: Mapping[str, Any]) -> None:
         value = given[name]
         if value is not default and not (type(value) is type(default) and value == default):
             raise InvalidInput(
-                f"{name} must be left at {default!r} with method={method!r}, which has no use for it, got {name}={value!r}"
+                f"{name} must be left at {default!r} with method={method!r}, which has no use for it, "
+                f"got {name}={value!r}"
             )
 
 
@@ -64,7 +65,7 @@ def split_budget(budget: Budget, share: float) -> tuple[Budget, Budget | None]:
     rest = {name: _remainder(value, first[name]) for name, value in whole.items()}
     if not all(value > 0.0 for value in (*first.values(), *rest.values())):
         raise InvalidInput(
-            f"selection_share must leave something of {budget} to the choice and to the fit, got selection_share={share}"
+            f"selection_share must leave some of {budget} to the choice and to the fit, got selection_share={share}"
         )
     return type(budget)(**first), type(budget)(**rest)
 

@@ -63,7 +63,7 @@ class SelectedFit(PrivateFit):
         return _refuse("guarantee", "TuneResult.spent, beyond which no curve is claimed")
 
     def public_facts(self) -> dict[str, Any]:
-        """Return what is public about the model, without a claim: its mechanism, its noise and the constants behind it."""
+        """Return what is public about the model, without a claim: mechanism, noise and the constants behind it."""
         known = super().privacy
         kept = ("relation", "mechanism", "variant", "project", "calibration", "constants", "conditions", "version")
         noise = known["steps"][0]
@@ -276,9 +276,7 @@ class TuneResult:
         return f"<TuneResult: {_plain(self.params)} by {self.method}, {self.spent}{seeded}>"
 
 
-def _rebuilt(
-    params: dict[str, Any], result: PrivateFit, budget: Budget, selection: Selection | None
-) -> TuneResult:
+def _rebuilt(params: dict[str, Any], result: PrivateFit, budget: Budget, selection: Selection | None) -> TuneResult:
     return TuneResult(params=params, result=result, budget=budget, selection=selection)
 
 
@@ -286,9 +284,7 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
     privacy = values["privacy"]
     budget = budget_from_parameters(privacy["notion"], privacy["budget"])
     chosen = privacy["selection"]
-    selection = (
-        None if chosen is None else Selection.from_dict(chosen, method=privacy["method"], notion=budget.notion)
-    )
+    selection = None if chosen is None else Selection.from_dict(chosen, method=privacy["method"], notion=budget.notion)
     selected = values["model"] is not None
     record = FitRecord.from_json(json.dumps(values["model"] if selected else values["fit"]))
     fit = SelectedFit(record) if selected else PrivateFit(record)

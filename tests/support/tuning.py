@@ -2,13 +2,24 @@
 
 import numpy as np
 
+import dpci
 from dpci import _core
 from dpci.losses import HuberHinge, Squared
 from dpci.settings import Settings
+from support.fits import make_rows
+
+X, Y = make_rows()
+GRID = [{"l2_strength": strength} for strength in (0.02, 0.2, 2.0)]
+BUDGET = dpci.PureDP(4.0)
 
 BOUND = 1.0
 # Of a repeated run, for its score.
 SCORE_SHARE = 0.25
+
+
+def tune(**keywords):
+    """Tune on the rows of the tests of results."""
+    return dpci.tuning.tune(X, Y, **{"budget": BUDGET, "candidates": GRID, "radius": 4.0, "seed": 3, **keywords})
 
 
 def small_rows(n=60, seed=3):
