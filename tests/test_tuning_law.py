@@ -12,6 +12,7 @@ from dpci.losses import Hinge, HuberHinge, Logistic, Squared
 from support.audit import EpsilonBound, lower_bound
 from support.tuning import (
     SCORE_SHARE,
+    TwoCandidates,
     antipodal_params,
     chunks_again,
     model_scales,
@@ -141,6 +142,35 @@ def test_an_attacker_stays_under_the_claim(method, least):
     scores = antipodal_params(budget, method, n_runs=20_000, seed=5)
     found = lower_bound(*scores, EpsilonBound(0.0))
     assert least * budget.epsilon < found <= budget.epsilon
+
+
+def leaks(budget):
+    """Privacy losses of the choice alone, and of the choice with the parameter, by their exact laws."""
+    attack = TwoCandidates(budget)
+    ours, theirs = attack.law(1.0), attack.law(-1.0)
+    return np.abs(np.log(np.divide(ours, theirs)))
+
+
+def test_exact_laws_of_the_choice_stay_under_the_claim_and_show_a_forgotten_factor():
+    # With scales that the library calibrates; that it draws from them is tested above.
+    claim = 3.0
+    index, both = leaks(dpci.PureDP(claim))
+    assert index <= claim
+    assert 0.5 * claim < both <= claim
+    # What runs would spend that did not divide by 2 + η: the choice alone gives it away. By a half, its model does.
+    assert leaks(dpci.PureDP(3 * claim))[0] > claim
+    assert leaks(dpci.PureDP(1.5 * claim))[1] > claim
+
+
+@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
+def test_the_attacked_candidates_have_the_minimisers_of_their_law():
+    attack = TwoCandidates(dpci.PureDP(1e12))
+    for y in (1.0, -1.0):
+        targets = np.r_[y, np.full(attack.n - 1, attack.targets)]
+        for number, candidate in enumerate(attack.candidates):
+            keywords = {"mechanism": "output", "moments": "none", "fit_intercept": False, "seed": 1, **candidate}
+            found = dpci.fit(np.ones((attack.n, 1)), targets, budget=dpci.PureDP(1e12), **keywords)
+            assert found.params[0] == pytest.approx(attack.minimiser(number, y), abs=1e-9)
 
 
 def test_a_raw_score_would_break_the_claim():
