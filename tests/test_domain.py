@@ -5,8 +5,9 @@ import pytest
 from scipy import stats
 
 import dpci
-from dpci.domain import FALSE_RATE, refusal, shorter_probability
+from dpci.domain import FALSE_RATE, greatest_variance, least_curvature, refusal, shorter_probability
 from dpci.errors import InvalidInput
+from dpci.losses import Squared
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 
 N = 4000
@@ -204,3 +205,43 @@ def test_what_does_not_go_together(rows, keywords, message):
 def test_utility_curves_follow_the_free_minimiser_of_the_standard_variant(rows, keywords, message):
     with pytest.raises(InvalidInput, match=message):
         dpci.utility.curve(rows[0], rows[1] > 0, at=dpci.PureDP(1.0), l2_strength=0.1, **keywords)
+
+
+# Extremes.
+
+
+@pytest.mark.parametrize("radius", [1e-320, 1e-160, 1e160, 6.4e307, 8e307, 1.7e308])
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+@pytest.mark.parametrize("loss", ["squared", "soft_logistic"])
+def test_radii_whose_squares_are_lost_are_refused(rows, radius, mechanism, loss):
+    """At 8e307 an intermediate value overflowed and the noise was that of a radius of 0."""
+    with pytest.raises(InvalidInput, match=r"radius must be such that|radius must be finite and > 0"):
+        fit((rows[0], np.abs(rows[1])), radius, mechanism=mechanism, loss=loss, moments="none", l2_strength=1e-4)
+
+
+def test_radii_at_the_edge_still_decide_about_intervals(rows):
+    result = fit((rows[0], np.abs(rows[1])), 1e140, loss="soft_logistic", budget=dpci.ZCDP(0.1), l2_strength=0.05)
+    assert result.interval_refusal is None
+
+
+def test_bounds_whose_sensitivity_has_lost_digits_are_refused():
+    x = np.full((10, 1), 1e-20)
+    with pytest.raises(InvalidInput, match=r"normal number|finite scale|lies in"):
+        fit((x, np.zeros(10)), 1e-100, loss=Squared(1e-300), row_norm=1e-20, l2_strength=1e-300, moments="none")
+
+
+@pytest.mark.parametrize("calibration", ["tight", "paper"])
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda b: b.notion)
+def test_confidence_bounds_on_the_exact_matrices(rows, budget, calibration):
+    """Over 300 fits: neither bound is on the wrong side, though each may be with probability 1e-3 / 4."""
+    X, y = rows
+    exact = 2.0 * X.T @ X / N + 0.05 * np.eye(DIM)
+    for seed in range(300):
+        record = fit(rows, 4.0, seed, budget=budget, calibration=calibration)._record
+        moved = record.params * min(1.0, 4.0 / np.linalg.norm(record.params))
+        cov = 4.0 * (X.T * (X @ moved - y) ** 2) @ X / N - 0.05**2 * np.outer(moved, moved)
+        least = least_curvature(record, record.hessian, FALSE_RATE / 4.0)
+        assert 0.05 <= least <= np.linalg.eigvalsh(exact)[0]
+        variance = greatest_variance(record, record.gradient_cov, least, FALSE_RATE / 4.0)
+        inverse = np.linalg.inv(exact)
+        assert variance >= np.linalg.eigvalsh(inverse @ cov @ inverse)[-1] / N

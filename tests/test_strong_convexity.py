@@ -109,6 +109,8 @@ def test_short_rows_are_refused(y):
     ("declared", "message"),
     [
         ({"strong_convexity": 2.5}, "below strong_convexity=2.5"),
+        # The slack is that of the declared value, not of a bound that may be far greater.
+        ({"strong_convexity": 2.1, "curvature_bound": 1e8}, "below strong_convexity=2.1"),
         ({"strong_convexity": -1.0}, "strong_convexity must be finite and >= 0"),
         ({"strong_convexity": 15.0}, "strong_convexity must be >= 0 and at most curvature_bound"),
         ({"predictor_bound": 2.0}, "above slope_bound=12"),

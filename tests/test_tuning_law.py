@@ -157,9 +157,9 @@ def test_exact_laws_of_the_choice_stay_under_the_claim_and_show_a_forgotten_fact
     index, both = leaks(dpci.PureDP(claim))
     assert index <= claim
     assert 0.5 * claim < both <= claim
-    # What runs would spend that did not divide by 2 + η: the choice alone gives it away. By a half, its model does.
+    # What runs would spend that did not divide by 2 + η: the choice alone gives it away. At twice the budget its model does.
     assert leaks(dpci.PureDP(3 * claim))[0] > claim
-    assert leaks(dpci.PureDP(1.5 * claim))[1] > claim
+    assert leaks(dpci.PureDP(2 * claim))[1] > claim
 
 
 @pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")

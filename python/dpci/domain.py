@@ -28,7 +28,7 @@ def refusal(record: FitRecord) -> str | None:
     With ``radius`` W, intervals need a test at level :data:`FALSE_RATE` to reject "the minimiser over the ball lies on
     its boundary". Output perturbation: on the boundary the released norm would be that of a vector of length W plus the
     noise, whose law is known. Objective perturbation: the parameters would have fallen short of W by an error of the
-    size of the intervals (docs/domains.md).
+    size of the intervals. The noise in the released matrices is part of both (docs/domains.md, "Intervals").
     """
     if record.hessian is None or record.gradient_cov is None:
         return "intervals need released moments, got a fit with moments='none'"
@@ -51,17 +51,61 @@ def _shows_slack(
     norm: float,
     radius: float,
 ) -> bool:
+    # A quarter of the level each: noise of both matrices, sampling error, noise of the parameters.
+    level = FALSE_RATE / 4.0
     dim = len(record.params)
-    inverse = np.linalg.inv(hessian)
-    # Of the sampling error in the worst direction.
-    variance = max(float(np.linalg.eigvalsh(inverse @ gradient_cov @ inverse.T)[-1]) / record.n_samples, 0.0)
+    convexity = least_curvature(record, hessian, level)
+    variance = greatest_variance(record, gradient_cov, convexity, level)
     if record.mechanism == "objective":
-        gain = float(np.linalg.norm(inverse, 2)) / record.n_samples
+        gain = 1.0 / (record.n_samples * convexity)
         law = (record.noise_law, record.noise_scale, dim)
-        error = _core.exact_half_widths(np.array([variance]), np.array([gain]), *law, 1.0 - 2.0 * FALSE_RATE)
+        error = _core.exact_half_widths(np.array([variance]), np.array([gain]), *law, 1.0 - 4.0 * level)
         return norm + float(error[0]) <= radius
-    least = radius - float(special.ndtri(1.0 - FALSE_RATE / 2.0)) * math.sqrt(variance)
-    return least > 0.0 and shorter_probability(record, norm, least) <= FALSE_RATE / 2.0
+    least = radius + float(special.ndtri(level)) * math.sqrt(variance)
+    return least > 0.0 and shorter_probability(record, norm, least) <= level
+
+
+def least_curvature(record: FitRecord, hessian: NDArray[np.float64], level: float) -> float:
+    """Return a lower confidence bound on the least eigenvalue of the exact Hessian, which is at least lambda."""
+    released = float(np.linalg.eigvalsh(hessian)[0])
+    noise = _noise_norm(record, "hessian", level)
+    floor = record.l2_strength if record.l2_strength > 0.0 else released
+    return max(floor, released - noise)
+
+
+def greatest_variance(record: FitRecord, gradient_cov: NDArray[np.float64], convexity: float, level: float) -> float:
+    """Return an upper confidence bound on the variance of the sampling error in any direction.
+
+    From the released covariance of the gradient and the size of its noise; for the squared loss also
+    L² / (8 lambda n) without any release, since the covariance is at most L² / 2 times the Hessian's data part.
+    """
+    greatest = float(np.linalg.eigvalsh(gradient_cov)[-1]) + _noise_norm(record, "gradient_cov", level)
+    variance = max(greatest, 0.0) / (convexity**2 * record.n_samples)
+    if record.loss["name"] == "squared":
+        variance = min(variance, record.slope_bound**2 / (8.0 * record.l2_strength * record.n_samples))
+    return variance
+
+
+def _noise_norm(record: FitRecord, matrix: str, level: float) -> float:
+    """Return a bound on the spectral norm of the noise in a matrix that fails with probability at most ``level``."""
+    steps = {step.step: step for step in record.steps}
+    step = steps.get(matrix, steps.get("moments"))
+    if step is None:
+        return math.inf
+    joint = step.step == "moments" and matrix == "hessian"
+    scale = step.hessian_scale if joint else step.scale
+    if scale is None or step.noise == "none":
+        return 0.0
+    dim = len(record.params)
+    tail = math.sqrt(2.0 * math.log(2.0 / level))
+    if step.noise == "gaussian":
+        # Off the diagonal the standard deviation is scale / sqrt(2): a GOE matrix, by Gaussian concentration.
+        return scale * (math.sqrt(2.0 * dim) + tail)
+    if step.noise == "matrix_laplace":
+        # The greater of two Wishart matrices of dim + 1 degrees of freedom (Davidson & Szarek 2001, Theorem II.13).
+        return 0.5 * scale * (math.sqrt(dim + 1.0) + math.sqrt(dim) + tail) ** 2
+    # Spherical Laplace in all entries: its length.
+    return scale * float(special.gammainccinv(dim * dim, level))
 
 
 def shorter_probability(record: FitRecord, norm: float, length: float) -> float:
@@ -83,9 +127,11 @@ def _shorter_given_variance(
     variances: NDArray[np.float64], dim: int, norm: float, length: float
 ) -> NDArray[np.float64]:
     """Return the same given the variance of each coordinate: a noncentral chi-square law."""
-    along_the_vector = special.ndtr((norm - length) / np.sqrt(variances))
-    noncentrality = length**2 / variances
-    exact = special.chndtr(norm**2 / variances, dim, np.minimum(noncentrality, _GREATEST_NONCENTRALITY))
+    deviations = np.sqrt(variances)
+    along_the_vector = special.ndtr((norm - length) / deviations)
+    with np.errstate(over="ignore"):
+        noncentrality, square = (length / deviations) ** 2, (norm / deviations) ** 2
+    exact = special.chndtr(square, dim, np.minimum(noncentrality, _GREATEST_NONCENTRALITY))
     usable = (noncentrality <= _GREATEST_NONCENTRALITY) & np.isfinite(exact)
     # The first is an upper bound, because the other coordinates only lengthen the sum.
     return np.where(usable, np.minimum(exact, along_the_vector), along_the_vector)

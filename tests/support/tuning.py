@@ -110,7 +110,7 @@ def antipodal_params(budget, method, *, n_runs, seed, mechanism="objective"):
 
 
 class TwoCandidates:
-    """Neighbours and two candidates on which repeated runs spend most of what they may: one record of y = 1 or -1.
+    """Neighbours and two candidates on which repeated runs spend most of what they may: a record of y = 1 or -1.
 
     The other records want a greater parameter, by the validation loss alone. The first candidate is the better one, on a
     greater ball; the record pulls it and the second apart, so that good runs get rarer where those of the second get
@@ -149,7 +149,7 @@ class TwoCandidates:
         return (1.0, -1.0)[number] * y * self.shifts[number]
 
     def law(self, y):
-        """Return the probabilities that the second is chosen, and that it is with the greatest parameter of its ball."""
+        """Return the probabilities that the second is chosen, and that it is with its greatest parameter."""
         facts = self.spec.facts()
         points, weights, second = [], [], []
         for number, radius in enumerate(self.radii):

@@ -55,7 +55,7 @@ impl TuningSpec {
         };
         let choices: Vec<_> = candidates
             .iter()
-            .map(|c| c.get().inner.choices().clone())
+            .map(|c| c.get().inner.asked_choices())
             .collect();
         let budget = budget_of(notion, epsilon, rho, delta)?;
         let inner = CoreSpec::new(

@@ -165,7 +165,7 @@ impl Custom {
                 );
             }
             let least = self.declared.strong_convexity;
-            if curvature[i] < least - self.declared.curvature_bound * SLACK && least > 0.0 {
+            if curvature[i] < least * (1.0 - SLACK) {
                 return broken(
                     &format!("curvature={} below strong_convexity={least}", curvature[i]),
                     i,

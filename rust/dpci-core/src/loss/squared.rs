@@ -98,10 +98,12 @@ impl Loss for Squared {
     /// `max over s of 2Rr sin 2s + 4RB cos s`, R the `row_norm` and r the `radius`: 4RB as r vanishes, half of twice the greatest
     /// gradient as it grows (docs/domains.md, "The squared loss on a ball").
     fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
-        let (b, r) = (self.target_bound, radius);
+        // In units of the greater of B and r, so that nothing overflows but the answer.
+        let unit = self.target_bound.max(radius);
+        let (b, r) = (self.target_bound / unit, radius / unit);
         // sin s solves 2r·q² + b·q - r = 0; written so that nothing cancels.
-        let q = 2.0 * r / (b + b.hypot(8.0_f64.sqrt() * r));
-        up(4.0 * row_norm * ((1.0 - q) * (1.0 + q)).sqrt() * (r * q + b))
+        let q = 2.0 * r / (b + (b * b + 8.0 * r * r).sqrt());
+        up(4.0 * row_norm * ((1.0 - q) * (1.0 + q)).sqrt() * (r * q + b) * unit)
     }
 
     fn value_range(&self, radius: f64) -> f64 {

@@ -18,8 +18,10 @@ const MAX_ITERATIONS: usize = 2000;
 ///
 /// # Privacy
 /// Relation and bounds as in `spec`; spends the cost of its step `coefficients`. Objective perturbation: Wang, Kifer & Lee,
-/// Theorem 1, with `γ = (ε - log(1 + κ))/(2LR)`; output perturbation: Chaudhuri, Monteleoni & Sarwate 2011 with the argmin's
-/// sensitivity `2LR/(nλ)`. Over a ball both hold with the bounds of the loss on it (docs/domains.md). Both speak of the exact minimiser, so a point that misses its certificate is an error.
+/// Theorem 1, with `γ = (ε - log(1 + κ))/Δ`, Δ how far the gradient of the sum moves between neighbours (2LR at most), or
+/// its variant of Chaudhuri, Monteleoni & Sarwate 2011; with Gaussian noise docs/method.md, "Gaussian objective
+/// perturbation". Output perturbation: the argmin's sensitivity `Δ/(nλ)`. Over a ball all hold with the bounds of the loss on
+/// it (docs/domains.md). They speak of the exact minimiser, so a point that misses its certificate is an error.
 ///
 /// # Errors
 /// [`crate::Error::NotConverged`], [`crate::Error::Loss`], [`crate::Error::Interrupted`]; nothing is released then.

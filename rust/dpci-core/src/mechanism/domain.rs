@@ -21,6 +21,9 @@ pub(super) struct Domain {
     pub(super) extra_convexity: f64,
 }
 
+/// Greatest predictor, and reciprocal of the least, that a radius may allow: squares stay far from over- and underflow.
+const GREATEST_PREDICTOR: f64 = 1e150;
+
 /// Relative room for rows that the caller normalised in floating point, as in the check of their norms.
 const ROUNDING_ROOM: f64 = 1e-9;
 
@@ -31,8 +34,17 @@ impl Domain {
     /// [`Error::Unsupported`] where the loss and the domain do not fit.
     pub(super) fn new(c: &Choices, bounds: &DataBounds) -> Result<Self> {
         let greatest = c.radius.map(|w| greatest_predictor(bounds, w));
+        if let (Some(radius), Some(u)) = (c.radius, greatest)
+            && !(1.0 / GREATEST_PREDICTOR..=GREATEST_PREDICTOR).contains(&u)
+        {
+            return Err(Error::OutOfRange {
+                name: "radius",
+                rule: "such that its product with the bound on the rows lies in [1e-150, 1e150]",
+                value: radius,
+            });
+        }
         if let Some(declared) = c.loss.predictor_bound()
-            && !greatest.is_some_and(|u| u <= declared * (1.0 + ROUNDING_ROOM))
+            && !greatest.is_some_and(|u| u <= declared * (1.0 + 16.0 * f64::EPSILON))
         {
             return Err(Error::Unsupported(format!(
                 "a loss with predictor_bound={declared} needs a radius of at most {}, the bound over the norm of a row with its \
@@ -62,6 +74,14 @@ impl Domain {
             (greatest, bounds.neighbors, c.calibration)
         {
             shift = shift.min(c.loss.gradient_diameter(bounds.row_norm, u));
+        }
+        // A subnormal number has lost digits, which no relative rounding covers.
+        if !shift.is_normal() {
+            return Err(Error::OutOfRange {
+                name: "the bound on the change of the gradient",
+                rule: "a normal number in double precision (bounds on rows, targets and radius are too great or too small)",
+                value: shift,
+            });
         }
         Ok(Self {
             slope_bound,
