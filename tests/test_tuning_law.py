@@ -157,7 +157,7 @@ def test_exact_laws_of_the_choice_stay_under_the_claim_and_show_a_forgotten_fact
     index, both = leaks(dpci.PureDP(claim))
     assert index <= claim
     assert 0.5 * claim < both <= claim
-    # What runs would spend that did not divide by 2 + η: the choice alone gives it away. At twice the budget its model does.
+    # What runs would spend that did not divide by 2 + η: the choice alone gives it away, and its model even twice.
     assert leaks(dpci.PureDP(3 * claim))[0] > claim
     assert leaks(dpci.PureDP(2 * claim))[1] > claim
 

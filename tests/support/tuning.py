@@ -112,8 +112,8 @@ def antipodal_params(budget, method, *, n_runs, seed, mechanism="objective"):
 class TwoCandidates:
     """Neighbours and two candidates on which repeated runs spend most of what they may: a record of y = 1 or -1.
 
-    The other records want a greater parameter, by the validation loss alone. The first candidate is the better one, on a
-    greater ball; the record pulls it and the second apart, so that good runs get rarer where those of the second get
+    The other records want a greater parameter, by the validation loss alone. The first candidate is the better one, on
+    a greater ball; the record pulls it and the second apart, so that good runs get rarer where those of the second get
     likelier. Laws are exact, from the calibration of the library.
     """
 
