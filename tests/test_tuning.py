@@ -16,6 +16,7 @@ from support.tuning import BUDGET, GRID, X, Y, tune, tuning_spec
 
 BUDGETS = [BUDGET, dpci.ZCDP(1.0), dpci.ApproxDP(4.0, 1e-6)]
 METHODS = ["repeat", "chunks"]
+GRID_IN_BALL = [{"l2_strength": 1.0, "radius": 1.0}]
 
 
 def numbers(budget):
@@ -138,18 +139,18 @@ def test_shares_never_exceed_the_budget():
     assert exceeded > 0  # the rounding happens
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 3.0])
-@pytest.mark.parametrize("n_columns", [1, 3])
-def test_runs_take_the_noise_that_is_less_after_the_split(epsilon, n_columns):
-    budget = dpci.ApproxDP(epsilon, 1e-6)
-    for delta_epsilon in np.linspace(0.0, 4.0, 30):
-        budget = dpci.ApproxDP(epsilon + delta_epsilon, 1e-6)
-        spec = tuning_spec(100, [{"l2_strength": 1.0, "radius": 1.0}], budget, "repeat", n_columns=n_columns)
-        count = _core.RunCount(1.0, 6.0)
-        model_epsilon = 0.75 * budget.epsilon / 3.0
-        model_rho = 0.75 * count.run_rho(budget.epsilon, 1e-6)
-        gaussian = 0.5 / model_rho < (n_columns + 1) / model_epsilon**2
-        assert spec.model_noise(0)[0] == ("gaussian" if gaussian else "spherical_laplace")
+def test_runs_take_the_noise_that_is_less_after_the_split():
+    decisive = 0
+    for n_columns in (1, 6, 20):
+        for epsilon in np.linspace(0.2, 8.0, 40):
+            spec = tuning_spec(100, GRID_IN_BALL, dpci.ApproxDP(epsilon, 1e-6), "repeat", n_columns=n_columns)
+            rho = _core.RunCount(1.0, 6.0).run_rho(epsilon, 1e-6)
+            by_shares, by_whole = (
+                0.5 / (share * rho) < (n_columns + 1) / (share * epsilon / 3.0) ** 2 for share in (0.75, 1.0)
+            )
+            decisive += by_shares != by_whole
+            assert spec.model_noise(0)[0] == ("gaussian" if by_shares else "spherical_laplace")
+    assert decisive > 0
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -213,3 +213,24 @@ pub fn release_fit(
 ) -> Result<Fit> {
     project_release(spec, &release(spec, design, exec, generator)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_told_apart_in_words() {
+        let targets = Targets::Interval {
+            lower: -2.0,
+            upper: 2.0,
+        };
+        assert_eq!(
+            describe_bounds(1.0, Some(0.5), targets),
+            "row_norm=1, intercept 0.5 and targets [-2, 2]"
+        );
+        assert_eq!(
+            describe_bounds(1.5, None, Targets::Signs),
+            "row_norm=1.5, intercept none and targets two classes"
+        );
+    }
+}
