@@ -204,13 +204,18 @@ SPENDERS = {
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "non-private"])
 def test_every_mechanism_spends_its_epsilon(name, split, monkeypatch):
     spent = {}
-    for module, function in SPENDERS:
 
-        def spy(*args, inner=getattr(module, function), at=(module, function), **keywords):
-            spent.setdefault(at, []).append(keywords)
+    def watch(module, function):
+        inner = getattr(module, function)
+
+        def spy(*args, **keywords):
+            spent.setdefault((module, function), []).append(keywords)
             return inner(*args, **keywords)
 
         monkeypatch.setattr(module, function, spy)
+
+    for module, function in SPENDERS:
+        watch(module, function)
     for epsilon in (0.5, 3.0):
         spent.clear()
         METHODS[name](split, epsilon, 5)

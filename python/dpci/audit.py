@@ -166,11 +166,9 @@ def model_inversion(
     check_finite("y", targets)
     if (classes := getattr(result, "classes", None)) is not None:
         raise InvalidInput(f"model inversion needs a regression, got a model of the classes {classes!r}")
-    probabilities = _checked_prior(prior)
+    shares = _checked_prior(prior)
     variance = check_positive("residual_variance", residual_variance)
-    hidden = _attribute(
-        rows.shape[1], names or _names_of(result, rows.shape[1]), column, tuple(prior), probabilities, on
-    )
+    hidden = _attribute(rows.shape[1], names or _names_of(result, rows.shape[1]), column, shares, on)
     truth = _true_levels(rows, hidden)
     warnings.warn(
         "model inversion is NOT PRIVATE: it reads targets and hidden attributes off the data",
@@ -222,13 +220,14 @@ def _scored(guesses: NDArray[np.int64], truth: NDArray[np.int64], hidden: _Attri
     )
 
 
-def _checked_prior(prior: object) -> _F64:
+def _checked_prior(prior: object) -> dict[Hashable, float]:
     if not isinstance(prior, Mapping) or not prior:
         raise InvalidInput(f"prior must be a mapping of levels to probabilities, got prior={prior!r}")
-    probabilities = np.array([check_not_negative(f"prior[{level!r}]", share) for level, share in prior.items()])
-    if not (abs(probabilities.sum() - 1.0) <= _PRIOR_SLACK):
-        raise InvalidInput(f"prior must sum to 1, got {probabilities.sum()}")
-    return probabilities
+    shares = {level: check_not_negative(f"prior[{level!r}]", share) for level, share in prior.items()}
+    total = sum(shares.values())
+    if not (abs(total - 1.0) <= _PRIOR_SLACK):
+        raise InvalidInput(f"prior must sum to 1, got {total}")
+    return shares
 
 
 def _names_of(result: Regression, n_columns: int) -> tuple[str, ...] | None:
@@ -238,14 +237,9 @@ def _names_of(result: Regression, n_columns: int) -> tuple[str, ...] | None:
 
 
 def _attribute(
-    width: int,
-    names: tuple[str, ...] | None,
-    column: object,
-    levels: tuple[Hashable, ...],
-    prior: _F64,
-    on: object,
+    width: int, names: tuple[str, ...] | None, column: object, shares: Mapping[Hashable, float], on: object
 ) -> _Attribute:
-    known = names or ()
+    known, levels, prior = names or (), tuple(shares), np.array(list(shares.values()))
     keys: tuple[Hashable, ...]
     if isinstance(column, str) and column not in known and any(name.startswith(f"{column}=") for name in known):
         group = [name for name in known if name.startswith(f"{column}=")]

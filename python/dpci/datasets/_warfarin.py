@@ -92,7 +92,8 @@ def load_warfarin(
     DatasetUnavailable
         The file is not here, cannot be read, or is not the published one.
     InvalidInput
-        ``path`` names a file of another layout, or a value of it is none that its column can hold, or an option is out of range.
+        ``path`` names a file of another layout, a value of it is none that its column can hold, or an option is out of
+        range.
 
     Notes
     -----
@@ -189,8 +190,9 @@ def _numbers(row: _Row, number: int) -> tuple[float, float, float, float]:
 
 
 def _taken(row: _Row, number: int, *drugs: str) -> str:
-    # Every answer is looked at, so that a wrong one is found behind a yes.
-    return "yes" if any([_flag(row, drug, number) for drug in drugs]) else "no"
+    # All answers are read, so that a wrong one is found behind a yes.
+    answers = [_flag(row, drug, number) for drug in drugs]
+    return "yes" if any(answers) else "no"
 
 
 def _flag(row: _Row, column: str, number: int) -> bool:

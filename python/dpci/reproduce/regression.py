@@ -63,9 +63,9 @@ _ROWS = (
     "scale on which the paper's figures must be: predicting the mean has about 2."
 )
 _ATTACK = (
-    "Inversion: VKORC1 guessed for the rows held out, from the dose and all other columns. The prior, whose mode is right "
-    f"for {max(PRIOR.values()):.1%}, and the residual variance 1.1, that of least squares, were counted and measured on "
-    "the same 3,450 patients."
+    "Inversion: VKORC1 guessed for the rows held out, from the dose and all other columns. The prior, whose mode is "
+    f"right for {max(PRIOR.values()):.1%}, and the residual variance 1.1, that of least squares, were counted and "
+    "measured on the same 3,450 patients."
 )
 
 

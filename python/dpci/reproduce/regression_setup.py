@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from dpci.datasets import load_warfarin
+from dpci.datasets import load_schema, load_warfarin
 from dpci.schema import Schema
 
 _F64: TypeAlias = NDArray[np.float64]
@@ -19,8 +19,8 @@ LARGEST_DOSE = 144.0
 TARGET_BOUND = 1.0
 LOSS: Final = dpci.losses.Squared(target_bound=TARGET_BOUND)
 
-# What the attacker is taken to know, counted and fitted on the same 3,450 patients: frequencies of the genotypes, and the
-# residual variance of least squares, in mg a week.
+# What the attacker is taken to know, counted and measured on the same 3,450 patients: frequencies of the genotypes, and
+# the residual variance of least squares, in mg a week.
 PRIOR: Final = {"A/A": 1219 / 3450, "A/G": 1201 / 3450, "G/G": 1030 / 3450}
 HIDDEN = "vkorc1"
 RESIDUAL_VARIANCE = 1.1
@@ -32,7 +32,7 @@ EPSILONS = (0.1, 0.2, 0.3, 0.5, 1.0, 3.0, 10.0)
 
 
 class Patients(NamedTuple):
-    """Rows of norm at most 1, targets in [-1, 1], and their units: of an indicator, and of a squared error in mg a week."""
+    """Rows of norm at most 1, targets in [-1, 1]; what one unit of a squared error, and a set indicator, are there."""
 
     X: _F64
     y: _F64
@@ -80,7 +80,7 @@ def patients(largest_dose: float = LARGEST_DOSE, *, constant: bool = False) -> P
     """
     data = load_warfarin(unknown_race="reference", largest_dose=largest_dose)
     X, names, schema = np.asarray(data.X), data.names, data.schema
-    on = 1.0 / data.schema.row_scale
+    on = 1.0 / load_schema("warfarin").row_scale
     if constant:
         # Rows of norm 1 and a one, scaled to norm 1 again; the schema knows no such column.
         scale = math.sqrt(2.0 * (1.0 + 2.0**-40))
