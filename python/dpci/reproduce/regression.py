@@ -23,7 +23,16 @@ from dpci.reproduce.regression_methods import (
     sensitivity,
     without_noise,
 )
-from dpci.reproduce.regression_setup import EPSILONS, PRIOR, Patients, Split, noise_error, patients, score
+from dpci.reproduce.regression_setup import (
+    EPSILONS,
+    PRIOR,
+    Patients,
+    Split,
+    noise_error,
+    patients,
+    score,
+    standard_error,
+)
 from dpci.reproduce.sources import Sources
 
 _F64: TypeAlias = NDArray[np.float64]
@@ -263,15 +272,10 @@ def scalings(_: Sources, run: Repeats) -> Finding:
 
 
 def _cells(scores: _F64, floor: float | None) -> list[str]:
-    mean, error = scores.mean(axis=0), _standard_error(scores)
+    mean, error = scores.mean(axis=0), standard_error(scores)
     ratio = [] if floor is None else [f"{mean[0] / floor:.2f}"]
     shown = [f"{mean[0]:.3f}", f"{error[0]:.3f}", f"{np.median(scores[:, 0]):.3f}", *ratio]
     return [*shown, f"{mean[1]:.4f}", f"{error[1]:.4f}"]
-
-
-def _standard_error(values: _F64) -> _F64:
-    """Return that of the mean over the repeats; 0 of a single one."""
-    return np.asarray(values.std(axis=0, ddof=min(1, len(values) - 1)) / np.sqrt(len(values)))
 
 
 def _rules(found: Found) -> list[tuple[str, str]]:
@@ -282,11 +286,11 @@ def _rules(found: Found) -> list[tuple[str, str]]:
         for theirs in ("functional, printed", "functional, tight"):
             differences = [found[ours, epsilon][:, 0] - found[theirs, epsilon][:, 0] for epsilon in low]
             shown = [
-                f"{epsilon:g}: {values.mean():+.2f} ({_standard_error(values):.2f})"
+                f"{epsilon:g}: {values.mean():+.2f} ({standard_error(values):.2f})"
                 for epsilon, values in zip(low, differences, strict=True)
             ]
             won = sum(values.mean() < 0.0 for values in differences)
-            clearly = sum(values.mean() < -2.0 * _standard_error(values) for values in differences)
+            clearly = sum(values.mean() < -2.0 * standard_error(values) for values in differences)
             medians = [np.median(found[ours, e][:, 0]) < np.median(found[theirs, e][:, 0]) for e in low]
             verdict = f"less at {won} of {len(low)}, {clearly} by more than 2 s.e.; lesser median at {sum(medians)}"
             facts.append((f"{ours} minus {theirs}", f"{', '.join(shown)}; {verdict}"))

@@ -131,3 +131,8 @@ def noise_error(split: Split, scale: float) -> float:
     A coordinate of the noise b has the variance (d + 1) scale**2, so x'b has that times ||x||**2.
     """
     return (split.d + 1) * scale**2 * float(np.mean(np.sum(split.X_test**2, axis=1))) * split.source.unit
+
+
+def standard_error(values: _F64) -> _F64:
+    """Return that of the mean over the repeats; 0 of a single one."""
+    return np.asarray(values.std(axis=0, ddof=min(1, len(values) - 1)) / np.sqrt(len(values)))
