@@ -35,7 +35,7 @@ impl Domain {
     pub(super) fn new(c: &Choices, bounds: &DataBounds) -> Result<Self> {
         let greatest = c.radius.map(|w| greatest_predictor(bounds, w));
         if let (Some(radius), Some(u)) = (c.radius, greatest)
-            && !(u <= GREATEST_PREDICTOR && u >= 1.0 / GREATEST_PREDICTOR)
+            && !(1.0 / GREATEST_PREDICTOR..=GREATEST_PREDICTOR).contains(&u)
         {
             return Err(Error::OutOfRange {
                 name: "radius",
