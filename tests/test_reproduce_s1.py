@@ -10,7 +10,7 @@ import pytest
 
 import dpci
 from dpci.cli import main
-from dpci.reproduce import regression, regression_methods, regression_setup
+from dpci.reproduce import regression, regression_figures, regression_methods, regression_setup
 from dpci.reproduce.catalogue import EXPERIMENTS
 from dpci.reproduce.finding import Repeats
 from dpci.reproduce.regression_methods import METHODS, diameter, paper_share, public_strength, sensitivity
@@ -157,6 +157,18 @@ def test_the_oracle_knows_the_best_candidate(split, epsilon, monkeypatch):
     assert expected_loss(chosen["radius"], chosen["l2_strength"]) <= 1.1 * min(losses.values())
 
 
+def test_the_oracle_may_take_the_strength_that_no_data_enter(split, monkeypatch):
+    monkeypatch.setattr(regression_methods, "ORACLE_STRENGTHS", (1e-4, 1e4))
+    chosen = []
+    monkeypatch.setattr(
+        regression_methods, "_perturbed", lambda *args, **_: chosen.append(args[3]) or np.zeros(split.d)
+    )
+    regression_methods.oracle(split, 1.0, 3)
+    regression_methods.oracle(split, 1.0, 3, arithmetic=True)
+    assert chosen[0]["l2_strength"] == public_strength(split, 1.0)
+    assert chosen[1]["l2_strength"] in regression_methods.ARITHMETIC_STRENGTHS
+
+
 def test_candidates(split):
     whole = regression_methods.candidates(split, 0.1, "R1", dpci.ObjectivePerturbation(variant="cms11"))
     assert len(whole) == 24
@@ -285,8 +297,43 @@ def test_findings(name, tmp_path):
 def test_the_report_says_what_is_left_out():
     report = regression.mechanisms(Sources(), Repeats(n_repeats=1)).report.render("text")
     text = " ".join(report.split())
-    for part in ("Figure 3", "physiological simulator", "less at", "rank correlation", "by noise alone", "12W+8"):
+    for part in (
+        "rows a chunk for all",
+        "measured on the same 3,450 patients",
+        "Figure 3",
+        "physiological simulator",
+        "less at",
+        "rank correlation",
+        "by noise alone",
+        "12W+8",
+    ):
         assert part in text
+
+
+def test_figures_show_medians_and_the_numbers_of_the_paper():
+    epsilons = (0.1, 0.2, 0.3, 0.5, 1.0, 3.0, 10.0)
+    # One huge error among five, as the functional mechanism has.
+    scores = np.array([[1.0, 0.1], [2.0, 0.2], [3.0, 0.3], [4.0, 0.4], [1e6, 0.5]])
+    found = {(name, math.inf if name == "non-private" else e): scores for name in METHODS for e in epsilons}
+    figure = regression_figures.draw_mechanisms(found, regression.PUBLISHED)
+    errors, inversions = figure.axes[0], figure.axes[3]
+    data, _, [lines] = next(bars for bars in errors.containers if bars.get_label() == "functional, tight")
+    np.testing.assert_array_equal(data.get_ydata(), 3.0)
+    # Quartiles 2 and 4: a normal law with these has the standard deviation 2 / 1.349.
+    expected = math.sqrt(math.pi / 2) * 2 / 1.3489795 / math.sqrt(5)
+    np.testing.assert_allclose(lines.get_segments()[0][:, 1], [3 - expected, 3 + expected], rtol=1e-6)
+    data, _, [lines] = next(bars for bars in inversions.containers if bars.get_label() == "functional, tight")
+    np.testing.assert_allclose(data.get_ydata(), 0.3)
+    half = np.std(scores[:, 1], ddof=1) / math.sqrt(5)
+    np.testing.assert_allclose(lines.get_segments()[0][:, 1], [0.3 - half, 0.3 + half])
+    for ax in figure.axes:
+        assert [label.get_text() for label in ax.get_xticklabels()] == [".1", ".2", ".3", ".5", "1", "3", "10"]
+    stars = [line for line in errors.lines if str(line.get_label()).startswith("number in the paper")]
+    assert {(str(star.get_label()).split(": ")[1], star.get_ydata()[0]) for star in stars} == {
+        ("oracle", 1.82),
+        ("functional", 22.57),
+    }
+    assert len({star.get_marker() for star in stars}) == 2
 
 
 def test_rules_of_known_numbers(monkeypatch):
