@@ -213,9 +213,13 @@ def test_same_seed_same_bits_for_any_number_of_threads(rows):
 
 
 def test_moment_noise_warning(rows):
-    with pytest.warns(dpci.MomentNoiseWarning, match=r"\(epsilon, delta\) or zCDP budgets, or larger moment shares"):
+    with pytest.warns(dpci.MomentNoiseWarning, match=r"a zCDP or \(epsilon, delta\) budget, larger moment shares"):
         result = fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005)
     assert result.privacy["projection"] == "cautious"
+    # Whoever has such a budget already is not sent to it.
+    with pytest.warns(dpci.MomentNoiseWarning, match="could be: larger moment shares") as caught:
+        fit(rows, budget=dpci.ApproxDP(0.05, 1e-6), l2_strength=0.005, mechanism="output")
+    assert not any("delta" in str(warning.message) for warning in caught)
 
 
 def test_add_remove_keeps_the_number_of_rows_to_itself(rows):

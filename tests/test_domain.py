@@ -102,7 +102,7 @@ def test_refusals_say_why_everywhere(rows):
     for name in ("cov", "std_errors", "pvalues"):
         with pytest.raises(InvalidInput, match="does not bind"):
             getattr(result, name)
-    assert "No intervals: intervals need a radius" in " ".join(result.summary().split())
+    assert "No intervals: they need a radius" in " ".join(result.summary().split())
     assert refusal(fit(rows, 4.0)._record) is None
     assert (
         fit(rows, 0.4, moments="none").interval_refusal
@@ -153,6 +153,30 @@ def test_cms11_raises_the_regularisation(rows):
     assert roomy.privacy["steps"][0]["scale"] == pytest.approx(diameter / left, rel=1e-9)
 
 
+def test_summaries_say_what_cms11_did(rows):
+    mechanism = ObjectivePerturbation(variant="cms11")
+    keywords = {"l2_strength": 0.01, "mechanism": mechanism, "moments": "none"}
+    for budget in (dpci.PureDP(0.02), dpci.ZCDP(1e-4)):
+        raised = fit(rows, 1.0, budget=budget, **keywords)
+        assert raised.l2_strength > 0.01
+        assert f"{raised.l2_strength:g}, raised by cms11\n" in raised.summary()
+        assert "objective perturbation, variant cms11, calibration tight\n" in raised.summary()
+    for budget in (dpci.PureDP(2.0), dpci.ZCDP(0.5)):
+        roomy = fit(rows, 1.0, budget=budget, **keywords).summary()
+        assert "variant cms11" in roomy
+        assert "raised" not in roomy
+    assert "cms11" not in fit(rows, 1.0).summary()
+
+
+def test_summaries_name_the_ball_and_the_projection(rows):
+    moved = fit(rows, 0.4, mechanism=OutputPerturbation(project=True)).summary()
+    assert "output perturbation, calibration tight, params moved into the ball\n" in moved
+    assert "at lambda=0.05 over the ball ||params|| <= 0.4, parameter by parameter" in " ".join(moved.split())
+    assert "moved into the ball" not in fit(rows, 0.4).summary()
+    free = dpci.fit(rows[0], rows[1] > 0, budget=dpci.PureDP(2.0), l2_strength=0.05, seed=1)
+    assert "ball" not in free.summary()
+
+
 def test_paper_calibration_keeps_the_published_constant(rows):
     """4 (L + lambda W) / (n lambda), which is rls-out's (12 W + 8) / (n lambda) at lambda = 1 and B = R = 1."""
     keywords = {"calibration": "paper", "moments": "none", "l2_strength": 1.0}
@@ -175,6 +199,25 @@ def test_plans_know_the_ball():
     weight = plan.steps[1].scale / plan.steps[1].hessian_scale
     assert plan.steps[1].sensitivity == pytest.approx(2.0 * (2.0 * weight + (2.0 * 5.0) ** 2) / N, rel=1e-9)
     assert "radius=4" in plan.summary()
+
+
+def test_plans_cap_the_length_at_the_diameter_of_the_ball():
+    keywords = {"n_samples": 200, "n_features": 2, "budget": dpci.PureDP(0.5), "l2_strength": 0.05}
+    free = dpci.plan(**keywords)
+    assert free.privacy_length[1] > 2.0 > free.privacy_length[0]
+    shortest, longest = dpci.plan(**keywords, radius=1.0).privacy_length
+    assert 0.0 < shortest < longest == 2.0
+    assert dpci.plan(**keywords, radius=1e-3).privacy_length == (2e-3, 2e-3)
+
+
+@pytest.mark.parametrize("keywords", [{"moments": "none"}, {"moments": "none", "loss": "hinge", "mechanism": "output"}])
+def test_plans_without_moments_promise_no_intervals(keywords):
+    common = {"n_samples": 200, "n_features": 2, "budget": dpci.PureDP(20.0), "l2_strength": 0.05}
+    summary = dpci.plan(**common, **keywords).summary()
+    assert "none, as no moments are released" in summary
+    for absent in ("interval length", "projection", "moment noise"):
+        assert absent not in summary
+        assert absent in dpci.plan(**common).summary()
 
 
 CMS11 = ObjectivePerturbation(variant="cms11")
@@ -200,7 +243,15 @@ def test_what_does_not_go_together(rows, keywords, message):
 
 
 @pytest.mark.parametrize(
-    ("keywords", "message"), [({"radius": 1.0}, "radius must be None"), ({"mechanism": CMS11}, "variant='standard'")]
+    ("keywords", "message"),
+    [
+        ({"radius": 1.0}, "radius must be None"),
+        ({"mechanism": CMS11}, "variant='standard'"),
+        ({"loss": "squared"}, "slope is bounded for all parameters, got loss='squared'"),
+        ({"loss": "squared", "radius": 1.0}, "slope is bounded for all parameters, got loss='squared'"),
+        ({"loss": "hinge"}, "a loss without a kink .* got loss='hinge'"),
+        ({"loss": "hinge", "mechanism": "output"}, "a loss without a kink .* got loss='hinge'"),
+    ],
 )
 def test_utility_curves_follow_the_free_minimiser_of_the_standard_variant(rows, keywords, message):
     with pytest.raises(InvalidInput, match=message):

@@ -213,10 +213,12 @@ RESULT_MODULES = [
     "_baseline_fit",
     "_baseline_record",
     "_linear_model",
+    "_record_checks",
     "_report",
     "_report_plots",
     "_report_record",
     "_tuning_result",
+    "domain",
     "intervals",
     "plotting",
     "record",
@@ -252,6 +254,15 @@ def test_python_foundations():
 def test_one_place_releases(release, home):
     callers = {path.name for path in PACKAGE.rglob("*.py") if f"_core.{release}(" in path.read_text(encoding="utf-8")}
     assert callers == {home}
+
+
+def test_the_map_of_the_files_names_every_module():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    files = [*PACKAGE.glob("*.py"), *(p for p in (CORE / "mechanism").glob("*.rs") if p.name != "mod.rs")]
+    assert sorted(path.name for path in files if f"`{path.name}`" not in text) == []
+    homes = text.split("has one home", 1)[1].split("\n\n", 1)[0]
+    for name in ("api", "per_instance", "tuning", "baselines"):
+        assert f"`{name}.py`" in homes
 
 
 STUDY_MODULES = {"simulate", "_study", "_replicates", "_checkpoint", "study_results"}

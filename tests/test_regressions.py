@@ -207,3 +207,21 @@ def test_custom_losses_may_return_any_float_array():
     result = dpci.fit(X, X[:, 0] > 0, budget=dpci.PureDP(1.0), l2_strength=0.05, loss=loss, seed=1)
     reference = dpci.fit(X, X[:, 0] > 0, budget=dpci.PureDP(1.0), l2_strength=0.05, seed=1)
     np.testing.assert_allclose(result.params, reference.params, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda **keywords: dpci.plan(n_samples=9, n_features=1, **keywords), "plan"),
+        (lambda **keywords: dpci.utility.bound(n_samples=9, n_features=1, **keywords), "bound"),
+        (lambda budget, **keywords: dpci.utility.curve(X, np.arange(len(X)) % 2, at=budget, **keywords), "curve"),
+    ],
+    ids=["plan", "bound", "curve"],
+)
+def test_functions_that_pass_keywords_on_complain_in_their_own_name(call: Any, name: str) -> None:
+    known: dict[str, Any] = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'foo'$"):
+        call(**known, foo=1)
+    del known["l2_strength"]
+    with pytest.raises(TypeError, match=rf"^{name}\(\) missing required keyword-only argument: 'l2_strength'$"):
+        call(**known)

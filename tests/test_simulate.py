@@ -248,3 +248,19 @@ def test_configurations_replace_common_keywords(rows):
         )
     assert_same_bits(only, coverage(*rows))
     assert [one.n_variability for one in variability(*rows, configs=[{}, {"loss": "huber_hinge"}])] == [24, 24]
+
+
+@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+def test_intervals_that_a_fit_would_refuse_count_and_the_study_says_so(rows):
+    free = coverage(*rows, n_variability=0)
+    assert free.radius is None
+    assert "would refuse" not in free.summary()
+    radius = 1.001 * float(np.linalg.norm(free.target))
+    fits = [dpci.fit(*rows, budget=SMALL["budget"], l2_strength=0.1, radius=radius, seed=s) for s in range(5)]
+    assert all(one.interval_refusal is not None for one in fits)
+    near, other = coverage(*rows, n_variability=0, configs=[{"radius": radius}, {}])
+    assert near.radius == near.to_dict()["radius"] == radius
+    assert other.radius is None
+    assert near.n_replicates == SMALL["n_replicates"]
+    assert np.isfinite(near.lower).all()
+    assert f"intervals that a fit with radius={radius:g} would refuse" in near.summary()

@@ -16,8 +16,8 @@ import scipy.sparse
 
 import dpci
 from dpci import _core, _replicates, simulate
-from dpci._study import _MODEL_KEYWORDS
 from dpci.errors import InvalidInput
+from dpci.settings import MODEL_KEYWORDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 
@@ -85,7 +85,7 @@ ANOTHER = {
 }
 
 
-@pytest.mark.parametrize("name", _MODEL_KEYWORDS)
+@pytest.mark.parametrize("name", MODEL_KEYWORDS)
 def test_every_keyword_belongs_to_the_study(rows, saved, written, name):
     keywords = {**STUDY, name: ANOTHER[name]}
     if name == "neighbors":

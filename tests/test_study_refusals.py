@@ -52,6 +52,14 @@ def test_refusals(rows, case):
 
 
 @pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
+def test_a_ball_that_binds_the_target_is_refused_by_its_radius(rows):
+    length = np.linalg.norm(simulate.coverage(*rows, **{**SMALL, "n_variability": 0}).target)
+    for keywords in ({"radius": 0.5 * length}, {"configs": [{}, {"radius": 0.5 * length}]}):
+        with pytest.raises(InvalidInput, match=rf"radius that does not bind.* got radius={0.5 * length:.6f}"):
+            simulate.coverage(*rows, **{**SMALL, **keywords})
+
+
+@pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 def test_rows_are_checked_as_in_a_fit(rows):
     X, y = rows
     for bad, error, message in (

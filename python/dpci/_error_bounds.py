@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import chdtri, gammainccinv
 
 from dpci.errors import InvalidInput
-from dpci.settings import ModelKeywords, Settings, check_n_planned
+from dpci.settings import ModelKeywords, Settings, check_keywords, check_n_planned
 from dpci.tables import format_facts
 from dpci.validation import check_choice, check_count, check_fraction, check_not_negative, check_reals
 
@@ -164,9 +164,7 @@ def bound(
 
 
 def _settings(keywords: BoundKeywords, n_samples: int) -> Settings:
-    for name in ("budget", "l2_strength"):
-        if name not in keywords:
-            raise TypeError(f"bound() missing required keyword-only argument: {name!r}")
+    check_keywords("bound", keywords)
     moments = "none" if keywords.get("split") is None else "joint"
     complete: dict[str, Any] = {"mechanism": "output", "moments": moments, **keywords}
     if complete.get("neighbors") == "add_remove":

@@ -13,18 +13,17 @@ from dpci import _core
 from dpci._checkpoint import Checkpoint, Outcomes, array_hash
 from dpci._replicates import Phase, Problem, run_phases
 from dpci.api import encode_targets, param_names
-from dpci.arrays import Csr, Table, as_features
+from dpci.arrays import Csr, Table, as_features, read_only
 from dpci.errors import InvalidInput
 from dpci.losses import declaration
-from dpci.settings import KEYWORDS, ModelKeywords, Settings
+from dpci.settings import MODEL_KEYWORDS, ModelKeywords, Settings, check_keywords
 from dpci.validation import check_choice, check_flag, check_seed, check_threads
 
 Configurations: TypeAlias = Sequence[Mapping[str, Any]]
 
 # What configurations share: it decides which rows are the same, and so which samples are drawn.
 _SHARED = ("classes", "fit_intercept", "intercept_scale", "row_norm", "on_violation")
-_MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
-_VARYING = tuple(name for name in _MODEL_KEYWORDS if name not in _SHARED)
+_VARYING = tuple(name for name in MODEL_KEYWORDS if name not in _SHARED)
 
 
 class Common(TypedDict):
@@ -151,9 +150,7 @@ class StudyPlan:
 
 
 def _merged(kind: str, keywords: Mapping[str, Any], configs: Configurations | None) -> tuple[ModelKeywords, ...]:
-    unknown = next((name for name in keywords if name not in _MODEL_KEYWORDS), None)
-    if unknown is not None:
-        raise TypeError(f"{kind}() got an unexpected keyword argument {unknown!r}")
+    check_keywords(kind, keywords, required=())
     if configs is None:
         return (_complete(kind, keywords),)
     if isinstance(configs, str | bytes | Mapping) or not isinstance(configs, Iterable):
@@ -174,9 +171,7 @@ def _merged(kind: str, keywords: Mapping[str, Any], configs: Configurations | No
 
 
 def _complete(kind: str, keywords: Mapping[str, Any]) -> ModelKeywords:
-    missing = [name for name in ("budget", "l2_strength") if name not in keywords]
-    if missing:
-        raise TypeError(f"{kind}() missing required keyword-only argument: {missing[0]!r}")
+    check_keywords(kind, keywords)
     return cast("ModelKeywords", dict(keywords))
 
 
@@ -194,15 +189,9 @@ def _check_targets_agree(settings: Sequence[Settings]) -> None:
 def _description(settings: Settings) -> dict[str, Any]:
     """Return the keywords of a configuration as JSON values, the loss by its declaration."""
     loss = declaration(settings.checked_loss, settings.core_loss)
-    others = {name: repr(getattr(settings, name)) for name in _MODEL_KEYWORDS if name not in {"loss", "classes"}}
+    others = {name: repr(getattr(settings, name)) for name in MODEL_KEYWORDS if name not in {"loss", "classes"}}
     return {**others, "loss": loss}
 
 
 def _arrays(values: NDArray[np.float64] | Csr) -> tuple[NDArray[Any], ...]:
     return values[:3] if isinstance(values, tuple) else (values,)
-
-
-def read_only(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the array, which can no longer be written to."""
-    values.flags.writeable = False
-    return values

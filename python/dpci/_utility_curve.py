@@ -14,7 +14,7 @@ from dpci._utility_interpolation import tabulate
 from dpci._utility_metrics import CallerMetric, RowMetric
 from dpci._utility_path import BudgetPath
 from dpci._utility_search import Refits, least_root
-from dpci.arrays import as_numbers
+from dpci.arrays import as_numbers, read_only
 from dpci.budgets import Budget
 from dpci.errors import DpciError, InvalidInput
 from dpci.tables import format_facts, format_table
@@ -83,13 +83,13 @@ class UtilityCurve:
     @cached_property
     def params(self) -> _F64:
         """Parameters at the measuring budget for each draw, shape (n_draws, k), read-only."""
-        return _read_only(np.array([anchor.params for anchor in self.anchors]))
+        return read_only(np.array([anchor.params for anchor in self.anchors]))
 
     @cached_property
     def params_derivative(self) -> _F64:
         """Their derivative in the budget's first number, the draw fixed, shape (n_draws, k), read-only."""
         slopes = self.path.spec(self.path.at).noise_scale_slope, self.path.l2_slope(self.path.at)
-        return _read_only(np.array([self.core.derivative(anchor, *slopes) for anchor in self.anchors]))
+        return read_only(np.array([self.core.derivative(anchor, *slopes) for anchor in self.anchors]))
 
     @property
     def utility(self) -> float:
@@ -390,8 +390,3 @@ def _budgets(name: str, eps: ArrayLike) -> _F64:
 
 def _shaped(values: _F64) -> Any:  # noqa: ANN401  # a float for a float, an array for an array
     return values if values.ndim else float(values)
-
-
-def _read_only(values: _F64) -> _F64:
-    values.flags.writeable = False
-    return values

@@ -244,10 +244,12 @@ def _warn(release: "_core.FitDict", settings: Settings, spec: _core.Spec) -> Non
         )
     if settings.projection == "auto" and release["projection"] == "cautious":
         ratio = release["noise_spectral_radius"] / spec.strong_convexity
+        declared = "" if spec.strong_convexity == spec.l2_strength else " and the declared strong_convexity"
+        other = "a zCDP or (epsilon, delta) budget, " if settings.budget.notion == "pure" else ""
         warnings.warn(
-            f"the noise in the Hessian is {ratio:.1f} times l2_strength, so the projection is cautious and the "
-            "intervals are longer than they could be: (epsilon, delta) or zCDP budgets, or larger moment "
-            "shares in split, reduce it",
+            f"the noise in the Hessian is {ratio:.1f} times the strong convexity of the objective "
+            f"(l2_strength{declared}), so the projection is cautious and the intervals are longer than they could be: "
+            f"{other}larger moment shares in split or a greater l2_strength make the ratio smaller",
             MomentNoiseWarning,
             stacklevel=3,
         )

@@ -199,3 +199,9 @@ def _contiguous(array: NDArray[Any], ndim: int, name: str = "X") -> NDArray[np.f
         raise InvalidInput(f"{name} must be {shape}, got shape {array.shape}")
     with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which the core refuses
         return np.require(array, np.float64, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def read_only(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the array, which can no longer be written to."""
+    values.flags.writeable = False
+    return values

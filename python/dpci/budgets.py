@@ -1,6 +1,7 @@
 """The three privacy budgets: what the caller is ready to spend, in which notion of differential privacy."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import ClassVar, Literal, TypeAlias
 
 from dpci import _core
@@ -136,10 +137,16 @@ def check_budget(budget: object) -> Budget:
     return budget
 
 
-def budget_from_parameters(notion: str, parameters: dict[str, float]) -> Budget:
+def budget_from_parameters(notion: str, parameters: object) -> Budget:
     """Rebuild a budget from its notion and its :meth:`parameters`."""
     for kind in (PureDP, ZCDP, ApproxDP):
         if kind.notion == notion:
+            names = [part.name for part in fields(kind)]
+            if not isinstance(parameters, Mapping) or set(parameters) != set(names):
+                raise InvalidInput(
+                    f"a budget of notion {notion!r} must hold every field of its schema and no other, "
+                    f"{' and '.join(names)}, got {parameters!r}"
+                )
             return kind(**parameters)
     raise InvalidInput(f"notion must be 'pure', 'zcdp' or 'approx', got notion={notion!r}")
 

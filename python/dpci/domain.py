@@ -54,10 +54,16 @@ def _shows_slack(
     # A quarter of the level each: noise of both matrices, sampling error, noise of the parameters.
     level = FALSE_RATE / 4.0
     dim = len(record.params)
-    convexity = least_curvature(record, hessian, level)
-    variance = greatest_variance(record, gradient_cov, convexity, level)
-    if record.mechanism == "objective":
+    try:
+        convexity = least_curvature(record, hessian, level)
+        variance = greatest_variance(record, gradient_cov, convexity, level)
         gain = 1.0 / (record.n_samples * convexity)
+    except (ArithmeticError, np.linalg.LinAlgError):
+        return False
+    # Saved records may hold any numbers; those beyond the range of floats show nothing.
+    if not (math.isfinite(variance) and math.isfinite(gain)):
+        return False
+    if record.mechanism == "objective":
         law = (record.noise_law, record.noise_scale, dim)
         error = _core.exact_half_widths(np.array([variance]), np.array([gain]), *law, 1.0 - 4.0 * level)
         return norm + float(error[0]) <= radius

@@ -51,4 +51,4 @@ class SeededNoiseWarning(DpciWarning):
 
 
 class MomentNoiseWarning(DpciWarning):
-    """The noise in the Hessian exceeds the regularisation, so intervals are longer than they could be."""
+    """The noise in the Hessian drowns the regularisation, so intervals are longer than they could be."""

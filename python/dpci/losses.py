@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -233,7 +233,9 @@ def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:
 def from_declaration(loss: Mapping[str, Any]) -> Loss | None:
     """Return the loss of a :func:`declaration`; None for a custom one, whose code no record holds."""
     kind = _BY_NAME.get(loss["name"])
-    return None if kind is None else kind(**{key: loss[key] for key in _SHAPE if key in loss})
+    if kind is None:
+        return None
+    return kind(**{part.name: loss[part.name] for part in fields(kind) if part.name in loss})
 
 
 def describe(loss: Mapping[str, Any]) -> str:

@@ -135,11 +135,13 @@ def minimize_erm(
     X : array-like of shape (n_samples, n_columns)
         Rows, of any norm; SciPy's sparse matrices and arrays stay sparse.
     y : array-like of shape (n_samples,)
-        Targets: -1 and 1, or reals for a custom loss with ``target_bounds``.
+        Targets: -1 and 1, or reals within the bounds of "squared", "soft_logistic" and custom losses with
+        ``target_bounds``.
     l2_strength : float
         Regularisation, above zero.
     radius : float, optional
-        Minimise over ||params|| <= radius only.
+        Minimise over ||params|| <= radius only. A custom loss with ``predictor_bound`` needs one that keeps the linear
+        predictor of every row within it.
     loss : str or object of dpci.losses
         Loss.
     intercept_scale : float, optional
@@ -159,6 +161,8 @@ def minimize_erm(
 
     Raises
     ------
+    InvalidInput
+        For arguments out of range, or a loss that is not declared for all of the domain.
     NotConverged
         If the certificate does not reach the tolerance.
     """
@@ -189,7 +193,10 @@ def erm_value_and_gradient(
     intercept_scale: float | None = None,
     n_threads: int | None = None,
 ) -> tuple[float, _F64]:
-    """Not private by itself. Value and gradient, shape (k,), of the regularised mean objective at ``params``."""
+    """Not private by itself. Value and gradient, shape (k,), of the regularised mean objective at ``params``.
+
+    A custom loss with ``predictor_bound`` is refused where a linear predictor is beyond it.
+    """
     return _core.erm_value_and_gradient(
         as_features(X).values,
         as_vector("y", y),
@@ -214,7 +221,8 @@ def hessian_and_gradient_cov(
     """Not private by itself. Hessian of the regularised mean objective and covariance of one record's gradient.
 
     Both have shape (k, k); the covariance is mean(slope² x xᵀ) - l2_strength² params paramsᵀ, the covariance where the
-    gradient of the objective vanishes.
+    gradient of the objective vanishes. The hinge, which has no Hessian, is refused, as is a custom loss with
+    ``predictor_bound`` where a linear predictor is beyond it.
     """
     return _core.hessian_and_gradient_cov(
         as_features(X).values,

@@ -6,7 +6,7 @@ from typing import Unpack
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.losses import describe
 from dpci.record import Step, cost_unit
-from dpci.settings import FitKeywords, Settings, check_n_planned
+from dpci.settings import KEYWORDS, FitKeywords, Settings, check_keywords, check_n_planned
 from dpci.tables import format_facts, format_table
 from dpci.validation import check_count
 
@@ -29,11 +29,13 @@ class Plan:
     noise_spectral_radius : float
         Spectral radius r_H of the noise in the Hessian; 0 without moments.
     noise_ratio : float
-        r_H / l2_strength. Above 6 the projection "auto" turns cautious, and intervals grow longer.
+        r_H over the strong convexity of the objective: l2_strength, and what the loss declares. Above 6 the projection
+        "auto" turns cautious, and intervals grow longer.
     projection : str
         "floor" or "cautious", for parameters of any norm.
     privacy_length : tuple of float
         Least and greatest length of a 95% interval of one parameter that the noise of the coefficients alone causes.
+        With ``radius`` at most 2 * radius, the ball's diameter: a longer interval tells no more than the ball does.
     tolerance : float
         Distance to the minimiser that the solver must certify before anything is released.
     row_norm : float
@@ -70,18 +72,25 @@ class Plan:
             ]
             for step in self.steps
         ]
-        shortest, longest = self.privacy_length
         facts = [
             ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}"),
             ("least lambda", f"{self.least_l2_strength:.4g} (exclusive)" if self.least_l2_strength > 0 else "none"),
-            ("moment noise / lambda", f"{self.noise_ratio:.4g} (projection {self.projection})"),
-            ("95% interval length", f"{shortest:.4g} to {longest:.4g} from the noise of the coefficients alone"),
+            *self._interval_facts(),
         ]
         table = format_table(["step", "noise", unit, "sensitivity", "scale"], rows)
         return "\n\n".join([self.title, table, format_facts(facts)])
 
     def __repr__(self) -> str:
         return self.summary()
+
+    def _interval_facts(self) -> list[tuple[str, str]]:
+        if len(self.steps) == 1:
+            return [("intervals", "none, as no moments are released")]
+        shortest, longest = self.privacy_length
+        return [
+            ("moment noise / strong convexity", f"{self.noise_ratio:.4g} (projection {self.projection})"),
+            ("95% interval length", f"{shortest:.4g} to {longest:.4g} from the noise of the coefficients alone"),
+        ]
 
 
 def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) -> Plan:
@@ -112,6 +121,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     n_features = check_count("n_features", n_features, least=0)
     if keywords.get("neighbors") == "add_remove":
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
+    check_keywords("plan", keywords, allowed=KEYWORDS)
     settings = Settings(**keywords)
     spec = settings.spec(n_samples, n_features)
     core = spec.plan()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci._record_checks import check_consistent
 from dpci._rules import (
     Rule,
     check_array,
@@ -169,14 +170,21 @@ class FitRecord:
         version = values.pop("schema_version", None)
         if version != SCHEMA_VERSION:
             raise InvalidInput(f"a saved fit must have schema_version={SCHEMA_VERSION}, got schema_version={version!r}")
+        names = [part.name for part in fields(cls)]
+        missing = [name for name in names if name not in values]
+        if missing or len(values) > len(names):
+            got = f"none called {missing[0]!r}" if missing else f"{next(n for n in values if n not in names)!r} too"
+            raise InvalidInput(f"a saved fit must hold every field of its schema and no other, got {got}")
         try:
             for name, rule in _RULES.items():
                 values[name] = rule(name, values[name])
-            return cls(**values)
+            record = cls(**values)
         except InvalidInput:
             raise
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InvalidInput(f"a saved fit must hold every field of its schema, got {error!r}") from error
+        check_consistent(record)
+        return record
 
     def _check_shapes(self) -> None:
         k = len(self.names)
@@ -192,6 +200,8 @@ def _check_loss(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} must be an object, got {name}={value!r}")
     for key, rule in _LOSS_RULES.items():
+        if key not in value:
+            raise InvalidInput(f"{name} must have {key}, got {name}={value!r}")
         rule(f"{name}.{key}", value[key])
     for key in ("h", "s", "target_bound"):
         check_positive(f"{name}.{key}", value.get(key, 1.0))

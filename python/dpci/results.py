@@ -1,5 +1,6 @@
 """The result of a private fit: released parameters and matrices, and everything that follows from them without data."""
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -101,7 +102,7 @@ class PrivateFit(LinearModel):
     @property
     def loss(self) -> dict[str, Any]:
         """Name, parameter and public bounds of the loss."""
-        return dict(self._record.loss)
+        return deepcopy(self._record.loss)
 
     @property
     def mechanism(self) -> str:
@@ -140,7 +141,7 @@ class PrivateFit(LinearModel):
                 "row_norm": record.row_norm,
                 "intercept_scale": record.intercept_scale,
                 "on_violation": record.on_violation,
-                "loss": dict(record.loss),
+                "loss": deepcopy(record.loss),
             },
             "conditions": conditions(record),
             "version": record.version,

@@ -1,7 +1,7 @@
 """The keywords of a fit: validated together before any data are looked at, then one specification for the core."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypedDict, cast
 
@@ -228,3 +228,26 @@ def check_n_planned(n_samples: int, n_public: object) -> int:
 
 
 KEYWORDS = tuple(part.name for part in fields(Settings) if part.init)
+MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
+
+
+def check_keywords(
+    function: str,
+    keywords: Collection[str],
+    *,
+    allowed: Collection[str] = MODEL_KEYWORDS,
+    required: Collection[str] = ("budget", "l2_strength"),
+) -> None:
+    """Refuse what ``function``, which passes keywords on, does not know or cannot do without, in Python's own words.
+
+    Raises
+    ------
+    TypeError
+        For the first such keyword.
+    """
+    for name in keywords:
+        if name not in allowed:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+    for name in required:
+        if name not in keywords:
+            raise TypeError(f"{function}() missing required keyword-only argument: {name!r}")

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias, Unpack, overload
 from numpy.typing import ArrayLike
 
 from dpci._replicates import Phase
-from dpci._study import Configurations, Execution, StudyPlan, read_only
-from dpci.arrays import Table
+from dpci._study import Configurations, Execution, StudyPlan
+from dpci.arrays import Table, read_only
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.settings import ModelKeywords
 from dpci.study_results import CoverageStudy, VariabilityStudy
@@ -74,6 +74,10 @@ def coverage(
     The data set stands for the population: its own minimiser is the target. A replicate draws as many rows with
     replacement as there are, fits them as :func:`dpci.fit` does, and forms intervals from the exact quantiles of the
     law that the Monte Carlo of Wang, Kifer & Lee (2019), sections 4 and 5, samples. The result is not private.
+
+    With a ``radius`` all replicates count, also those whose intervals a fit would refuse because the released values do
+    not show that the ball does not bind: what is measured is the coverage of the formula, not that of the intervals
+    which fits would show. A ball that binds the full-data minimiser itself is refused.
 
     Parameters
     ----------
@@ -152,11 +156,17 @@ def coverage(
     ]
     study, found = plan.run(phases, level=level)
     results = []
-    for target, intervals, spread in zip(study.targets(), found["coverage"], found["variability"], strict=True):
+    for settings, target, intervals, spread in zip(
+        plan.settings, study.targets(), found["coverage"], found["variability"], strict=True
+    ):
         common = plan.common(study, target, level)
         params, lower, upper = map(read_only, intervals)
         variability = VariabilityStudy(params=read_only(spread[0]), **common) if counts["variability"] else None
-        results.append(CoverageStudy(params=params, lower=lower, upper=upper, variability=variability, **common))
+        results.append(
+            CoverageStudy(
+                params=params, lower=lower, upper=upper, variability=variability, radius=settings.radius, **common
+            )
+        )
     return results[0] if configs is None else results
 
 

@@ -29,6 +29,9 @@ class _Study:
     def _facts(self) -> dict[str, float | int | None]:
         raise NotImplementedError
 
+    def _notes(self) -> list[str]:
+        return []
+
     def to_frame(self) -> "pd.DataFrame":
         """One row for each parameter, indexed by its name; needs pandas."""
         try:
@@ -56,6 +59,7 @@ class _Study:
             [
                 format_table(["", *(name.replace("_", " ") for name in columns)], rows),
                 format_facts(facts),
+                *self._notes(),
                 "NOT PRIVATE: a study reads the target off the data.",
             ]
         )
@@ -149,6 +153,9 @@ class CoverageStudy(_Study):
         Rows of the data set and of each sample.
     n_distinct : int
         Rows that differ.
+    radius : float or None
+        Of the ball over which was minimised. The intervals of all replicates are here, also those that a fit would
+        refuse because its released values do not show that the ball does not bind.
     private : bool
         False, always.
     """
@@ -163,6 +170,7 @@ class CoverageStudy(_Study):
     seed: int
     n_samples: int
     n_distinct: int
+    radius: float | None = None
 
     @property
     def n_replicates(self) -> int:
@@ -260,5 +268,11 @@ class CoverageStudy(_Study):
             "n_variability": self.n_variability,
             "n_samples": self.n_samples,
             "n_distinct": self.n_distinct,
+            "radius": self.radius,
             "seed": self.seed,
         }
+
+    def _notes(self) -> list[str]:
+        if self.radius is None:
+            return []
+        return [f"Counts intervals that a fit with radius={self.radius:g} would refuse, as it may seem to bind."]

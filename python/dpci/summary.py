@@ -1,8 +1,11 @@
 """The summary of a fit: a table of estimates, and under it the facts that a reader needs to judge them."""
 
+import math
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from dpci import _core
 from dpci.losses import describe
 from dpci.tables import format_facts, format_percent, format_table
 
@@ -42,13 +45,13 @@ def _facts(result: "PrivateFit") -> list[tuple[str, str]]:
     radius = privacy["constants"]["radius"]
     n_name = "n (public)" if privacy["relation"] == "add_remove" else "n"
     return [
-        ("mechanism", f"{result.mechanism} perturbation, calibration {privacy['calibration']}"),
+        ("mechanism", _mechanism(privacy)),
         ("loss", _loss(result)),
         ("budget spent", str(result.spent)),
         *steps,
         ("neighbours", relation),
         (n_name, f"{result.n_samples:,}"),
-        ("lambda", f"{result.l2_strength:g}"),
+        ("lambda", f"{result.l2_strength:g}" + (", raised by cms11" if _was_raised(privacy) else "")),
         *([] if radius is None else [("radius", f"{radius:g}")]),
         (
             "moments",
@@ -57,15 +60,33 @@ def _facts(result: "PrivateFit") -> list[tuple[str, str]]:
     ]
 
 
+def _mechanism(privacy: Mapping[str, Any]) -> str:
+    variant = "" if privacy["variant"] == "standard" else f", variant {privacy['variant']}"
+    project = ", params moved into the ball" if privacy["project"] else ""
+    return f"{privacy['mechanism']} perturbation{variant}, calibration {privacy['calibration']}{project}"
+
+
+def _was_raised(privacy: Mapping[str, Any]) -> bool:
+    """Return whether cms11 raised lambda, which leaves exactly half of the coefficients' epsilon for their noise."""
+    if privacy["variant"] != "cms11":
+        return False
+    step = next(step for step in privacy["steps"] if step["step"] == "coefficients")
+    zcdp = privacy["notion"] == "zcdp"
+    epsilon = _core.zcdp_to_pure(step["cost"], privacy["calibration"]) if zcdp else step["cost"]
+    return math.isclose(step["sensitivity"], step["scale"] * epsilon / 2.0, rel_tol=1e-9)
+
+
 def _loss(result: "PrivateFit") -> str:
     classes = "" if result.classes is None else f", positive class {result.classes[1]!r}"
     return describe(result.loss) + classes
 
 
 def _notes(result: "PrivateFit") -> list[str]:
+    radius = result.privacy["constants"]["radius"]
+    domain = "" if radius is None else f" over the ball ||params|| <= {radius:g}"
     target = (
-        f"Target: the minimiser of the population's regularised risk at lambda={result.l2_strength:g}, parameter by "
-        "parameter; it is not the unregularised coefficient."
+        f"Target: the minimiser of the population's regularised risk at lambda={result.l2_strength:g}{domain}, "
+        "parameter by parameter; it is not the unregularised coefficient."
     )
     notes = [target]
     if result.hessian is None:
@@ -73,7 +94,7 @@ def _notes(result: "PrivateFit") -> list[str]:
         spent = "the whole budget went to the coefficients" if whole else "the rest of the budget went to a report"
         notes.append(f"No intervals: {spent} (moments='none').")
     elif result.interval_refusal is not None:
-        notes.append(f"No intervals: {result.interval_refusal}.")
+        notes.append(f"No intervals: they {result.interval_refusal.removeprefix('intervals ')}.")
     if result.loss["name"] == "custom":
         notes.append(
             "The privacy claim rests on the declaration of the custom loss: "

@@ -1,5 +1,6 @@
 """Utility as a function of epsilon: how good a private model would be at other budgets, from one fit. Never private."""
 
+import math
 import warnings
 from typing import Any, Unpack, cast
 
@@ -16,12 +17,12 @@ from dpci.api import encode_targets, param_names
 from dpci.arrays import Table, as_features, as_vector
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.errors import InvalidInput, PrivacyLeakWarning
-from dpci.settings import ModelKeywords, Settings
+from dpci.settings import MODEL_KEYWORDS, ModelKeywords, Settings, check_keywords
 from dpci.validation import check_count, check_seed, check_threads
 
 __all__ = ["ErrorBound", "ExpectedUtility", "Metric", "SmoothedAccuracy", "UtilityCurve", "bound", "curve"]
 
-_OWN = ("budget", "n_threads", "seed")
+_KEYWORDS = tuple(name for name in MODEL_KEYWORDS if name != "budget")
 
 
 class CurveKeywords(ModelKeywords, total=False):
@@ -72,7 +73,8 @@ def curve(
     **keywords
         Keywords of :func:`dpci.fit` that say what is fitted; ``l2_strength`` is required. Here ``moments`` is "none" by
         default unless a ``split`` is given, so the coefficients get the whole budget; ``n_public`` is by default the
-        number of rows.
+        number of rows. A ``radius`` is not offered, nor losses that need one (squared, custom ones with
+        ``predictor_bound``) or have a kink (hinge).
 
     Returns
     -------
@@ -142,11 +144,7 @@ def curve(
 
 
 def _settings(at: object, keywords: CurveKeywords, n_samples: int) -> Settings:
-    own = next((name for name in _OWN if name in keywords), None)
-    if own is not None:
-        raise TypeError(f"curve() got an unexpected keyword argument {own!r}")
-    if "l2_strength" not in keywords:
-        raise TypeError("curve() missing required keyword-only argument: 'l2_strength'")
+    check_keywords("curve", keywords, allowed=_KEYWORDS, required=("l2_strength",))
     if not isinstance(at, PureDP | ZCDP | ApproxDP):
         raise InvalidInput(f"at must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP, got at={at!r}")
     # A split speaks of moments.
@@ -156,6 +154,12 @@ def _settings(at: object, keywords: CurveKeywords, n_samples: int) -> Settings:
         # Nothing here is private, so the number of rows may stand for the public one.
         complete["n_public"] = n_samples
     settings = Settings(**cast("ModelKeywords", complete))
+    core = settings.core_loss
+    if core.kinked or core.predictor_bound is not None or math.isinf(core.slope_bound):
+        raise InvalidInput(
+            "a utility curve needs a loss without a kink whose slope is bounded for all parameters, got "
+            f"loss={settings.checked_loss.name!r}"
+        )
     if settings.radius is not None:
         raise InvalidInput(
             f"radius must be None for a utility curve, which follows the unconstrained minimiser, got {settings.radius}"

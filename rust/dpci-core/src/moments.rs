@@ -19,7 +19,7 @@ pub struct DataMoments {
 /// Both sums in one pass; `n_samples` is the public `n` that divides them.
 ///
 /// # Errors
-/// [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`].
+/// [`Error::Unsupported`] for a loss with a kink, [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`].
 pub fn data_moments(
     design: &Design<'_>,
     loss: &dyn Loss,
@@ -29,6 +29,12 @@ pub fn data_moments(
 ) -> Result<DataMoments> {
     let dim = design.n_params();
     check_length("params", dim, params.len())?;
+    if loss.kinked() {
+        return Err(Error::Unsupported(format!(
+            "moments need a loss with a second derivative, got the {} loss (huber_hinge and smooth_hinge round the kink)",
+            loss.name()
+        )));
+    }
     let chunks = matrix_chunks(design.n_rows(), dim);
     let partials = exec.map(chunks.len(), |c| {
         let mut sums = [GramAccumulator::new(dim), GramAccumulator::new(dim)];

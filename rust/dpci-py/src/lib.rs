@@ -41,18 +41,15 @@ mod _core {
     use super::per_instance::{RecordBounds, ReportSpec, release_report};
     #[pymodule_export]
     use super::privacy::{
-        ObjectiveProfile, approx_to_zcdp, gaussian_delta, gaussian_epsilon, gaussian_mu,
-        pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
+        ObjectiveProfile, approx_to_zcdp, gaussian_delta, gaussian_mu, pure_to_zcdp,
+        zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
     };
     #[pymodule_export]
     use super::spec::Spec;
     #[pymodule_export]
     use super::study::Study;
     #[pymodule_export]
-    use super::tuning::{
-        RunCount, TuningSpec, candidate_losses, exponential_epsilon, release_tuning,
-        simulate_tunings,
-    };
+    use super::tuning::{RunCount, TuningSpec, candidate_losses, release_tuning, simulate_tunings};
     #[pymodule_export]
     use super::utility::{Utility, UtilityAnchor, UtilityCenter};
 

@@ -62,11 +62,6 @@ pub(crate) fn gaussian_mu(epsilon: f64, delta: f64) -> PyResult<f64> {
 }
 
 #[pyfunction]
-pub(crate) fn gaussian_epsilon(mu: f64, delta: f64) -> PyResult<f64> {
-    core::gaussian_epsilon(mu, delta).map_err(to_python)
-}
-
-#[pyfunction]
 pub(crate) fn pure_to_zcdp(epsilon: f64, calibration: &str) -> PyResult<f64> {
     core::pure_to_zcdp(epsilon, calibration_of(calibration)?).map_err(to_python)
 }

@@ -234,14 +234,3 @@ impl RunCount {
         self.inner.run_rho(epsilon, delta).map_err(to_python)
     }
 }
-
-#[pyfunction]
-pub(crate) fn exponential_epsilon(
-    notion: &str,
-    epsilon: f64,
-    rho: f64,
-    delta: f64,
-) -> PyResult<f64> {
-    let budget = budget_of(notion, epsilon, rho, delta)?;
-    privacy::exponential_epsilon(&budget).map_err(to_python)
-}

@@ -11,9 +11,9 @@
 //! The duality gap is *not* the stopping rule: it certifies the distance only up to its root, half of the digits.
 
 use super::kink_split::{Split, sample, split};
+use super::longest_row;
 use super::multipliers::NearRisk;
 use super::polish::{Terms, polish};
-use crate::exec::{BLOCK, blocks};
 use crate::linalg::vector;
 use crate::loss::HuberHinge;
 use crate::objective::Objective;
@@ -127,10 +127,15 @@ pub(super) fn minimize(
                     method: Method::Multipliers,
                 });
             }
-            let reason = "rows are too near their kinks to tell on which side they are";
+            let (certificate, reason) = if polished.certificate.is_finite() {
+                let reason = "rows are too near their kinks to tell on which side they are";
+                (polished.certificate, reason)
+            } else {
+                (f64::INFINITY, "numbers left the range of double precision")
+            };
             return Err(solver::not_converged(
                 options,
-                polished.certificate,
+                certificate,
                 near.iterations,
                 reason,
             ));
@@ -197,24 +202,6 @@ fn approach(objective: &Objective<'_>, start: &[f64], options: &Options) -> Resu
     }
     near.split = split(objective, &near.params, near.reach)?;
     Ok(near)
-}
-
-/// The length of the longest row.
-fn longest_row(objective: &Objective<'_>) -> Result<f64> {
-    let design = objective.design;
-    let chunks = design.chunks();
-    let longest = objective.exec.map(chunks.len(), |c| {
-        let mut squares = [0.0; BLOCK];
-        let mut longest = 0.0_f64;
-        for range in blocks(chunks[c].clone()) {
-            objective.exec.check()?;
-            let squares = &mut squares[..range.len()];
-            design.squared_norms(range, squares);
-            longest = squares.iter().copied().fold(longest, f64::max);
-        }
-        Ok(longest.sqrt())
-    })?;
-    Ok(longest.into_iter().fold(f64::MIN_POSITIVE, f64::max))
 }
 
 /// The distance between two points, rounded up.

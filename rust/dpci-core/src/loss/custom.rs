@@ -53,6 +53,9 @@ pub struct Custom {
 /// Relative slack of the grid checks, for rounding in the caller's functions.
 const SLACK: f64 = 1e-6;
 
+/// Relative room of a `predictor_bound`, for the rounding of norms and predictors that just reach it.
+pub(crate) const PREDICTOR_ROOM: f64 = 1e-11;
+
 impl Custom {
     /// A loss with declared bounds.
     ///
@@ -106,6 +109,20 @@ impl Custom {
             loss.check_declaration(y)?;
         }
         Ok(loss)
+    }
+
+    /// Keeps the functions from predictors at which nothing is declared.
+    fn check_predictors(&self, u: &[f64]) -> Result<()> {
+        let Some(bound) = self.declared.predictor_bound else {
+            return Ok(());
+        };
+        let greatest = bound * (1.0 + PREDICTOR_ROOM);
+        match u.iter().find(|u| !(u.abs() <= greatest)) {
+            None => Ok(()),
+            Some(u) => Err(Error::Unsupported(format!(
+                "linear predictors must be at most predictor_bound={bound} in size for this loss, got {u}"
+            ))),
+        }
     }
 
     /// `l(u; y)` by row.
@@ -165,7 +182,7 @@ impl Custom {
                 );
             }
             let least = self.declared.strong_convexity;
-            if curvature[i] < least * (1.0 - SLACK) {
+            if least > 0.0 && curvature[i] < least * (1.0 - SLACK) {
                 return broken(
                     &format!("curvature={} below strong_convexity={least}", curvature[i]),
                     i,
@@ -276,6 +293,7 @@ impl Loss for Custom {
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
+        self.check_predictors(u)?;
         if let Some(total) = out.total {
             *total = weighted_sum(self.values(u, y)?, out.weights);
         }

@@ -12,6 +12,7 @@ mod smooth_hinge;
 mod soft_logistic;
 mod squared;
 
+pub(crate) use custom::PREDICTOR_ROOM;
 pub use custom::{Custom, Declaration, Evaluate};
 pub use hinge::Hinge;
 pub use huber_hinge::HuberHinge;
@@ -79,7 +80,8 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// Evaluates a batch; all slices have the length of `u`.
     ///
     /// # Errors
-    /// [`crate::Error::Loss`] when caller's code fails or gives values that are not finite.
+    /// [`crate::Error::Loss`] when caller's code fails or gives values that are not finite, [`crate::Error::Unsupported`] beyond
+    /// [`Loss::predictor_bound`].
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()>;
 
     /// Whether l is a parabola `c/2·(u - y)²`: the whole risk is then known from one point.

@@ -17,7 +17,8 @@ pub struct Plan {
     pub spectral_radius: f64,
     /// The projection at that `r_H`.
     pub projection: Projection,
-    /// Least and greatest length of a 95% interval of one parameter from the coefficients' noise alone.
+    /// Least and greatest length of a 95% interval of one parameter from the coefficients' noise alone; on a ball at most its
+    /// diameter, as a longer interval tells no more than the ball does.
     pub privacy_length: [f64; 2],
 }
 
@@ -34,7 +35,10 @@ impl Spec {
             .map_or(0.0, |n| n.spectral_radius(self.n_params()));
         steps.extend(noise.into_iter().flat_map(|n| n.steps));
         let [least, greatest] = self.noise_gain();
-        let length = |gain: f64| half_width(0.0, gain, &self.law, 0.95).map(|w| 2.0 * w);
+        let greatest_half = self.radius().unwrap_or(f64::INFINITY);
+        let length = |gain: f64| {
+            half_width(0.0, gain, &self.law, 0.95).map(|half| 2.0 * half.min(greatest_half))
+        };
         Ok(Plan {
             steps,
             least_l2_strength: self.least_l2_strength()?,

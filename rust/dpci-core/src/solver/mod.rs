@@ -124,8 +124,9 @@ pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Res
         (method, radius @ Some(_)) | (method @ Method::Ball, radius) => {
             return Err(Error::Unsupported(format!(
                 "solver must be \"auto\" or \"ball\" with a radius, and not \"ball\" without, got solver=\"{}\" and \
-                 radius={radius:?}",
-                method.name()
+                 radius={}",
+                method.name(),
+                radius.map_or_else(|| "None".into(), |w| w.to_string())
             )));
         }
         (Method::Auto, None) if dim <= NEWTON_MAX_DIM => Method::Newton,

@@ -178,12 +178,8 @@ impl Study {
                 range.end
             )));
         }
-        if level.is_some() && self.populations.iter().any(|p| p.on_sphere) {
-            return Err(Error::Unsupported(
-                "intervals need a radius that does not bind, because the gradient does not vanish where it does: the minimiser of \
-                 the full data lies on the sphere"
-                    .into(),
-            ));
+        if level.is_some() {
+            self.check_slack()?;
         }
         let lanes = LANES as u64;
         let groups: Vec<Range<u64>> = (range.start / lanes..range.end.div_ceil(lanes))
@@ -193,6 +189,19 @@ impl Study {
             self.run_group(groups[g].clone(), seed, level, exec)
         })?;
         Ok(outcomes.into_iter().flatten().collect())
+    }
+
+    /// Refuses intervals where a target lies on the sphere around its domain.
+    fn check_slack(&self) -> Result<()> {
+        let mut configurations = self.configurations.iter();
+        match configurations.find(|c| self.populations[c.population].on_sphere) {
+            None => Ok(()),
+            Some(binding) => Err(Error::Unsupported(format!(
+                "intervals need a radius that does not bind, because the gradient does not vanish where it does, got radius={}, \
+                 at which the minimiser of the full data lies on the sphere",
+                binding.spec.radius().unwrap_or(f64::INFINITY)
+            ))),
+        }
     }
 
     /// At most [`LANES`] replicates, side by side.

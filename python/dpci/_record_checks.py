@@ -1,0 +1,85 @@
+"""Whether the fields of a saved fit go together: each may be legal alone, and the record still of no possible fit."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dpci.record import FitRecord
+
+# Of the greatest entry: what rounding may do to a matrix that was projected and saved exactly.
+_ROUNDING = 1e-9
+
+
+def check_consistent(record: "FitRecord") -> None:
+    """Refuse a record that no fit leaves behind, and on which intervals would fail or mean nothing.
+
+    Raises
+    ------
+    InvalidInput
+        For the first contradiction.
+    """
+    for broken, rule, value in _contradictions(record):
+        if broken:
+            raise InvalidInput(f"{rule}, got {value}")
+    for name in ("hessian", "gradient_cov"):
+        matrix = getattr(record, name)
+        if matrix is not None:
+            _check_matrix(name, matrix)
+
+
+def _contradictions(record: "FitRecord") -> Iterator[tuple[bool, str, str]]:
+    """Yield, for each rule, whether it is broken, the rule and the value."""
+    loss, mechanism = record.loss["name"], record.mechanism
+    hinge = loss == "hinge"
+    gaussian = record.notion == "approx" or (record.notion == "zcdp" and mechanism == "output")
+    law = "gaussian" if gaussian else "spherical_laplace"
+    what = f"{mechanism} perturbation with notion={record.notion!r}"
+    two_classes = record.loss["target_bounds"] is None
+    yield record.noise_law != law, f"noise_law of {what} must be {law!r}", f"noise_law={record.noise_law!r}"
+    yield hinge and mechanism != "output", "mechanism must be 'output' for the hinge loss", f"mechanism={mechanism!r}"
+    yield hinge and record.moments != "none", "moments must be 'none' for the hinge loss", f"moments={record.moments!r}"
+    yield (
+        hinge != (record.curvature_bound is None),
+        "curvature_bound must be None for the hinge loss, and for no other",
+        f"curvature_bound={record.curvature_bound} with loss={loss!r}",
+    )
+    yield (
+        record.project and (mechanism != "output" or record.radius is None),
+        "project must be False without output perturbation and a radius",
+        f"project=True with mechanism={mechanism!r} and radius={record.radius}",
+    )
+    yield (
+        record.variant == "cms11" and (mechanism != "objective" or gaussian),
+        "variant='cms11' must go with objective perturbation and spherical Laplace noise",
+        f"{what}",
+    )
+    yield (
+        record.loss["slope_bound"] is None and record.radius is None,
+        f"radius must be given for the {loss} loss, whose slope is bounded on a ball only",
+        "radius=None",
+    )
+    yield (
+        (record.classes is None) == two_classes,
+        f"classes must be {'given for a loss of two classes' if two_classes else 'None for a loss with real targets'}",
+        f"classes={record.classes!r} with loss={loss!r}",
+    )
+
+
+def _check_matrix(name: str, matrix: NDArray[np.float64]) -> None:
+    greatest = float(np.abs(matrix).max())
+    scaled = matrix / greatest if greatest > 0.0 else matrix
+    if np.abs(scaled - scaled.T).max() > _ROUNDING:
+        i, j = np.unravel_index(int(np.abs(scaled - scaled.T).argmax()), matrix.shape)
+        pair = f"{matrix[i, j]} at ({i}, {j}) and {matrix[j, i]} at ({j}, {i})"
+        raise InvalidInput(f"{name} must be symmetric, got {pair}")
+    kind, room = ("positive definite", 0.0) if name == "hessian" else ("positive semidefinite", _ROUNDING)
+    try:
+        np.linalg.cholesky(scaled + room * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        least = greatest * float(np.linalg.eigvalsh(scaled)[0])
+        raise InvalidInput(f"{name} must be {kind}, got a least eigenvalue of {least:.4g}") from None
