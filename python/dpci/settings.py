@@ -233,6 +233,15 @@ def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
     return check_count("n_public", n_public)
 
 
+def check_n_planned(n_samples: int, n_public: object) -> int:
+    """Return the public number of records of a plan, which may be given twice but not in two sizes."""
+    if n_public is not None and n_public != n_samples:
+        raise InvalidInput(
+            f"n_public must equal n_samples={n_samples}, the public number of samples, got n_public={n_public!r}"
+        )
+    return n_samples
+
+
 KEYWORDS = tuple(part.name for part in fields(Settings) if part.init)
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
 
