@@ -84,6 +84,42 @@ def test_theorems_on_a_ball(projected):
         assert of["population"].value <= other * (1 + 1e-6)
 
 
+def test_the_solver_may_be_off():
+    found = bound(of="training", **KNOWN)
+    plan = dpci.plan(**KNOWN, mechanism="output", moments="none")
+    beyond = found.noise_norm - plan.steps[0].scale * stats.gamma.isf(0.05, 3)
+    assert beyond == pytest.approx(plan.tolerance, rel=1e-3)
+    assert plan.tolerance > 1e-9
+
+
+def test_curvature_is_that_of_where_the_model_is():
+    # The Huber hinge is straight near zero and bent where the minimiser may be, up to 1/lambda.
+    loss = dpci.losses.HuberHinge(h=0.5)
+    assert loss.to_core().sup_curvature(0.0) == 0.0
+    found = bound(of="training", loss=loss, **KNOWN)
+    assert found.value == pytest.approx((1.0 + 0.1) * found.noise_norm**2 / 2, rel=1e-9)
+
+
+def test_great_noise_is_bounded_by_the_slope():
+    found = bound(of="training", **{**KNOWN, "n_samples": 20, "budget": dpci.PureDP(0.1)})
+    kappa = found.noise_norm
+    by_slope, by_curvature = kappa + 0.1 * (10 * kappa + kappa**2 / 2), (0.25 + 0.1) * kappa**2 / 2
+    assert by_slope < by_curvature / 2
+    assert found.value == pytest.approx(by_slope, rel=1e-9)
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_generalization_replaces_a_record_whatever_the_relation(neighbors):
+    # The noise is for a record more or less, half as far; the second sample has other records, not fewer.
+    ways = {**KNOWN, "of": "regularized", "neighbors": neighbors, "failure_probability": 0.1}
+    found, plan = bound(**ways), bound(of="training", neighbors=neighbors, **KNOWN)
+    scale = plan.noise_norm / stats.gamma.isf(0.05, 3)
+    assert scale == pytest.approx(0.01 if neighbors == "replace_one" else 0.005, rel=1e-4)
+    left = 0.1 - stats.gamma.sf(found.noise_norm / scale, 3)
+    # Slope 1, sensitivity 2 / (n lambda) to replacing a record.
+    assert found.terms["generalization"] == pytest.approx(0.01 / left, rel=1e-3)
+
+
 def test_a_known_rate():
     found = bound(rate=(0.2, 0.02), failure_probability=0.05, mechanism=PROJECTED, **BALL)
     assert found.theorem == "Theorem 18"
@@ -104,9 +140,17 @@ def test_scaling():
 
 def test_the_text_says_what_it_is():
     text = bound(**BALL).summary()
-    for part in ("population risk", "Theorem 21", "at most", "independent draws", "probability 0.05"):
+    for part in (
+        "population risk above its least value on the ball of radius 1\n",
+        "Theorem 21",
+        "at most",
+        "independent draws",
+        "probability 0.05",
+    ):
         assert part in text
     assert repr(bound(**BALL)) == text
+    assert "regularised empirical risk above its least value of all\n" in bound(of="training", **KNOWN).summary()
+    assert "empirical risk above its least value on the ball of radius 1\n" in bound(of="training", **BALL).summary()
     assert doctest.testmod(_error_bounds).failed == 0
 
 
@@ -126,6 +170,8 @@ def test_the_text_says_what_it_is():
         ({"rate": 0.1}, "rate must be a sequence of 2"),
         ({"rate": (0.1, 0.01), "of": "training"}, "rate belongs to of='population'"),
         ({"l2_strength": -1.0}, "l2_strength"),
+        ({"neighbors": "add_remove", "n_public": 1_000}, "n_public must equal n_samples=2000, .* got n_public=1000"),
+        ({"n_public": 2_000}, "n_public must be None with neighbors='replace_one'"),
     ],
 )
 def test_refused(change, message):
@@ -249,6 +295,26 @@ def test_bounds_are_not_exceeded_more_often_than_they_say(name):
         assert stated.value > np.median(values) > 0
         # Nothing is better than the best, but outside the ball something may be.
         assert values.min() > -1e-9 or not (project or radius is None)
+
+
+@pytest.mark.parametrize("of", ["training", "regularized"])
+def test_the_least_value_is_that_on_the_ball(of):
+    # The ball is in the way of the best parameters of all, and there is hardly any noise.
+    X, y = (np.tile(part, (100_000 // 60, *[1] * (part.ndim - 1))) for part in population())
+    keywords = {"l2_strength": 0.05, "loss": SQUARED, "fit_intercept": False}
+    ball = {**keywords, "radius": 0.2, "budget": dpci.PureDP(1e6)}
+    fit = dpci.fit(X, y, mechanism="output", moments="none", seed=1, **ball)
+    stated = bound(of=of, n_samples=len(y), n_features=3, failure_probability=0.5, **ball)
+    assert stated.radius == 0.2
+
+    # The rows are whole copies of the population, so that risks of both are the same.
+    def risk(w):
+        return np.mean((X @ w - y) ** 2) + 0.025 * w @ w
+
+    best_of_all = np.linalg.solve(2 * X.T @ X / len(y) + 0.05 * np.eye(3), 2 * X.T @ y / len(y))
+    assert np.linalg.norm(best_of_all) > 0.4
+    assert -1e-6 < risk(fit.params) - best_on_the_ball(risk, 0.2) <= stated.value
+    assert risk(fit.params) - risk(best_of_all) > 3 * stated.value
 
 
 def test_the_norm_of_the_noise_is_a_quantile_and_no_more():

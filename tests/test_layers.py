@@ -217,6 +217,7 @@ RESULT_MODULES = [
     "_report",
     "_report_plots",
     "_report_record",
+    "_selection",
     "_tuning_result",
     "domain",
     "intervals",

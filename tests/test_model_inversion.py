@@ -74,7 +74,7 @@ def brute_force(model, X, y, choices, prior, variance):
 @pytest.mark.parametrize("on", [1.0, 1 / math.sqrt(8)])
 def test_guesses_are_those_of_the_definition(on):
     X, y, levels, params = patients(on=on)
-    found = model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09)
+    found = model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09, on=on)
     choices = [((2, 3), (0.0, 0.0)), ((2, 3), (on, 0.0)), ((2, 3), (0.0, on))]
     expected = brute_force(Linear(params), X, y, choices, PRIOR.values(), 0.09)
     np.testing.assert_array_equal(found.guesses, expected)
@@ -95,8 +95,10 @@ def test_all_levels_may_have_columns():
     X, y, levels, params = patients()
     full = np.column_stack([X[:, :2], levels == 0, X[:, 2:]]).astype(float)
     model = Linear([params[0], params[1], 0.0, params[2], params[3]])
-    found = model_inversion(model, full, y, column=[2, 3, 4], prior={2: 0.5, 3: 0.3, 4: 0.2}, residual_variance=0.09)
-    reference = model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09)
+    found = model_inversion(
+        model, full, y, column=[2, 3, 4], prior={2: 0.5, 3: 0.3, 4: 0.2}, residual_variance=0.09, on=1.0
+    )
+    reference = model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09, on=1.0)
     np.testing.assert_array_equal(found.guesses, reference.guesses)
 
 
@@ -115,15 +117,15 @@ def test_names_of_a_schema():
     X, y, _, params = patients()
     names = ("age", "height", "vkorc1=A/G", "vkorc1=A/A")
     prior = {"G/G": 0.5, "A/G": 0.3, "A/A": 0.2}
-    expected = model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09)
+    expected = model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09, on=1.0)
     frame = Frame.of(X, names)
     for column, shares in (("vkorc1", prior), (names[2:], dict(zip((None, *names[2:]), prior.values(), strict=True)))):
-        found = model_inversion(Linear(params), frame, y, column=column, prior=shares, residual_variance=0.09)
+        found = model_inversion(Linear(params), frame, y, column=column, prior=shares, residual_variance=0.09, on=1.0)
         np.testing.assert_array_equal(found.guesses, expected.guesses)
     # Without a frame, the fit may know the names.
     model = Linear(params)
     model.names = (*names, "intercept")
-    found = model_inversion(model, X, y, column="vkorc1", prior=prior, residual_variance=0.09)
+    found = model_inversion(model, X, y, column="vkorc1", prior=prior, residual_variance=0.09, on=1.0)
     np.testing.assert_array_equal(found.guesses, expected.guesses)
     assert found.levels == tuple(prior)
 
@@ -136,16 +138,16 @@ def test_a_private_fit():
     ways = {"mechanism": "output", "seed": 1, **keywords}
     fit = dpci.fit(Frame.of(rows, names), targets, budget=dpci.PureDP(1_000.0), **ways)
     prior = {"G/G": 0.5, "A/G": 0.3, "A/A": 0.2}
-    found = model_inversion(fit, rows, targets, column="vkorc1", prior=prior, residual_variance=0.01)
+    found = model_inversion(fit, rows, targets, column="vkorc1", prior=prior, residual_variance=0.01, on=0.5)
     by_hand = model_inversion(
         Linear(fit.params), rows, targets, column=[2, 3], prior=dict(zip((None, 2, 3), (0.5, 0.3, 0.2), strict=True)),
-        residual_variance=0.01,
+        residual_variance=0.01, on=0.5,
     )  # fmt: skip
     np.testing.assert_array_equal(found.guesses, by_hand.guesses)
     assert found.accuracy > found.prior_accuracy + 5 * found.standard_error
     # Nothing but noise: nothing but what the prior knows, at best.
     noise = dpci.fit(rows, targets, budget=dpci.PureDP(0.001), **ways)
-    lost = model_inversion(noise, rows, targets, column=[2, 3], prior=PRIOR, residual_variance=0.01)
+    lost = model_inversion(noise, rows, targets, column=[2, 3], prior=PRIOR, residual_variance=0.01, on=0.5)
     assert lost.accuracy < found.accuracy - 5 * found.standard_error
 
 
@@ -153,11 +155,11 @@ def test_zero_priors_are_never_guessed():
     X, y, levels, params = patients()
     keep = levels != 1
     prior = {"common": 0.6, 2: 0.0, 3: 0.4}
-    found = model_inversion(Linear(params), X, y, column=[2, 3], prior=prior, residual_variance=1e-300)
+    found = model_inversion(Linear(params), X, y, column=[2, 3], prior=prior, residual_variance=1e-300, on=1.0)
     assert set(found.guesses) <= {0, 2}
     # The attacker may be sure: then the model tells nothing more.
     sure = model_inversion(
-        Linear(params), X[keep], y[keep], column=[2, 3], prior={None: 0.0, 2: 0.0, 3: 1}, residual_variance=1.0
+        Linear(params), X[keep], y[keep], column=[2, 3], prior={None: 0.0, 2: 0.0, 3: 1}, residual_variance=1.0, on=1
     )
     assert set(sure.guesses) == {2}
     assert sure.accuracy == sure.prior_accuracy
@@ -166,7 +168,9 @@ def test_zero_priors_are_never_guessed():
 def test_a_model_without_the_attribute_leaves_the_prior():
     X, y, _, params = patients()
     blind = Linear([params[0], params[1], 0.0, 0.0])
-    found = model_inversion(blind, X, y, column=[2, 3], prior={3: 0.2, "common": 0.4, 2: 0.4}, residual_variance=0.09)
+    found = model_inversion(
+        blind, X, y, column=[2, 3], prior={3: 0.2, "common": 0.4, 2: 0.4}, residual_variance=0.09, on=1.0
+    )
     # Of equal scores the first.
     assert set(found.guesses) == {1}
     assert found.accuracy == found.prior_accuracy
@@ -174,15 +178,36 @@ def test_a_model_without_the_attribute_leaves_the_prior():
 
 def test_order_and_unit_do_not_matter():
     X, y, _, params = patients()
-    first = model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09)
+    first = model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09, on=1.0)
     for order in itertools.permutations(PRIOR):
         prior = {level: PRIOR[level] for level in order}
-        found = model_inversion(Linear(params), X, y, column=[3, 2], prior=prior, residual_variance=0.09)
+        found = model_inversion(Linear(params), X, y, column=[3, 2], prior=prior, residual_variance=0.09, on=1.0)
         assert found.accuracy == first.accuracy
     scaled = model_inversion(
-        Linear(9 * params, 5), X, 9 * y + 5, column=[2, 3], prior=PRIOR, residual_variance=81 * 0.09
+        Linear(9 * params, 5), X, 9 * y + 5, column=[2, 3], prior=PRIOR, residual_variance=81 * 0.09, on=1
     )
     np.testing.assert_array_equal(scaled.guesses, first.guesses)
+
+
+@pytest.mark.parametrize("on", [1.0, 1 / math.sqrt(8)])
+def test_a_guess_does_not_depend_on_the_other_records(on):
+    X, y, levels, params = patients(on=on)
+    ways = {"column": [2, 3], "prior": PRIOR, "residual_variance": 0.09, "on": on}
+    together = model_inversion(Linear(params), X, y, **ways)
+    alone = [model_inversion(Linear(params), X[i : i + 1], y[i : i + 1], **ways) for i in range(len(y))]
+    np.testing.assert_array_equal([found.guesses[0] for found in alone], together.guesses)
+    np.testing.assert_array_equal([found.truth[0] for found in alone], levels)
+    # Nor on whether any record has its indicators set.
+    np.testing.assert_array_equal(
+        model_inversion(Linear(params), X[levels == 0], y[levels == 0], **ways).guesses, together.guesses[levels == 0]
+    )
+
+
+def test_indicators_hold_what_they_are_said_to():
+    X, y, _, params = patients(on=0.5)
+    for on, shown in ((None, "on must be given with indicator columns"), (1.0, r"one of .* got \[.*0.5.*\] in row")):
+        with pytest.raises(InvalidInput, match=shown):
+            model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09, on=on)
 
 
 def test_the_example():
@@ -192,7 +217,7 @@ def test_the_example():
 def test_it_warns():
     X, y, _, params = patients(n=10)
     with pytest.warns(PrivacyLeakWarning, match="NOT PRIVATE"):
-        model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09)
+        model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09, on=1.0)
 
 
 class Classifier:
@@ -224,7 +249,7 @@ class Short:
         ({"prior": {None: math.nan, 2: 0.5, 3: 0.5}}, "prior"),
         ({"prior": {None: 0.5, 2: 0.5}}, "a key for every column, got none for 3"),
         ({"prior": {0: 0.5, 1: 0.1, 2: 0.2, 3: 0.2}}, "one key that is no column"),
-        ({"prior": {2: 0.5, 3: 0.5}}, r"must have a level of the prior, got \[0.0, 0.0\] in row"),
+        ({"prior": {2: 0.5, 3: 0.5}}, r"must have a level of the prior, .*, got \[0.0, 0.0\] in row"),
         ({"column": []}, "at least one"),
         ({"column": [2, 2], "prior": {2: 1.0}}, "different columns"),
         ({"column": [2, 9]}, "column must be an index below 4"),
@@ -232,8 +257,13 @@ class Short:
         ({"column": True}, "column must be an index"),
         ({"column": -1, "prior": {0: 1}}, "column must be an index"),
         ({"column": 2, "prior": {"a": 1}}, "levels of a coded column must be finite numbers, got 'a'"),
-        ({"column": 2, "prior": {0: 1}}, r"must have a level of the prior, got \[1.0\]"),
-        ({"column": [0, 1], "prior": {0: 0.5, 1: 0.5}}, "zero and one other value"),
+        ({"column": 2, "prior": {0: 1}}, r"must have a level of the prior, one of \[\[0.0\]\], got \[1.0\]"),
+        ({"column": [0, 1], "prior": {0: 0.5, 1: 0.5}}, "must have a level of the prior"),
+        ({"on": None}, "on must be given with indicator columns"),
+        ({"on": 0.0}, "on must be finite and > 0, got on=0.0"),
+        ({"on": math.nan}, "on must be finite"),
+        ({"on": "1"}, "on must be"),
+        ({"column": 2, "prior": {0: 0.5, 1: 0.5}, "on": 1.0}, "on belongs to indicator columns"),
         ({"result": Classifier()}, r"needs a regression, got a model of the classes \(0, 1\)"),
         ({"result": Texts()}, "must predict numbers"),
         ({"result": Short()}, "a number for each row"),
@@ -246,6 +276,8 @@ def test_refused(change, message):
     X, y, _, params = patients(n=20)
     given = {"result": Linear(params), "X": X, "y": y, "column": [2, 3], "prior": PRIOR, "residual_variance": 0.09}
     given |= change
+    if isinstance(given["column"], list):
+        given = {"on": 1.0, **given}
     result, X, y = given.pop("result"), given.pop("X"), given.pop("y")
     with pytest.raises(InvalidInput, match=message), np.errstate(invalid="ignore"):
         model_inversion(result, X, y, **given)
@@ -256,4 +288,4 @@ def test_nan_is_refused(where):
     X, y, _, params = patients(n=20)
     {"X": X, "y": y}[where][3] = math.nan
     with pytest.raises(InvalidInput, match=f"{where} must be finite"):
-        model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09)
+        model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09, on=1.0)

@@ -10,7 +10,7 @@ import pytest
 
 import dpci
 from dpci.cli import main
-from dpci.reproduce import regression, regression_methods, regression_setup
+from dpci.reproduce import regression, regression_figures, regression_methods, regression_setup
 from dpci.reproduce.catalogue import EXPERIMENTS
 from dpci.reproduce.finding import Repeats
 from dpci.reproduce.regression_methods import METHODS, diameter, paper_share, public_strength, sensitivity
@@ -46,6 +46,7 @@ def test_rows(source):
     wider = patients(324.0, constant=True)
     assert wider.X.shape == (1_500, 15)
     assert wider.unit == 81.0
+    assert wider.on == pytest.approx(np.unique(wider.X[:, wider.names.index("vkorc1=A/A")])[1], rel=1e-12)
     assert np.linalg.norm(wider.X, axis=1).max() <= 1.0
     np.testing.assert_allclose(wider.X[:, -1], math.sqrt(0.5), atol=1e-12)
     # A squared error of the target times the unit is one of the square root of mg.
@@ -60,6 +61,7 @@ def test_splits(source):
     assert fewer.n == 270
     np.testing.assert_array_equal(fewer.X, split.X[:270])
     np.testing.assert_array_equal(fewer.X_test, split.X_test)
+    assert source.on == np.unique(split.X_test[:, source.names.index("vkorc1=A/A")])[1]
     both = np.vstack([split.X, split.X_test])
     np.testing.assert_array_equal(np.sort(both, axis=0), np.sort(source.X, axis=0))
 
@@ -69,7 +71,7 @@ def test_scores_against_brute_force(split):
     found = score(split, params)
     assert found.mse == pytest.approx(36.0 * np.mean((split.X_test @ params - split.y_test) ** 2))
     heterozygous, homozygous = (split.source.names.index(f"vkorc1={name}") for name in ("A/G", "A/A"))
-    on = 1.0 / math.sqrt(8)
+    on = split.X_test[split.X_test[:, homozygous] > 0, homozygous][0]
     right = 0
     for x, y in zip(split.X_test, split.y_test, strict=True):
         weights = {}
@@ -148,13 +150,23 @@ def test_the_oracle_knows_the_best_candidate(split, epsilon, monkeypatch):
         scale = sensitivity(split, l2_strength, radius) / epsilon
         return np.mean((split.X @ params - split.y) ** 2) + 15 * scale**2 * squares
 
-    losses = {
-        (w, s): expected_loss(w, s)
-        for w in regression_methods.ORACLE_RADII
-        for s in regression_methods.ORACLE_STRENGTHS
-    }
+    # The parameters that no data enter are among the candidates.
+    strengths = (*regression_methods.ORACLE_STRENGTHS, public_strength(split, epsilon))
+    losses = {(w, s): expected_loss(w, s) for w in regression_methods.ORACLE_RADII for s in strengths}
     # A hundred draws tell the expectation to a few percent.
     assert expected_loss(chosen["radius"], chosen["l2_strength"]) <= 1.1 * min(losses.values())
+
+
+def test_the_oracle_may_take_the_strength_that_no_data_enter(split, monkeypatch):
+    monkeypatch.setattr(regression_methods, "ORACLE_STRENGTHS", (1e-4, 1e4))
+    chosen = []
+    monkeypatch.setattr(
+        regression_methods, "_perturbed", lambda *args, **_: chosen.append(args[3]) or np.zeros(split.d)
+    )
+    regression_methods.oracle(split, 1.0, 3)
+    regression_methods.oracle(split, 1.0, 3, arithmetic=True)
+    assert chosen[0]["l2_strength"] == public_strength(split, 1.0)
+    assert chosen[1]["l2_strength"] in regression_methods.ARITHMETIC_STRENGTHS
 
 
 def test_candidates(split):
@@ -166,6 +178,82 @@ def test_candidates(split):
     chunk = split.n // 25
     assert 0 < len(standard) < 24
     assert all(chunk * each["l2_strength"] * math.expm1(1.0) > 2.0 for each in standard)
+    # With 5% to spare: those that are left out are too small, or nearly.
+    out = [
+        each
+        for each in regression_methods.candidates(split, 1.0, "R2", dpci.OutputPerturbation())
+        if each not in standard
+    ]
+    assert all(chunk * each["l2_strength"] * math.expm1(1.0) <= 2.1 for each in out)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 10.0])
+@pytest.mark.parametrize("name", [name for name in METHODS if name.startswith(("output", "objective"))])
+def test_chunks_are_equal_for_all_mechanisms(name, epsilon, split, monkeypatch):
+    sizes = []
+    tune = dpci.tuning.tune
+
+    def spy(X, y, **keywords):
+        spec = dpci._core.TuningSpec
+        monkeypatch.setattr(dpci._core, "TuningSpec", lambda *a, **k: sizes.append(spec(*a, **k)) or sizes[-1])
+        return tune(X, y, **keywords)
+
+    monkeypatch.setattr(dpci.tuning, "tune", spy)
+    METHODS[name](split, epsilon, 3)
+    [found] = sizes
+    assert set(found.facts()["chunk_sizes"]) == {split.n // 25}
+
+
+# What each mechanism that fits or tunes is given, beside epsilon: the noise of the paper is a share of it.
+SPENDERS = {
+    (dpci, "fit"): ("oracle", "data-independent"),
+    (dpci.tuning, "tune"): ("output", "objective"),
+    (dpci.baselines, "functional_mechanism"): ("functional",),
+    (dpci.baselines, "projected_histogram"): ("histogram",),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "non-private"])
+def test_every_mechanism_spends_its_epsilon(name, split, monkeypatch):
+    spent = {}
+
+    def watch(module, function):
+        inner = getattr(module, function)
+
+        def spy(*args, **keywords):
+            spent.setdefault((module, function), []).append(keywords)
+            return inner(*args, **keywords)
+
+        monkeypatch.setattr(module, function, spy)
+
+    for module, function in SPENDERS:
+        watch(module, function)
+    for epsilon in (0.5, 3.0):
+        spent.clear()
+        METHODS[name](split, epsilon, 5)
+        [((module, function), [keywords])] = spent.items()
+        assert name.startswith(SPENDERS[module, function])
+        share = 1.0
+        if "12W+8" in name:
+            radius = keywords["radius"]
+            share = dpci.plan(
+                n_samples=1, n_features=1, budget=dpci.PureDP(1.0), l2_strength=1.0, radius=radius, mechanism="output",
+                moments="none", fit_intercept=False, loss=regression_setup.LOSS,
+            ).steps[0].sensitivity / (12.0 * radius + 8.0)  # fmt: skip
+        assert keywords["budget"] == dpci.PureDP(share * epsilon)
+        # All of it on the choice by chunks; they are disjoint.
+        assert keywords.get("selection_share", 1.0) == 1.0
+
+
+def test_noise_is_in_proportion_to_one_over_epsilon(split):
+    # The noise is a draw of the seed times a scale G / (n lambda epsilon), lambda in proportion to 1 / sqrt(epsilon).
+    exact = {epsilon: regression_methods.without_noise(split, epsilon, 0) for epsilon in (0.5, 2.0)}
+    noise = {epsilon: regression_methods.data_independent(split, epsilon, 7) - exact[epsilon] for epsilon in exact}
+    np.testing.assert_allclose(noise[0.5], 2.0 * noise[2.0], atol=1e-5)
+    norms = [np.linalg.norm(regression_methods.data_independent(split, 0.5, seed) - exact[0.5]) for seed in range(200)]
+    scale = sensitivity(split, public_strength(split, 0.5), 1.0) / 0.5
+    # Mean and variance of a norm are d and d in units of the scale: two-sided, one false alarm in a million.
+    assert abs(np.mean(norms) / scale - 14.0) < 4.9 * math.sqrt(14.0 / 200)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -209,8 +297,43 @@ def test_findings(name, tmp_path):
 def test_the_report_says_what_is_left_out():
     report = regression.mechanisms(Sources(), Repeats(n_repeats=1)).report.render("text")
     text = " ".join(report.split())
-    for part in ("Figure 3", "physiological simulator", "less at", "rank correlation", "by noise alone", "12W+8"):
+    for part in (
+        "rows a chunk for all",
+        "measured on the same 3,450 patients",
+        "Figure 3",
+        "physiological simulator",
+        "less at",
+        "rank correlation",
+        "by noise alone",
+        "12W+8",
+    ):
         assert part in text
+
+
+def test_figures_show_medians_and_the_numbers_of_the_paper():
+    epsilons = (0.1, 0.2, 0.3, 0.5, 1.0, 3.0, 10.0)
+    # One huge error among five, as the functional mechanism has.
+    scores = np.array([[1.0, 0.1], [2.0, 0.2], [3.0, 0.3], [4.0, 0.4], [1e6, 0.5]])
+    found = {(name, math.inf if name == "non-private" else e): scores for name in METHODS for e in epsilons}
+    figure = regression_figures.draw_mechanisms(found, regression.PUBLISHED)
+    errors, inversions = figure.axes[0], figure.axes[3]
+    data, _, [lines] = next(bars for bars in errors.containers if bars.get_label() == "functional, tight")
+    np.testing.assert_array_equal(data.get_ydata(orig=False), 3.0)
+    # Quartiles 2 and 4: a normal law with these has the standard deviation 2 / 1.349.
+    expected = math.sqrt(math.pi / 2) * 2 / 1.3489795 / math.sqrt(5)
+    np.testing.assert_allclose(lines.get_segments()[0][:, 1], [3 - expected, 3 + expected], rtol=1e-6)
+    data, _, [lines] = next(bars for bars in inversions.containers if bars.get_label() == "functional, tight")
+    np.testing.assert_allclose(data.get_ydata(orig=False), 0.3)
+    half = np.std(scores[:, 1], ddof=1) / math.sqrt(5)
+    np.testing.assert_allclose(lines.get_segments()[0][:, 1], [0.3 - half, 0.3 + half])
+    for ax in figure.axes:
+        assert [label.get_text() for label in ax.get_xticklabels()] == [".1", ".2", ".3", ".5", "1", "3", "10"]
+    stars = [line for line in errors.lines if str(line.get_label()).startswith("number in the paper")]
+    assert {(str(star.get_label()).split(": ")[1], star.get_ydata()[0]) for star in stars} == {
+        ("oracle", 1.82),
+        ("functional", 22.57),
+    }
+    assert len({star.get_marker() for star in stars}) == 2
 
 
 def test_rules_of_known_numbers(monkeypatch):
@@ -229,7 +352,7 @@ def test_rules_of_known_numbers(monkeypatch):
     )
     assert tight == "0.5: -2.00 (1.00), 1: +1.50 (0.29); less at 1 of 2, 0 by more than 2 s.e.; lesser median at 1"
     assert facts["data-independent minus oracle"] == "at most 0.00 (paper: .1)"
-    assert "at the greatest for 15 of 16 mechanisms" in facts["inversion with utility"]
+    assert "at the greatest for 16 of 17 mechanisms" in facts["inversion with utility"]
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

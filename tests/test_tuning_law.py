@@ -12,6 +12,7 @@ from dpci.losses import Hinge, HuberHinge, Logistic, Squared
 from support.audit import EpsilonBound, lower_bound
 from support.tuning import (
     SCORE_SHARE,
+    TwoCandidates,
     antipodal_params,
     chunks_again,
     model_scales,
@@ -79,6 +80,17 @@ def test_best_of_runs_costs_what_dp_accounting_says(shape, mean, rho):
         assert rho * (1 - 1e-9) <= inverse < rho * 1.01
 
 
+@pytest.mark.parametrize("mean", [6.0, 30.0, 72.0])
+@pytest.mark.parametrize("shape", [0.0, 1.0])
+def test_under_zcdp_pure_runs_may_spend_more_than_the_renyi_bound_allows(shape, mean):
+    count = _core.RunCount(shape, mean)
+    orders = 1.0 + np.geomspace(1e-3, 1e4, 2000)
+    for rho in np.geomspace(1e-4, 10.0, 40):
+        run = count.run_epsilon(dpci.ZCDP(rho).pure_within().epsilon)
+        # Divergences grow with the order, so the least bound of all orders holds near order 1: above rho already.
+        assert min(count.rdp(order, run * np.tanh(run / 2)) for order in orders) > rho
+
+
 def worst_change(loss, reach, targets):
     """Greatest change of the loss of one record among predictors of size ``reach`` and these targets, by search."""
     u, y = (grid.ravel() for grid in np.meshgrid(np.linspace(-reach, reach, 401), targets))
@@ -130,6 +142,35 @@ def test_an_attacker_stays_under_the_claim(method, least):
     scores = antipodal_params(budget, method, n_runs=20_000, seed=5)
     found = lower_bound(*scores, EpsilonBound(0.0))
     assert least * budget.epsilon < found <= budget.epsilon
+
+
+def leaks(budget):
+    """Privacy losses of the choice alone, and of the choice with the parameter, by their exact laws."""
+    attack = TwoCandidates(budget)
+    ours, theirs = attack.law(1.0), attack.law(-1.0)
+    return np.abs(np.log(np.divide(ours, theirs)))
+
+
+def test_exact_laws_of_the_choice_stay_under_the_claim_and_show_a_forgotten_factor():
+    # With scales that the library calibrates; that it draws from them is tested above.
+    claim = 3.0
+    index, both = leaks(dpci.PureDP(claim))
+    assert index <= claim
+    assert 0.5 * claim < both <= claim
+    # What runs would spend that did not divide by 2 + η: the choice alone gives it away, and its model even twice.
+    assert leaks(dpci.PureDP(3 * claim))[0] > claim
+    assert leaks(dpci.PureDP(2 * claim))[1] > claim
+
+
+@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
+def test_the_attacked_candidates_have_the_minimisers_of_their_law():
+    attack = TwoCandidates(dpci.PureDP(1e12))
+    for y in (1.0, -1.0):
+        targets = np.r_[y, np.full(attack.n - 1, attack.targets)]
+        for number, candidate in enumerate(attack.candidates):
+            keywords = {"mechanism": "output", "moments": "none", "fit_intercept": False, "seed": 1, **candidate}
+            found = dpci.fit(np.ones((attack.n, 1)), targets, budget=dpci.PureDP(1e12), **keywords)
+            assert found.params[0] == pytest.approx(attack.minimiser(number, y), abs=1e-9)
 
 
 def test_a_raw_score_would_break_the_claim():

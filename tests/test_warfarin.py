@@ -3,6 +3,7 @@
 import csv
 import gzip
 import math
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +22,7 @@ FILE = WARFARIN.files["train"]
 real = pytest.mark.skipif(_files.find(FILE) is None, reason="the warfarin file is not in DPCI_DATA")
 
 HEADER = ("PharmGKB Subject ID", *_warfarin._COLUMNS, "VKORC1 497 consensus", "")
+_FLAGS = (*_warfarin._INDUCERS, "Amiodarone (Cordarone)", "Subject Reached Stable Dose of Warfarin")
 GOOD = {
     "Age": "60 - 69",
     "Race": "White",
@@ -85,6 +87,26 @@ def test_incomplete_rows_are_left_out(tmp_path: Path, missing: str) -> None:
     assert len(datasets.load_warfarin(path, stable_only=False).y) == 2
 
 
+def test_flags_are_numbers(tmp_path: Path) -> None:
+    # As pandas writes a column with gaps.
+    changes = [
+        {"Amiodarone (Cordarone)": "1.0", "Subject Reached Stable Dose of Warfarin": "1.0"},
+        {"Phenytoin (Dilantin)": "1.0", "Amiodarone (Cordarone)": "0.0"},
+        {"Carbamazepine (Tegretol)": "0.0", "Amiodarone (Cordarone)": ""},
+        {"Subject Reached Stable Dose of Warfarin": "0.0"},
+        {"Subject Reached Stable Dose of Warfarin": ""},
+    ]
+    table = warfarin_table(write(tmp_path / "w.csv", *changes))
+    assert table["amiodarone"].tolist() == ["yes", "no", "no"]
+    assert table["enzyme_inducer"].tolist() == ["no", "yes", "no"]
+
+
+def test_every_decade(tmp_path: Path) -> None:
+    ages = [*(f"{k}0 - {k}9" for k in range(1, 9)), "90+", "NA"]
+    table = warfarin_table(write(tmp_path / "w.csv", *({"Age": age} for age in ages)))
+    assert table["age"].tolist() == list(range(1, 10))
+
+
 @pytest.mark.parametrize(
     ("race", "sites", "genotype"),
     [
@@ -107,7 +129,19 @@ def test_imputed_genotypes(tmp_path: Path, race: str, sites: dict[str, str], gen
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"Age": "old"}, "decades from '10 - 19' to '90\\+', got 'old' in row 2"),
+        ({"Age": "old"}, "decades, '10 - 19' to '80 - 89' or '90\\+', got 'old' in row 2"),
+        *(({"Age": age}, "must hold decades") for age in ("1", "15", "100+", "10-19", "90 - 99", "60 - 69 years")),
+        *(
+            ({flag: value}, f"column '{re.escape(flag)}' must hold .*, got '{value}' in row 2")
+            for flag in _FLAGS
+            for value in ("2", "-1", "0.5", "yes", "nan")
+        ),
+        (
+            {"Carbamazepine (Tegretol)": "1", "Rifampin or Rifampicin": "2"},
+            "'Rifampin or Rifampicin' must hold 0, 1 or NA",
+        ),
+        # Also where the row is left out.
+        ({"Subject Reached Stable Dose of Warfarin": "0", "Phenytoin (Dilantin)": "?"}, "'Phenytoin"),
         ({"Height (cm)": "tall"}, "'Height \\(cm\\)' must hold numbers, got 'tall' in row 2"),
         ({"Therapeutic Dose of Warfarin": "-3"}, "must hold doses >= 0, got '-3' in row 2"),
         ({"Therapeutic Dose of Warfarin": "nan"}, "must hold doses >= 0, got 'nan' in row 2"),

@@ -16,9 +16,9 @@ from dpci.arrays import Features, Table, as_features
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, SeededNoiseWarning
 from dpci.labels import Classes, check_classes
-from dpci.losses import check_loss
+from dpci.losses import Logistic, Loss, Squared, check_loss, declaration
 from dpci.record import Step
-from dpci.settings import LossLike, Neighbors, check_n_public
+from dpci.settings import DerivedFacts, LossLike, Neighbors, check_n_public
 from dpci.validation import check_choice, check_flag, check_positive, check_seed, check_threads
 
 
@@ -32,12 +32,11 @@ class BudgetNumbers(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices:
+class Choices(DerivedFacts):
     """The public choices that every baseline has, validated."""
 
-    loss_name: str
-    target_bounds: tuple[float, float] | None
-    """Of real targets; None: two classes."""
+    loss: Loss
+    core_loss: _core.Loss
     fit_intercept: bool
     intercept_scale: float
     classes: Sequence[Any] | None
@@ -53,19 +52,9 @@ class Choices:
                 raise InvalidInput(f"classes must be None for a loss with real targets, got classes={self.classes!r}")
 
     @property
-    def two_classes(self) -> bool:
-        """Whether the loss takes two classes rather than real targets."""
-        return self.target_bounds is None
-
-    @property
-    def label_classes(self) -> Classes | None:
-        """The public (negative, positive), if given."""
-        return cast("Classes | None", self.classes)
-
-    @property
-    def intercept(self) -> float | None:
-        """The constant that the core appends to every row."""
-        return self.intercept_scale if self.fit_intercept else None
+    def target_bounds(self) -> tuple[float, float] | None:
+        """Public bounds of real targets; None: two classes."""
+        return self.core_loss.target_bounds
 
     def shape(self, X: Table) -> tuple[Features, tuple[str, ...]]:
         """Return rows as the core takes them, and the names of their parameters."""
@@ -99,14 +88,13 @@ class Choices:
             "steps": (),
             "private": False,
         }
-        bounds = self.target_bounds
         return BaselineFit(
             BaselineRecord(
                 method=method,
                 params=params,
                 names=names,
                 named_columns=features.names is not None,
-                loss={"name": self.loss_name, "target_bounds": None if bounds is None else tuple(bounds)},
+                loss=declaration(self.loss, self.core_loss),
                 intercept_scale=self.intercept,
                 version=_core.__version__,
                 **{**defaults, **facts},
@@ -129,10 +117,6 @@ class PrivateChoices(Choices):
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
         object.__setattr__(self, "seed", check_seed(self.seed))
-
-    def public_n(self, n_samples: int) -> int:
-        """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
-        return n_samples if self.n_public is None else self.n_public
 
     def budget_numbers(self) -> BudgetNumbers:
         """Return the budget as the core takes it."""
@@ -157,11 +141,24 @@ class PrivateChoices(Choices):
         }
 
 
-def smooth_loss(loss: LossLike) -> _core.Loss:
-    """Return a loss that can be minimised without bounds on the rows."""
-    core_loss = check_loss(loss).to_core()
+def polynomial_loss(loss: LossLike, target_bound: float) -> Squared | Logistic:
+    """Return the loss of a functional mechanism; an object says its own ``target_bound``."""
+    bound = check_positive("target_bound", target_bound)
+    if isinstance(loss, Squared):
+        if bound not in (1.0, loss.target_bound):
+            raise InvalidInput(f"target_bound must be that of the loss, {loss.target_bound}, got target_bound={bound}")
+        return loss
+    if isinstance(loss, Logistic):
+        return loss
+    return Squared(bound) if check_choice("loss", loss, ("squared", "logistic")) == "squared" else Logistic()
+
+
+def smooth_loss(loss: LossLike) -> tuple[Loss, _core.Loss]:
+    """Return a loss that can be minimised without bounds on the rows, and the core's."""
+    checked = check_loss(loss)
+    core_loss = checked.to_core()
     if core_loss.kinked or core_loss.predictor_bound is not None:
         raise InvalidInput(
             f"a baseline takes losses that are smooth and defined for every predictor, got loss={loss!r}"
         )
-    return core_loss
+    return checked, core_loss

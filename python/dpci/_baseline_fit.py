@@ -1,5 +1,6 @@
 """The result of a baseline: parameters and predictions as those of a fit, without intervals, and what it cost."""
 
+import copy
 import textwrap
 from typing import Any, NoReturn
 
@@ -12,6 +13,7 @@ from dpci.accounting import Guarantee
 from dpci.budgets import ApproxDP, Budget
 from dpci.errors import InvalidInput
 from dpci.labels import Classes
+from dpci.losses import describe
 from dpci.tables import format_facts, format_table
 
 __all__ = ["BaselineFit"]
@@ -85,8 +87,8 @@ class BaselineFit(LinearModel):
 
     @property
     def loss(self) -> dict[str, Any]:
-        """Name of the loss and public bounds of real targets."""
-        return dict(self._record.loss)
+        """Name, parameter and public bounds of the loss."""
+        return copy.deepcopy(self._record.loss)
 
     @property
     def classes(self) -> Classes | None:
@@ -116,7 +118,7 @@ class BaselineFit(LinearModel):
                 "radius": record.radius,
                 "n_cells": record.n_cells,
                 "on_violation": record.on_violation,
-                "loss": dict(record.loss),
+                "loss": self.loss,
             },
             "conditions": _conditions(record),
             "version": record.version,
@@ -183,7 +185,7 @@ class BaselineFit(LinearModel):
         classes = "" if record.classes is None else f", positive class {record.classes[1]!r}"
         facts = [
             ("method", f"{_TITLES[record.method]}{calibration}"),
-            ("loss", f"{str(record.loss['name']).replace('_', ' ')}{classes}"),
+            ("loss", f"{describe(record.loss)}{classes}"),
             ("budget spent", "nothing is protected" if self.spent is None else str(self.spent)),
             *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
             ("neighbours", relation[record.neighbors]),

@@ -21,6 +21,7 @@ from dpci._rules import (
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.labels import Classes
+from dpci.losses import declaration, from_declaration
 from dpci.record import Step
 from dpci.validation import check_count, check_flag, check_not_negative, check_positive
 
@@ -44,7 +45,7 @@ class BaselineRecord:
     n_samples: int
     """The public n: ``n_public`` under add/remove; the number of rows where nothing is private."""
     loss: dict[str, Any]
-    """Name, and public bounds of real targets."""
+    """Declaration of the loss: name, parameter and public bounds."""
     l2_strength: float
     radius: float | None
     """Bound on the norm of the parameters; None where there is none."""
@@ -128,11 +129,13 @@ class BaselineRecord:
 def _check_loss(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{name} must be an object, got {name}={value!r}")
-    return {
-        **value,
-        "name": check_text(f"{name}.name", value["name"]),
-        "target_bounds": optional(check_interval)(f"{name}.target_bounds", value["target_bounds"]),
-    }
+    bounds = optional(check_interval)(f"{name}.target_bounds", value["target_bounds"])
+    built_in = from_declaration(value)
+    if built_in is None:
+        one_of("custom")(f"{name}.name", value["name"])
+    elif value != declaration(built_in, built_in.to_core()):
+        raise InvalidInput(f"{name} must have the declaration of {built_in!r}, got {name}={value!r}")
+    return {**value, "target_bounds": None if bounds is None else list(bounds)}
 
 
 def _check_steps(name: str, value: object) -> tuple[Step, ...]:

@@ -535,6 +535,9 @@ class TuningSpec:
         """Replaces budgets and numbers of samples of the candidates; shape and expected_runs are those of "repeat"."""
 
     def facts(self) -> TuningFacts: ...
+    def model(self, index: int) -> Spec:
+        """One candidate as it is fitted in a run or on its part; None for another index."""
+
     def model_noise(self, index: int) -> tuple[str, float, float]:
         """Law, scale and sensitivity of the noise of one candidate's model; None for another index."""
 

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import chdtri, gammainccinv
 
 from dpci.errors import InvalidInput
-from dpci.settings import ModelKeywords, Settings, check_keywords
+from dpci.settings import ModelKeywords, Settings, check_keywords, check_n_planned
 from dpci.tables import format_facts
 from dpci.validation import check_choice, check_count, check_fraction, check_not_negative, check_reals
 
@@ -18,10 +18,10 @@ Risk: TypeAlias = Literal["training", "empirical", "regularized", "population"]
 
 _RISKS: tuple[Risk, ...] = ("training", "empirical", "regularized", "population")
 _WHAT: Final[Mapping[Risk, str]] = {
-    "training": "regularised empirical risk above its least value",
-    "empirical": "empirical risk above its least value on the ball",
-    "regularized": "regularised population risk above its least value",
-    "population": "population risk above its least value on the ball",
+    "training": "regularised empirical risk",
+    "empirical": "empirical risk",
+    "regularized": "regularised population risk",
+    "population": "population risk",
 }
 _THEOREMS: Final[Mapping[Risk, str]] = {
     "training": "Lemma 22",
@@ -47,6 +47,9 @@ class ErrorBound:
         The excess risk is at most this, in the unit of the mean loss.
     of : str
         Which risk.
+    radius : float or None
+        The excess is over the least value on this ball, also where the ball keeps the best parameters of all out; None:
+        over the least value of all.
     failure_probability : float
         The bound fails with at most this probability over the noise and, for risks of the population, the sample.
     noise_norm : float
@@ -63,6 +66,7 @@ class ErrorBound:
 
     value: float
     of: Risk
+    radius: float | None
     failure_probability: float
     noise_norm: float
     slope_bound: float
@@ -81,7 +85,8 @@ class ErrorBound:
             ("theorem", f"{self.theorem}, constants corrected"),
             *(("assumes", text) for text in self.assumes),
         ]
-        return f"Bound on the {_WHAT[self.of]}\n\n{format_facts(facts)}"
+        where = "of all" if self.radius is None else f"on the ball of radius {self.radius:g}"
+        return f"Bound on the {_WHAT[self.of]} above its least value {where}\n\n{format_facts(facts)}"
 
     def __repr__(self) -> str:
         return self.summary()
@@ -111,8 +116,10 @@ def bound(
     n_samples, n_features : int
         Public number of records, and of columns without the intercept.
     of : {"training", "empirical", "regularized", "population"}
-        Which risk, each above its least value: the regularised mean loss over the sample; the mean loss over the sample
-        against the best parameters of the ball; the two over the population.
+        Which risk, each above its least value on the ball of ``radius``: the regularised mean loss over the sample; the
+        mean loss over the sample; the two over the population. Where the ball is in the way, other parameters outside
+        it are better by an amount that no bound here speaks of. Without a radius the first and the third are above
+        their least value of all.
     failure_probability : float
         Of the bound; risks of the population share it between sample and noise so that the bound is least.
     rate : tuple of float, optional
@@ -121,7 +128,8 @@ def bound(
     **keywords
         Keywords of :func:`dpci.fit` that say what is fitted; ``budget`` and ``l2_strength`` are required, and
         ``mechanism`` is "output" (the default here). ``moments`` is "none" unless a ``split`` is given. A ``radius`` is
-        required for the risks against the best parameters of the ball, and for the squared loss.
+        required for the risks without the regulariser, and for the squared loss. Under ``neighbors="add_remove"``
+        ``n_public`` is ``n_samples`` and may be left out.
 
     Returns
     -------
@@ -159,8 +167,8 @@ def _settings(keywords: BoundKeywords, n_samples: int) -> Settings:
     check_keywords("bound", keywords)
     moments = "none" if keywords.get("split") is None else "joint"
     complete: dict[str, Any] = {"mechanism": "output", "moments": moments, **keywords}
-    if complete.get("neighbors") == "add_remove" and complete.get("n_public") is None:
-        complete["n_public"] = n_samples
+    if complete.get("neighbors") == "add_remove":
+        complete["n_public"] = check_n_planned(n_samples, complete.get("n_public"))
     settings = Settings(**cast("ModelKeywords", complete))
     if settings.checked_mechanism.name != "output":
         raise InvalidInput("bounds are for output perturbation, got mechanism='objective'")
@@ -290,6 +298,7 @@ class _Problem:
         return ErrorBound(
             value=sum(terms.values()),
             of=self.of,
+            radius=self.radius,
             failure_probability=failure,
             noise_norm=norm,
             slope_bound=self.slope(norm),

@@ -1,16 +1,20 @@
 """What a tuning returns: the chosen candidate, its fit, and what the choice spent; released and public values only."""
 
+import dataclasses
 import json
 import textwrap
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, NoReturn, TypeAlias
+from collections.abc import Mapping
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci._selection import Method, Selection
 from dpci.accounting import Guarantee
-from dpci.budgets import Budget
+from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, declaration, describe
 from dpci.mechanisms import Mechanism, ObjectivePerturbation, OutputPerturbation
@@ -18,7 +22,8 @@ from dpci.record import FitRecord, Step
 from dpci.results import PrivateFit
 from dpci.tables import format_facts
 
-Method: TypeAlias = Literal["repeat", "chunks", "public_rule"]
+SCHEMA = "dpci.TuneResult"
+SCHEMA_VERSION = 1
 _NOT_FRESH = (
     "the noise of a model that was selected by its own score is not fresh, so it has no intervals: tune with "
     "selection_share < 1, which fits again at the chosen parameters"
@@ -29,41 +34,11 @@ _TIME = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """How a candidate was chosen, and what that cost; all public."""
-
-    method: Method
-    index: int
-    n_candidates: int
-    budget: Budget
-    loss: dict[str, Any]
-    """Declaration of the validation loss."""
-    facts: dict[str, Any]
-    """Budgets of a model and of a score, the score's noise and sensitivity, sizes of parts or the law of the runs."""
-
-    @classmethod
-    def from_facts(
-        cls, facts: "_core.TuningFacts", *, method: Method, index: int, n_candidates: int, budget: Budget, loss: Loss
-    ) -> "Selection":
-        """Build the record from what the core calibrated, leaving out what the method does not have."""
-        known = {name: value for name, value in facts.items() if value is not None}
-        return cls(method, index, n_candidates, budget, declaration(loss, loss.to_core()), known)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain values."""
-        return {
-            "index": self.index,
-            "n_candidates": self.n_candidates,
-            "budget": self.budget.parameters(),
-            "composition": {"chunks": "parallel parts", "repeat": "best of a random number of runs"}[self.method],
-            "validation_loss": dict(self.loss),
-            **self.facts,
-        }
-
-
 class SelectedFit(PrivateFit):
-    """The model that won a selection: parameters and predictions, but no intervals, because its noise is not fresh."""
+    """The model that won a selection: parameters and predictions, but no intervals, because its noise is not fresh.
+
+    It lies in the ball in which it was compared, whose radius its record holds.
+    """
 
     __slots__ = ()
 
@@ -73,14 +48,31 @@ class SelectedFit(PrivateFit):
         return self.budget
 
     @property
+    def interval_refusal(self) -> str:
+        """Why there are no intervals, standard errors and p-values."""
+        return f"intervals need fresh noise, got a selected model: {_NOT_FRESH}"
+
+    @property
     def privacy(self) -> dict[str, Any]:
         """Not of the model alone; see :attr:`TuneResult.privacy`."""
-        return _refuse("privacy")
+        return _refuse("privacy", "TuneResult.privacy")
 
     @property
     def guarantee(self) -> Guarantee:
-        """Not of the model alone; see :attr:`TuneResult.privacy`."""
-        return _refuse("guarantee")
+        """Not known: a selection has a budget (:attr:`TuneResult.spent`), and no curve is claimed for it."""
+        return _refuse("guarantee", "TuneResult.spent, beyond which no curve is claimed")
+
+    def public_facts(self) -> dict[str, Any]:
+        """Return what is public about the model, without a claim: mechanism, noise and the constants behind it."""
+        known = super().privacy
+        kept = ("relation", "mechanism", "variant", "project", "calibration", "constants", "conditions", "version")
+        noise = known["steps"][0]
+        return {
+            **{name: known[name] for name in kept},
+            "noise": noise["noise"],
+            "noise_scale": noise["scale"],
+            "noise_sensitivity": noise["sensitivity"],
+        }
 
     def summary(self, *, level: float = 0.95) -> str:  # noqa: ARG002  # of the same form as its base
         """Return a table of the parameters."""
@@ -90,23 +82,38 @@ class SelectedFit(PrivateFit):
 
     def to_json(self) -> str:
         """Not of the model alone; see :meth:`TuneResult.to_json`."""
-        return _refuse("to_json")
+        return _refuse("to_json", "TuneResult.to_json")
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "PrivateFit":  # noqa: ARG003  # of the same form as its base
+        """Not of the model alone; see :meth:`TuneResult.from_json`."""
+        return _refuse("from_json", "TuneResult.from_json")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SelectedFit, (self._record,)
+        return _restored, (self._record,)
+
+    def __repr__(self) -> str:
+        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
+        return f"<SelectedFit: {len(self.names)} parameters, {self.mechanism} perturbation, no intervals{seeded}>"
 
     def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        raise InvalidInput(f"conf_int needs fresh noise, got a selected model: {_NOT_FRESH}")
+        raise InvalidInput(self.interval_refusal)
 
 
-def _refuse(name: str) -> NoReturn:
-    raise InvalidInput(f"{name} must be that of the whole tuning (TuneResult.{name}), got that of a selected model")
+def _refuse(name: str, instead: str) -> NoReturn:
+    raise InvalidInput(f"{name} must be that of the whole tuning ({instead}), got a selected model")
+
+
+def _restored(record: FitRecord) -> SelectedFit:
+    # Pickle restores arrays writable; making the record again does not.
+    return SelectedFit(dataclasses.replace(record))
 
 
 def selected_fit(selection: Selection, noise: tuple[str, float, float], public: dict[str, Any]) -> SelectedFit:
     """Wrap the parameters that a selection released, with the law, scale and sensitivity of their noise."""
     law, scale, sensitivity = noise
     cost = next(iter(selection.budget.parameters().values()))
+    facts = {**public, "radius": selection.facts["radii"][selection.index]}
     return SelectedFit(
         FitRecord(
             hessian=None,
@@ -117,19 +124,21 @@ def selected_fit(selection: Selection, noise: tuple[str, float, float], public: 
             noise_spectral_radius=0.0,
             steps=(Step("coefficients", law, cost, scale, None, sensitivity),),
             version=_core.__version__,
-            **public,
+            **facts,
         )
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class TuneResult:
     """A tuned model: which candidate was chosen, its fit, and what both spent. Made by :func:`dpci.tuning.tune`.
 
+    Print :meth:`summary`: that of ``result`` knows of the fit alone.
+
     Attributes
     ----------
-    params : dict
-        The chosen candidate, as it was given (or what the public rule says).
+    params : mapping
+        The chosen candidate, as it was given (or what the public rule says); read-only.
     result : PrivateFit
         The fit at the chosen parameters, with the rest of the budget and fresh noise; with ``selection_share=1`` the
         model that was chosen, which has no intervals.
@@ -137,11 +146,14 @@ class TuneResult:
         What was asked for, choice and fit together.
     """
 
-    params: dict[str, Any]
+    params: Mapping[str, Any]
     result: PrivateFit
     budget: Budget
     selection: Selection | None
     """How the candidate was chosen; None for the public rule, which spends nothing on it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "params", MappingProxyType(dict(self.params)))
 
     @property
     def index(self) -> int | None:
@@ -165,27 +177,30 @@ class TuneResult:
 
     @property
     def privacy(self) -> dict[str, Any]:
-        """Machine-readable record of the guarantee: relation, notion, what the choice and the fit spent, conditions."""
-        selected = isinstance(self.result, SelectedFit)
-        refit = None if selected else self.result.privacy
-        conditions = [] if refit is None else list(refit["conditions"])
-        if not self.private and refit is None:
-            conditions.append("none: the noise is seeded, so whoever knows the seed can subtract it")
+        """Machine-readable record of the guarantee: relation, notion, what the choice and the fit spent, conditions.
+
+        "fit" is that of the fit; "model" are the facts of a selected model, which is not fitted again.
+        """
+        fit = self.result
+        selected = isinstance(fit, SelectedFit)
+        facts = fit.public_facts() if isinstance(fit, SelectedFit) else fit.privacy
+        conditions = list(facts["conditions"])
         if self.selection is not None:
             conditions.append("the candidates were chosen without looking at the data")
         if self.method == "repeat":
             conditions.append(_TIME)
         return {
             "private": self.private,
-            "relation": "replace_one" if refit is None else refit["relation"],
+            "relation": facts["relation"],
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
             "spent": self.spent.parameters(),
             "method": self.method,
             "selection": None if self.selection is None else self.selection.to_dict(),
-            "fit": refit,
+            "fit": None if selected else facts,
+            "model": facts if selected else None,
             "conditions": conditions,
-            "version": _core.__version__,
+            "version": facts["version"],
         }
 
     def summary(self, *, level: float = 0.95) -> str:
@@ -204,25 +219,89 @@ class TuneResult:
         return f"{format_facts(facts)}\n\n{self.result.summary(level=level)}"
 
     def to_json(self) -> str:
-        """Return the whole result as JSON: released and public values only, floats exactly."""
+        """Return the whole result as JSON: released and public values only, floats exactly.
+
+        Losses and mechanisms among ``params`` are saved as their descriptions.
+        """
         fit = self.result
+        selected = isinstance(fit, SelectedFit)
+        record = json.loads(fit._record.to_json())  # noqa: SLF001  # a selected model has no JSON of its own
         values = {
-            "schema": "dpci.TuneResult",
-            "schema_version": 1,
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
             "params": _plain(self.params),
             "privacy": self.privacy,
-            "fit": None if isinstance(fit, SelectedFit) else json.loads(fit.to_json()),
+            "fit": None if selected else record,
+            "model": record if selected else None,
             "names": list(fit.names),
             "coefficients": fit.params.tolist(),
         }
         return json.dumps(values, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "TuneResult":
+        """Rebuild a result from :meth:`to_json`; losses and mechanisms among ``params`` stay descriptions.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not a saved tuning, of another schema version, or contradicts itself.
+        """
+        try:
+            values = json.loads(text)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInput(f"a saved tuning must be JSON, got {error}") from error
+        if not isinstance(values, dict) or values.get("schema") != SCHEMA:
+            raise InvalidInput(f"a saved tuning must be a JSON object with schema={SCHEMA!r}, got something else")
+        if values.get("schema_version") != SCHEMA_VERSION:
+            raise InvalidInput(
+                f"a saved tuning must have schema_version={SCHEMA_VERSION}, got {values.get('schema_version')!r}"
+            )
+        try:
+            found = _from_values(cls, values)
+            same = json.loads(found.to_json()) == values
+        except InvalidInput:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InvalidInput(f"a saved tuning must hold every field of its schema, got {error!r}") from error
+        if not same:
+            raise InvalidInput("a saved tuning must say the same in all its fields, got a contradiction")
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (dict(self.params), self.result, self.budget, self.selection)
 
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
         return f"<TuneResult: {_plain(self.params)} by {self.method}, {self.spent}{seeded}>"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+def _rebuilt(params: dict[str, Any], result: PrivateFit, budget: Budget, selection: Selection | None) -> TuneResult:
+    return TuneResult(params=params, result=result, budget=budget, selection=selection)
+
+
+def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
+    privacy = values["privacy"]
+    budget = budget_from_parameters(privacy["notion"], privacy["budget"])
+    chosen = privacy["selection"]
+    selection = None if chosen is None else Selection.from_dict(chosen, method=privacy["method"], notion=budget.notion)
+    selected = values["model"] is not None
+    record = FitRecord.from_json(json.dumps(values["model"] if selected else values["fit"]))
+    fit = SelectedFit(record) if selected else PrivateFit(record)
+    parts = [fit.budget] if selection is None or selected else [selection.budget, fit.budget]
+    for name, whole in budget.parameters().items():
+        total = sum(Fraction(part.parameters().get(name, 0.0)) for part in parts)
+        if any(part.notion != budget.notion for part in parts) or total > Fraction(whole):
+            raise InvalidInput(f"choice and fit must spend no more than {budget}, got {' and '.join(map(str, parts))}")
+    if selected and (selection is None or selection.budget != budget or fit.budget != budget):
+        raise InvalidInput(f"a selected model must have the budget of its tuning, {budget}, got {fit.budget}")
+    params = values["params"]
+    if not isinstance(params, dict):
+        raise InvalidInput(f"params must be an object, got params={params!r}")
+    return kind(params=params, result=fit, budget=budget, selection=selection)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class OracleSearch:
     """The outcome of an exhaustive search that reads the data. NOT PRIVATE: for comparison only.
 
@@ -245,7 +324,7 @@ class OracleSearch:
     private: Literal[False] = False
 
 
-def _plain(params: dict[str, Any]) -> dict[str, Any]:
+def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain_value(value) for name, value in params.items()}
 
 
@@ -260,4 +339,4 @@ def _plain_value(value: object) -> object:
 
 
 def _mechanism(mechanism: Mechanism) -> dict[str, Any]:
-    return {"name": mechanism.name, **asdict(mechanism)}
+    return {"name": mechanism.name, **dataclasses.asdict(mechanism)}

@@ -167,11 +167,16 @@ def fit(
         n_threads=n_threads,
         seed=seed,
     )
+    return release_fit(X, y, settings, stacklevel=3)
+
+
+def release_fit(X: Table, y: ArrayLike, settings: Settings, *, stacklevel: int) -> PrivateFit:
+    """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller."""
     features = as_features(X)
     n_samples, n_columns = features.shape
     names = param_names(features.names, n_columns, settings)
     spec = settings.spec(n_samples, n_columns)
-    targets, label_classes = encode_targets(y, settings, n_samples, stacklevel=3)
+    targets, label_classes = encode_targets(y, settings, n_samples, stacklevel=stacklevel + 1)
     release = _core.fit(
         spec,
         features.values,
@@ -180,7 +185,7 @@ def fit(
         n_threads=settings.n_threads,
         seed=settings.seed,
     )
-    _warn(release, settings, spec)
+    _warn(release, settings, spec, stacklevel=stacklevel + 1)
     return PrivateFit(
         FitRecord(
             params=release["params"],
@@ -235,12 +240,12 @@ def encode_targets(
     return encode_reals(y, n_samples), None
 
 
-def _warn(release: "_core.FitDict", settings: Settings, spec: _core.Spec) -> None:
+def _warn(release: "_core.FitDict", settings: Settings, spec: _core.Spec, *, stacklevel: int) -> None:
     if not release["private"]:
         warnings.warn(
             "the noise comes from the caller's seed: the result is NOT PRIVATE (leave seed=None to release)",
             SeededNoiseWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
     if settings.projection == "auto" and release["projection"] == "cautious":
         ratio = release["noise_spectral_radius"] / spec.strong_convexity
@@ -251,5 +256,5 @@ def _warn(release: "_core.FitDict", settings: Settings, spec: _core.Spec) -> Non
             f"(l2_strength{declared}), so the projection is cautious and the intervals are longer than they could be: "
             f"{other}larger moment shares in split or a greater l2_strength make the ratio smaller",
             MomentNoiseWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )

@@ -99,6 +99,7 @@ def model_inversion(
     column: int | str | Sequence[int | str],
     prior: Mapping[Any, float],
     residual_variance: float,
+    on: float | None = None,
 ) -> ModelInversion:
     """Guess a hidden attribute of each record from its target and its other columns, by a fitted regression.
 
@@ -115,15 +116,18 @@ def model_inversion(
     y : array-like of shape (n,)
         Targets, in the unit in which the model predicts.
     column : int, str or sequence of these
-        The hidden attribute. An index or the name of a column: its values are the levels. A sequence: 0/1 columns, or
-        scaled ones, of which each record has at most one that is not zero. A name that is no column but stands before
-        "=" in some, as of a schema: these.
+        The hidden attribute. An index or the name of a column: its values are the levels. A sequence: indicator
+        columns, 0 or ``on``, of which each record has at most one that is not zero. A name that is no column but stands
+        before "=" in some, as of a schema: these.
     prior : mapping
         Public probability of each level; zeros are legal, the sum must be 1. Keys: the values of a coded column; the
-        entries of the sequence; or what stands after "=". Of 0/1 columns one more key may be there: the reference
-        level, all columns zero.
+        entries of the sequence; or what stands after "=". Of indicator columns one more key may be there: the
+        reference level, all columns zero.
     residual_variance : float
         Public variance of ``y - f`` at the true level, > 0, in the unit of ``y`` squared.
+    on : float
+        What stands for a level in its indicator column: 1, or for rows scaled by a schema ``1 / schema.row_scale``.
+        Required with indicator columns, as it is never read off the rows; a coded column has none.
 
     Returns
     -------
@@ -162,9 +166,9 @@ def model_inversion(
     check_finite("y", targets)
     if (classes := getattr(result, "classes", None)) is not None:
         raise InvalidInput(f"model inversion needs a regression, got a model of the classes {classes!r}")
-    probabilities = _checked_prior(prior)
+    shares = _checked_prior(prior)
     variance = check_positive("residual_variance", residual_variance)
-    hidden = _attribute(rows, names or _names_of(result, rows.shape[1]), column, tuple(prior), probabilities)
+    hidden = _attribute(rows.shape[1], names or _names_of(result, rows.shape[1]), column, shares, on)
     truth = _true_levels(rows, hidden)
     warnings.warn(
         "model inversion is NOT PRIVATE: it reads targets and hidden attributes off the data",
@@ -216,13 +220,14 @@ def _scored(guesses: NDArray[np.int64], truth: NDArray[np.int64], hidden: _Attri
     )
 
 
-def _checked_prior(prior: object) -> _F64:
+def _checked_prior(prior: object) -> dict[Hashable, float]:
     if not isinstance(prior, Mapping) or not prior:
         raise InvalidInput(f"prior must be a mapping of levels to probabilities, got prior={prior!r}")
-    probabilities = np.array([check_not_negative(f"prior[{level!r}]", share) for level, share in prior.items()])
-    if not (abs(probabilities.sum() - 1.0) <= _PRIOR_SLACK):
-        raise InvalidInput(f"prior must sum to 1, got {probabilities.sum()}")
-    return probabilities
+    shares = {level: check_not_negative(f"prior[{level!r}]", share) for level, share in prior.items()}
+    total = sum(shares.values())
+    if not (abs(total - 1.0) <= _PRIOR_SLACK):
+        raise InvalidInput(f"prior must sum to 1, got {total}")
+    return shares
 
 
 def _names_of(result: Regression, n_columns: int) -> tuple[str, ...] | None:
@@ -232,9 +237,9 @@ def _names_of(result: Regression, n_columns: int) -> tuple[str, ...] | None:
 
 
 def _attribute(
-    rows: _F64, names: tuple[str, ...] | None, column: object, levels: tuple[Hashable, ...], prior: _F64
+    width: int, names: tuple[str, ...] | None, column: object, shares: Mapping[Hashable, float], on: object
 ) -> _Attribute:
-    known, width = names or (), rows.shape[1]
+    known, levels, prior = names or (), tuple(shares), np.array(list(shares.values()))
     keys: tuple[Hashable, ...]
     if isinstance(column, str) and column not in known and any(name.startswith(f"{column}=") for name in known):
         group = [name for name in known if name.startswith(f"{column}=")]
@@ -243,9 +248,11 @@ def _attribute(
         keys, columns = tuple(column), [_position(key, known, width) for key in column]
     else:
         at = _position(column, known, width)
+        if on is not None:
+            raise InvalidInput(f"on belongs to indicator columns, which column={column!r} is not, got on={on!r}")
         values = np.array([_coded_level(level) for level in levels])
         return _Attribute((at,), levels, values[:, None], prior)
-    return _Attribute(tuple(columns), levels, _indicators(rows[:, columns], columns, keys, levels), prior)
+    return _Attribute(tuple(columns), levels, _indicators(columns, keys, levels, on), prior)
 
 
 def _coded_level(level: object) -> float:
@@ -263,31 +270,31 @@ def _position(column: object, names: tuple[str, ...], n_columns: int) -> int:
     raise InvalidInput(f"column must be an index below {n_columns} or a name of {list(names)}, got column={column!r}")
 
 
-def _indicators(
-    present: _F64, columns: Sequence[int], keys: tuple[Hashable, ...], levels: tuple[Hashable, ...]
-) -> _F64:
-    """Levels of 0/1 columns; these may be scaled, so what stands for 1 is taken from the rows."""
+def _indicators(columns: Sequence[int], keys: tuple[Hashable, ...], levels: tuple[Hashable, ...], on: object) -> _F64:
+    """Levels of indicator columns; what stands for a level is public, else a guess would depend on the other rows."""
     if not columns or len(set(columns)) != len(columns):
         raise InvalidInput(f"column must name different columns, at least one, got {list(keys)}")
     if missing := [key for key in keys if key not in levels]:
         raise InvalidInput(f"prior must have a key for every column, got none for {missing[0]!r}")
     if len(extra := [level for level in levels if level not in keys]) > 1:
         raise InvalidInput(f"prior may have one key that is no column, the reference level, got {extra}")
-    on = present[present != 0.0]
-    if len(on) and not np.allclose(on, on[0], rtol=_VALUE_SLACK, atol=0.0):
-        raise InvalidInput(f"0/1 columns must hold zero and one other value, got {on.min()} and {on.max()}")
+    if on is None:
+        raise InvalidInput("on must be given with indicator columns: 1, or 1 / schema.row_scale, got on=None")
+    value = check_positive("on", on)
     values = np.zeros((len(levels), len(columns)))
     for position, key in enumerate(keys):
-        values[levels.index(key), position] = on[0] if len(on) else 1.0
+        values[levels.index(key), position] = value
     return values
 
 
 def _true_levels(rows: _F64, hidden: _Attribute) -> NDArray[np.int64]:
     present = rows[:, hidden.columns]
     distance = np.abs(present[:, None, :] - hidden.values[None, :, :]).max(axis=2)
-    scale = max(1.0, float(np.abs(hidden.values).max()))
     nearest = np.argmin(distance, axis=1)
-    if (unlisted := distance[np.arange(len(rows)), nearest] > _VALUE_SLACK * scale).any():
+    if (unlisted := distance[np.arange(len(rows)), nearest] > _VALUE_SLACK * np.abs(hidden.values).max()).any():
         row = int(np.argmax(unlisted))
-        raise InvalidInput(f"every record must have a level of the prior, got {present[row].tolist()} in row {row}")
+        raise InvalidInput(
+            f"every record must have a level of the prior, one of {hidden.values.tolist()}, "
+            f"got {present[row].tolist()} in row {row}"
+        )
     return np.asarray(nearest, dtype=np.int64)

@@ -8,11 +8,12 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci._axes import Axis, Bins, Levels, OneHot, axes_of, bin_centers, check_axes
-from dpci._baseline_choices import Choices, PrivateChoices, smooth_loss
+from dpci._baseline_choices import Choices, PrivateChoices, polynomial_loss, smooth_loss
 from dpci._baseline_fit import BaselineFit
 from dpci.arrays import Table
 from dpci.budgets import Budget, Calibration
 from dpci.errors import PrivacyLeakWarning
+from dpci.losses import Logistic, Squared
 from dpci.settings import LossLike, Neighbors, OnViolation
 from dpci.validation import check_choice, check_count, check_not_negative, check_positive
 
@@ -27,7 +28,7 @@ __all__ = [
     "projected_histogram",
 ]
 
-Polynomial: TypeAlias = Literal["squared", "logistic"]
+Polynomial: TypeAlias = Literal["squared", "logistic"] | Squared | Logistic
 
 
 def functional_mechanism(
@@ -63,7 +64,7 @@ def functional_mechanism(
         Real numbers within ``target_bound`` of 0 for "squared", two classes for "logistic".
     budget : PureDP, ZCDP or ApproxDP
         Under PureDP Laplace noise on the coefficients; otherwise Gaussian noise on the sums behind them.
-    loss : {"squared", "logistic"}
+    loss : {"squared", "logistic"}, Squared or Logistic
         (xθ - y)², or the logistic loss to second order around θ = 0.
     calibration : {"tight", "paper"}
         "tight": the least noise that docs/baselines.md proves, on the monomials. "paper": the constants that Zhang et
@@ -71,7 +72,7 @@ def functional_mechanism(
     l2_strength : float
         Public λ ≥ 0 of (λ/2)‖θ‖² in the mean objective, added to the quadratic form.
     target_bound : float
-        Public bound on the size of real targets.
+        Public bound on the size of real targets; an object ``Squared(B)`` brings its own.
     row_norm : float
         Public bound on the norm of a row, without the intercept.
     fit_intercept : bool
@@ -114,11 +115,10 @@ def functional_mechanism(
     ----------
     Zhang, Zhang, Xiao, Yang & Winslett, "Functional mechanism: regression analysis under differential privacy", 2012.
     """
-    loss = check_choice("loss", loss, ("squared", "logistic"))
-    target_bound = check_positive("target_bound", target_bound)
+    checked = polynomial_loss(loss, target_bound)
     choices = PrivateChoices(
-        loss_name=loss,
-        target_bounds=(-target_bound, target_bound) if loss == "squared" else None,
+        loss=checked,
+        core_loss=checked.to_core(),
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
         classes=classes,
@@ -139,8 +139,8 @@ def functional_mechanism(
         n_columns=n_columns,
         intercept=choices.intercept,
         row_norm=row_norm,
-        polynomial=loss,
-        target_bound=target_bound,
+        polynomial="squared" if isinstance(checked, Squared) else "logistic",
+        target_bound=checked.target_bound if isinstance(checked, Squared) else 1.0,
         l2_strength=l2_strength,
         calibration=calibration,
         neighbors=neighbors,
@@ -246,10 +246,10 @@ def projected_histogram(
     selects attributes with part of the budget, where this function takes public axes. Fredrikson, Lantz, Jha, Lin, Page
     & Ristenpart, "Privacy in pharmacogenetics", 2014, compare such histograms with the functional mechanism.
     """
-    core_loss = smooth_loss(loss)
+    checked, core_loss = smooth_loss(loss)
     choices = PrivateChoices(
-        loss_name=core_loss.name,
-        target_bounds=core_loss.target_bounds,
+        loss=checked,
+        core_loss=core_loss,
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
         classes=classes,
@@ -344,10 +344,10 @@ def non_private(
     warnings.warn(
         "the result is NOT PRIVATE: it is the minimiser itself, without noise", PrivacyLeakWarning, stacklevel=2
     )
-    core_loss = smooth_loss(loss)
+    checked, core_loss = smooth_loss(loss)
     choices = Choices(
-        loss_name=core_loss.name,
-        target_bounds=core_loss.target_bounds,
+        loss=checked,
+        core_loss=core_loss,
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
         classes=classes,

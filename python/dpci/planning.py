@@ -4,10 +4,9 @@ from dataclasses import dataclass, field
 from typing import Unpack
 
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
-from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.record import Step, cost_unit
-from dpci.settings import KEYWORDS, FitKeywords, Settings, check_keywords
+from dpci.settings import KEYWORDS, FitKeywords, Settings, check_keywords, check_n_planned
 from dpci.tables import format_facts, format_table
 from dpci.validation import check_count
 
@@ -121,12 +120,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     n_samples = check_count("n_samples", n_samples)
     n_features = check_count("n_features", n_features, least=0)
     if keywords.get("neighbors") == "add_remove":
-        n_public = keywords.get("n_public")
-        if n_public is not None and n_public != n_samples:
-            raise InvalidInput(
-                f"n_public must equal n_samples={n_samples}, the public number of samples, got n_public={n_public!r}"
-            )
-        keywords["n_public"] = n_samples
+        keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
     check_keywords("plan", keywords, allowed=KEYWORDS)
     settings = Settings(**keywords)
     spec = settings.spec(n_samples, n_features)

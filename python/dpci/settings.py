@@ -38,10 +38,9 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-class ModelKeywords(TypedDict, total=False):
-    """The keywords of :func:`dpci.fit` that say what is fitted, for functions that pass them on."""
+class BudgetlessKeywords(TypedDict, total=False):
+    """The keywords of :func:`dpci.fit` that say what is fitted, but not at which budget."""
 
-    budget: Budget
     l2_strength: float
     loss: LossLike
     mechanism: MechanismLike
@@ -59,6 +58,12 @@ class ModelKeywords(TypedDict, total=False):
     n_public: int | None
 
 
+class ModelKeywords(BudgetlessKeywords, total=False):
+    """The keywords of :func:`dpci.fit` that say what is fitted, for functions that pass them on."""
+
+    budget: Budget
+
+
 class FitKeywords(ModelKeywords, total=False):
     """The keywords of :func:`dpci.fit`, for functions that pass them on."""
 
@@ -66,8 +71,37 @@ class FitKeywords(ModelKeywords, total=False):
     seed: int | None
 
 
+class DerivedFacts:
+    """What follows from the public choices of a fit or of a baseline."""
+
+    core_loss: _core.Loss
+    classes: Sequence[Any] | None
+    fit_intercept: bool
+    intercept_scale: float
+    n_public: int | None
+
+    @property
+    def two_classes(self) -> bool:
+        """Whether the loss takes two classes rather than real targets."""
+        return self.core_loss.target_bounds is None
+
+    @property
+    def label_classes(self) -> Classes | None:
+        """The public (negative, positive), if given."""
+        return cast("Classes | None", self.classes)
+
+    @property
+    def intercept(self) -> float | None:
+        """The constant that the core appends to every row."""
+        return self.intercept_scale if self.fit_intercept else None
+
+    def public_n(self, n_samples: int) -> int:
+        """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
+        return n_samples if self.n_public is None else self.n_public
+
+
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(DerivedFacts):
     """Validated keywords of a fit. All of them are public; none is computed from data."""
 
     budget: Budget
@@ -127,25 +161,6 @@ class Settings:
     def checked_mechanism(self) -> Mechanism:
         """The mechanism, an object also where the caller gave a name."""
         return cast("Mechanism", self.mechanism)
-
-    @property
-    def two_classes(self) -> bool:
-        """Whether the loss takes two classes rather than real targets."""
-        return self.core_loss.target_bounds is None
-
-    @property
-    def label_classes(self) -> Classes | None:
-        """The public (negative, positive), if given."""
-        return cast("Classes | None", self.classes)
-
-    @property
-    def intercept(self) -> float | None:
-        """The constant that the core appends to every row."""
-        return self.intercept_scale if self.fit_intercept else None
-
-    def public_n(self, n_samples: int) -> int:
-        """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
-        return n_samples if self.n_public is None else self.n_public
 
     def spec(
         self, n_samples: int, n_columns: int, *, budget: Budget | None = None, l2_strength: float | None = None
@@ -216,6 +231,15 @@ def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
             "n_public must be given with neighbors='add_remove', where len(X) is private, got n_public=None"
         )
     return check_count("n_public", n_public)
+
+
+def check_n_planned(n_samples: int, n_public: object) -> int:
+    """Return the public number of records of a plan, which may be given twice but not in two sizes."""
+    if n_public is not None and n_public != n_samples:
+        raise InvalidInput(
+            f"n_public must equal n_samples={n_samples}, the public number of samples, got n_public={n_public!r}"
+        )
+    return n_samples
 
 
 KEYWORDS = tuple(part.name for part in fields(Settings) if part.init)

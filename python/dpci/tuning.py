@@ -3,50 +3,41 @@
 import dataclasses
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci._tuning_result import Method, OracleSearch, Selection, TuneResult, selected_fit
-from dpci.api import encode_targets, fit, param_names
+from dpci._candidates import (
+    Candidates,
+    candidate_settings,
+    check_candidates,
+    check_keywords,
+    check_share,
+    check_unused,
+    split_budget,
+    validation_loss_of,
+)
+from dpci._selection import METHODS, Selection
+from dpci._tuning_result import OracleSearch, TuneResult, selected_fit
+from dpci.api import encode_targets, param_names, release_fit
 from dpci.arrays import Table, as_features
-from dpci.budgets import ZCDP, Budget, Calibration, check_budget
+from dpci.budgets import ZCDP, Budget, check_budget
 from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
-from dpci.losses import Loss, check_loss
 from dpci.results import PrivateFit
-from dpci.settings import LossLike, MechanismLike, Moments, Neighbors, OnViolation, Projection, Settings
+from dpci.settings import BudgetlessKeywords, LossLike, Settings
 from dpci.validation import check_choice, check_count, check_positive, check_real
 
 __all__ = ["OracleSearch", "TuneResult", "oracle_not_private", "public_rule", "tune"]
 
-Candidates: TypeAlias = Iterable[Mapping[str, Any]]
-_METHODS: tuple[Method, ...] = ("repeat", "chunks", "public_rule")
-_FREE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
 _RUNS_PER_CANDIDATE = 3.0
 _SEED_BITS = 2**64 - 1
 
 
-class TuneKeywords(TypedDict, total=False):
+class TuneKeywords(BudgetlessKeywords, total=False):
     """The keywords of :func:`dpci.fit` but ``budget``, for all candidates."""
 
-    l2_strength: float
-    loss: LossLike
-    mechanism: MechanismLike
-    split: Sequence[float] | None
-    moments: Moments
-    projection: Projection
-    calibration: Calibration
-    radius: float | None
-    classes: Sequence[Any] | None
-    fit_intercept: bool
-    intercept_scale: float
-    row_norm: float
-    on_violation: OnViolation
-    neighbors: Neighbors
-    n_public: int | None
     n_threads: int | None
     seed: int | None
 
@@ -112,7 +103,8 @@ def tune(
     Raises
     ------
     InvalidInput
-        For arguments out of range, candidates without a radius, or a combination that is not offered.
+        For arguments out of range or that the method has no use for, candidates without a radius, or a combination that
+        is not offered.
     RegularizationTooSmall
         If objective perturbation needs a greater ``l2_strength`` for a candidate, at its part of records and budget.
     RowNormViolation, NotConverged
@@ -138,18 +130,25 @@ def tune(
     (3, 2)
     """
     budget = check_budget(budget)
-    method = check_choice("method", method, _METHODS)
-    share = _checked_share(selection_share)
+    method = check_choice("method", method, METHODS)
+    check_keywords("tune", keywords)
+    given = {
+        "candidates": candidates,
+        "selection_share": selection_share,
+        "validation_loss": validation_loss,
+        "validation_radius": validation_radius,
+        "shape": shape,
+        "expected_runs": expected_runs,
+    }
+    check_unused(method, given)
     if method == "public_rule":
-        if candidates is not None:
-            raise InvalidInput("candidates must be None with method='public_rule', which has one, got candidates")
         return _tune_by_rule(X, y, budget, dict(keywords))
-    parts = _split_budget(budget, share)
-    grid = _checked_candidates(candidates)
+    parts = split_budget(budget, check_share(selection_share))
+    grid = check_candidates(candidates)
     options = dict[str, Any](keywords)
-    settings = _settings(grid, options, parts[0])
+    settings = candidate_settings(grid, options, parts[0])
     features = as_features(X)
-    loss = _validation_loss(validation_loss, settings)
+    loss = validation_loss_of(validation_loss, settings)
     shape = check_real("shape", shape)
     runs = _RUNS_PER_CANDIDATE * len(grid) if expected_runs is None else check_real("expected_runs", expected_runs)
     if parts[1] is not None:
@@ -184,26 +183,22 @@ def tune(
     if parts[1] is None:
         if not private:
             _warn_seeded()
-        chosen = models[index]
-        model = selected_fit(
-            selection,
-            spec.model_noise(index),
-            {
-                "params": params,
-                "names": names,
-                "named_columns": features.names is not None,
-                "classes": classes,
-                "n_samples": features.shape[0],
-                "private": private,
-                **chosen.public_record(chosen.spec(*features.shape)),
-            },
-        )
+        public = {
+            "params": params,
+            "names": names,
+            "named_columns": features.names is not None,
+            "classes": classes,
+            "n_samples": features.shape[0],
+            "private": private,
+            **models[index].public_record(spec.model(index)),
+        }
+        model = selected_fit(selection, spec.model_noise(index), public)
     else:
         again = {**options, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed)}
         if first.two_classes:
             again["classes"] = classes
-        model = fit(X, y, **again)
-    return TuneResult(params=dict(grid[index]), result=model, budget=budget, selection=selection)
+        model = release_fit(X, y, Settings(**again), stacklevel=3)
+    return TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
 
 
 def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, float]:
@@ -230,13 +225,18 @@ def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, floa
     Raises
     ------
     InvalidInput
-        For arguments out of range.
+        For arguments out of range, and an epsilon at which λ is no finite number.
     """
     n = check_count("n_samples", n_samples)
     d = check_count("n_params", n_params)
     budget = check_budget(budget)
     pure = budget.pure_within() if isinstance(budget, ZCDP) else budget
-    return {"l2_strength": math.sqrt(d / (n * pure.epsilon)), "radius": 1.0}
+    square = d / n / pure.epsilon
+    if not 0.0 < square < math.inf:
+        raise InvalidInput(
+            f"epsilon must leave a finite l2_strength sqrt(d/(n epsilon)) > 0, got epsilon={pure.epsilon}"
+        )
+    return {"l2_strength": math.sqrt(square), "radius": 1.0}
 
 
 def oracle_not_private(
@@ -263,7 +263,7 @@ def oracle_not_private(
     budget : PureDP, ZCDP or ApproxDP
         What each simulated model spends.
     candidates : iterable of mappings
-        As for :func:`tune`; no radius is needed, and models without one are not moved.
+        As for :func:`tune`, and checked likewise; no radius is needed, and models without one are not moved.
     n_runs : int
         Simulated models per candidate.
     validation_loss : str or object of dpci.losses, optional
@@ -286,16 +286,17 @@ def oracle_not_private(
     PrivacyLeakWarning
         Always.
     """
+    check_keywords("oracle_not_private", keywords)
     warnings.warn(
         "the search reads the data without noise in its scores: neither its choice nor its losses are private",
         PrivacyLeakWarning,
         stacklevel=2,
     )
-    grid = _checked_candidates(candidates)
+    grid = check_candidates(candidates)
     n_runs = check_count("n_runs", n_runs)
-    settings = _settings(grid, dict(keywords), check_budget(budget))
+    settings = candidate_settings(grid, dict(keywords), check_budget(budget))
     features = as_features(X)
-    loss = _validation_loss(validation_loss, settings)
+    loss = validation_loss_of(validation_loss, settings)
     first = settings[0]
     models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
     targets, _ = encode_targets(y, first, features.shape[0], stacklevel=3)
@@ -324,61 +325,9 @@ def _tune_by_rule(X: Table, y: ArrayLike, budget: Budget, options: dict[str, Any
     features = as_features(X)
     n_params = features.shape[1] + settings.fit_intercept
     params = public_rule(settings.public_n(features.shape[0]), n_params, budget)
-    model = fit(X, y, **{**options, **params, "budget": budget})
-    return TuneResult(params=dict(params), result=model, budget=budget, selection=None)
-
-
-def _checked_share(value: object) -> float:
-    share = check_real("selection_share", value)
-    if not 0.0 < share <= 1.0:
-        raise InvalidInput(f"selection_share must be > 0 and <= 1, got selection_share={share}")
-    return share
-
-
-def _split_budget(budget: Budget, share: float) -> tuple[Budget, Budget | None]:
-    """Return what the choice spends and what the fit does, which is the remainder."""
-    if share == 1.0:
-        return budget, None
-    first = {name: share * value for name, value in budget.parameters().items()}
-    rest = {name: value - first[name] for name, value in budget.parameters().items()}
-    return type(budget)(**first), type(budget)(**rest)
-
-
-def _checked_candidates(candidates: Candidates | None) -> list[dict[str, Any]]:
-    if candidates is None or isinstance(candidates, Mapping | str):
-        raise InvalidInput(
-            f"candidates must be a list of dictionaries of keywords of fit, got candidates={candidates!r}"
-        )
-    grid = []
-    for candidate in candidates:
-        if not isinstance(candidate, Mapping):
-            raise InvalidInput(f"every candidate must be a dictionary of keywords of fit, got {candidate!r}")
-        unknown = [name for name in candidate if name not in _FREE]
-        if unknown:
-            raise InvalidInput(f"candidates may differ in {', '.join(_FREE)} only, got {unknown[0]!r}")
-        grid.append(dict(candidate))
-    if not grid:
-        raise InvalidInput("candidates must hold at least one, got none")
-    return grid
-
-
-def _settings(grid: list[dict[str, Any]], options: dict[str, Any], budget: Budget) -> list[Settings]:
-    found = []
-    for candidate in grid:
-        values = {**options, **candidate, "budget": budget}
-        if "l2_strength" not in values:
-            raise InvalidInput("every candidate must have an l2_strength, got one without")
-        found.append(Settings(**values))
-    return found
-
-
-def _validation_loss(given: LossLike | None, settings: list[Settings]) -> Loss:
-    if given is not None:
-        return check_loss(given)
-    first = settings[0].checked_loss
-    if any(candidate.checked_loss != first for candidate in settings):
-        raise InvalidInput("validation_loss must be given for candidates of several losses, got validation_loss=None")
-    return first
+    # Frames: release_fit, this function, tune, its caller.
+    model = release_fit(X, y, Settings(**{**options, **params, "budget": budget}), stacklevel=4)
+    return TuneResult(params=params, result=model, budget=budget, selection=None)
 
 
 def _numbers(budget: Budget) -> dict[str, Any]:

@@ -26,7 +26,9 @@ Genotypes: TypeAlias = Literal["consensus", "imputed"]
 UnknownRace: TypeAlias = Literal["level", "reference"]
 
 _MISSING = ("", "NA")
-_YES = "1"
+# What pandas makes of the flags of a column with gaps is 1.0 and 0.0.
+_FLAGS: Final = {0.0: False, 1.0: True}
+_DECADES: Final = {**{f"{k}0 - {k}9": k for k in range(1, 9)}, "90+": 9}
 
 # Columns of the file by the names of the schema.
 _NUMBERS: Final = {"height": "Height (cm)", "weight": "Weight (kg)"}
@@ -90,7 +92,8 @@ def load_warfarin(
     DatasetUnavailable
         The file is not here, cannot be read, or is not the published one.
     InvalidInput
-        ``path`` names a file of another layout, or a value of it is no number, or an option is out of range.
+        ``path`` names a file of another layout, a value of it is none that its column can hold, or an option is out of
+        range.
 
     Notes
     -----
@@ -112,14 +115,14 @@ def warfarin_table(
     """Columns of the schema "warfarin" before scaling; arguments and errors as for `load_warfarin`."""
     kept = []
     for number, row in enumerate(_rows(path), start=1):
-        if stable_only and row[_STABLE] != _YES:
+        taken = _taken(row, number, *_INDUCERS), _taken(row, number, _AMIODARONE)
+        if not _flag(row, _STABLE, number) and stable_only:
             continue
         vkorc1 = row[_VKORC1]
         if vkorc1 in _MISSING and genotypes == "imputed":
             vkorc1 = _imputed(row)
         needed = (row[_AGE], *(row[column] for column in _NUMBERS.values()), row[_DOSE], row[_CYP2C9], vkorc1)
         if not any(value in _MISSING for value in needed):
-            taken = _taken(row, *_INDUCERS), _taken(row, _AMIODARONE)
             kept.append((*_numbers(row, number), *taken, row[_RACE], vkorc1, row[_CYP2C9]))
     if not kept:
         raise InvalidInput("the table of warfarin doses must have a complete row, got none")
@@ -180,15 +183,26 @@ def _numbers(row: _Row, number: int) -> tuple[float, float, float, float]:
     if not (0.0 <= dose < math.inf):
         raise InvalidInput(f"column {_DOSE!r} must hold doses >= 0, got {row[_DOSE]!r} in row {number}")
     height, weight = (_number(row, column, number) for column in _NUMBERS.values())
-    decade = row[_AGE][:1]
-    if decade not in set("123456789"):
-        msg = f"column {_AGE!r} must hold decades from '10 - 19' to '90+', got {row[_AGE]!r} in row {number}"
+    if row[_AGE] not in _DECADES:
+        msg = f"column {_AGE!r} must hold decades, '10 - 19' to '80 - 89' or '90+', got {row[_AGE]!r} in row {number}"
         raise InvalidInput(msg)
-    return float(decade), height, weight, math.sqrt(dose)
+    return float(_DECADES[row[_AGE]]), height, weight, math.sqrt(dose)
 
 
-def _taken(row: _Row, *drugs: str) -> str:
-    return "yes" if any(row[drug] == _YES for drug in drugs) else "no"
+def _taken(row: _Row, number: int, *drugs: str) -> str:
+    # All answers are read, so that a wrong one is found behind a yes.
+    answers = [_flag(row, drug, number) for drug in drugs]
+    return "yes" if any(answers) else "no"
+
+
+def _flag(row: _Row, column: str, number: int) -> bool:
+    """Whether a flag is 1; a missing one is read as no."""
+    if row[column] in _MISSING:
+        return False
+    value = _number(row, column, number)
+    if value not in _FLAGS:
+        raise InvalidInput(f"column {column!r} must hold 0, 1 or NA, got {row[column]!r} in row {number}")
+    return _FLAGS[value]
 
 
 def _number(row: _Row, column: str, number: int) -> float:

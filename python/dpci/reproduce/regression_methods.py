@@ -18,7 +18,9 @@ Method: TypeAlias = Callable[[Split, float, int], _F64]
 RADII: Final[Mapping[str, tuple[float, ...]]] = {"R1": (0.25, 0.5, 1.0), "R2": (0.5, 1.0, 2.0)}
 STRENGTHS = tuple(0.002 * 2.0**k for k in range(8))
 ORACLE_RADII = (0.25, 0.5, 1.0, 2.0)
-ORACLE_STRENGTHS = tuple(0.001 + 0.499 * k / 19 for k in range(20))
+ORACLE_STRENGTHS = tuple(0.001 * 500.0 ** (k / 19) for k in range(20))
+# The paper's kind of grid, an arithmetic progression; it does not say of how many.
+ARITHMETIC_STRENGTHS = tuple(0.001 + 0.499 * k / 19 for k in range(20))
 
 # Of the histogram: few enough cells for 3,000 rows to be seen above the noise of each.
 _BINS: Final = {"age": 3, "height": 2, "weight": 2}
@@ -38,6 +40,8 @@ def public_strength(split: Split, epsilon: float) -> float:
     return math.sqrt(split.d / (split.n * epsilon))
 
 
+# What the oracles' candidates perturb does not depend on epsilon.
+@lru_cache(maxsize=30_000)
 def _minimiser(split: Split, l2_strength: float, radius: float | None = None) -> _F64:
     return dpci.baselines.non_private(
         split.X, split.y, loss=LOSS, l2_strength=l2_strength, radius=radius, fit_intercept=False, n_threads=1
@@ -116,22 +120,33 @@ def _grid(radii: Sequence[float], strengths: Sequence[float]) -> list[dict[str, 
 def candidates(split: Split, epsilon: float, radii: str, mechanism: Mechanism) -> list[dict[str, float]]:
     """Return the paper's 24 candidates; of the standard objective perturbation those that a chunk of rows allows.
 
-    That one needs n lambda (exp(epsilon) - 1) > t R², n the rows of a chunk, t = 2.
+    That one needs n lambda (exp(epsilon) - 1) > t R², n the rows of a chunk, t = 2, R = 1.
     """
     wanted = _grid(RADII[radii], STRENGTHS)
     if mechanism.name == "output" or mechanism.variant == "cms11":
         return wanted
-    chunk = split.n // (len(wanted) + 1)
-    return [each for each in wanted if chunk * each["l2_strength"] * math.expm1(epsilon) > 2.0 * _MARGIN]
+    least = 2.0 * _MARGIN / (chunk_size(split) * math.expm1(epsilon))
+    return [each for each in wanted if each["l2_strength"] > least]
+
+
+def chunk_size(split: Split) -> int:
+    """Return the rows of a chunk, of 25 whatever the number of candidates: 24 to fit and one to validate."""
+    return split.n // (len(RADII["R1"]) * len(STRENGTHS) + 1)
 
 
 def tuned(split: Split, epsilon: float, seed: int, *, radii: str, mechanism: Mechanism) -> _F64:
-    """Return the winner of Algorithm 5: candidates on chunks of the rows, chosen by the exponential mechanism."""
+    """Return the winner of Algorithm 5: candidates on chunks of the rows, chosen by the exponential mechanism.
+
+    The chunks of candidates that are left out stay unused: with larger chunks for the others mechanisms would be
+    compared on different numbers of rows.
+    """
+    grid = candidates(split, epsilon, radii, mechanism)
+    used = chunk_size(split) * (len(grid) + 1)
     return dpci.tuning.tune(
-        split.X,
-        split.y,
+        split.X[:used],
+        split.y[:used],
         budget=dpci.PureDP(epsilon),
-        candidates=candidates(split, epsilon, radii, mechanism),
+        candidates=grid,
         method="chunks",
         selection_share=1.0,
         mechanism=mechanism,
@@ -141,28 +156,32 @@ def tuned(split: Split, epsilon: float, seed: int, *, radii: str, mechanism: Mec
     ).result.params
 
 
-def oracle(split: Split, epsilon: float, seed: int, *, paper_noise: bool = False, project: bool = False) -> _F64:
+def oracle(
+    split: Split,
+    epsilon: float,
+    seed: int,
+    *,
+    paper_noise: bool = False,
+    project: bool = False,
+    arithmetic: bool = False,
+) -> _F64:
     """Return output perturbation at the parameters whose expected loss over the training rows is least.
 
-    The expectation is over simulated noise, other than that of the model itself.
+    The expectation is over simulated noise, other than that of the model itself. The grid of lambda is logarithmic and
+    has the data-independent one; or the paper's, an arithmetic one.
     """
     gram, moments = split.X.T @ split.X / split.n, split.X.T @ split.y / split.n
     noise = dpci.lowlevel.spherical_laplace(_ORACLE_DRAWS, split.d, 1.0, seed=seed ^ 1)
-    grid = _grid(ORACLE_RADII, ORACLE_STRENGTHS)
+    strengths = ARITHMETIC_STRENGTHS if arithmetic else (*ORACLE_STRENGTHS, public_strength(split, epsilon))
+    grid = _grid(ORACLE_RADII, strengths)
     losses = []
-    for chosen, minimiser in zip(grid, _minimisers(split), strict=True):
+    for chosen in grid:
         share = paper_share(chosen["radius"]) if paper_noise else 1.0
-        params = minimiser + sensitivity(split, **chosen) / (share * epsilon) * noise
+        params = _minimiser(split, **chosen) + sensitivity(split, **chosen) / (share * epsilon) * noise
         if project:
             params *= np.minimum(1.0, chosen["radius"] / np.linalg.norm(params, axis=1))[:, None]
         losses.append(np.mean(np.sum((params @ gram - 2.0 * moments) * params, axis=1)))
     return _perturbed(split, epsilon, seed, grid[int(np.argmin(losses))], paper_noise=paper_noise, project=project)
-
-
-@lru_cache(maxsize=256)
-def _minimisers(split: Split) -> tuple[_F64, ...]:
-    """Return what the oracle's candidates perturb; it does not depend on epsilon."""
-    return tuple(_minimiser(split, **chosen) for chosen in _grid(ORACLE_RADII, ORACLE_STRENGTHS))
 
 
 def sensitivity(split: Split, l2_strength: float, radius: float) -> float:
@@ -202,6 +221,7 @@ _TUNED: Final[Mapping[str, Mechanism]] = {
 METHODS: Final[Mapping[str, Method]] = {
     "non-private": non_private,
     "oracle": oracle,
+    "oracle, arithmetic grid": partial(oracle, arithmetic=True),
     "oracle, projected": partial(oracle, project=True),
     "oracle, 12W+8": partial(oracle, paper_noise=True),
     "data-independent": data_independent,

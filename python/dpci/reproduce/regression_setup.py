@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from dpci.datasets import load_warfarin
+from dpci.datasets import load_schema, load_warfarin
 from dpci.schema import Schema
 
 _F64: TypeAlias = NDArray[np.float64]
@@ -19,8 +19,8 @@ LARGEST_DOSE = 144.0
 TARGET_BOUND = 1.0
 LOSS: Final = dpci.losses.Squared(target_bound=TARGET_BOUND)
 
-# The attacker's public knowledge: frequencies of the genotypes among the 3,450 patients, and the residual variance of
-# the consortium's kind of model, in mg a week.
+# What the attacker is taken to know, counted and measured on the same 3,450 patients: frequencies of the genotypes, and
+# the residual variance of least squares, in mg a week.
 PRIOR: Final = {"A/A": 1219 / 3450, "A/G": 1201 / 3450, "G/G": 1030 / 3450}
 HIDDEN = "vkorc1"
 RESIDUAL_VARIANCE = 1.1
@@ -32,12 +32,13 @@ EPSILONS = (0.1, 0.2, 0.3, 0.5, 1.0, 3.0, 10.0)
 
 
 class Patients(NamedTuple):
-    """Rows of norm at most 1, targets in [-1, 1], and what one unit of a squared error of these is in mg a week."""
+    """Rows of norm at most 1, targets in [-1, 1]; what one unit of a squared error, and a set indicator, are there."""
 
     X: _F64
     y: _F64
     names: tuple[str, ...]
     unit: float
+    on: float
     schema: Schema | None
 
     def split(self, rng: np.random.Generator, *, held_out: float = HELD_OUT, rate: float = 1.0) -> "Split":
@@ -79,11 +80,13 @@ def patients(largest_dose: float = LARGEST_DOSE, *, constant: bool = False) -> P
     """
     data = load_warfarin(unknown_race="reference", largest_dose=largest_dose)
     X, names, schema = np.asarray(data.X), data.names, data.schema
+    on = 1.0 / load_schema("warfarin").row_scale
     if constant:
         # Rows of norm 1 and a one, scaled to norm 1 again; the schema knows no such column.
-        X = np.column_stack([X, np.ones(len(X))]) / math.sqrt(2.0 * (1.0 + 2.0**-40))
+        scale = math.sqrt(2.0 * (1.0 + 2.0**-40))
+        X, on = np.column_stack([X, np.ones(len(X))]) / scale, on / scale
         names, schema = (*names, "constant"), None
-    return Patients(X, data.y, names, largest_dose / 4.0, schema)
+    return Patients(X, data.y, names, largest_dose / 4.0, on, schema)
 
 
 @dataclass(frozen=True)
@@ -107,12 +110,19 @@ class Score(NamedTuple):
 
 def score(split: Split, params: _F64) -> Score:
     """Measure a model on the rows that were held out."""
-    model, unit = Model(params, split.source.names), split.source.unit
+    source = split.source
+    model = Model(params, source.names)
     error = float(np.mean((model.predict(split.X_test) - split.y_test) ** 2))
     attacked = dpci.audit.model_inversion(
-        model, split.X_test, split.y_test, column=HIDDEN, prior=PRIOR, residual_variance=RESIDUAL_VARIANCE / unit
+        model,
+        split.X_test,
+        split.y_test,
+        column=HIDDEN,
+        prior=PRIOR,
+        residual_variance=RESIDUAL_VARIANCE / source.unit,
+        on=source.on,
     )
-    return Score(error * unit, attacked.accuracy)
+    return Score(error * source.unit, attacked.accuracy)
 
 
 def noise_error(split: Split, scale: float) -> float:
@@ -121,3 +131,8 @@ def noise_error(split: Split, scale: float) -> float:
     A coordinate of the noise b has the variance (d + 1) scale**2, so x'b has that times ||x||**2.
     """
     return (split.d + 1) * scale**2 * float(np.mean(np.sum(split.X_test**2, axis=1))) * split.source.unit
+
+
+def standard_error(values: _F64) -> _F64:
+    """Return that of the mean over the repeats; 0 of a single one."""
+    return np.asarray(values.std(axis=0, ddof=min(1, len(values) - 1)) / np.sqrt(len(values)))

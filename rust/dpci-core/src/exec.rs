@@ -39,6 +39,14 @@ fn cut(n: usize, count: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
+/// Most additions that one term of a sum over at most `n` rows passes through: in its block, over the blocks of its chunk and over the
+/// chunks. It bounds the rounding of the sum. A chunk has at most 2¹⁷ rows or a sixteenth of them, and up to a block more.
+#[must_use]
+pub fn sum_depth(n: usize) -> usize {
+    let blocks = (n / (BLOCK * MAX_CHUNKS)).max((1 << 17) / BLOCK) + 1;
+    n.min(BLOCK + blocks + MAX_CHUNKS)
+}
+
 /// Ranges of at most [`BLOCK`] rows that cover a chunk.
 pub fn blocks(chunk: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let end = chunk.end;
@@ -147,6 +155,24 @@ mod tests {
         assert_eq!(exec.map(100, Ok).unwrap(), (0..100).collect::<Vec<_>>());
         cancel.store(true, Ordering::Relaxed);
         assert_eq!(exec.map(2, Ok), Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn no_term_passes_more_additions_than_the_bound() {
+        for n in [1, 127, 5000, 131_071, 131_072, 200_000, 1 << 21, 30_000_001] {
+            for width in [1, 3, 100] {
+                let chunks = row_chunks(n, width);
+                let longest = chunks
+                    .iter()
+                    .map(|c| c.len().div_ceil(BLOCK))
+                    .max()
+                    .unwrap();
+                assert!(
+                    (BLOCK + longest + chunks.len()).min(n) <= sum_depth(n),
+                    "{n} {width}"
+                );
+            }
+        }
     }
 
     #[test]

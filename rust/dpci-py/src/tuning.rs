@@ -55,7 +55,7 @@ impl TuningSpec {
         };
         let choices: Vec<_> = candidates
             .iter()
-            .map(|c| c.get().inner.choices().clone())
+            .map(|c| c.get().inner.asked_choices())
             .collect();
         let budget = budget_of(notion, epsilon, rho, delta)?;
         let inner = CoreSpec::new(
@@ -93,6 +93,12 @@ impl TuningSpec {
         dict.set_item("greatest_runs", count.map(privacy::RunCount::greatest))?;
         dict.set_item("shape", count.map(privacy::RunCount::shape))?;
         Ok(dict)
+    }
+
+    /// One candidate as it is fitted in a run or on its part.
+    fn model(&self, index: usize) -> Option<Spec> {
+        let inner = self.inner.candidates().get(index)?.clone();
+        Some(Spec { inner })
     }
 
     /// Law and scale of the noise of one candidate's model.

@@ -150,12 +150,23 @@ impl Grid {
     }
 }
 
+/// Points beyond this many times the size of the levels are moved nearer: the squares of their distances would round to the same
+/// number, or to infinity.
+const FAR: f64 = (1_u32 << 20) as f64;
+
 /// Index of the level nearest to a point given coordinate by coordinate.
 fn nearest(levels: &[f64], width: usize, point: impl Fn(usize) -> f64) -> usize {
+    let greater = |a: f64, b: f64| if b.abs() > a { b.abs() } else { a };
+    let reach = FAR * levels.iter().copied().fold(0.0, greater);
+    let size = (0..width).map(&point).fold(0.0, greater);
+    // Towards the origin: for far points it is the direction that says which level is nearest.
+    let shrink = if size > reach { reach / size } else { 1.0 };
     let (mut best, mut least) = (0, f64::INFINITY);
     for (k, level) in levels.chunks_exact(width).enumerate() {
         let coordinates = level.iter().enumerate();
-        let square: f64 = coordinates.map(|(j, v)| (point(j) - v).powi(2)).sum();
+        let square: f64 = coordinates
+            .map(|(j, v)| (point(j) * shrink - v).powi(2))
+            .sum();
         if square < least {
             (best, least) = (k, square);
         }
@@ -192,6 +203,23 @@ mod tests {
             grid.cell(&[0.1, 9.0, 0.8], -7.0),
             grid.cell(&[0.0, 0.5, 1.0], -1.0)
         );
+    }
+
+    #[test]
+    fn points_far_beyond_the_grid_go_to_its_end() {
+        let bins: Vec<f64> = (0..10).map(|i| f64::from(i) / 10.0 - 0.45).collect();
+        for size in [1.0, 1e5, 1e17, 1e200, f64::MAX] {
+            assert_eq!(nearest(&bins, 1, |_| size), 9);
+            assert_eq!(nearest(&bins, 1, |_| -size), 0);
+        }
+        // The reference category, and two others: the greater coordinate decides.
+        let levels = [0.0, 0.0, 1.0, 0.0, 0.0, 1.0];
+        for size in [4.0, 1e17, 1e200] {
+            assert_eq!(nearest(&levels, 2, |j| size * [1.0, 0.8][j]), 1);
+            assert_eq!(nearest(&levels, 2, |j| size * [0.8, 1.0][j]), 2);
+            assert_eq!(nearest(&levels, 2, |_| -size), 0);
+        }
+        assert_eq!(nearest(&[0.0], 1, |_| 1e300), 0);
     }
 
     #[test]

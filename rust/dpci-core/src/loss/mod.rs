@@ -37,6 +37,15 @@ pub enum Targets {
     },
 }
 
+impl std::fmt::Display for Targets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Signs => f.write_str("two classes"),
+            Self::Interval { lower, upper } => write!(f, "[{lower}, {upper}]"),
+        }
+    }
+}
+
 /// Where a batch evaluation writes; a field that is `None` is not wanted.
 #[derive(Debug, Default)]
 pub struct Batch<'a> {

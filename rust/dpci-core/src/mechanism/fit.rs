@@ -117,12 +117,9 @@ pub(super) fn check_rows(design: &Design<'_>, facts: &RowFacts) -> Result<()> {
     let same_intercept = facts.intercept.map(f64::to_bits) == design.intercept().map(f64::to_bits);
     if !(bounds.row_norm <= facts.row_norm) || bounds.targets != facts.targets || !same_intercept {
         return Err(Error::Unsupported(format!(
-            "rows must be checked against the bounds of the mechanism, row_norm={} and intercept={:?}, got row_norm={} and \
-             intercept={:?}",
-            facts.row_norm,
-            facts.intercept,
-            bounds.row_norm,
-            design.intercept()
+            "rows must be checked against the bounds of the mechanism, {}, got {}",
+            describe_bounds(facts.row_norm, facts.intercept, facts.targets),
+            describe_bounds(bounds.row_norm, design.intercept(), bounds.targets)
         )));
     }
     if facts.neighbors == Neighbors::ReplaceOne && design.n_records() != facts.n_samples {
@@ -133,6 +130,12 @@ pub(super) fn check_rows(design: &Design<'_>, facts: &RowFacts) -> Result<()> {
         });
     }
     Ok(())
+}
+
+/// Bounds on rows and targets in words.
+fn describe_bounds(row_norm: f64, intercept: Option<f64>, targets: Targets) -> String {
+    let intercept = intercept.map_or("none".into(), |constant| constant.to_string());
+    format!("row_norm={row_norm}, intercept {intercept} and targets {targets}")
 }
 
 /// The greatest margin `R‖θ̃‖` that any row can have, rounded up past the rounding of the norm.
@@ -209,4 +212,25 @@ pub fn release_fit(
     generator: &mut impl NoiseGenerator,
 ) -> Result<Fit> {
     project_release(spec, &release(spec, design, exec, generator)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_told_apart_in_words() {
+        let targets = Targets::Interval {
+            lower: -2.0,
+            upper: 2.0,
+        };
+        assert_eq!(
+            describe_bounds(1.0, Some(0.5), targets),
+            "row_norm=1, intercept 0.5 and targets [-2, 2]"
+        );
+        assert_eq!(
+            describe_bounds(1.5, None, Targets::Signs),
+            "row_norm=1.5, intercept none and targets two classes"
+        );
+    }
 }

@@ -88,6 +88,8 @@ pub struct Choices {
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub(super) choices: Choices,
+    /// λ before [`Variant::Cms11`] raised it.
+    asked_l2_strength: f64,
     pub(super) bounds: DataBounds,
     pub(super) domain: Domain,
     pub(super) law: NoiseLaw,
@@ -120,6 +122,7 @@ impl Spec {
         let domain = Domain::new(&choices, &bounds)?;
         let costs = costs(&choices, &bounds, &domain)?;
         let cost = costs.coefficients;
+        let asked_l2_strength = choices.l2_strength;
         let (law, sensitivity) = coefficient_law(&mut choices, &bounds, &domain, cost)?;
         let coefficients = Step {
             name: "coefficients",
@@ -131,6 +134,7 @@ impl Spec {
         };
         let spec = Self {
             choices,
+            asked_l2_strength,
             bounds,
             domain,
             law,
@@ -195,6 +199,15 @@ impl Spec {
     #[must_use]
     pub fn row_norm(&self) -> f64 {
         self.bounds.row_norm
+    }
+
+    /// The choices with the λ that was asked for: to calibrate for another budget or number of records.
+    #[must_use]
+    pub fn asked_choices(&self) -> Choices {
+        Choices {
+            l2_strength: self.asked_l2_strength,
+            ..self.choices.clone()
+        }
     }
 
     /// λ, with what [`Variant::Cms11`] added to it.

@@ -89,7 +89,8 @@ impl TuningSpec {
         let greatest = radii
             .iter()
             .fold(0.0, |a: f64, b| if *b > a { *b } else { a });
-        let score = Score::new(loss, row_norm, greatest)?;
+        let n_params = first.n_columns + usize::from(first.intercept.is_some());
+        let score = Score::new(loss, row_norm, greatest, n_params)?;
         let n = first.n_samples;
         let plan = match method {
             Method::Chunks => plan_chunks(candidates.len(), n, budget, &score)?,
@@ -187,7 +188,7 @@ fn plan_chunks(n_candidates: usize, n: usize, budget: Budget, score: &Score) -> 
         .map(|i| n / parts + usize::from(i < n % parts))
         .collect();
     let epsilon = exponential_epsilon(&budget)?;
-    let sensitivity = score.sensitivity(n / parts);
+    let sensitivity = score.sensitivity(n / parts)?;
     Ok(Plan {
         model: budget,
         step: ScoreStep {
@@ -209,11 +210,13 @@ fn plan_repeat(
 ) -> Result<Plan> {
     let n = candidates[0].n_samples;
     let epsilon = count.run_epsilon(pure_epsilon(&budget)?)?;
-    let sensitivity = score.sensitivity(n);
+    let (model_epsilon, score_epsilon) = (epsilon - SCORE_SHARE * epsilon, SCORE_SHARE * epsilon);
+    let sensitivity = score.sensitivity(n)?;
     if let Budget::Approx { epsilon: e, delta } = budget {
-        let rho = count.run_rho(e, delta)?;
-        if prefers_gaussian(candidates, epsilon, rho) {
-            let (model, score_rho) = (rho - SCORE_SHARE * rho, SCORE_SHARE * rho);
+        // Room for the rounding of the shares; that of ε is in `run_epsilon`.
+        let rho = count.run_rho(e, delta)? * (1.0 - 4.0 * f64::EPSILON);
+        let (model, score_rho) = (rho - SCORE_SHARE * rho, SCORE_SHARE * rho);
+        if prefers_gaussian(candidates, model_epsilon, model) {
             let std_dev = gaussian_std_dev(sensitivity, (2.0 * score_rho).sqrt())?;
             return Ok(Plan {
                 model: Budget::zcdp(model)?,
@@ -230,10 +233,16 @@ fn plan_repeat(
             });
         }
     }
-    let (model, score_epsilon) = (epsilon - SCORE_SHARE * epsilon, SCORE_SHARE * epsilon);
+    if asked(candidates, NoiseKind::Gaussian) {
+        return Err(Error::Unsupported(
+            "method=\"repeat\" takes noise=\"gaussian\" only under ApproxDP with output perturbation for every candidate, because its runs are \
+             otherwise accounted as pure DP, got noise=\"gaussian\": leave noise=None, or use method=\"chunks\""
+                .into(),
+        ));
+    }
     let rate = laplace_rate(sensitivity, score_epsilon)?;
     Ok(Plan {
-        model: Budget::pure(model)?,
+        model: Budget::pure(model_epsilon)?,
         step: ScoreStep {
             noise: "laplace",
             scale: 1.0 / rate,
@@ -247,38 +256,66 @@ fn plan_repeat(
     })
 }
 
+fn asked(candidates: &[Choices], kind: NoiseKind) -> bool {
+    candidates.iter().any(|c| c.noise == Some(kind))
+}
+
+/// Whether models get less noise from their ρ than from their ε, and all may.
 fn prefers_gaussian(candidates: &[Choices], epsilon: f64, rho: f64) -> bool {
     let c = &candidates[0];
     let params = c.n_columns + usize::from(c.intercept.is_some());
     // Variance of a coordinate at sensitivity 1.
     let less = 1.0 / (2.0 * rho) < (params as f64 + 1.0) / (epsilon * epsilon);
-    let asked = |kind| candidates.iter().any(|c| c.noise == Some(kind));
     candidates
         .iter()
         .all(|c| c.perturbation == Perturbation::Output)
-        && !asked(NoiseKind::SphericalLaplace)
-        && (less || asked(NoiseKind::Gaussian))
+        && !asked(candidates, NoiseKind::SphericalLaplace)
+        && (less || asked(candidates, NoiseKind::Gaussian))
 }
 
 /// Candidates may differ in their models only: the rows are checked once, and all models are compared on them.
-fn check_common(candidates: &[Choices], loss: &dyn Loss) -> Result<()> {
-    let unsupported = |message: &str| Err(Error::Unsupported(message.into()));
-    let first = &candidates[0];
-    let shape = |c: &Choices| (c.n_samples, c.n_columns, c.intercept.map(f64::to_bits));
+///
+/// # Errors
+/// [`Error::Unsupported`] for candidates that differ in anything else, or have add/remove neighbours.
+pub(crate) fn check_common<'a>(
+    candidates: impl IntoIterator<Item = &'a Choices>,
+    loss: &dyn Loss,
+) -> Result<()> {
+    let facts = |c: &Choices| {
+        [
+            ("n_samples", c.n_samples.to_string()),
+            ("n_columns", c.n_columns.to_string()),
+            (
+                "intercept",
+                c.intercept.map_or("none".into(), |s| s.to_string()),
+            ),
+            ("row_norm", c.row_norm.to_string()),
+        ]
+    };
+    let mut first = None;
     for c in candidates {
-        if shape(c) != shape(first)
-            || c.row_norm.to_bits() != first.row_norm.to_bits()
-            || c.loss.targets() != loss.targets()
-        {
-            return unsupported(
-                "candidates must agree in n_samples, intercept, row_norm and the targets of their losses and of the validation loss",
-            );
+        let common = first.get_or_insert_with(|| facts(c));
+        for ((name, a), (_, b)) in common.iter().zip(facts(c)) {
+            if *a != b {
+                return Err(Error::Unsupported(format!(
+                    "candidates must agree in {name}, got {a} and {b}"
+                )));
+            }
+        }
+        let (targets, validated) = (c.loss.targets(), loss.targets());
+        if targets != validated {
+            return Err(Error::Unsupported(format!(
+                "candidates must agree in the targets of their losses and of the validation loss, got {targets} for the {} loss and \
+                 {validated} for validation",
+                c.loss.name()
+            )));
         }
         if c.neighbors != Neighbors::ReplaceOne {
-            return unsupported(
+            return Err(Error::Unsupported(
                 "private tuning takes neighbors=\"replace_one\": the size of a part, or the divisor of a validation loss, would tell the number \
-                 of records, got neighbors=\"add_remove\"",
-            );
+                 of records, got neighbors=\"add_remove\""
+                    .into(),
+            ));
         }
     }
     Ok(())

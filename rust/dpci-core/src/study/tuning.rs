@@ -6,7 +6,9 @@ use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::loss::Loss;
-use crate::mechanism::{Spec, TuningSpec, mean_loss, release_model, release_tuning};
+use crate::mechanism::{
+    Spec, TuningSpec, check_common, check_predictor, mean_loss, release_model, release_tuning,
+};
 use crate::noise::SimulationGenerator;
 
 /// Runs `n_runs` tunings with noise from `seed`: for each, the index and the parameters, one after the other.
@@ -34,7 +36,8 @@ pub fn simulate_tunings(
 /// Mean of `loss` over the records at `n_runs` simulated models of each candidate, candidate by candidate.
 ///
 /// # Errors
-/// As [`crate::mechanism::release_coefficients`].
+/// As [`crate::mechanism::release_coefficients`]; [`crate::Error::Unsupported`] for candidates that [`TuningSpec::new`] would not compare,
+/// or a loss that is not declared for their predictors.
 pub fn simulate_losses(
     candidates: &[Spec],
     loss: &Arc<dyn Loss>,
@@ -43,6 +46,11 @@ pub fn simulate_losses(
     seed: u64,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
+    check_common(candidates.iter().map(Spec::choices), &**loss)?;
+    for candidate in candidates {
+        let radius = candidate.radius().unwrap_or(f64::INFINITY);
+        check_predictor(&**loss, candidate.row_norm() * radius)?;
+    }
     exec.map(candidates.len() * n_runs, |run| {
         let single = Executor::sequential(exec.cancel_flag());
         let mut generator = SimulationGenerator::new(seed, run as u64);

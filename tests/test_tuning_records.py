@@ -1,0 +1,148 @@
+"""What a tuning leaves behind: the winner without intervals, records of the guarantee, files and pickles."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci import tuning
+from dpci.errors import InvalidInput
+from support.tuning import X, Y, tune
+
+METHODS = ["repeat", "chunks"]
+
+
+def test_a_selected_model_has_no_intervals_and_says_why():
+    result = tune(selection_share=1.0)
+    model = result.result
+    assert model.predict(X).shape == (len(Y),)
+    assert np.linalg.norm(model.params) <= 4.0 * (1 + 1e-12)
+    for get in (model.conf_int, lambda: model.std_errors, lambda: model.pvalues, lambda: model.cov):
+        with pytest.raises(InvalidInput, match=r"not fresh.*selection_share < 1"):
+            get()
+    assert "not fresh" in model.interval_refusal
+    for get in (lambda: model.privacy, lambda: model.guarantee, model.to_json, lambda: model.from_json("{}")):
+        with pytest.raises(InvalidInput, match=r"whole tuning .*TuneResult"):
+            get()
+    assert "not fresh" in result.summary()
+    assert repr(model).startswith("<SelectedFit")
+    again = pickle.loads(pickle.dumps(model))
+    assert type(again) is type(model)
+    np.testing.assert_array_equal(again.params, model.params)
+    with pytest.raises(ValueError, match="read-only"):
+        again.params[0] = 1.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
+    mechanism = dpci.ObjectivePerturbation(variant="cms11")
+    keywords = {"radius": None, "validation_radius": 4.0, "on_violation": "clip", "fit_intercept": False}
+    for seed in (3, None):
+        result = tune(
+            candidates=[{"l2_strength": 1e-5}],
+            method=method,
+            selection_share=1.0,
+            mechanism=mechanism,
+            seed=seed,
+            **keywords,
+        )
+        record = result.privacy
+        model, facts = record["model"], record["selection"]
+        assert record["fit"] is None
+        assert model["mechanism"] == "objective"
+        constants = model["constants"]
+        assert constants["row_norm"] == 1.0
+        assert constants["on_violation"] == "clip"
+        assert constants["intercept_scale"] is None
+        assert constants["n_public"] == len(Y)
+        assert constants["radius"] == 4.0
+        assert constants["loss"]["name"] == "logistic"
+        # λ as one run, or one part, used it: with what the variant added for that budget and number of records.
+        n = facts["chunk_sizes"][0] if method == "chunks" else len(Y)
+        budget = dpci.PureDP(**facts["model_budget"])
+        plan = {
+            "budget": budget,
+            "l2_strength": 1e-5,
+            "moments": "none",
+            "mechanism": mechanism,
+            "fit_intercept": False,
+        }
+        alone = dpci.fit(X[:n], Y[:n], classes=(0, 1), seed=1, **plan)
+        assert constants["l2_strength"] == alone.l2_strength > 1e-5
+        assert model["noise_scale"] == alone.privacy["steps"][0]["scale"]
+        rests_on = " ".join(record["conditions"])
+        assert ("seeded" in rests_on) == (seed is not None)
+        assert "double precision" in rests_on
+        assert "without looking at the data" in rests_on
+        assert json.loads(result.to_json())["privacy"] == record
+
+
+def saved_tunings():
+    loss = dpci.losses.HuberHinge(h=0.1)
+    yield tune(selection_share=1.0, method="chunks", loss=loss)
+    yield tune(candidates=[{"l2_strength": 0.1, "mechanism": dpci.OutputPerturbation(project=True), "loss": loss}])
+    yield tune(budget=dpci.ZCDP(1.0), selection_share=0.3)
+    yield tuning.tune(X, Y, budget=dpci.ApproxDP(2.0, 1e-6), method="public_rule", seed=1)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_saved_and_pickled(number):
+    result = list(saved_tunings())[number]
+    text = result.to_json()
+    for again in (tuning.TuneResult.from_json(text), pickle.loads(pickle.dumps(result))):
+        assert again.privacy == result.privacy
+        assert again.summary() == result.summary()
+        assert again.to_json() == text
+        assert type(again.result) is type(result.result)
+        np.testing.assert_array_equal(again.result.params, result.result.params)
+    with pytest.raises(TypeError):
+        result.params["l2_strength"] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda v: v.update(schema="other"), "schema='dpci.TuneResult'"),
+        (lambda v: v.update(schema_version=9), "schema_version=1, got 9"),
+        (lambda v: v.pop("params"), "every field of its schema"),
+        (lambda v: v.update(coefficients=[0.0] * 4), "the same in all its fields"),
+        (lambda v: v["privacy"].update(private=True), "the same in all its fields"),
+        (lambda v: v["privacy"]["selection"].update(index=3), "index must be below n_candidates=3"),
+        (lambda v: v["privacy"]["selection"]["budget"].update(epsilon=3.0), "no more than"),
+        (
+            lambda v: v["privacy"]["selection"].update(score_sensitivity=-1.0),
+            "score_sensitivity must be finite and > 0",
+        ),
+        (lambda v: v["privacy"]["selection"].update(radii=[4.0]), "must fit n_candidates=3"),
+        (lambda v: v["privacy"]["selection"]["validation_loss"].update(slope_bound=0.5), "built-in loss"),
+        (lambda v: v["privacy"]["budget"].update(epsilon=math.nan), "epsilon must be finite"),
+        (lambda v: v["fit"].update(row_norm=-1.0), "row_norm must be finite"),
+    ],
+)
+def test_damaged_files_are_refused(change, message):
+    values = json.loads(tune().to_json())
+    change(values)
+    with pytest.raises(InvalidInput, match=message):
+        tuning.TuneResult.from_json(json.dumps(values))
+    for text in ("", "[]", "{}", b"\xff"):
+        with pytest.raises(InvalidInput, match="a saved tuning must be"):
+            tuning.TuneResult.from_json(text)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_records_are_json_and_say_that_a_seed_is_not_private(share):
+    mechanism = dpci.OutputPerturbation(project=True)
+    candidates = [{"l2_strength": np.float64(0.1), "mechanism": mechanism}, {"l2_strength": 1.0, "loss": "hinge"}]
+    keywords = {"validation_loss": dpci.losses.Hinge(), "moments": "none", "mechanism": "output"}
+    result = tune(candidates=candidates, selection_share=share, **keywords)
+    saved = json.loads(result.to_json())
+    assert saved["coefficients"] == result.result.params.tolist()
+    assert saved["privacy"]["conditions"][0].startswith("none: the noise is seeded") or share < 1.0
+    assert not saved["privacy"]["private"]
+    assert not result.private
+    assert "NOT PRIVATE" in result.summary()
+    assert "NOT PRIVATE" in repr(result)
+    assert any("duration" in condition for condition in saved["privacy"]["conditions"])
