@@ -130,8 +130,8 @@ pub(super) fn minimize(
     }
     if let Some(radius) = options.radius.filter(|w| !RADII.contains(w)) {
         return Err(Error::OutOfRange {
-            name: "a radius with the hinge",
-            rule: "between 1e-60 and 1e60",
+            name: "radius",
+            rule: "between 1e-60 and 1e60 with the hinge",
             value: radius,
         });
     }
