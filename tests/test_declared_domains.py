@@ -80,9 +80,7 @@ def test_the_hinge_has_no_hessian():
 
 @pytest.mark.parametrize("radius", [1e-100, 1e-200, 1e-300])
 def test_balls_too_small_for_floats_are_refused_in_numbers(radius):
-    with pytest.raises(
-        InvalidInput, match=f"radius must be between 1e-60 and 1e60 with the hinge, got radius={radius}"
-    ):
+    with pytest.raises(InvalidInput, match="radius must be between 1e-60 and 1e60 with the hinge, got radius="):
         lowlevel.minimize_erm(X, np.sign(Y), l2_strength=0.1, loss="hinge", radius=radius)
 
 

@@ -122,9 +122,7 @@ def test_fits_with_the_radius_of_the_rows_reciprocal(length, extra):
 def test_radii_and_rows_beyond_the_range_of_numbers_are_refused():
     X, y = np.eye(3), np.ones(3)
     for radius in (1e-100, 1e-61, 1e61, 1e200):
-        with pytest.raises(
-            dpci.InvalidInput, match="radius must be between 1e-60 and 1e60 with the hinge, got radius="
-        ):
+        with pytest.raises(dpci.InvalidInput, match="radius must be between 1e-60 and 1e60 with the hinge, got"):
             minimize(X, y, 0.1, radius)
     for radius in (1e-60, 1e60):
         assert minimize(X, y, 0.1, radius).certificate <= 1e-10
