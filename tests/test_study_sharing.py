@@ -67,7 +67,7 @@ def test_rows_of_other_bounds_are_refused():
     wide, narrow = (
         dpci.settings.Settings(**settings, row_norm=norm, fit_intercept=False).spec(50, 2) for norm in (1.0, 0.01)
     )
-    with pytest.raises(dpci.DpciError, match=r"row_norm=0\.01 .* got row_norm=1"):
+    with pytest.raises(dpci.DpciError, match=r"row_norm=0\.01, .* got row_norm=1,"):
         _core.Study([wide, narrow], X, y, clip=False, n_threads=1)
 
 
