@@ -12,6 +12,12 @@ SLOPE_BOUNDS = {
     "squared": lambda u: 2.0 * (u + 0.8),
 }
 by_loss = pytest.mark.parametrize("name", LOSSES)
+ALL_LOSSES = LOSSES | {
+    "hinge": _core.Loss.hinge(),
+    "huber_hinge": _core.Loss.huber_hinge(0.5),
+    "smooth_hinge": _core.Loss.smooth_hinge(0.3),
+    "soft_logistic": _core.Loss.soft_logistic(),
+}
 
 
 def sensitivity(name, n, dim, l2_strength, radius):
@@ -21,7 +27,7 @@ def sensitivity(name, n, dim, l2_strength, radius):
         n_columns=dim,
         intercept=None,
         row_norm=ROW_NORM,
-        loss=LOSSES[name],
+        loss=ALL_LOSSES[name],
         l2_strength=l2_strength,
         radius=radius,
         notion="pure",
@@ -45,7 +51,7 @@ def minimiser(name, x, y, l2_strength, radius, tolerance=1e-9):
     return _core.minimize_erm(
         x,
         y,
-        loss=LOSSES[name],
+        loss=ALL_LOSSES[name],
         l2_strength=l2_strength,
         radius=radius,
         intercept=None,
@@ -102,13 +108,13 @@ def test_no_pair_exceeds_it(name, share):
     assert (n_active > 100) == (share < 1.0)
 
 
-@by_loss
+@pytest.mark.parametrize("name", ALL_LOSSES)
 @pytest.mark.parametrize("share", [0.99, 1.01], ids=["active", "inactive"])
 def test_a_pair_reaches_it(name, share):
     """Two orthogonal rows, one of which changes its target: λ is so great that slopes stay what they are at 0."""
     x, l2_strength = ROW_NORM * np.eye(2), 1e4
-    target = 1.0 if name == "logistic" else 0.8
-    ends = [np.array([target, target]), np.array([target, -target])]
+    low, high = ALL_LOSSES[name].target_bounds or (-1.0, 1.0)
+    ends = [np.array([high, high]), np.array([high, low])]
     free = [minimiser(name, x, y, l2_strength, None, 1e-13) for y in ends]
     radius = share * np.linalg.norm(free[0])
     found = [minimiser(name, x, y, l2_strength, radius, 1e-13) for y in ends]

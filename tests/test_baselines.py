@@ -348,9 +348,21 @@ def test_rows_of_another_specification_are_refused(change):
         _core.release_functional_mechanism(spec, X, Y, clip=False, n_threads=1, seed=1)
 
 
+def test_the_hinge_without_privacy():
+    with pytest.warns(PrivacyLeakWarning):
+        result = baselines.non_private(X, LABELS, loss="hinge", l2_strength=0.1, radius=1.0, fit_intercept=False)
+    signs = np.where(LABELS.max() == LABELS, 1.0, -1.0)
+    found = dpci.lowlevel.minimize_erm(X, signs, loss="hinge", l2_strength=0.1, radius=1.0)
+    np.testing.assert_allclose(result.params, found.params, atol=1e-9)
+
+
 def test_losses_that_non_private_refuses():
-    with pytest.warns(PrivacyLeakWarning), pytest.raises(InvalidInput, match="smooth"):
-        baselines.non_private(X, LABELS, loss="hinge", l2_strength=0.1)
+    bounded = dpci.losses.Custom(
+        lambda u, y: (u - y) ** 2, lambda u, y: 2.0 * (u - y), lambda u, _y: np.full_like(u, 2.0), slope_bound=4.0,
+        curvature_bound=2.0, target_bounds=(-1.0, 1.0), predictor_bound=1.0,
+    )  # fmt: skip
+    with pytest.warns(PrivacyLeakWarning), pytest.raises(InvalidInput, match="defined for every predictor"):
+        baselines.non_private(X, Y, loss=bounded, l2_strength=0.1)
     with pytest.warns(PrivacyLeakWarning), pytest.raises(InvalidInput, match="l2_strength must be finite and > 0"):
         baselines.non_private(X, Y, loss="squared", l2_strength=0.0)
 

@@ -88,6 +88,18 @@ def saved_tunings():
     yield tuning.tune(X, Y, budget=dpci.ApproxDP(2.0, 1e-6), method="public_rule", seed=1)
 
 
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+@pytest.mark.parametrize("method", ["repeat", "chunks"])
+@pytest.mark.parametrize("budget", [dpci.PureDP(4.0), dpci.ZCDP(1.0), dpci.ApproxDP(4.0, 1e-6)], ids=lambda b: b.notion)
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_every_kind_of_selection_is_read_back(mechanism, method, budget, share):
+    """Runs of a selection may be pure under another budget, and then have spherical Laplace noise."""
+    result = tune(mechanism=mechanism, method=method, budget=budget, selection_share=share)
+    again = tuning.TuneResult.from_json(result.to_json())
+    assert again.to_json() == result.to_json()
+    assert again.summary() == result.summary()
+
+
 @pytest.mark.parametrize("number", range(4))
 def test_saved_and_pickled(number):
     result = list(saved_tunings())[number]

@@ -153,12 +153,11 @@ def polynomial_loss(loss: LossLike, target_bound: float) -> Squared | Logistic:
     return Squared(bound) if check_choice("loss", loss, ("squared", "logistic")) == "squared" else Logistic()
 
 
-def smooth_loss(loss: LossLike) -> tuple[Loss, _core.Loss]:
+def unbounded_loss(loss: LossLike, *, kinks: bool) -> tuple[Loss, _core.Loss]:
     """Return a loss that can be minimised without bounds on the rows, and the core's."""
     checked = check_loss(loss)
     core_loss = checked.to_core()
-    if core_loss.kinked or core_loss.predictor_bound is not None:
-        raise InvalidInput(
-            f"a baseline takes losses that are smooth and defined for every predictor, got loss={loss!r}"
-        )
+    if core_loss.predictor_bound is not None or (core_loss.kinked and not kinks):
+        smooth = "" if kinks else "that are smooth and "
+        raise InvalidInput(f"this baseline takes losses {smooth}defined for every predictor, got loss={loss!r}")
     return checked, core_loss

@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-9
 
 
-def check_consistent(record: "FitRecord") -> None:
+def check_consistent(record: "FitRecord", *, selected: bool) -> None:
     """Refuse a record that no fit leaves behind, and on which intervals would fail or mean nothing.
+
+    ``selected``: the model won a selection, whose runs may be of another notion than the budget and have its noise.
 
     Raises
     ------
     InvalidInput
         For the first contradiction.
     """
-    for broken, rule, value in _contradictions(record):
+    for broken, rule, value in _contradictions(record, selected=selected):
         if broken:
             raise InvalidInput(f"{rule}, got {value}")
     for name in ("hessian", "gradient_cov"):
@@ -32,7 +34,7 @@ def check_consistent(record: "FitRecord") -> None:
             _check_matrix(name, matrix)
 
 
-def _contradictions(record: "FitRecord") -> Iterator[tuple[bool, str, str]]:
+def _contradictions(record: "FitRecord", *, selected: bool) -> Iterator[tuple[bool, str, str]]:
     """Yield, for each rule, whether it is broken, the rule and the value."""
     loss, mechanism = record.loss["name"], record.mechanism
     hinge = loss == "hinge"
@@ -40,7 +42,8 @@ def _contradictions(record: "FitRecord") -> Iterator[tuple[bool, str, str]]:
     law = "gaussian" if gaussian else "spherical_laplace"
     what = f"{mechanism} perturbation with notion={record.notion!r}"
     two_classes = record.loss["target_bounds"] is None
-    yield record.noise_law != law, f"noise_law of {what} must be {law!r}", f"noise_law={record.noise_law!r}"
+    other_law = record.noise_law != law and not (selected and record.noise_law == "spherical_laplace")
+    yield other_law, f"noise_law of {what} must be {law!r}", f"noise_law={record.noise_law!r}"
     yield hinge and mechanism != "output", "mechanism must be 'output' for the hinge loss", f"mechanism={mechanism!r}"
     yield hinge and record.moments != "none", "moments must be 'none' for the hinge loss", f"moments={record.moments!r}"
     yield (
@@ -54,7 +57,7 @@ def _contradictions(record: "FitRecord") -> Iterator[tuple[bool, str, str]]:
         f"project=True with mechanism={mechanism!r} and radius={record.radius}",
     )
     yield (
-        record.variant == "cms11" and (mechanism != "objective" or gaussian),
+        record.variant == "cms11" and (mechanism != "objective" or record.noise_law == "gaussian"),
         "variant='cms11' must go with objective perturbation and spherical Laplace noise",
         f"{what}",
     )

@@ -158,6 +158,10 @@ def model_inversion(
     >>> found.accuracy, found.guesses.tolist()
     (1.0, [0, 1, 1])
     """
+    if not callable(getattr(result, "predict", None)):
+        raise InvalidInput(
+            f"result must have a method predict, got {type(result).__name__} (of a tuning pass its result)"
+        )
     rows, names = as_matrix(X)
     targets = as_vector("y", y)
     if len(rows) == 0 or len(targets) != len(rows):
@@ -190,8 +194,9 @@ def _guess(
         changed[:, hidden.columns] = hidden.values[level]
         # A target far away may have a square beyond the range: then no level is better than another.
         with np.errstate(over="ignore"):
-            misfit = (targets - _predictions(result, changed)) ** 2 / (2.0 * residual_variance)
-        score[:] = np.log(hidden.prior[level]) - misfit
+            misfit = (targets - _predictions(result, changed)) ** 2
+        # Times twice the variance, because a quotient of a tiny one is infinite for every level.
+        score[:] = 2.0 * residual_variance * np.log(hidden.prior[level]) - misfit
     return np.asarray(possible[np.argmax(scores, axis=0)], dtype=np.int64)
 
 

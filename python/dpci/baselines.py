@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci._axes import Axis, Bins, Levels, OneHot, axes_of, bin_centers, check_axes
-from dpci._baseline_choices import Choices, PrivateChoices, polynomial_loss, smooth_loss
+from dpci._baseline_choices import Choices, PrivateChoices, polynomial_loss, unbounded_loss
 from dpci._baseline_fit import BaselineFit
 from dpci.arrays import Table
 from dpci.budgets import Budget, Calibration
@@ -246,7 +246,7 @@ def projected_histogram(
     selects attributes with part of the budget, where this function takes public axes. Fredrikson, Lantz, Jha, Lin, Page
     & Ristenpart, "Privacy in pharmacogenetics", 2014, compare such histograms with the functional mechanism.
     """
-    checked, core_loss = smooth_loss(loss)
+    checked, core_loss = unbounded_loss(loss, kinks=False)
     choices = PrivateChoices(
         loss=checked,
         core_loss=core_loss,
@@ -344,7 +344,7 @@ def non_private(
     warnings.warn(
         "the result is NOT PRIVATE: it is the minimiser itself, without noise", PrivacyLeakWarning, stacklevel=2
     )
-    checked, core_loss = smooth_loss(loss)
+    checked, core_loss = unbounded_loss(loss, kinks=True)
     choices = Choices(
         loss=checked,
         core_loss=core_loss,

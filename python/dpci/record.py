@@ -153,7 +153,7 @@ class FitRecord:
         return json.dumps({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **values}, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "FitRecord":
+    def from_json(cls, text: str | bytes, *, selected: bool = False) -> "FitRecord":
         """Rebuild a record from :meth:`to_json`.
 
         Raises
@@ -183,7 +183,7 @@ class FitRecord:
             raise
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InvalidInput(f"a saved fit must hold every field of its schema, got {error!r}") from error
-        check_consistent(record)
+        check_consistent(record, selected=selected)
         return record
 
     def _check_shapes(self) -> None:

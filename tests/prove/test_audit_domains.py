@@ -31,7 +31,11 @@ OTHERS = 30
 
 @dataclass(frozen=True)
 class Case:
-    """Keywords of a fit and how the neighbours are made; ``power``: whether twice the budget must show."""
+    """Keywords of a fit and how the neighbours are made.
+
+    ``power``: whether twice the budget must show. Where it need not, the score or the pair is too weak for that, and
+    the row only says that this attack stays below the claim; tests/test_ball_privacy.py has exact laws.
+    """
 
     budget: dpci.PureDP | dpci.ZCDP | dpci.ApproxDP
     keywords: dict = field(default_factory=dict)
@@ -63,16 +67,16 @@ PROJECTED = {"mechanism": OutputPerturbation(project=True)}
 CMS11 = {"mechanism": ObjectivePerturbation(variant="cms11")}
 
 CASES = {
-    "objective, pure, binding": Case(PURE, BINDING, power=False),
+    "objective, pure, binding": Case(PURE, BINDING),
     "objective, zCDP, binding": Case(ZCDP, BINDING, power=False),
     "objective, (ε, δ), binding": Case(APPROX, BINDING, power=False),
-    "objective, pure, inside": Case(PURE, FREE, power=False),
+    "objective, pure, inside": Case(PURE, FREE),
     "objective, (ε, δ), inside": Case(APPROX, FREE, power=False),
     "objective, pure, cms11, raised": Case(dpci.PureDP(1.0), {**BINDING, "l2_strength": 1e-4, **CMS11}, power=False),
     "output, pure, binding": Case(PURE, {**BINDING, **OUTPUT}, power=False),
-    "output, pure, inside": Case(PURE, {**FREE, **OUTPUT}, power=False),
+    "output, pure, inside": Case(PURE, {**FREE, **OUTPUT}),
     "output, zCDP, inside": Case(ZCDP, {**FREE, **OUTPUT}, power=False),
-    "output, (ε, δ), inside": Case(APPROX, {**FREE, **OUTPUT}, power=False),
+    "output, (ε, δ), inside": Case(APPROX, {**FREE, **OUTPUT}),
     "output, pure, projected": Case(PURE, {**BINDING, **PROJECTED}, power=False),
     "output, pure, hinge": Case(PURE, HINGE),
     "output, zCDP, hinge": Case(ZCDP, HINGE),
@@ -111,11 +115,17 @@ def scores(case, budget):
 def report():
     lines = []
     yield lines
-    publish("audit_domains", lines, f"seed {SEED}: {N_RUNS:,} releases", "Scores are rounded to 9 digits.")
+    publish(
+        "audit_domains",
+        lines,
+        f"seed {SEED}: {N_RUNS:,} releases",
+        "Scores are rounded to 9 digits. Rows whose last number is below the claim have no power to refute "
+        "half of the noise; tests/test_ball_privacy.py has exact laws.",
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_claim_holds_and_twice_the_budget_breaks_it(name, report):
+def test_the_claim_holds(name, report):
     case = CASES[name]
     pairs = [scores(case, budget) for budget in (case.budget, TWICE[case.budget])]
     for statement, bound, claim in case.claims():
