@@ -118,7 +118,7 @@ def test_saved_and_pickled(number):
     ("change", "message"),
     [
         (lambda v: v.update(schema="other"), "schema='dpci.TuneResult'"),
-        (lambda v: v.update(schema_version=9), "schema_version=1, got 9"),
+        (lambda v: v.update(schema_version=9), "schema_version=1, got schema_version=9"),
         (lambda v: v.pop("params"), "every field of its schema"),
         (lambda v: v.update(coefficients=[0.0] * 4), "the same in all its fields"),
         (lambda v: v["privacy"].update(private=True), "the same in all its fields"),

@@ -4,9 +4,6 @@ import copy
 import textwrap
 from typing import Any, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpci._baseline_record import NON_PRIVATE, BaselineRecord
 from dpci._linear_model import LinearModel
 from dpci.accounting import Guarantee
@@ -44,16 +41,6 @@ class BaselineFit(LinearModel):
     @property
     def _facts(self) -> BaselineRecord:
         return self._record
-
-    @property
-    def params(self) -> NDArray[np.float64]:
-        """Parameters, shape (k,), the intercept last."""
-        return self._record.params
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parameters; the intercept is called "intercept"."""
-        return self._record.names
 
     @property
     def method(self) -> str:

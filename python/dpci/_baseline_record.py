@@ -17,6 +17,7 @@ from dpci._rules import (
     check_text,
     one_of,
     optional,
+    read_saved,
 )
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
@@ -105,17 +106,7 @@ class BaselineRecord:
         InvalidInput
             If the text is not such a record, or of another schema version.
         """
-        try:
-            values = json.loads(text)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInput(f"a saved baseline must be JSON, got {error}") from error
-        if not isinstance(values, dict) or values.pop("schema", None) != SCHEMA:
-            raise InvalidInput(f"a saved baseline must be a JSON object with schema={SCHEMA!r}, got something else")
-        version = values.pop("schema_version", None)
-        if version != SCHEMA_VERSION:
-            raise InvalidInput(
-                f"a saved baseline must have schema_version={SCHEMA_VERSION}, got schema_version={version!r}"
-            )
+        values = read_saved(text, what="a saved baseline", schema=SCHEMA, version=SCHEMA_VERSION)
         try:
             for name, rule in _RULES.items():
                 values[name] = rule(name, values[name])

@@ -18,6 +18,8 @@ class ModelFacts(Protocol):
     @property
     def params(self) -> NDArray[np.float64]: ...  # the protocol is the documentation
     @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
     def columns(self) -> tuple[str, ...]: ...
     @property
     def named_columns(self) -> bool: ...
@@ -30,13 +32,23 @@ class ModelFacts(Protocol):
 
 
 class LinearModel(ABC):
-    """Predictions of a linear model from its record."""
+    """Parameters and predictions of a linear model, from its record."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def _facts(self) -> ModelFacts: ...
+
+    @property
+    def params(self) -> NDArray[np.float64]:
+        """Parameters, shape (k,), the intercept last; those of a private model are released."""
+        return self._facts.params
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters; the intercept is called "intercept"."""
+        return self._facts.names
 
     def decision_function(self, X: Table) -> NDArray[np.float64]:
         """Linear predictor of each row, shape (n,), the intercept included."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci._rules import read_saved
 from dpci.arrays import check_finite
 from dpci.errors import InvalidInput
 from dpci.record import FitRecord, Step
@@ -110,17 +111,7 @@ class ReportRecord:
         InvalidInput
             If the text is not such a record, or of another schema version.
         """
-        try:
-            values = json.loads(text)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInput(f"a saved report must be JSON, got {error}") from error
-        if not isinstance(values, dict) or values.get("schema") != SCHEMA:
-            raise InvalidInput(f"a saved report must be a JSON object with schema={SCHEMA!r}, got something else")
-        version = values.get("schema_version")
-        if version != SCHEMA_VERSION:
-            raise InvalidInput(
-                f"a saved report must have schema_version={SCHEMA_VERSION}, got schema_version={version!r}"
-            )
+        values = read_saved(text, what="a saved report", schema=SCHEMA, version=SCHEMA_VERSION)
         try:
             fit = FitRecord.from_json(json.dumps(values["result"]))
             return cls(fit=fit, **{name: values[name] for name in _FIELDS})

@@ -1,5 +1,6 @@
 """Rules for the fields of saved records: a file can hold anything."""
 
+import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,26 @@ from dpci.validation import check_choice, check_real, check_reals
 
 Rule = Callable[[str, Any], Any]
 """Takes the name and the value of a field; returns the value in one plain type, or raises ``InvalidInput``."""
+
+
+def read_saved(text: str | bytes, *, what: str, schema: str, version: int) -> dict[str, Any]:
+    """Return the fields of a saved object, without the two that name its schema.
+
+    Raises
+    ------
+    InvalidInput
+        If the text is no JSON object of this schema and version; ``what`` says in the message what it should have been.
+    """
+    try:
+        values = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{what} must be JSON, got {error}") from error
+    if not isinstance(values, dict) or values.pop("schema", None) != schema:
+        raise InvalidInput(f"{what} must be a JSON object with schema={schema!r}, got something else")
+    found = values.pop("schema_version", None)
+    if found != version:
+        raise InvalidInput(f"{what} must have schema_version={version}, got schema_version={found!r}")
+    return values
 
 
 def one_of(*choices: str) -> Rule:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci._rules import read_saved
 from dpci._selection import Method, Selection
 from dpci.accounting import Guarantee
 from dpci.budgets import Budget, budget_from_parameters
@@ -247,19 +248,10 @@ class TuneResult:
         InvalidInput
             If the text is not a saved tuning, of another schema version, or contradicts itself.
         """
-        try:
-            values = json.loads(text)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInput(f"a saved tuning must be JSON, got {error}") from error
-        if not isinstance(values, dict) or values.get("schema") != SCHEMA:
-            raise InvalidInput(f"a saved tuning must be a JSON object with schema={SCHEMA!r}, got something else")
-        if values.get("schema_version") != SCHEMA_VERSION:
-            raise InvalidInput(
-                f"a saved tuning must have schema_version={SCHEMA_VERSION}, got {values.get('schema_version')!r}"
-            )
+        values = read_saved(text, what="a saved tuning", schema=SCHEMA, version=SCHEMA_VERSION)
         try:
             found = _from_values(cls, values)
-            same = json.loads(found.to_json()) == values
+            same = read_saved(found.to_json(), what="a saved tuning", schema=SCHEMA, version=SCHEMA_VERSION) == values
         except InvalidInput:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

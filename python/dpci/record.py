@@ -18,6 +18,7 @@ from dpci._rules import (
     check_text,
     one_of,
     optional,
+    read_saved,
 )
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
@@ -161,15 +162,7 @@ class FitRecord:
         InvalidInput
             If the text is not such a record, or of another schema version.
         """
-        try:
-            values = json.loads(text)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInput(f"a saved fit must be JSON, got {error}") from error
-        if not isinstance(values, dict) or values.pop("schema", None) != SCHEMA:
-            raise InvalidInput(f"a saved fit must be a JSON object with schema={SCHEMA!r}, got something else")
-        version = values.pop("schema_version", None)
-        if version != SCHEMA_VERSION:
-            raise InvalidInput(f"a saved fit must have schema_version={SCHEMA_VERSION}, got schema_version={version!r}")
+        values = read_saved(text, what="a saved fit", schema=SCHEMA, version=SCHEMA_VERSION)
         names = [part.name for part in fields(cls)]
         missing = [name for name in names if name not in values]
         if missing or len(values) > len(names):

@@ -47,16 +47,6 @@ class PrivateFit(LinearModel):
     # What was released.
 
     @property
-    def params(self) -> NDArray[np.float64]:
-        """Released parameters, shape (k,), the intercept last."""
-        return self._record.params
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parameters; the intercept is called "intercept"."""
-        return self._record.names
-
-    @property
     def hessian(self) -> NDArray[np.float64] | None:
         """Released and projected Hessian of the mean objective, shape (k, k); None without moments."""
         return self._record.hessian
