@@ -90,7 +90,7 @@ class FitCase(WorstCase):
         return _core.simulate_releases(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
-        """Return log-ratios of densities; on a ball, whose sphere has none, the direction in which the neighbours pull."""
+        """Return log-ratios of densities; on a ball, whose sphere has none, the params along the neighbours' pull."""
         return fit_scores(self.settings, self.spec, self.first, self.second, outputs)
 
 

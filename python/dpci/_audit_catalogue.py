@@ -152,7 +152,7 @@ MECHANISMS = tuple(CATALOGUE)
 
 def make_case(mechanism: str, budget: Budget, neighbors: Neighbors | None) -> WorstCase:
     """Return a canned case; ``neighbors`` None is the mechanism's first relation."""
-    entry = CATALOGUE[check_choice("mechanism", mechanism, MECHANISMS)]
+    entry = _entry(mechanism)
     if budget.notion not in entry.notions:
         works = " or ".join(entry.notions)
         raise InvalidInput(f"the worst case of {mechanism!r} takes a budget of notion {works}, got budget={budget!r}")
@@ -165,10 +165,15 @@ def make_case(mechanism: str, budget: Budget, neighbors: Neighbors | None) -> Wo
 
 def all_cases(budgets: Mapping[str, Budget], mechanisms: tuple[str, ...] = MECHANISMS) -> list[WorstCase]:
     """Every mechanism under every notion of ``budgets`` that it takes, for every relation."""
+    entries = [(name, _entry(name)) for name in mechanisms]
     return [
         make_case(name, budgets[notion], relation)
-        for name in mechanisms
-        for notion in CATALOGUE[name].notions
+        for name, entry in entries
+        for notion in entry.notions
         if notion in budgets
-        for relation in CATALOGUE[name].relations
+        for relation in entry.relations
     ]
+
+
+def _entry(mechanism: str) -> Entry:
+    return CATALOGUE[check_choice("mechanism", mechanism, MECHANISMS)]
