@@ -4,8 +4,10 @@
 //! [`NoiseGenerator`], whose `PRIVATE` constant says which one it was.
 
 mod choice;
+mod discrete;
 mod gaussian;
 mod generator;
+mod integer;
 mod laplace;
 mod law;
 mod matrix_laplace;
@@ -15,6 +17,7 @@ pub mod symmetric;
 mod testing;
 
 pub use choice::{gumbel, partition, uniform_index, weighted_index};
+pub use discrete::{DiscreteGaussian, DiscreteLaplace};
 pub use gaussian::Gaussian;
 pub use generator::{NoiseGenerator, ReleaseGenerator, SimulationGenerator};
 pub use laplace::Laplace;
