@@ -156,9 +156,8 @@ mod tests {
             let law = DiscreteLaplace::new(scale).unwrap();
             let mut generator = SimulationGenerator::new(53, scale);
             let draws: Vec<_> = (0..100_000).map(|_| law.sample(&mut generator)).collect();
-            let scale = scale as f64;
-            assert_law(&draws, 5 * scale as i128, |k| {
-                (-(k.abs() as f64) / scale).exp()
+            assert_law(&draws, 5 * i128::from(scale), |k| {
+                (-(k.abs() as f64) / scale as f64).exp()
             });
         }
     }
@@ -169,9 +168,8 @@ mod tests {
             let law = DiscreteGaussian::new(std_dev).unwrap();
             let mut generator = SimulationGenerator::new(54, std_dev);
             let draws: Vec<_> = (0..100_000).map(|_| law.sample(&mut generator)).collect();
-            let std_dev = std_dev as f64;
-            assert_law(&draws, 3 * std_dev as i128, |k| {
-                (-0.5 * (k as f64 / std_dev).powi(2)).exp()
+            assert_law(&draws, 3 * i128::from(std_dev), |k| {
+                (-0.5 * (k as f64 / std_dev as f64).powi(2)).exp()
             });
         }
     }

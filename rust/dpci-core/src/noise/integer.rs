@@ -25,10 +25,12 @@ pub(super) fn uniform_below(n: u128, generator: &mut impl NoiseGenerator) -> u12
     }
 }
 
-/// True with probability exactly `exp(-a/b)`; `b` must be positive (Canonne, Kamath & Steinke 2020, Algorithm 1).
+/// True with probability exactly `exp(-a/b)`, for `b = 0` with its limit (Canonne, Kamath & Steinke 2020, Algorithm 1).
 pub(super) fn bernoulli_exp(a: u128, b: u128, generator: &mut impl NoiseGenerator) -> bool {
     // The first failure settles it, so that the number of rounds has a mean below 2 for any a.
-    let mut whole = a / b;
+    let Some(mut whole) = a.checked_div(b) else {
+        return a == 0;
+    };
     while whole > 0 {
         if !bernoulli_exp_fraction(1, 1, generator) {
             return false;
@@ -49,6 +51,21 @@ fn bernoulli_exp_fraction(a: u128, b: u128, generator: &mut impl NoiseGenerator)
         k += 1;
     }
     even
+}
+
+/// True with probability exactly `p·2^-exponent`, for a finite p with `0 ≤ p < 2^exponent`.
+pub(super) fn bernoulli(p: f64, exponent: i32, generator: &mut impl NoiseGenerator) -> bool {
+    // Uniform bits after the binary point are below those of p: first the zeros of p, then its 53 digits, an integer.
+    let (fraction, power) = libm::frexp(p);
+    let mut zeros = exponent - power;
+    while zeros > 0 {
+        let taken = zeros.min(64);
+        if generator.next_u64() >> (64 - taken) != 0 {
+            return false;
+        }
+        zeros -= taken;
+    }
+    ((generator.next_u64() >> 11) as f64) < fraction * 2.0_f64.powi(53)
 }
 
 #[cfg(test)]
@@ -102,5 +119,6 @@ mod tests {
             assert_counts(&counts, &[1.0 - p, p]);
         }
         assert!(!bernoulli_exp(u128::MAX, 1, &mut generator));
+        assert!(!bernoulli_exp(1, 0, &mut generator) && bernoulli_exp(0, 0, &mut generator));
     }
 }
