@@ -71,6 +71,11 @@ fn weighted_sum(values: impl IntoIterator<Item = f64>, weights: Option<&[f64]>) 
     }
 }
 
+/// Roundings, each of `ε/2` of its supremum, by which a computed slope `l'(û)`, curvature `l''(û)` or squared slope can differ from the
+/// exact one at the computed predictor û, wherever in a batch the row stands. The losses of this module need less (docs/certificates.md,
+/// "One record"); of a caller's slope and curvature 64 units in the last place are assumed.
+pub const VALUE_ROUNDINGS: usize = 256;
+
 /// A loss with its public bounds (docs/method.md, "Losses").
 pub trait Loss: Send + Sync + std::fmt::Debug {
     /// Name in results.
