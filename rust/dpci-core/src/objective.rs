@@ -86,6 +86,23 @@ struct Partial {
 }
 
 impl Objective<'_> {
+    /// Strong convexity of the whole, rounded down.
+    #[must_use]
+    pub fn strong_convexity(&self) -> f64 {
+        if self.extra_convexity == 0.0 {
+            self.l2_strength
+        } else {
+            (self.l2_strength + self.extra_convexity) * (1.0 - f64::EPSILON)
+        }
+    }
+
+    /// `N`, the number of records that the rows stand for.
+    #[must_use]
+    pub fn n_records(&self) -> f64 {
+        let total = |counts: &[u32]| counts.iter().map(|c| u64::from(*c)).sum::<u64>() as f64;
+        self.weights.map_or(self.design.n_records() as f64, total)
+    }
+
     /// Value and gradient, and the Hessian from the rows that are asked for.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 mod compensated;
 mod doubled;
 mod doubled_cholesky;
+mod doubled_exp;
 mod gram;
 mod lanes;
 mod multi_gram;

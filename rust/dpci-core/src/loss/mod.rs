@@ -22,6 +22,7 @@ pub use soft_logistic::SoftLogistic;
 pub use squared::Squared;
 
 use crate::Result;
+use crate::linalg::Doubled;
 
 /// Which targets a loss accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,6 +98,21 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// [`crate::Error::Loss`] when caller's code fails or gives values that are not finite, [`crate::Error::Unsupported`] beyond
     /// [`Loss::predictor_bound`].
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()>;
+
+    /// Bound on the error of a computed slope at a given predictor of size at most `radius`, wherever in a batch the row stands.
+    ///
+    /// The losses of this module err by less than 20 roundings of their slope bound (docs/certificates.md, "One record").
+    fn slope_error(&self, radius: f64) -> f64 {
+        let _ = radius;
+        10.0 * f64::EPSILON * self.slope_bound()
+    }
+
+    /// `l'(u; y)` within `8·DOUBLED_EPSILON` of the slope bound, or where that is infinite of the supremum over predictors up to |u|;
+    /// `None` where the loss has no more digits than f64.
+    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
+        let _ = (u, y);
+        None
+    }
 
     /// Whether l is a parabola `c/2·(u - y)²`: the whole risk is then known from one point.
     fn is_quadratic(&self) -> bool {
