@@ -1,4 +1,4 @@
-"""The last digits of released numbers: on the textbook's noise attacks name the data, on sealed values they say nothing.
+"""The last digits of released numbers: on the textbook's noise attacks name the data, on sealed values they do not.
 
 Bounds on epsilon hold with confidence 1 - 1e-6.
 """

@@ -15,7 +15,7 @@ def textbook_laplace(value, scale, rng):
 
 
 def in_textbook_support(output, value, scale):
-    """Whether some uniform of the grid takes `textbook_laplace` from the value to exactly this output (Mironov 2012)."""
+    """Whether some uniform of the grid takes `textbook_laplace` from the value to this output (Mironov 2012)."""
     noise = output - value
     sign = math.copysign(1.0, noise)
     center = round(GRID * math.exp(-abs(noise) / scale))

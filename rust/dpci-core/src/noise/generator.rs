@@ -7,6 +7,7 @@ use rand::rngs::SysRng;
 use rand::{Rng, SeedableRng, TryRng};
 use rand_chacha::{ChaCha8Rng, ChaCha20Rng};
 
+use crate::bugs::{Bug, active};
 use crate::{Error, Result};
 
 mod sealed {
@@ -32,6 +33,9 @@ impl ReleaseGenerator {
     /// # Errors
     /// [`Error::Entropy`] when the operating system has none to give.
     pub fn new() -> Result<Self> {
+        if active(Bug::ReusedGenerator) {
+            return Ok(Self(ChaCha20Rng::from_seed([0; 32])));
+        }
         ChaCha20Rng::try_from_rng(&mut SysRng)
             .map(Self)
             .map_err(|error| Error::Entropy(error.to_string()))

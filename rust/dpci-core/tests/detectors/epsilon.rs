@@ -26,7 +26,7 @@ struct Audit {
     score: fn(&[f64]) -> f64,
 }
 
-pub fn findings() -> Vec<Finding> {
+pub(crate) fn findings() -> Vec<Finding> {
     audits().iter().filter_map(refuted).collect()
 }
 

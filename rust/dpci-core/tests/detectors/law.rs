@@ -21,7 +21,7 @@ const NORMAL: f64 = 5.73;
 /// Where a tail is counted, in standard deviations.
 const TAIL: f64 = 3.0;
 
-pub fn findings() -> Vec<Finding> {
+pub(crate) fn findings() -> Vec<Finding> {
     [radius(), normals()].concat()
 }
 
@@ -74,14 +74,26 @@ fn normals() -> Vec<Finding> {
     let mut found = Vec::new();
     for i in 0..8 {
         let gap = kolmogorov(column(i).collect(), |x| 0.5 * erfc(-x / off));
-        found.extend(deviation(&format!("law of coordinate {i}"), gap, KOLMOGOROV));
+        found.extend(deviation(
+            &format!("law of coordinate {i}"),
+            gap,
+            KOLMOGOROV,
+        ));
         let tail = erfc(TAIL / off);
         let count = column(i).filter(|x| x.abs() > TAIL).count() as f64;
         let excess = (count - n * tail) / (n * tail * (1.0 - tail)).sqrt();
-        found.extend(deviation(&format!("tail of coordinate {i}"), excess, NORMAL));
+        found.extend(deviation(
+            &format!("tail of coordinate {i}"),
+            excess,
+            NORMAL,
+        ));
         for j in 0..i {
             let product = column(i).zip(column(j)).map(|(a, b)| a * b).sum::<f64>() / n.sqrt();
-            found.extend(deviation(&format!("coordinates {j} and {i} together"), product, NORMAL));
+            found.extend(deviation(
+                &format!("coordinates {j} and {i} together"),
+                product,
+                NORMAL,
+            ));
         }
     }
     found
@@ -89,7 +101,10 @@ fn normals() -> Vec<Finding> {
 
 fn deviation(name: &str, value: f64, most: f64) -> Vec<Finding> {
     let finding = format!("{name}: {value:.1}, at most {most} by chance");
-    (!(value.abs() <= most)).then_some(finding).into_iter().collect()
+    (!(value.abs() <= most))
+        .then_some(finding)
+        .into_iter()
+        .collect()
 }
 
 /// √n times the greatest distance of the empirical distribution function.

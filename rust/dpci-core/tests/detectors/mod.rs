@@ -6,11 +6,11 @@ mod setting;
 mod support;
 
 /// What a detector has to say.
-pub type Finding = String;
+pub(crate) type Finding = String;
 
 /// A way to find mistakes from the outside: it sees released values and public specifications alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detector {
+pub(crate) enum Detector {
     /// Lower bounds on ε from runs on neighbouring data sets.
     EpsilonAudit,
     /// Goodness of fit of the noise of whole releases.
@@ -23,7 +23,7 @@ pub enum Detector {
 
 impl Detector {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 4] = [
         Self::EpsilonAudit,
         Self::LawTest,
         Self::SupportTest,
@@ -31,7 +31,7 @@ impl Detector {
     ];
 
     /// What it finds; nothing where all is well.
-    pub fn findings(self) -> Vec<Finding> {
+    pub(crate) fn findings(self) -> Vec<Finding> {
         match self {
             Self::EpsilonAudit => epsilon::findings(),
             Self::LawTest => law::findings(),

@@ -13,7 +13,7 @@ use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
 use dpci_core::study::{release_width, simulate_releases};
 
 /// A fit of one record with label 1; its params stay where the Huber hinge is a line, so that all is known exactly.
-pub fn choices(dim: usize, budget: Budget, perturbation: Perturbation) -> Choices {
+pub(crate) fn choices(dim: usize, budget: Budget, perturbation: Perturbation) -> Choices {
     Choices {
         n_samples: 1,
         n_columns: dim,
@@ -37,7 +37,7 @@ pub fn choices(dim: usize, budget: Budget, perturbation: Perturbation) -> Choice
 }
 
 /// Choices with separate moments that get nearly all of the budget, for another loss and λ.
-pub fn with_moments(choices: Choices, loss: Arc<dyn Loss>, l2_strength: f64) -> Choices {
+pub(crate) fn with_moments(choices: Choices, loss: Arc<dyn Loss>, l2_strength: f64) -> Choices {
     let shares = Split {
         coefficients: 0.02,
         hessian: 0.49,
@@ -53,16 +53,18 @@ pub fn with_moments(choices: Choices, loss: Arc<dyn Loss>, l2_strength: f64) -> 
 }
 
 /// Released rows of `n_runs` fits to the one record `x`; see [`simulate_releases`].
-pub fn releases(choices: &Choices, x: &[f64], n_runs: usize, seed: u64) -> Vec<Vec<f64>> {
+pub(crate) fn releases(choices: &Choices, x: &[f64], n_runs: usize, seed: u64) -> Vec<Vec<f64>> {
     let spec = Spec::new(choices.clone()).unwrap();
     on_record(choices, x, |design, exec| {
         let rows = simulate_releases(&spec, design, n_runs, seed, exec).unwrap();
-        rows.chunks(release_width(&spec)).map(<[f64]>::to_vec).collect()
+        rows.chunks(release_width(&spec))
+            .map(<[f64]>::to_vec)
+            .collect()
     })
 }
 
 /// Parameters of one release with noise from the operating system.
-pub fn private_release(choices: &Choices, x: &[f64]) -> Vec<f64> {
+pub(crate) fn private_release(choices: &Choices, x: &[f64]) -> Vec<f64> {
     let spec = Spec::new(choices.clone()).unwrap();
     on_record(choices, x, |design, exec| {
         let mut generator = ReleaseGenerator::new().unwrap();
