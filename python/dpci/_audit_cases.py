@@ -211,6 +211,31 @@ class TuningCase(WorstCase):
         return outputs[:, 0]
 
 
+@dataclass(frozen=True, kw_only=True)
+class SealCase(WorstCase):
+    """The seal alone: the two results of one computation that lie furthest apart. The values are the one row."""
+
+    distance: float
+
+    @cached_property
+    def spec(self) -> _core.Seal:
+        """Lattice and noise."""
+        return _core.Seal(dim=self.first[0].shape[1], distance=self.distance, **_numbers(self.budget))
+
+    def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
+        """Return sealed values."""
+        return _core.simulate_seals(self.spec, data[0][0], n_runs=n_runs, seed=seed, n_threads=n_threads)
+
+    def scores(self, outputs: _F64) -> _F64:
+        """Return log-ratios of probabilities."""
+        noise, scale = self.spec.noise()
+        # Half a step is rounded away from zero.
+        first, second = (
+            np.trunc(X[0] / self.spec.lattice + np.copysign(0.5, X[0])) for X, _ in (self.first, self.second)
+        )
+        return additive_scores(noise.removeprefix("discrete_"), scale, first, second, outputs / self.spec.lattice)
+
+
 def delta_of(budget: Budget, fallback: float) -> float:
     """Return the delta at which a claim speaks of epsilon: that of the budget, 0 under pure DP, else ``fallback``."""
     if isinstance(budget, ApproxDP):

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpci._audit_cases import FitCase, FunctionalCase, HistogramCase, ReportCase, TuningCase, WorstCase
+from dpci._audit_cases import FitCase, FunctionalCase, HistogramCase, ReportCase, SealCase, TuningCase, WorstCase
 from dpci._audit_scores import Rows
 from dpci.budgets import ZCDP, Budget
 from dpci.errors import InvalidInput
@@ -110,6 +110,14 @@ def _tuning(method: Literal["repeat", "chunks"], n: int) -> _Maker:
     return make
 
 
+def _seal(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
+    """Two values a step and a half from zero, each rounded away from it: as far apart as the seal provides for."""
+    values = np.full((1, 2), 1.5)
+    distance = float(np.linalg.norm(values)) * (1.0 + 1e-12)
+    first, second = ((sign * values, np.ones(1)) for sign in (1.0, -1.0))
+    return SealCase(name=name, budget=budget, neighbors=neighbors, first=first, second=second, distance=distance)
+
+
 class Entry(NamedTuple):
     """What a mechanism takes, and its maker of cases."""
 
@@ -145,6 +153,7 @@ CATALOGUE: dict[str, Entry] = {
     "histogram": Entry(_histogram, relations=_RELATIONS),
     "tuning_repeat": Entry(_tuning("repeat", 1)),
     "tuning_chunks": Entry(_tuning("chunks", 2)),
+    "seal": Entry(_seal),
 }
 
 MECHANISMS = tuple(CATALOGUE)

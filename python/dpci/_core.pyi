@@ -512,6 +512,19 @@ class Utility:
 def simulate_releases(spec: Spec, x: _Features, y: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
     """One release a row: params, then the lower triangles of both noisy matrices, before projection. Not private."""
 
+@final
+class Seal:
+    """How a vector is sealed, as audits do it; holds no data."""
+
+    def __new__(cls, *, dim: int, distance: float, notion: str, epsilon: float, rho: float, delta: float) -> Seal: ...
+
+    lattice: float
+    def noise(self) -> tuple[str, int]:
+        """Law of the integer noise and its scale, in lattice steps."""
+
+def simulate_seals(seal: Seal, values: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
+    """The same values through the seal, a run a row. Not private."""
+
 def moment_steps(spec: Spec, margin: float) -> list[StepDict]:
     """Steps of the moments, none without them, calibrated to margins of at most this size."""
 

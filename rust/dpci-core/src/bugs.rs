@@ -41,15 +41,22 @@ pub(crate) fn factor(bug: Bug, mistaken: f64) -> f64 {
     if active(bug) { mistaken } else { 1.0 }
 }
 
+/// A draw of noise, or with [`Bug::StaleDraw`] the last one of this length once more.
+#[cfg(not(feature = "seeded-bugs"))]
+#[inline(always)]
+pub(crate) fn stale(draw: Vec<f64>) -> Vec<f64> {
+    draw
+}
+
 #[cfg(feature = "seeded-bugs")]
 pub use switch::{MARK, with};
 
 #[cfg(feature = "seeded-bugs")]
-pub(crate) use switch::active;
+pub(crate) use switch::{active, stale};
 
 #[cfg(feature = "seeded-bugs")]
 mod switch {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
 
     use super::Bug;
 
@@ -58,6 +65,17 @@ mod switch {
 
     thread_local! {
         static ACTIVE: Cell<Option<Bug>> = const { Cell::new(None) };
+        static LAST: RefCell<Vec<f64>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// A draw of noise, or with [`Bug::StaleDraw`] the last one of this length once more.
+    pub(crate) fn stale(draw: Vec<f64>) -> Vec<f64> {
+        let last = LAST.replace(Vec::new());
+        if active(Bug::StaleDraw) && last.len() == draw.len() {
+            return last;
+        }
+        LAST.set(draw.clone());
+        draw
     }
 
     /// Whether the mistake is switched on, on this thread.

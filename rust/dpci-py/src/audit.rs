@@ -3,6 +3,7 @@
 use dpci_core::Result;
 use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::exec::Executor;
+use dpci_core::mechanism::{Cost, seal};
 use dpci_core::study;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -12,7 +13,7 @@ use crate::baselines::{FunctionalSpec, HistogramSpec};
 use crate::data::{Data, Features};
 use crate::errors::to_python;
 use crate::per_instance::ReportSpec;
-use crate::spec::{Spec, steps};
+use crate::spec::{Spec, budget_of, steps};
 use crate::task;
 
 /// Runs of one task, on a thread pool of its own.
@@ -129,4 +130,54 @@ pub(crate) fn moment_steps<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let noise = spec.get().inner.moment_noise(margin).map_err(to_python)?;
     steps(py, &noise.map(|n| n.steps).unwrap_or_default())
+}
+
+/// How a vector is sealed; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct Seal {
+    inner: seal::Seal,
+}
+
+#[pymethods]
+impl Seal {
+    #[new]
+    #[pyo3(signature = (*, dim, distance, notion, epsilon, rho, delta))]
+    fn new(
+        dim: usize,
+        distance: f64,
+        notion: &str,
+        epsilon: f64,
+        rho: f64,
+        delta: f64,
+    ) -> PyResult<Self> {
+        let cost = Cost::of(budget_of(notion, epsilon, rho, delta)?);
+        let inner = seal::Seal::new("values", dim, distance, cost).map_err(to_python)?;
+        Ok(Self { inner })
+    }
+
+    #[getter]
+    fn lattice(&self) -> f64 {
+        self.inner.lattice()
+    }
+
+    /// Law of the integer noise and its scale, in lattice steps.
+    fn noise(&self) -> (&'static str, u64) {
+        (self.inner.noise_name(), self.inner.scale())
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (seal, values, *, n_runs, seed, n_threads))]
+pub(crate) fn simulate_seals<'py>(
+    py: Python<'py>,
+    seal: &Bound<'py, Seal>,
+    values: PyReadonlyArray1<'py, f64>,
+    n_runs: usize,
+    seed: u64,
+    n_threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (seal, values) = (&seal.get().inner, values.as_slice()?);
+    table(py, [n_runs, values.len()], n_threads, |exec| {
+        study::simulate_seals(seal, values, n_runs, seed, exec)
+    })
 }

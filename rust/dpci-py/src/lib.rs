@@ -22,8 +22,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::audit::{
-        moment_steps, simulate_functional_mechanism, simulate_histograms, simulate_releases,
-        simulate_reports,
+        Seal, moment_steps, simulate_functional_mechanism, simulate_histograms, simulate_releases,
+        simulate_reports, simulate_seals,
     };
     #[pymodule_export]
     use super::baselines::{

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
-use crate::mechanism::seal::Sealed;
+use crate::mechanism::seal::{Seal, Sealed};
 use crate::mechanism::{
     FunctionalSpec, HistogramSpec, Release, ReportSpec, Spec, release,
     release_functional_mechanism, release_histogram, release_report,
@@ -154,6 +154,23 @@ pub fn simulate_histograms(
 ) -> Result<Vec<f64>> {
     repeat(n_runs, seed, exec, |exec, generator, row| {
         row.extend_from_slice(release_histogram(spec, design, exec, generator)?.values());
+        Ok(())
+    })
+}
+
+/// `n_runs` times the same values through a seal, one a row.
+///
+/// # Errors
+/// The first error of a run.
+pub fn simulate_seals(
+    seal: &Seal,
+    values: &[f64],
+    n_runs: usize,
+    seed: u64,
+    exec: &Executor<'_>,
+) -> Result<Vec<f64>> {
+    repeat(n_runs, seed, exec, |_, generator, row| {
+        row.extend_from_slice(seal.release(values, generator)?.values());
         Ok(())
     })
 }

@@ -12,7 +12,7 @@ mod weights;
 
 pub use audit::{
     functional_width, release_width, report_width, simulate_functional_mechanism,
-    simulate_histograms, simulate_releases, simulate_reports,
+    simulate_histograms, simulate_releases, simulate_reports, simulate_seals,
 };
 pub use ex_post::ex_post_losses;
 pub use replicates::{GROUP, Outcome, Study};
