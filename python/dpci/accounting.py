@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci._seal import Seal
+from dpci._seal import Seal, seal_costs
 from dpci.arrays import as_numbers
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.errors import InvalidInput
@@ -124,7 +124,8 @@ def guarantee_of(
     """
     if not isinstance(budget, ApproxDP):
         return Guarantee(budget, None, 0.0, 0.0)
-    seal = _seal_totals(seals)
+    steps = tuple(steps)
+    seal = seal_totals(seals, steps)
     unit = cost_unit(budget.notion, calibration, mechanism)
     ratios = {step.step: _ratio(step, unit, budget) for step in steps}
     if mechanism == "output":
@@ -144,9 +145,9 @@ def guarantee_of(
     return Guarantee(budget, profile, shift, math.hypot(*ratios.values()), seal)
 
 
-def _seal_totals(seals: Iterable[Seal]) -> tuple[float, float, float]:
-    """Return epsilon, delta and rho of all seals together: each adds up."""
-    costs = [(seal.cost["epsilon"], seal.cost["delta"]) for seal in seals]
+def seal_totals(seals: Iterable[Seal], steps: Iterable[Step]) -> tuple[float, float, float]:
+    """Return epsilon, delta and rho of all seals of a release under ApproxDP together: each adds up."""
+    costs = [(cost["epsilon"], cost["delta"]) for cost in seal_costs(seals, steps)]
     rho = sum(_core.approx_to_zcdp(epsilon, delta, "tight") for epsilon, delta in costs)
     return sum(epsilon for epsilon, _ in costs), sum(delta for _, delta in costs), rho
 
