@@ -168,6 +168,8 @@ class FileStore:
         fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
         head = _head(identity, ())
         try:
+            if path.exists():
+                return
             try:
                 with _connection(fresh, "rwc") as connection:
                     connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}")

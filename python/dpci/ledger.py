@@ -74,8 +74,7 @@ class Ledger:
             self._store = MemoryStore(identity)
             return
         file = check_path(path)
-        if not file.exists():
-            FileStore.create(file, identity)
+        FileStore.create(file, identity)
         store = FileStore.open(file)
         for name, given, found in (
             ("total", total, store.identity.total),
