@@ -193,9 +193,19 @@ class Account:
         """Return a budget that can still be spent, rounded down; None: nothing is left."""
         spent = self.spent()
         left = {name: _printed_within(exact(value) - spent[name]) for name, value in self.total.parameters().items()}
-        if left.get("delta") == 0.0:
-            return PureDP(left["epsilon"]) if left["epsilon"] > 0.0 else None
-        return type(self.total)(**left) if all(value > 0.0 for value in left.values()) else None
+        kind: type[Budget] = PureDP if left.get("delta") == 0.0 else type(self.total)
+        if kind is PureDP:
+            left.pop("delta", None)
+        # Sums of divergences are in f64, and their room for rounding grows by a spend: some bits less are left.
+        for bits in range(53, 0, -1):
+            if not all(value > 0.0 for value in left.values()):
+                return None
+            budget = kind(**left)
+            if self.affords(budget):
+                return budget
+            name = next(iter(left))
+            left[name] -= self.total.parameters()[name] * 2.0**-bits
+        return None
 
     def _fits(self, budget: Budget, reserve: Reserve | None) -> bool:
         # Everything that `add` changes is replaced, not written into, so a shallow copy will do.

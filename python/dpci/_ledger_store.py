@@ -206,7 +206,11 @@ class FileStore:
         LedgerError
             If the file is damaged, no ledger, or cannot be read.
         """
+        # Without locks or journals, so that nothing happens to a file that is not ours: a write-ahead log stays one.
+        with _connection(path, "ro&immutable=1"):
+            pass
         with _connection(path, "rw") as connection:
+            connection.execute("BEGIN")
             if connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
                 raise _damaged(path, "SQLite's integrity check failed")
             identity, _ = _read(connection, path)
@@ -258,15 +262,14 @@ def _connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         try:
             uri = f"{path.as_uri()}?mode={mode}"
             with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
-                if mode == "rw":
-                    # Before anything that might change a file that is not ours.
+                if mode != "rwc":
                     _check_kind(connection, path)
                 # A rollback journal needs no shared memory; EXTRA also syncs the folder, so that a commit is for good.
                 connection.execute("PRAGMA journal_mode = DELETE")
                 connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("PRAGMA trusted_schema = OFF")
                 yield connection
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: SQLite's message quotes damaged bytes
             raise LedgerError(
                 f"the file of a ledger must be a readable and writable ledger of dpci, got {str(path)!r}: {error}"
             ) from error
