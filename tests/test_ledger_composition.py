@@ -124,7 +124,7 @@ def sequence(rng):
     return dpci.ApproxDP(epsilon, delta), dp_accounting.GaussianDpEvent(1.0 / epsilon)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_independent_accountant_finds_no_more(seed):
     """Laplace and Gaussian mechanisms composed by their privacy loss distributions, which is exact up to 1e-4."""
     rng = np.random.default_rng(seed)
@@ -198,7 +198,7 @@ MIXED = [
 
 def test_no_adaptive_adversary_exceeds_an_approximate_total():
     """Exact, by summing over all outcomes: what a proof about filters says, tried on strategies that mix everything."""
-    found = [divergence(COARSE, COARSE.epsilon, random_adversary(seed, MIXED), 6) for seed in range(100)]
+    found = [divergence(COARSE, COARSE.epsilon, random_adversary(seed, MIXED), 6) for seed in range(60)]
     assert max(found) <= COARSE.delta * (1 + 1e-9)
     # The bound is not idle: some strategy uses most of delta.
     assert max(found) >= 0.5 * COARSE.delta
@@ -207,7 +207,7 @@ def test_no_adaptive_adversary_exceeds_an_approximate_total():
 def test_the_same_adversaries_do_exceed_half_of_it():
     """The test above can fail: with the ledger of a total half again as large it does."""
     larger = dpci.ApproxDP(2.0 * COARSE.epsilon, 1.5 * COARSE.delta)
-    assert max(divergence(larger, COARSE.epsilon, random_adversary(s, MIXED), 6) for s in range(20)) > COARSE.delta
+    assert max(divergence(larger, COARSE.epsilon, random_adversary(s, MIXED), 6) for s in range(12)) > COARSE.delta
 
 
 def test_no_adaptive_adversary_exceeds_a_pure_total():

@@ -199,6 +199,23 @@ def test_a_missing_folder(tmp_path):
         dpci.Ledger(TOTAL, path=tmp_path / "none" / "ledger.db")
 
 
+def test_an_older_copy_put_back_is_found_by_who_has_seen_more(path, tmp_path):
+    ledger = dpci.Ledger(TOTAL, path=path)
+    spend(ledger)
+    shutil.copy(path, tmp_path / "older")
+    spend(ledger)
+    shutil.copy(tmp_path / "older", path)
+    with pytest.raises(LedgerError, match="do not match their checksum"):
+        spend(ledger)
+
+
+def test_a_commit_is_synced_to_the_disk(path):
+    dpci.Ledger(TOTAL, path=path)
+    with _ledger_store._connection(path, "rw") as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
 # Faults.
 
 

@@ -97,7 +97,7 @@ class Store(Protocol):
 
     identity: Identity
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> Sequence[Entry]:
         """Return all entries."""
 
     def append(self, make: Next) -> Entry:
@@ -117,9 +117,9 @@ class MemoryStore:
         self._process = os.getpid()
         self._closed = False
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> Sequence[Entry]:
         with self._locked():
-            return list(self._entries)
+            return tuple(self._entries)
 
     def append(self, make: Next) -> Entry:
         with self._locked():
@@ -155,6 +155,8 @@ class FileStore:
         self.path = path
         self.identity = identity
         self._closed = False
+        # What has been read before, with its checksum; entries never change, so only later ones are read again.
+        self._known: tuple[tuple[Entry, ...], str] = (), _first_head(identity)
 
     @classmethod
     def create(cls, path: Path, identity: Identity) -> None:
@@ -166,7 +168,7 @@ class FileStore:
             If the file cannot be written.
         """
         fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-        head = _head(identity, ())
+        head = _first_head(identity)
         try:
             if path.exists():
                 return
@@ -213,21 +215,24 @@ class FileStore:
             connection.execute("BEGIN")
             if connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
                 raise _damaged(path, "SQLite's integrity check failed")
-            identity, _ = _read(connection, path)
-        return cls(path, identity)
+            identity, _ = _read_identity(connection, path)
+            store = cls(path, identity)
+            store._read(connection)
+        return store
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> Sequence[Entry]:
         _check_open(self._closed)
         with _connection(self.path, "rw") as connection:
             connection.execute("BEGIN")
-            return self._read(connection)
+            entries, _ = self._read(connection)
+            return entries
 
     def append(self, make: Next) -> Entry:
         _check_open(self._closed)
         with _connection(self.path, "rw") as connection:
             connection.execute("BEGIN IMMEDIATE")
-            entries = self._read(connection)
-            entry = make(tuple(entries))
+            entries, head = self._read(connection)
+            entry = make(entries)
             numbers = entry.budget.parameters()
             connection.execute(
                 "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -241,18 +246,28 @@ class FileStore:
                     None if entry.reserve is None else json.dumps(entry.reserve.parameters()),
                 ),
             )
-            connection.execute("UPDATE ledger SET head = ?", (_head(self.identity, (*entries, entry)),))
+            head = _next_head(head, entry.to_dict())
+            connection.execute("UPDATE ledger SET head = ?", (head,))
             connection.execute("COMMIT")
+            self._known = (*entries, entry), head
             return entry
 
     def close(self) -> None:
         self._closed = True
 
-    def _read(self, connection: sqlite3.Connection) -> list[Entry]:
-        identity, entries = _read(connection, self.path)
+    def _read(self, connection: sqlite3.Connection) -> tuple[tuple[Entry, ...], str]:
+        """Take up the entries that are new, and return all with their checksum, which must be the one in the file."""
+        identity, written = _read_identity(connection, self.path)
         if identity != self.identity:
             raise LedgerError(f"the file of a ledger must stay the same, got another ledger in {str(self.path)!r}")
-        return entries
+        entries, head = self._known
+        fresh = _read_entries(connection, self.path, after=len(entries))
+        for entry in fresh:
+            head = _next_head(head, entry.to_dict())
+        if head != written:
+            raise _damaged(self.path, "its entries do not match their checksum")
+        self._known = (*entries, *fresh), head
+        return self._known
 
 
 @contextmanager
@@ -284,12 +299,19 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
         raise LedgerError(f"the file of a ledger must have format {_FORMAT}, got format {version} in {str(path)!r}")
 
 
-def _read(connection: sqlite3.Connection, path: Path) -> tuple[Identity, list[Entry]]:
-    """Return what a file holds, or raise where it is not what was written."""
+def _read_identity(connection: sqlite3.Connection, path: Path) -> tuple[Identity, str]:
+    """Return what the ledger is for, and the checksum of all entries."""
     try:
         ((id_, created, neighbors, notion, *numbers, head),) = connection.execute("SELECT * FROM ledger").fetchall()
-        identity = Identity(id=id_, created=created, neighbors=neighbors, total=_budget(notion, numbers))
-        entries = [
+        return Identity(id=id_, created=created, neighbors=neighbors, total=_budget(notion, numbers)), head
+    except (DpciError, TypeError, ValueError) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _read_entries(connection: sqlite3.Connection, path: Path, *, after: int) -> list[Entry]:
+    rows = connection.execute("SELECT * FROM entries WHERE number > ? ORDER BY number", (after,))
+    try:
+        return [
             Entry(
                 number=number,
                 time=time,
@@ -298,16 +320,10 @@ def _read(connection: sqlite3.Connection, path: Path) -> tuple[Identity, list[En
                 budget=_budget(notion, numbers),
                 reserve=None if reserve is None else reserve_from(json.loads(reserve)),
             )
-            for number, time, source, label, notion, *numbers, reserve in connection.execute(
-                "SELECT * FROM entries ORDER BY number"
-            )
+            for number, time, source, label, notion, *numbers, reserve in rows
         ]
-        intact = head == _head(identity, entries)
     except (DpciError, TypeError, ValueError) as error:
         raise _damaged(path, str(error)) from error
-    if not intact:
-        raise _damaged(path, "its entries do not match their checksum")
-    return identity, entries
 
 
 def _budget(notion: str, numbers: Sequence[float | None]) -> Budget:
@@ -315,13 +331,15 @@ def _budget(notion: str, numbers: Sequence[float | None]) -> Budget:
     return budget_from_parameters(notion, given)
 
 
-def _head(identity: Identity, entries: Sequence[Entry]) -> str:
-    """Hash of the identity and of every entry: it finds damage, not a forger who can write the file."""
-    digest = hashlib.blake2b(digest_size=16)
-    fixed = [identity.id, identity.created, identity.neighbors, identity.total.notion, identity.total.parameters()]
-    for part in (fixed, *(entry.to_dict() for entry in entries)):
-        digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
-    return digest.hexdigest()
+def _first_head(identity: Identity) -> str:
+    """Hash of the identity: the checksum of a ledger without entries."""
+    total = identity.total
+    return _next_head("", [identity.id, identity.created, identity.neighbors, total.notion, total.parameters()])
+
+
+def _next_head(head: str, part: Any) -> str:  # noqa: ANN401  # JSON
+    """Hash of everything so far and the next part: it finds damage, not a forger who can write the file."""
+    return hashlib.blake2b(head.encode() + json.dumps(part, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _damaged(path: Path, reason: str) -> LedgerError:

@@ -4,6 +4,7 @@ import json
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
@@ -271,7 +272,7 @@ class Ledger:
     def __reduce__(self) -> tuple[Any, ...]:
         if not isinstance(self._store, FileStore):
             raise LedgerError("a ledger that other processes use needs a file (path=...), got one without")
-        return _reopened, (type(self), self._store, self._label)
+        return _reopened, (type(self), self._store.path, self._store.identity, self._label)
 
     def __repr__(self) -> str:
         where = f", path={self.path!r}" if self.path else ""
@@ -304,8 +305,8 @@ class Ledger:
         return Account.of(self.total, ((entry.budget, entry.reserve) for entry in given))
 
 
-def _reopened(kind: type[Ledger], store: FileStore, label: str | None) -> Ledger:
-    return kind._around(store, label)  # noqa: SLF001  # what a pickle calls
+def _reopened(kind: type[Ledger], path: Path, identity: Identity, label: str | None) -> Ledger:
+    return kind._around(FileStore(path, identity), label)  # noqa: SLF001  # what a pickle calls
 
 
 def _check_text(name: str, value: object) -> str:
