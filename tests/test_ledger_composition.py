@@ -39,6 +39,7 @@ def test_decimals_add_up_as_written(step, count, total):
 POSITIVE = st.floats(min_value=1e-300, max_value=1e100, exclude_max=True)
 
 
+@settings(deadline=None)
 @given(POSITIVE, st.floats(min_value=1e-300, max_value=1.0, exclude_max=True))
 def test_a_release_runs_at_floats_within_the_decimals_that_are_charged(epsilon, delta):
     run = rounded_down(dpci.ApproxDP(epsilon, delta))
@@ -47,6 +48,7 @@ def test_a_release_runs_at_floats_within_the_decimals_that_are_charged(epsilon, 
         assert Fraction(number) <= exact(charged) < Fraction(math.nextafter(number, math.inf))
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(min_value=1e-6, max_value=0.3), max_size=40))
 def test_what_remains_can_be_spent_and_no_more(spends):
     account = Account(dpci.PureDP(1.0))

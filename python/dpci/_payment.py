@@ -7,7 +7,8 @@ from dpci import _core
 from dpci._composition import rounded_down
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput
-from dpci.ledger import Ledger, Neighbors
+from dpci.ledger import Ledger
+from dpci.settings import Neighbors
 
 
 @dataclass(frozen=True)

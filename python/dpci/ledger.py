@@ -1,24 +1,26 @@
 """``Ledger``: one total budget that many releases draw on, in one process or many, and that no crash makes forget."""
 
 import json
+import os
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Self, TypeAlias, get_args
 
 from dpci._composition import Account, check_accepted, check_size
 from dpci._ledger_store import Entry, FileStore, Identity, MemoryStore, Store, check_path
 from dpci.budgets import Budget, check_budget
 from dpci.errors import BudgetExceeded, InvalidInput, LedgerError
+from dpci.settings import Neighbors
 from dpci.tables import format_table
 from dpci.validation import check_choice
 
 __all__ = ["Ledger"]
 
-Neighbors: TypeAlias = Literal["replace_one", "add_remove"]
-_RELATIONS: tuple[Neighbors, ...] = ("replace_one", "add_remove")
+PathLike: TypeAlias = str | os.PathLike[str]
+_RELATIONS: tuple[Neighbors, ...] = get_args(Neighbors)
 _LONGEST_TEXT = 1000
 
 
@@ -64,7 +66,7 @@ class Ledger:
 
     __slots__ = ("_label", "_store")
 
-    def __init__(self, total: Budget, neighbors: Neighbors = "replace_one", path: object = None) -> None:
+    def __init__(self, total: Budget, neighbors: Neighbors = "replace_one", path: PathLike | None = None) -> None:
         total = check_budget(total)
         check_size("total", total)
         neighbors = check_choice("neighbors", neighbors, _RELATIONS)
@@ -86,7 +88,7 @@ class Ledger:
         self._store = store
 
     @classmethod
-    def open(cls, path: object) -> Self:
+    def open(cls, path: PathLike) -> Self:
         """Return the ledger of an existing file, whatever its total and relation.
 
         Raises
