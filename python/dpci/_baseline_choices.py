@@ -12,6 +12,7 @@ from dpci import _core
 from dpci._baseline_fit import BaselineFit
 from dpci._baseline_record import BaselineRecord, Method
 from dpci._payment import Payment
+from dpci._seal import seals_from
 from dpci.api import encode_targets, param_names
 from dpci.arrays import Features, Table, as_features
 from dpci.budgets import Budget, check_budget
@@ -88,6 +89,7 @@ class Choices(DerivedFacts):
             "notion": None,
             "budget": None,
             "steps": (),
+            "seals": (),
             "private": False,
         }
         return BaselineFit(
@@ -147,6 +149,7 @@ class PrivateChoices(Choices):
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
             "steps": tuple(Step.from_mapping(step) for step in release["steps"]),
+            "seals": seals_from(release["seals"]),
             "private": release["private"],
         }
 
