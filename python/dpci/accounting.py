@@ -94,7 +94,7 @@ class Guarantee:
 
     def _rdp(self, order: float) -> float:
         if isinstance(self.budget, PureDP):
-            return _pure_rdp(self.budget.epsilon, order)
+            return pure_rdp(self.budget.epsilon, order)
         if isinstance(self.budget, ZCDP):
             return order * self.budget.rho
         seal = order * self.seal[2]
@@ -165,7 +165,7 @@ def _ratio(step: Step, unit: str, budget: ApproxDP) -> float:
     return math.sqrt(2.0 * _core.approx_to_zcdp(step.cost, delta, "paper"))
 
 
-def _pure_rdp(epsilon: float, order: float) -> float:
+def pure_rdp(epsilon: float, order: float) -> float:
     """Renyi divergence of randomised response (Mironov 2017, Proposition 6), at most epsilon.
 
     With k = order - 1 it is log(cosh((k + 1/2) epsilon) / cosh(epsilon / 2)) / k. As log(cosh(a + b) / cosh(a)) is
