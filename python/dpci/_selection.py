@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from dpci import _core
-from dpci._rules import Rule, one_of
 from dpci._seal import check_seals
+from dpci._rules import Rule, one_of
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, declaration, from_declaration

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci._rules import read_saved
-from dpci._seal import Seal
 from dpci._selection import Method, Selection
+from dpci._seal import Seal
 from dpci.accounting import Guarantee
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput

@@ -3,6 +3,7 @@
 mod audit;
 mod baselines;
 mod blocks;
+mod check;
 mod data;
 mod errors;
 mod fit;
@@ -35,6 +36,8 @@ mod _core {
         release_bits, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace,
         weighted_gram,
     };
+    #[pymodule_export]
+    use super::check::check_rows;
     #[pymodule_export]
     use super::fit::fit;
     #[pymodule_export]
