@@ -105,9 +105,8 @@ def _fit_density(
             if not scale:  # nothing was released
                 continue
             error = noisy - np.einsum("rn,nij->rij", weights, squares) / n
-            eigenvalues = np.linalg.eigvalsh(error)
             nuclear = steps[-1]["noise"] == "matrix_laplace"
-            size = np.abs(eigenvalues).sum(axis=1) if nuclear else np.linalg.norm(eigenvalues, axis=1)
+            size = np.abs(np.linalg.eigvalsh(error)).sum(axis=1) if nuclear else np.linalg.norm(error, axis=(1, 2))
             total += _log_noise(steps[-1]["noise"], scale, size)
     return total
 
