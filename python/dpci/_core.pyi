@@ -554,7 +554,7 @@ class TuningFacts(TypedDict):
     score_noise: Literal["gumbel", "laplace", "gaussian"]
     score_scale: float
     score_sensitivity: float
-    score_seal: list[SealDict] | None
+    score_seal: list[SealDict]
     """One for the method "repeat", none for "chunks"."""
     chunk_sizes: list[int] | None
     """The validation part last."""

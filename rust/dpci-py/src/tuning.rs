@@ -86,7 +86,7 @@ impl TuningSpec {
             self.inner.chunk_sizes().map(<[usize]>::to_vec),
         )?;
         let score_seal = self.inner.score_seal().map(std::slice::from_ref);
-        dict.set_item("score_seal", score_seal.map(|s| seals(py, s)).transpose()?)?;
+        dict.set_item("score_seal", seals(py, score_seal.unwrap_or_default())?)?;
         let count = self.inner.run_count();
         dict.set_item("expected_runs", count.map(privacy::RunCount::mean))?;
         dict.set_item("greatest_runs", count.map(privacy::RunCount::greatest))?;
