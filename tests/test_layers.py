@@ -58,7 +58,7 @@ CRATE_HOMES = {
     "rand": {"noise", "interval", "study"},
     "rand_distr": {"noise", "interval", "study"},
     "hashbrown": {"design"},
-    "rand_chacha": {"noise"},
+    "chacha20": {"noise"},
     "pyo3": set(),
     "numpy": set(),
 }

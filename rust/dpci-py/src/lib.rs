@@ -8,6 +8,7 @@ mod errors;
 mod fit;
 mod intervals;
 mod loss;
+mod noise;
 mod per_instance;
 mod privacy;
 mod spec;
@@ -40,6 +41,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::loss::Loss;
+    #[pymodule_export]
+    use super::noise::{bounded_noise, discrete_noise, elementary, simulation_bits};
     #[pymodule_export]
     use super::per_instance::{RecordBounds, ReportSpec, release_report};
     #[pymodule_export]
