@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from scipy.special import expit
 from support.exact_risk import LOSSES, Problem, certified, derivatives, distance_to_minimum, random_problem
 
 import dpci
@@ -70,8 +71,8 @@ def test_a_loss_in_f64_alone_is_refused_below_its_rounding():
     problem = hard_problem()
     problem.loss = losses.Custom(
         value=lambda u, y: np.logaddexp(0.0, -y * u),
-        slope=lambda u, y: -y / (1.0 + np.exp(y * u)),
-        curvature=lambda u, y: np.exp(y * u) / (1.0 + np.exp(y * u)) ** 2 + 0.0 * y,
+        slope=lambda u, y: -y * expit(-y * u),
+        curvature=lambda u, y: expit(y * u) * expit(-y * u),
         slope_bound=1.0,
         curvature_bound=0.25,
     )
