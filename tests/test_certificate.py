@@ -1,14 +1,14 @@
-"""Certificates against minimisers of 50 digits: the distance to them is never greater, rounding of every step included."""
+"""Certificates against minimisers of 50 digits: the distance to them is never greater, every rounding included."""
 
 import mpmath
 import numpy as np
 import pytest
 from scipy.special import expit
-from support.exact_risk import LOSSES, Problem, certified, derivatives, distance_to_minimum, random_problem
 
 import dpci
 from dpci import losses
 from dpci.losses import check_loss
+from support.exact_risk import LOSSES, Problem, certified, derivatives, distance_to_minimum, random_problem
 
 
 def compare(n_problems, seed):
@@ -88,7 +88,9 @@ def test_slopes_err_by_less_than_twenty_roundings(loss):
     rng = np.random.default_rng(5)
     core = check_loss(loss).to_core()
     scale = 1e-3 if isinstance(loss, losses.HuberHinge) and loss.h < 1e-2 else 1.0
-    u = np.concatenate([1.0 + scale * rng.standard_normal(300), rng.standard_normal(300) * 10.0 ** rng.uniform(-8, 3, 300)])
+    u = np.concatenate(
+        [1.0 + scale * rng.standard_normal(300), rng.standard_normal(300) * 10.0 ** rng.uniform(-8, 3, 300)]
+    )
     y = rng.choice([-1.0, 1.0], len(u))
     if loss == "soft_logistic":
         y = rng.uniform(0, 1, len(u))

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 
 import dpci
-from dpci import lowlevel, losses
+from dpci import losses, lowlevel
 from support import exact_hinge
 
 DIGITS = 55
