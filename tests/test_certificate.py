@@ -6,7 +6,7 @@ import pytest
 from scipy.special import expit
 
 import dpci
-from dpci import losses
+from dpci import losses, lowlevel
 from dpci.losses import check_loss
 from support.exact_risk import LOSSES, Problem, certified, derivatives, distance_to_minimum, random_problem
 
@@ -48,6 +48,22 @@ def hard_problem(radius=None):
     targets = np.where(rows @ [1.0, -2.0, 0.5] + rng.standard_normal(200) > 0, 1.0, -1.0)
     counts = np.ones(200, dtype=int)
     return Problem(rows, targets, counts, losses.Logistic(), 1e-9, np.zeros(3), radius)
+
+
+def test_the_gradient_alone_would_not_bound_the_distance():
+    # The comparison of this file fails for the certificate without rounding.
+    exceeded = 0
+    rng = np.random.default_rng(8)
+    for _ in range(40):
+        problem = hard_problem()
+        problem.targets = rng.choice([-1.0, 1.0], len(problem.targets))
+        found = problem.minimize(1e-3)
+        data = problem.rows, problem.targets, found.params
+        _, gradient = lowlevel.erm_value_and_gradient(*data, l2_strength=problem.l2_strength)
+        distance = distance_to_minimum(problem, found)
+        assert distance <= found.certificate
+        exceeded += distance > np.linalg.norm(gradient) / problem.l2_strength * (1.0 + 1e-9)
+    assert exceeded > 0
 
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if not isinstance(loss, losses.Hinge)], ids=repr)

@@ -45,7 +45,7 @@ def test_ten_thousand_certificates():
         for kind in kinds(problem):
             groups.setdefault(kind, []).append((distance / minimum.certificate, minimum.certificate))
     lines = table(groups, unknown, violations)
-    print("\n".join(lines))
+    print("\n".join(lines))  # noqa: T201  # the log of `make prove` is the evidence
     if os.environ.get("DPCI_EVIDENCE"):
         EVIDENCE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert not violations
@@ -54,13 +54,14 @@ def test_ten_thousand_certificates():
 
 def table(groups, unknown, violations):
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    made = f"commit {commit[:12]}, seed {SEED}, {datetime.now(UTC):%Y-%m-%d}"
+    missing = f"the minimiser is not known for {unknown} of them (hinge, dependent rows at the kink)"
     lines = [
         "# Certificates against minimisers of 50 digits",
         "",
-        f"`make prove` (tests/prove/test_certificate.py), commit {commit[:12]}, seed {SEED},"
-        f" {datetime.now(UTC):%Y-%m-%d}.",
+        f"`make prove` (tests/prove/test_certificate.py), {made}.",
         "",
-        f"Random problems: {N_PROBLEMS}; the minimiser is not known for {unknown} of them (hinge, dependent rows at the kink).",
+        f"Random problems: {N_PROBLEMS}; {missing}.",
         f"Distances above the certificate: **{len(violations)}**.",
         "",
         "Distance over certificate, by quantile, and the median certificate:",

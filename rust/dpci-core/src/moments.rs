@@ -265,6 +265,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_scaled_row_has_the_predictor_of_the_row_that_it_stands_for() {
+        let (mut rows, targets) = data(203);
+        rows.iter_mut().step_by(5).for_each(|v| *v *= 7.0);
+        let starts: Vec<i64> = (0..=203).map(|i| i * 3).collect();
+        let columns: Vec<i32> = (0..203).flat_map(|_| 0..3).collect();
+        let csr = Csr::new(starts, columns, rows.clone(), DIM).unwrap();
+        let cancel = AtomicBool::new(false);
+        let exec = Executor::sequential(&cancel);
+        let bounds = RowBounds {
+            row_norm: 1.0,
+            targets: Targets::Signs,
+            on_violation: OnViolation::Clip,
+        };
+        for stored in [Rows::dense(&rows, DIM), Rows::Csr(csr)] {
+            let design = Design::new(stored, &targets, Some(0.3), &bounds, &exec).unwrap();
+            let predictors = [&design, &design.owned()].map(|design| {
+                let mut u = vec![0.0; 203];
+                design.linear_predictor(0..203, &[0.3, -1.7, 0.9, 2.1], &mut u);
+                u.iter().map(|u| u.to_bits()).collect::<Vec<_>>()
+            });
+            assert_eq!(predictors[0], predictors[1]);
+        }
+    }
+
     /// Values that exceed their declaration by less than its check tells.
     #[derive(Debug)]
     struct Beyond;
