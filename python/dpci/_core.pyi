@@ -284,6 +284,17 @@ def hessian_and_gradient_cov(
     intercept: float | None,
     n_threads: int | None,
 ) -> tuple[_F64, _F64]: ...
+def checked_rows(
+    x: _Features,
+    y: _F64,
+    *,
+    row_norm: float,
+    clip: bool,
+    intercept: float | None,
+    n_threads: int | None,
+) -> _F64:
+    """(n, k): the rows as a fit uses them. y of -1 and 1."""
+
 def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
 
 # Baselines.

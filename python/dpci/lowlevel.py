@@ -23,6 +23,7 @@ from dpci.validation import (
 
 __all__ = [
     "Minimum",
+    "checked_rows",
     "erm_value_and_gradient",
     "error_components",
     "exact_half_widths",
@@ -230,6 +231,54 @@ def hessian_and_gradient_cov(
         _vector("params", params),
         loss=check_loss(loss).to_core(),
         l2_strength=check_positive("l2_strength", l2_strength),
+        intercept=_intercept(intercept_scale),
+        n_threads=check_threads(n_threads),
+    )
+
+
+def checked_rows(
+    X: Table,
+    *,
+    row_norm: float,
+    on_violation: Literal["error", "clip"] = "error",
+    intercept_scale: float | None = None,
+    n_threads: int | None = None,
+) -> _F64:
+    """Not private by itself. The rows as a fit uses them, none of them longer than the bound in exact arithmetic.
+
+    A row whose norm may be above the bound is scaled to just below it (docs/certificates.md, "Rows").
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_columns)
+        Rows; SciPy's sparse matrices and arrays are checked as such.
+    row_norm : float
+        The public bound, above zero.
+    on_violation : {"error", "clip"}
+        Whether rows more than 1e-9 of the bound above it are refused or scaled too.
+    intercept_scale : float, optional
+        Constant appended to every row, which the bound does not count; None: no intercept.
+    n_threads : int, optional
+        Threads; None: all cores.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_samples, k)
+        The intercept last.
+
+    Raises
+    ------
+    RowNormViolation
+        For longer rows, with "error".
+    InvalidInput
+        For entries that are not finite, and for rows longer than 1e150.
+    """
+    features = as_features(X)
+    return _core.checked_rows(
+        features.values,
+        np.ones(features.shape[0]),
+        row_norm=check_positive("row_norm", row_norm),
+        clip=check_choice("on_violation", on_violation, ("error", "clip")) == "clip",
         intercept=_intercept(intercept_scale),
         n_threads=check_threads(n_threads),
     )

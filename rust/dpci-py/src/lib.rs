@@ -27,9 +27,9 @@ mod _core {
     };
     #[pymodule_export]
     use super::blocks::{
-        erm_value_and_gradient, gaussian, hessian_and_gradient_cov, laplace, minimize_erm,
-        release_bits, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace,
-        weighted_gram,
+        checked_rows, erm_value_and_gradient, gaussian, hessian_and_gradient_cov, laplace,
+        minimize_erm, release_bits, spherical_laplace, symmetric_gaussian,
+        symmetric_matrix_laplace, weighted_gram,
     };
     #[pymodule_export]
     use super::check::check_rows;
