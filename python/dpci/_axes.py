@@ -14,6 +14,10 @@ from dpci.validation import check_count, check_flag, check_positive, check_real
 __all__ = ["Axis", "Bins", "Levels", "OneHot", "axes_of"]
 
 
+# More cells than this are refused by the histogram; an array of their centres must not be asked for.
+_MOST_BINS = 2**25
+
+
 @dataclass(frozen=True)
 class Bins:
     """One numeric column, cut into equal bins between public bounds; a value beyond them falls into the end bin.
@@ -36,8 +40,10 @@ class Bins:
     def __post_init__(self) -> None:
         object.__setattr__(self, "column", check_count("column", self.column, least=0))
         object.__setattr__(self, "count", check_count("count", self.count))
+        if self.count > _MOST_BINS:
+            raise InvalidInput(f"count must be at most {_MOST_BINS}, got count={self.count}")
         lower, upper = check_real("lower", self.lower), check_real("upper", self.upper)
-        if not (lower < upper and math.isfinite(upper - lower)):
+        if not (lower < upper and math.isfinite((upper - lower) * self.count)):
             raise InvalidInput(f"lower must be below upper, both finite, got lower={lower}, upper={upper}")
 
     @property
@@ -132,8 +138,10 @@ def axes_of(schema: Schema, bins: int | Mapping[str, int] = 10) -> tuple[Axis, .
     Raises
     ------
     InvalidInput
-        For counts below 1, or names that are no numeric columns of the schema.
+        For what is no schema, counts below 1, or names that are no numeric columns of the schema.
     """
+    if not isinstance(schema, Schema):
+        raise InvalidInput(f"schema must be a Schema, got {schema!r}")
     numeric = [column.name for column in schema.columns if isinstance(column, NumericColumn)]
     if isinstance(bins, Mapping):
         if unknown := sorted(set(bins) - set(numeric)):

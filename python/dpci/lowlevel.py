@@ -84,17 +84,17 @@ def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     -------
     numpy.ndarray of shape (n, dim)
     """
-    return _core.spherical_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    return check_finite("every draw", _core.spherical_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed)))
 
 
 def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
     """Not private by itself. Draw vectors of independent normal coordinates, shape (n, dim)."""
-    return _core.gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
+    return check_finite("every draw", _core.gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed)))
 
 
 def laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     """Not private by itself. Draw vectors of independent Laplace coordinates, shape (n, dim)."""
-    return _core.laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    return check_finite("every draw", _core.laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed)))
 
 
 def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
@@ -102,7 +102,7 @@ def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
 
     The diagonal has standard deviation ``std_dev``, other entries ``std_dev / sqrt(2)``.
     """
-    return _core.symmetric_gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
+    return check_finite("every draw", _core.symmetric_gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed)))
 
 
 def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
@@ -110,7 +110,7 @@ def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
 
     Their density changes by at most exp(t / scale) under a shift of nuclear norm t (docs/method.md, "Noise").
     """
-    return _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    return check_finite("every draw", _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed)))
 
 
 def minimize_erm(
@@ -197,7 +197,7 @@ def erm_value_and_gradient(
 
     A custom loss with ``predictor_bound`` is refused where a linear predictor is beyond it.
     """
-    return _core.erm_value_and_gradient(
+    value, gradient = _core.erm_value_and_gradient(
         as_features(X).values,
         as_vector("y", y),
         _vector("params", params),
@@ -206,6 +206,8 @@ def erm_value_and_gradient(
         intercept=_intercept(intercept_scale),
         n_threads=check_threads(n_threads),
     )
+    check_finite("the risk", np.array([value]))
+    return value, check_finite("the gradient", gradient)
 
 
 def hessian_and_gradient_cov(
@@ -224,7 +226,7 @@ def hessian_and_gradient_cov(
     gradient of the objective vanishes. The hinge, which has no Hessian, is refused, as is a custom loss with
     ``predictor_bound`` where a linear predictor is beyond it.
     """
-    return _core.hessian_and_gradient_cov(
+    hessian, gradient_cov = _core.hessian_and_gradient_cov(
         as_features(X).values,
         as_vector("y", y),
         _vector("params", params),
@@ -233,11 +235,13 @@ def hessian_and_gradient_cov(
         intercept=_intercept(intercept_scale),
         n_threads=check_threads(n_threads),
     )
+    return check_finite("the Hessian", hessian), check_finite("the gradient covariance", gradient_cov)
 
 
 def weighted_gram(X: Table, weights: ArrayLike, *, n_threads: int | None = None) -> _F64:
     """Not private by itself. XᵀWX for a diagonal W of ``weights`` (n_samples,), shape (n_columns, n_columns)."""
-    return _core.weighted_gram(as_matrix(X).values, as_vector("weights", weights), n_threads=check_threads(n_threads))
+    gram = _core.weighted_gram(as_matrix(X).values, _vector("weights", weights), n_threads=check_threads(n_threads))
+    return check_finite("the Gram matrix", gram)
 
 
 def error_components(

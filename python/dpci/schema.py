@@ -9,7 +9,7 @@ import dataclasses
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -86,7 +86,14 @@ class Schema:
     licence: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", tuple(self.columns))
+        columns = self.columns if isinstance(self.columns, Sequence) else ()
+        if not all(isinstance(column, NumericColumn | CategoricalColumn) for column in columns):
+            msg = f"columns must be a sequence of NumericColumn and CategoricalColumn, got {self.columns!r}"
+            raise InvalidInput(msg)
+        object.__setattr__(self, "columns", tuple(columns))
+        if not isinstance(self.target, ClassTarget | NumericTarget):
+            msg = f"target must be a ClassTarget or a NumericTarget, got {self.target!r}"
+            raise InvalidInput(msg)
         if not self.columns:
             msg = "a schema must name at least one column, got none"
             raise InvalidInput(msg)
