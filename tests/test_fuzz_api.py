@@ -1,4 +1,4 @@
-"""Odd arguments for the whole public interface: a result whose numbers are sound, or an error of the library, nothing else.
+"""Odd arguments for the whole public interface: a sound result or an error of the library, nothing else.
 
 A few hundred cases for each run of the tests; `tests/prove/test_fuzz.py` runs millions.
 """

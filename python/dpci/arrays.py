@@ -166,7 +166,7 @@ def _csr(table: Any) -> Csr:  # noqa: ANN401  # any of SciPy's sparse classes
 
 
 def _checked_rows(table: Any) -> Any:  # noqa: ANN401  # any of SciPy's sparse classes
-    """Convert to CSR; refuse indices out of range, which SciPy's own conversions would follow beyond the end of arrays."""
+    """Convert to CSR; refuse indices out of range, which SciPy's conversions would follow beyond the end of arrays."""
     try:
         if table.format in {"csr", "csc", "bsr"}:
             # A second object on the same arrays: flags on the caller's may be stale.

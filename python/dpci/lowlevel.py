@@ -84,7 +84,9 @@ def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     -------
     numpy.ndarray of shape (n, dim)
     """
-    return check_finite("every draw", _core.spherical_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed)))
+    return check_finite(
+        "every draw", _core.spherical_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    )
 
 
 def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
@@ -102,7 +104,9 @@ def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
 
     The diagonal has standard deviation ``std_dev``, other entries ``std_dev / sqrt(2)``.
     """
-    return check_finite("every draw", _core.symmetric_gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed)))
+    return check_finite(
+        "every draw", _core.symmetric_gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
+    )
 
 
 def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
@@ -110,7 +114,9 @@ def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
 
     Their density changes by at most exp(t / scale) under a shift of nuclear norm t (docs/method.md, "Noise").
     """
-    return check_finite("every draw", _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed)))
+    return check_finite(
+        "every draw", _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    )
 
 
 def minimize_erm(

@@ -86,13 +86,16 @@ class Schema:
     licence: str = ""
 
     def __post_init__(self) -> None:
-        columns = self.columns if isinstance(self.columns, Sequence) else ()
-        if not all(isinstance(column, NumericColumn | CategoricalColumn) for column in columns):
-            msg = f"columns must be a sequence of NumericColumn and CategoricalColumn, got {self.columns!r}"
+        columns: object = self.columns
+        if not isinstance(columns, Sequence) or not all(
+            isinstance(c, NumericColumn | CategoricalColumn) for c in columns
+        ):
+            msg = f"columns must be a sequence of NumericColumn and CategoricalColumn, got {columns!r}"
             raise InvalidInput(msg)
         object.__setattr__(self, "columns", tuple(columns))
-        if not isinstance(self.target, ClassTarget | NumericTarget):
-            msg = f"target must be a ClassTarget or a NumericTarget, got {self.target!r}"
+        target: object = self.target
+        if not isinstance(target, ClassTarget | NumericTarget):
+            msg = f"target must be a ClassTarget or a NumericTarget, got {target!r}"
             raise InvalidInput(msg)
         if not self.columns:
             msg = "a schema must name at least one column, got none"

@@ -56,21 +56,18 @@ def test_odd_arguments(tmp_path):
 
 def publish(outcomes, violations, slowest, peak, processes, seed):
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
-    lines = [
-        "# Fuzzing of the public interface",
-        "",
-        f"`pytest -m prove tests/prove/test_fuzz.py`, commit {commit.strip()}, {datetime.now(UTC):%Y-%m-%d}, seeds {FIRST} to "
-        f"{seed - 1}, {processes} processes of at most {SHARD_SECONDS:.0f} s, {len(fuzz_targets.targets())} targets.",
-        "",
-        "| outcome | cases |",
-        "|---|---|",
-        *(f"| {name} | {count:,} |" for name, count in outcomes.most_common()),
-        f"| all | {outcomes.total():,} |",
-        "",
+    commit = commit.strip()
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    head = (
+        f"`pytest -m prove tests/prove/test_fuzz.py`, commit {commit}, {date}, seeds {FIRST} to {seed - 1}, "
+        f"{processes} processes of at most {SHARD_SECONDS:.0f} s, {len(fuzz_targets.targets())} targets."
+    )
+    foot = (
         f"Violations: {len(violations)}. Crashes: 0 (a crash ends the run). Slowest case {slowest:.1f} s, on a machine "
-        f"shared with other work; greatest resident memory of a process {peak / 1024:.0f} MiB.",
-        "",
-    ]
-    print("\n".join(lines))
+        f"shared with other work; greatest resident memory of a process {peak / 1024:.0f} MiB."
+    )
+    table = "\n".join(f"| {name} | {count:,} |" for name, count in [*outcomes.most_common(), ("all", outcomes.total())])
+    text = f"# Fuzzing of the public interface\n\n{head}\n\n| outcome | cases |\n|---|---|\n{table}\n\n{foot}\n"
+    print(text)  # noqa: T201  # the log of `make prove` is the evidence
     if os.environ.get("DPCI_EVIDENCE"):
-        (ROOT / "docs/evidence/fuzz.md").write_text("\n".join(lines))
+        (ROOT / "docs/evidence/fuzz.md").write_text(text)

@@ -1,7 +1,7 @@
 """Bad luck on purpose: calls in forked processes that run out of memory, are interrupted, or are killed.
 
-Run as a script (``faults.py memory|interrupt first_seed n_cases``) it prints how each case ended; forks are then made of
-a process without threads.
+Run as a script (``faults.py memory|interrupt first_seed n_cases``) it prints how the cases ended; its forks are then
+those of a process without threads.
 """
 
 import json
@@ -123,7 +123,7 @@ def main(kind, first, count):
         found[came] += 1
         if came.startswith(("crash", "hang")):
             bad.append(f"seed {seed}: {name} with {how}: {came}")
-    print(json.dumps({"endings": found, "bad": bad}))
+    print(json.dumps({"endings": found, "bad": bad}))  # noqa: T201  # read by its parent
 
 
 if __name__ == "__main__":

@@ -28,8 +28,48 @@ negative = ["no"]
 positive = ["yes"]
 """
 TABLE = b"a,b,c\n" + b"0.5,u,no\n1.0,v,yes\n2.0,v,no\n0.1,u,yes\n" * 10
-ODD_CELLS = (b"", b"nan", b"inf", b"1e999", b"-1", b'"', b"\xff", b"\0", "é".encode(), b"0x10", b"1_0", b"True", b" 1 ", b"\r", b"u,v", b"9" * 400)
-ODD_JSON = (None, True, False, 0, -1, 1, 2**63, 10**400, -0.0, 0.5, 1e308, 5e-324, math.nan, math.inf, -math.inf, "", "x", "\ud800", "a\0", [], {}, [[]])
+ODD_CELLS = (
+    b"",
+    b"nan",
+    b"inf",
+    b"1e999",
+    b"-1",
+    b'"',
+    b"\xff",
+    b"\0",
+    "é".encode(),
+    b"0x10",
+    b"1_0",
+    b"True",
+    b" 1 ",
+    b"\r",
+    b"u,v",
+    b"9" * 400,
+)
+ODD_JSON = (
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2**63,
+    10**400,
+    -0.0,
+    0.5,
+    1e308,
+    5e-324,
+    math.nan,
+    math.inf,
+    -math.inf,
+    "",
+    "x",
+    "\ud800",
+    "a\0",
+    [],
+    {},
+    [[]],
+)
 
 
 def read_document(kind, text):
@@ -122,10 +162,46 @@ def mutated_command(rng):
         table = b"\n".join(lines)[: rng.choice((None, None, None, 0, 3, 40))]
     options = {"--l2-strength": "0.5", "--epsilon": "1.0", "--schema": "SCHEMA"}
     for _ in range(rng.choice((0, 1, 2))):
-        names = ("--l2-strength", "--epsilon", "--delta", "--rho", "--loss", "--radius", "--split", "--moments", "--level")
-        others = ("--neighbors", "--n-public", "--mechanism", "--delimiter", "--on-violation", "--projection", "--target", "--json")
+        names = (
+            "--l2-strength",
+            "--epsilon",
+            "--delta",
+            "--rho",
+            "--loss",
+            "--radius",
+            "--split",
+            "--moments",
+            "--level",
+        )
+        others = (
+            "--neighbors",
+            "--n-public",
+            "--mechanism",
+            "--delimiter",
+            "--on-violation",
+            "--projection",
+            "--target",
+            "--json",
+        )
         name = rng.choice(names + others)
-        values = ("", "nan", "inf", "-1", "0", "1e999", "x", "0.5", "1", "squared", "none", ".8,.1,.1", "c", "é", "\ud800", "9" * 400)
+        values = (
+            "",
+            "nan",
+            "inf",
+            "-1",
+            "0",
+            "1e999",
+            "x",
+            "0.5",
+            "1",
+            "squared",
+            "none",
+            ".8,.1,.1",
+            "c",
+            "é",
+            "\ud800",
+            "9" * 400,
+        )
         options[name] = "JSON" if name == "--json" else rng.choice(values)
     command = rng.choice(("fit", "fit", "fit", "data", "report", "", "--version"))
     return {"arguments": [command, "TABLE", *(part for pair in options.items() for part in pair)], "table": table}

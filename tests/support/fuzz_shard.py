@@ -1,6 +1,6 @@
-"""One process of a long fuzz run: cases until a time is up, the seed of the case under way in a file, the tally printed at the end.
+"""One process of a long fuzz run: cases until a time is up, and a tally of what came of them.
 
-Its parent learns from the file which case crashed the process or hung it. Run as a script:
+The seed of the case under way is in a file, from which its parent learns what crashed or hung. Run as a script:
 ``fuzz_shard.py first_seed seconds progress_file``.
 """
 
@@ -43,7 +43,8 @@ def main(first, seconds, progress):
             seed += 1
     faulthandler.cancel_dump_traceback_later()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"next": seed, "outcomes": outcomes, "violations": violations[:SHOWN], "slowest": slowest, "peak_kib": peak}))
+    shown = {"outcomes": outcomes, "violations": violations[:SHOWN], "slowest": slowest, "peak_kib": peak}
+    print(json.dumps({"next": seed, **shown}))  # noqa: T201  # read by its parent
 
 
 if __name__ == "__main__":

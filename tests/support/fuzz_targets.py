@@ -1,4 +1,4 @@
-"""What is fuzzed: every public function, class and method of the package, found by walking it, with legal arguments by name."""
+"""What is fuzzed: all public functions, classes and methods, found by walking the package, with legal arguments."""
 
 import functools
 import inspect
@@ -21,7 +21,11 @@ _RNG = np.random.default_rng(20)
 X = _RNG.uniform(-0.6, 0.6, size=(N, D))
 CLASSES = (X @ [3.0, -2.0] + _RNG.logistic(size=N) > 0).astype(int)
 REALS = np.clip(X @ [0.9, -0.6] + 0.1 * _RNG.normal(size=N), -1.0, 1.0)
-CURVE = (lambda u, _y: np.logaddexp(0.0, u), lambda u, _y: 0.5 + 0.5 * np.tanh(u / 2), lambda u, _y: 0.25 * (1.0 - np.tanh(u / 2) ** 2))
+CURVE = (
+    lambda u, _y: np.logaddexp(0.0, u),
+    lambda u, _y: 0.5 + 0.5 * np.tanh(u / 2),
+    lambda u, _y: 0.25 * (1.0 - np.tanh(u / 2) ** 2),
+)
 
 
 class Left:
@@ -62,8 +66,6 @@ class Target:
     parameters: tuple
     required: frozenset = frozenset()
     weight: int = 2
-    legal: tuple = ()
-    """Exceptions beside the library's own that its documentation names."""
     made: typing.Callable | None = None
     values: dict = field(default_factory=dict)
 
@@ -99,8 +101,12 @@ SCENARIOS = (
     _scenario("squared", dpci.ZCDP(1.0), y=REALS, radius=1.0),
     _scenario("squared", PureDP(2.0), y=REALS, radius=1.0, mechanism="output", seed=6),
     _scenario("soft_logistic", PureDP(2.0), y=(REALS + 1) / 2),
-    _scenario(losses.Custom(*CURVE, slope_bound=1.0, curvature_bound=0.25, one_signed=True), dpci.ZCDP(1.0), l2_strength=1.0),
-    _scenario("logistic", PureDP(2.0), y=CLASSES.astype(bool), rows=scipy.sparse.csr_array(np.where(abs(X) > 0.3, X, 0.0))),
+    _scenario(
+        losses.Custom(*CURVE, slope_bound=1.0, curvature_bound=0.25, one_signed=True), dpci.ZCDP(1.0), l2_strength=1.0
+    ),
+    _scenario(
+        "logistic", PureDP(2.0), y=CLASSES.astype(bool), rows=scipy.sparse.csr_array(np.where(abs(X) > 0.3, X, 0.0))
+    ),
 )
 
 SMALL_SCHEMA = schema.Schema(
@@ -117,14 +123,16 @@ TYPICAL = {
     **{name: (np.eye(3)[:2], np.ones((1, 3))) for name in ("contrast",)},
     **{name: (np.array([[1.0, 0.2], [0.2, 2.0]]), np.eye(3), np.eye(1)) for name in ("hessian", "gradient_cov")},
     **{name: (np.array([1.0, 0.5]), np.array([0.0, 0.1])) for name in ("variance", "multiplier")},
-    **{name: (1.0, 0.3) for name in ("epsilon", "rho", "scale", "std_dev", "mu", "h", "s", "target_bound", "width", "noise_scale")},
-    **{name: (0.9, 0.5) for name in ("level", "selection_share", "failure_probability", "statistic")},
-    **{name: (1e-6, 0.1) for name in ("delta", "tolerance")},
-    **{name: (1, 5, 30) for name in ("n", "n_draws", "n_replicates", "n_variability", "n_runs")},
-    **{name: (1, 2, 3) for name in ("dim", "n_features", "n_params", "n_steps", "target_bins", "count")},
-    **{name: (100, N) for name in ("n_samples", "n_public")},
+    **dict.fromkeys(
+        ("epsilon", "rho", "scale", "std_dev", "mu", "h", "s", "target_bound", "width", "noise_scale"), (1.0, 0.3)
+    ),
+    **dict.fromkeys(("level", "selection_share", "failure_probability", "statistic"), (0.9, 0.5)),
+    **dict.fromkeys(("delta", "tolerance"), (1e-06, 0.1)),
+    **dict.fromkeys(("n", "n_draws", "n_replicates", "n_variability", "n_runs"), (1, 5, 30)),
+    **dict.fromkeys(("dim", "n_features", "n_params", "n_steps", "target_bins", "count"), (1, 2, 3)),
+    **dict.fromkeys(("n_samples", "n_public"), (100, N)),
     **{name: (lambda *u: u[0], np.tanh) for name in ("value", "slope", "curvature", "gradient")},
-    **{name: (0, 1) for name in ("column", "columns")},
+    **dict.fromkeys(("column", "columns"), (0, 1)),
     "X": (X,),
     "y": (CLASSES, REALS),
     "records": (X[:3],),
@@ -186,12 +194,33 @@ TYPICAL = {
 # A default would take seconds.
 _SMALL = frozenset({"n_draws", "n_replicates", "n_variability", "n_runs"})
 _REQUIRED_KEYWORDS = frozenset({"budget", "l2_strength"})
-_MODULES = (dpci, dpci.audit, dpci.baselines, dpci.datasets, losses, lowlevel, dpci.per_instance, dpci.simulate, dpci.tuning, utility, schema)
-_WEIGHTS = {"fit": 12, "plan": 4, "tune": 4, "coverage": 4, "variability": 4, "curve": 4, "report": 4, "minimize_erm": 4}
+_MODULES = (
+    dpci,
+    dpci.audit,
+    dpci.baselines,
+    dpci.datasets,
+    losses,
+    lowlevel,
+    dpci.per_instance,
+    dpci.simulate,
+    dpci.tuning,
+    utility,
+    schema,
+)
+_WEIGHTS = {
+    "fit": 12,
+    "plan": 4,
+    "tune": 4,
+    "coverage": 4,
+    "variability": 4,
+    "curve": 4,
+    "report": 4,
+    "minimize_erm": 4,
+}
 
 
 def parameters_of(function):
-    """Return names, and the required among them, of what a function takes by keyword; typed ``**keywords`` are unpacked."""
+    """Return the names of what a function takes, and the required among them; typed ``**keywords`` are unpacked."""
     names, required = [], set()
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -254,7 +283,9 @@ def samples():
             "tuned": tuned,
             "selected": selected,
             "functional": baselines.functional_mechanism(X, REALS, budget=PureDP(2.0), **settings),
-            "histogram": baselines.projected_histogram(X, REALS, budget=PureDP(2.0), axes=TYPICAL["axes"][0], **settings),
+            "histogram": baselines.projected_histogram(
+                X, REALS, budget=PureDP(2.0), axes=TYPICAL["axes"][0], **settings
+            ),
             "non-private": baselines.non_private(X, CLASSES, loss="logistic", l2_strength=0.5),
             "schema": SMALL_SCHEMA,
         }
@@ -287,9 +318,9 @@ def targets():
         found.extend(_Methods(name, value).targets())
     report = samples()["report"]
     found.append(_target("report()", report.__call__))
-    texts = {
-        (type(value), value.to_json()): None for value in samples().values() if hasattr(type(value), "from_json") and type(value).__name__ != "SelectedFit"
-    }
-    found.append(Target("document", read_document, ("text",), made=lambda rng: mutated_document(rng, [*texts]), weight=20))
+    readable = [value for name, value in samples().items() if hasattr(value, "from_json") and name != "selected"]
+    texts = [(type(value), value.to_json()) for value in readable]
+    made = functools.partial(mutated_document, documents=texts)
+    found.append(Target("document", read_document, ("text",), made=made, weight=20))
     found.append(Target("command line", command_line, (), made=mutated_command, weight=2))
     return tuple(found)

@@ -1,14 +1,14 @@
 """One fuzz case: a public function with some of its arguments replaced by odd ones, and the judge of what comes out.
 
-A case is legal if it gives a result whose numbers are finite and of the right shape, or an error of the library. It is a
-violation if it panics, gives another exception or warning, takes too long, or fails after a release was made.
+A case is legal if it gives a result whose numbers are finite and of the right shape, or an error of the library. It is
+a violation if it panics, gives another exception or warning, takes too long, or fails after a release was made.
 """
 
 import dataclasses
 import numbers
 import signal
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
@@ -47,39 +47,39 @@ def run_case(rng, target=None):
 
 def judge(target, arguments):
     """Call the target and return "result", "interrupted" or the name of the library's error; raises Violation."""
+    huge = any(_is_huge(value) for name, value in arguments.items() if name != "seed")
     with warnings.catch_warnings(record=True) as heard, _released() as released:
         warnings.simplefilter("always")
-        huge = any(_is_huge(value) for name, value in arguments.items() if name != "seed")
         try:
-            with _alarm(SECONDS_OF_HUGE if huge else SECONDS):
-                result = target.call(**arguments)
-            released.clear()
-            with _alarm(SECONDS):
-                check_result(target.name, result)
-            outcome = "result"
+            outcome = _outcome(target, arguments, released, SECONDS_OF_HUGE if huge else SECONDS)
         except OutOfTime:
             if not huge:
                 raise Violation(_story(target, arguments, f"took longer than {SECONDS} s")) from None
             outcome = "interrupted"
-        except dpci.DpciError as error:
-            if "internal error" in str(error):
-                raise Violation(_story(target, arguments, f"panicked: {error}")) from error
-            if released:
-                raise Violation(_story(target, arguments, f"failed after a release: {error!r}")) from error
-            outcome = type(error).__name__
-        except target.legal as error:
-            outcome = type(error).__name__
+        except (KeyboardInterrupt, SystemExit):
+            raise
         except Violation as error:
             raise Violation(_story(target, arguments, str(error))) from error
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | SystemExit):
-                raise
             raise Violation(_story(target, arguments, f"raised {type(error).__name__}: {error}")) from error
     for warning in heard:
         if not issubclass(warning.category, dpci.DpciWarning):
-            where = f"{warning.filename}:{warning.lineno}"
-            raise Violation(_story(target, arguments, f"warned {warning.category.__name__}: {warning.message} at {where}"))
+            said = f"{warning.category.__name__}: {warning.message} at {warning.filename}:{warning.lineno}"
+            raise Violation(_story(target, arguments, f"warned {said}"))
     return outcome
+
+
+def _outcome(target, arguments, released, seconds):
+    try:
+        with _alarm(seconds):
+            result = target.call(**arguments)
+    except dpci.DpciError as error:
+        _require("internal error" not in str(error), f"panicked: {error}")
+        _require(not released, f"failed after a release: {error!r}")
+        return type(error).__name__
+    with _alarm(SECONDS):
+        check_result(target.name, result)
+    return "result"
 
 
 def check_result(name, result):
@@ -99,26 +99,27 @@ def check_result(name, result):
 
 
 def _walk(path, value, seen, depth):
-    if isinstance(value, float | np.floating):
-        _require(bool(np.isfinite(value)), f"{path} is {value}")
-    elif isinstance(value, np.ndarray):
-        if value.dtype.kind == "f":
-            _require(bool(np.isfinite(value).all()), f"{path} holds {value[~np.isfinite(value)][:3]}")
-    elif isinstance(value, dict):
-        for key, entry in value.items():
-            if key not in _UNBOUNDED:
-                _walk(f"{path}[{key!r}]", entry, seen, depth)
+    if isinstance(value, float | np.floating | np.ndarray):
+        numbers_of = np.asarray(value)
+        bad = numbers_of[~np.isfinite(numbers_of)] if numbers_of.dtype.kind == "f" else ()
+        _require(len(bad) == 0, f"{path} holds {bad[:3]}")
+        return
+    for name, entry in _parts(value, seen, depth):
+        _walk(f"{path}{name}", entry, seen, depth + name.startswith("."))
+
+
+def _parts(value, seen, depth):
+    """Yield entries of a container, and public fields and properties of an object of the library."""
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", entry) for key, entry in value.items() if key not in _UNBOUNDED)
     elif isinstance(value, list | tuple):
-        for i, entry in enumerate(value):
-            _walk(f"{path}[{i}]", entry, seen, depth)
+        yield from ((f"[{i}]", entry) for i, entry in enumerate(value))
     elif type(value).__module__.startswith("dpci.") and id(value) not in seen and depth < 3:
         seen.add(id(value))
         for attribute in _public_values(type(value)):
-            try:
-                entry = getattr(value, attribute)
-            except dpci.DpciError:  # a property that this object refuses
-                continue
-            _walk(f"{path}.{attribute}", entry, seen, depth + 1)
+            # A property that this object refuses says so with an error of the library.
+            with suppress(dpci.DpciError):
+                yield f".{attribute}", getattr(value, attribute)
 
 
 _ATTRIBUTES = {}
@@ -151,7 +152,7 @@ def _story(target, arguments, what):
     for name, value in arguments.items():
         try:
             shown.append(f"{name}={value!r}"[:400])
-        except Exception:  # noqa: BLE001, PERF203  # whatever it raises
+        except Exception:  # noqa: BLE001  # whatever it raises
             shown.append(f"{name}=<{type(value).__name__}>")
     return f"{target.name} {what}\n  " + "\n  ".join(shown)
 
@@ -201,4 +202,3 @@ def _weighted():
         for target in targets():
             _POOL.extend([target] * target.weight)
     return _POOL
-

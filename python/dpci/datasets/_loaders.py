@@ -52,7 +52,8 @@ def schema_names() -> tuple[str, ...]:
 
 def load_schema(name: str) -> Schema:
     """Return a packaged public schema: "adult", "adult_demo", "bank", "credit_default", "kddcup99" or "warfarin"."""
-    if not isinstance(name, str) or name not in schema_names():
+    given: object = name
+    if not isinstance(given, str) or given not in schema_names():
         msg = f"a packaged schema must be one of {list(schema_names())}, got {name!r}"
         raise InvalidInput(msg)
     with resources.as_file(resources.files(__package__).joinpath("schemas", f"{name}.toml")) as path:
