@@ -42,10 +42,11 @@ def test_odd_arguments(tmp_path):
     seed, end = FIRST, time.monotonic() + SECONDS
     while (left := end - time.monotonic()) > 1.0:
         found, errors = run_shard(seed, min(left, SHARD_SECONDS), tmp_path / "seed")
-        # Rust prints its panics, also those that a thread pool or the bindings catch.
-        assert "panicked" not in errors, errors[-4000:]
         outcomes.update(found["outcomes"])
         violations += found["violations"]
+        # Rust prints its panics, also those that a thread pool or the bindings catch.
+        if "panicked" in errors:
+            violations.append(errors[-4000:])
         slowest, peak = max(slowest, found["slowest"]), max(peak, found["peak_kib"])
         seed, processes = found["next"], processes + 1
     publish(outcomes, violations, slowest, peak, processes, seed)
