@@ -134,6 +134,12 @@ FOUND = {
     "an infinite risk": lambda: lowlevel.erm_value_and_gradient(
         np.full((N, D), 1e308), np.zeros(N), np.full(D, 10.0), l2_strength=1.0, loss="squared"
     ),
+    "a linear term of another length": lambda: lowlevel.minimize_erm(
+        X, 2 * CLASSES - 1, l2_strength=1.0, linear_term=np.zeros(D - 1)
+    ),
+    "endless runs": lambda: dpci.tuning.oracle_not_private(
+        X, CLASSES, budget=dpci.PureDP(1.0), l2_strength=0.5, n_runs=2**62, candidates=[{"radius": 1.0}, {"radius": 2.0}]
+    ),
     "an infinite draw": lambda: lowlevel.spherical_laplace(30, 1, 1.7e308, 1),
     "endless bins": lambda: baselines.Bins(column=0, count=3, lower=-1e308, upper=1.0),
     "a long double": lambda: fuzz_targets.samples()["curve"].columns(np.longdouble("1e4000")),
