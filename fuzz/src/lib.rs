@@ -6,3 +6,4 @@ pub mod number;
 pub mod privacy;
 pub mod rows;
 pub mod samplers;
+pub mod seal;

@@ -32,12 +32,24 @@ pub fn run(input: Input) {
     };
     if let Ok(law) = Gaussian::new(dim, scale) {
         check(law.sample(&mut generator), dim);
+        assert!(law.error_bound() > 0.0);
+        if let Ok(draw) = law.sample_bounded(&mut generator) {
+            check(draw, dim);
+        }
     }
     if let Ok(law) = Laplace::new(dim, scale) {
         check(law.sample(&mut generator), dim);
+        assert!(law.error_bound() > 0.0);
+        if let Ok(draw) = law.sample_bounded(&mut generator) {
+            check(draw, dim);
+        }
     }
     if let Ok(law) = SphericalLaplace::new(dim, scale) {
         check(law.sample(&mut generator), dim);
+        assert!(law.error_bound() > 0.0);
+        if let Ok(draw) = law.sample_bounded(&mut generator) {
+            check(draw, dim);
+        }
     }
     if let Ok(law) = MatrixLaplace::new(dim, scale) {
         let draw = law.sample(&mut generator);
@@ -47,6 +59,9 @@ pub fn run(input: Input) {
             }
         }
         check(draw, dim * dim);
+        if let Ok(draw) = law.sample_bounded(&mut generator) {
+            check(draw, dim * dim);
+        }
     }
     check(symmetric::from_isometric(dim, &vec![scale; symmetric::isometric_dim(dim)]), dim * dim);
     let sizes: Vec<usize> = input.sizes.iter().take(20).map(|n| usize::from(*n)).collect();
