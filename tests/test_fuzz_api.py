@@ -134,6 +134,9 @@ FOUND = {
     "an infinite risk": lambda: lowlevel.erm_value_and_gradient(
         np.full((N, D), 1e308), np.zeros(N), np.full(D, 10.0), l2_strength=1.0, loss="squared"
     ),
+    "no parameters": lambda: lowlevel.error_components(
+        np.zeros((0, 0)), np.zeros((0, 0)), 10, np.zeros((1, 0)), mechanism="objective"
+    ),
     "a linear term of another length": lambda: lowlevel.minimize_erm(
         X, 2 * CLASSES - 1, l2_strength=1.0, linear_term=np.zeros(D - 1)
     ),
