@@ -10,7 +10,7 @@ from dpci.errors import InvalidInput
 from dpci.validation import check_count, check_positive
 
 FAILURE_PROBABILITY = 2.0**-988
-"""Bound on the probability of a draw of noise beyond the range whose rounding the seal covers; such a draw is an error."""
+"""Bound on the probability of any draw of noise in a release beyond the range whose rounding the seal covers; such a draw is an error."""
 
 _UNITS = (("epsilon",), ("rho",), ("epsilon", "delta"))
 
