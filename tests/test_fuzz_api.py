@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning"
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=300, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 def test_odd_arguments(rng):
     fuzzing.run_case(rng)
 
