@@ -1,4 +1,4 @@
-"""Calls every function of the compiled module once, on odd and on legal rows: what Valgrind watches (docs/fuzzing.md)."""
+"""Calls every function of the compiled module, on legal and on odd rows: what Valgrind watches (docs/fuzzing.md)."""
 
 import random
 import sys

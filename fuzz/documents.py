@@ -27,6 +27,7 @@ def read(data: bytes) -> None:
 
 
 def main() -> None:
+    """Write the start of a corpus and fuzz."""
     folder = Path(next(argument for argument in sys.argv[1:] if not argument.startswith("-")))
     folder.mkdir(parents=True, exist_ok=True)
     for name, value in fuzz_targets.samples().items():

@@ -144,6 +144,18 @@ FOUND = {
         X, CLASSES, budget=dpci.PureDP(1.0), l2_strength=0.5, n_runs=2**62, candidates=[{"radius": 1.0}]
     ),
     "an infinite draw": lambda: lowlevel.spherical_laplace(30, 1, 1.7e308, 1),
+    "endless bins of the target": lambda: baselines.projected_histogram(
+        X, CLASSES, budget=dpci.PureDP(1.0), l2_strength=0.5, axes=fuzz_targets.TYPICAL["axes"][0], target_bins=2**31
+    ),
+    "no columns of an axis": lambda: baselines.OneHot(columns=np.array(0.5)),
+    "ragged classes": lambda: baselines.non_private(X, CLASSES, loss="logistic", l2_strength=0.5, classes=[1, [2]]),
+    "no list of candidates": lambda: dpci.tuning.tune(X, CLASSES, budget=dpci.PureDP(1.0), candidates=np.array(0.5)),
+    "a duration for a column": lambda: dpci.audit.model_inversion(
+        fuzz_targets.samples()["ball"], X, CLASSES, column=np.timedelta64(1, "s"), prior={0: 1.0}, residual_variance=1.0
+    ),
+    "an infinite quantile": lambda: lowlevel.monte_carlo_interval(
+        [1.0], [1e308], noise_law="gaussian", noise_scale=1.0, dim=1, n_draws=30, seed=1
+    ),
     "endless bins": lambda: baselines.Bins(column=0, count=3, lower=-1e308, upper=1.0),
     "a long double": lambda: fuzz_targets.samples()["curve"].columns(np.longdouble("1e4000")),
 }
@@ -153,6 +165,19 @@ FOUND = {
 def test_what_was_found_is_refused(case):
     with pytest.raises(dpci.DpciError, match=r"^(?!.*internal error)"):
         FOUND[case]()
+
+
+def test_bounds_of_another_float():
+    bins = baselines.Bins(column=0, count=2, lower=np.float32(0.5), upper=1e150)
+    assert np.isfinite(bins.levels).all()
+
+
+def test_a_level_next_to_zero():
+    few = {"n_replicates": 4, "n_variability": 4, "budget": dpci.PureDP(1.0), "l2_strength": 0.5}
+    study = dpci.simulate.coverage(X, CLASSES, level=5e-324, **few)
+    assert study.variability_length == 0.0
+    assert study.length_ratio is None
+    assert "length_ratio" in study.to_frame()
 
 
 def test_a_fraction_is_a_level():

@@ -39,12 +39,12 @@ class Bins:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "column", check_count("column", self.column, least=0))
-        object.__setattr__(self, "count", check_count("count", self.count))
-        if self.count > _MOST_BINS:
-            raise InvalidInput(f"count must be at most {_MOST_BINS}, got count={self.count}")
+        object.__setattr__(self, "count", check_bins("count", self.count))
         lower, upper = check_real("lower", self.lower), check_real("upper", self.upper)
         if not (lower < upper and math.isfinite((upper - lower) * self.count)):
             raise InvalidInput(f"lower must be below upper, both finite, got lower={lower}, upper={upper}")
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -171,12 +171,25 @@ def check_axes(axes: object) -> tuple[Axis, ...]:
     return tuple(axes)
 
 
+def check_bins(name: str, value: object) -> int:
+    """Return a number of bins, of whose centres an array can be had."""
+    count = check_count(name, value)
+    if count > _MOST_BINS:
+        raise InvalidInput(f"{name} must be at most {_MOST_BINS}, got {name}={count}")
+    return count
+
+
 def bin_centers(count: int, lower: float, upper: float) -> NDArray[np.float64]:
     """Return the centres of equal bins, shape (count,)."""
     return lower + (upper - lower) * (np.arange(count) + 0.5) / count
 
 
 def _checked_columns(columns: object) -> tuple[int, ...]:
-    if isinstance(columns, str) or not isinstance(columns, Sequence | np.ndarray) or not len(columns):
+    if (
+        not isinstance(columns, Sequence | np.ndarray)
+        or isinstance(columns, str)
+        or getattr(columns, "ndim", 1) != 1
+        or not len(columns)
+    ):
         raise InvalidInput(f"columns must be a sequence of at least one column index, got columns={columns!r}")
     return tuple(check_count("every one of columns", column, least=0) for column in columns)

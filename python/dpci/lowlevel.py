@@ -263,13 +263,14 @@ def error_components(
     Pass released matrices only. The error of a contrast is normal with that variance plus the multiplier times one
     coordinate of the coefficients' noise (Wang, Kifer & Lee, section 4).
     """
-    return _core.error_components(
+    variance, multiplier = _core.error_components(
         as_square("hessian", hessian),
         as_square("gradient_cov", gradient_cov),
         check_count("n_samples", n_samples),
         check_choice("mechanism", mechanism, ("objective", "output")),
         as_matrix(contrast).values,
     )
+    return check_finite("the variance", variance), check_finite("the multiplier", multiplier)
 
 
 def exact_half_widths(
@@ -285,7 +286,7 @@ def exact_half_widths(
 
     ``dim`` is the number of parameters, ``noise_scale`` 1/rate or the standard deviation.
     """
-    return _core.exact_half_widths(
+    widths = _core.exact_half_widths(
         _vector("variance", variance),
         _vector("multiplier", multiplier),
         check_choice("noise_law", noise_law, _LAWS),
@@ -293,6 +294,7 @@ def exact_half_widths(
         check_count("dim", dim),
         check_fraction("level", level),
     )
+    return check_finite("every half width", widths)
 
 
 def monte_carlo_interval(
@@ -310,7 +312,7 @@ def monte_carlo_interval(
 
     To be added to the estimate. Draws are shared by the contrasts, whose intervals are marginal.
     """
-    return _core.monte_carlo_interval(
+    lower, upper = _core.monte_carlo_interval(
         _vector("variance", variance),
         _vector("multiplier", multiplier),
         check_choice("noise_law", noise_law, _LAWS),
@@ -320,6 +322,7 @@ def monte_carlo_interval(
         check_count("n_draws", n_draws),
         check_seed(seed),
     )
+    return check_finite("every quantile", lower), check_finite("every quantile", upper)
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
