@@ -70,9 +70,10 @@ pub fn run(input: Input) {
     sound("zcdp_to_approx_epsilon", zcdp_to_approx_epsilon(rho, delta, calibration));
     if let Ok(found) = approx_to_zcdp(epsilon, delta, calibration)
         && found > 0.0
-        && let Ok(back) = zcdp_to_approx_epsilon(found, delta, calibration)
+        && let Ok(back) = zcdp_to_approx_delta(found, epsilon)
     {
-        assert!(back <= epsilon * ROOM, "rho {found:e} costs {back:e}, not {epsilon:e}");
+        // The margin for the rounding of the logarithm is added on both ways.
+        assert!(back <= delta * 1.000_001, "rho {found:e} has delta {back:e}, not {delta:e}");
     }
     sound("laplace_rate", laplace_rate(mu, epsilon));
     sound("gaussian_std_dev", gaussian_std_dev(rho, mu));
