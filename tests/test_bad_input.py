@@ -218,7 +218,7 @@ KEYWORDS = {
         InvalidInput,
         r'output perturbation under ZCDP and ApproxDP takes noise="gaussian"',
     ),
-    "unknown keyword": ({"ledger": None}, TypeError, r"unexpected keyword argument 'ledger'"),
+    "unknown keyword": ({"weights": None}, TypeError, r"unexpected keyword argument 'weights'"),
     "misspelt keyword": ({"l2_strenght": 1.0}, TypeError, r"unexpected keyword argument 'l2_strenght'"),
 }
 

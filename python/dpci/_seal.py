@@ -1,16 +1,19 @@
-"""How released numbers were sealed: the lattice they lie on, the integer noise on it, and what that cost; all public."""
+"""How released numbers were sealed: their lattice, the integer noise on it, and what that cost; all public."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from math import frexp
-from typing import Any
+from math import frexp, isclose, sqrt
+from typing import TYPE_CHECKING, Any
 
 from dpci._rules import Rule, one_of
 from dpci.errors import InvalidInput
 from dpci.validation import check_count, check_positive
 
+if TYPE_CHECKING:
+    from dpci.record import Step
+
 FAILURE_PROBABILITY = 2.0**-988
-"""Bound on the probability of any draw of noise in a release beyond the range whose rounding the seal covers; such a draw is an error."""
+"""Bound on the probability that any draw of noise in a release is beyond the range that the seal covers: an error."""
 
 _UNITS = (("epsilon",), ("rho",), ("epsilon", "delta"))
 
@@ -65,11 +68,22 @@ def seal_facts(seals: tuple[Seal, ...]) -> dict[str, Any]:
     return {"releases": [seal.to_dict() for seal in seals], "failure_probability": FAILURE_PROBABILITY}
 
 
-def seal_cost(seals: tuple[Seal, ...]) -> dict[str, float]:
-    """Return what all seals spent together, by parameter of the budget."""
+def seal_costs(seals: Iterable[Seal], steps: Iterable["Step"] = ()) -> list[dict[str, float]]:
+    """Return what sealing each vector spent.
+
+    A Hessian that the released parameters show to be free of data needs no seal. Its share is spent all the same, as
+    that of its noise is: what a fit spends does not depend on the parameters that came out.
+    """
+    costs = [seal.cost for seal in seals]
+    needless = any(step.noise == "none" or (step.step == "moments" and step.hessian_scale is None) for step in steps)
+    return costs + costs[:1] * needless
+
+
+def seal_cost(seals: Iterable[Seal], steps: Iterable["Step"] = ()) -> dict[str, float]:
+    """Return what all seals spent together (:func:`seal_costs`), by parameter of the budget."""
     total: dict[str, float] = {}
-    for seal in seals:
-        for name, value in seal.cost.items():
+    for cost in seal_costs(seals, steps):
+        for name, value in cost.items():
             total[name] = total.get(name, 0.0) + value
     return total
 
@@ -94,13 +108,20 @@ def check_seals(name: str, value: object) -> tuple[Seal, ...]:
     for seal in seals:
         for part, rule in _RULES.items():
             rule(f"{name}.{part}", getattr(seal, part))
-        if not isinstance(seal.cost, dict) or tuple(seal.cost) not in _UNITS:
-            raise InvalidInput(f"{name}.cost must have one of the parameters {_UNITS}, got {seal.cost!r}")
-        for unit, cost in seal.cost.items():
-            check_positive(f"{name}.cost.{unit}", cost)
         if frexp(seal.lattice)[0] != 0.5:
             raise InvalidInput(f"{name}.lattice must be a power of two, got {seal.lattice!r}")
+        width = seal.scale * seal.lattice * (sqrt(2.0) if seal.noise == "discrete_laplace" else 1.0)
+        if not isclose(seal.std_dev, width, rel_tol=1e-9):
+            raise InvalidInput(f"{name}.std_dev must be that of the noise, {width!r}, got {seal.std_dev!r}")
     return seals
+
+
+def _check_cost(name: str, value: object) -> object:
+    if not isinstance(value, dict) or tuple(value) not in _UNITS:
+        raise InvalidInput(f"{name} must have one of the parameters {_UNITS}, got {name}={value!r}")
+    for unit, cost in value.items():
+        check_positive(f"{name}.{unit}", cost)
+    return value
 
 
 _RULES: dict[str, Rule] = {
@@ -110,4 +131,5 @@ _RULES: dict[str, Rule] = {
     "scale": check_count,
     "distance": check_positive,
     "std_dev": check_positive,
+    "cost": _check_cost,
 }

@@ -1,7 +1,8 @@
-"""What the seal leaves of a budget, exactly as the core splits it: expectations of costs, rates and scales start from that."""
+"""What the seal leaves of a budget, exactly as the core splits it: tests compute costs, rates and scales from that."""
 
 import math
 
+from dpci import _core
 from dpci.budgets import budget_from_parameters
 
 SHARE = 1e-3
@@ -15,6 +16,23 @@ def left_of(whole):
 def unsealed(budget):
     """The budget that is left for the mechanism."""
     return budget_from_parameters(budget.notion, {name: left_of(v) for name, v in budget.parameters().items()})
+
+
+def with_seal(budget):
+    """The budget of which the seal leaves this one, but for rounding."""
+    whole = {name: value / (1.0 - SHARE) for name, value in budget.parameters().items()}
+    return budget_from_parameters(budget.notion, whole)
+
+
+def std_dev(result):
+    """Standard deviation of the seal's noise in a parameter."""
+    (seal,) = [seal for seal in result.privacy["seal"]["releases"] if seal["release"] == "params"]
+    return seal["std_dev"]
+
+
+def ratios(seals):
+    """Sensitivity over noise of Gaussian releases whose Renyi curves are those of seals under approximate DP."""
+    return [math.sqrt(2.0 * _core.approx_to_zcdp(**seal.cost, calibration="tight")) for seal in seals]
 
 
 def total(seals):
