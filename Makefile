@@ -35,6 +35,9 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 	@mkdir -p docs/evidence
 	{ echo "commit $$(git rev-parse HEAD)"; date -u; DPCI_EVIDENCE=1 $(BIN)/python -m pytest -m prove -s -rA; } 2>&1 \
 		| tee docs/evidence/prove.log
+	{ echo "# Seeded mistakes"; echo; echo "\`make prove\`, commit $$(git rev-parse HEAD), $$(date -u +%F): what each detector says."; echo; \
+		cargo test --quiet -p dpci-core --features seeded-bugs --test seeded_bugs -- --nocapture | grep '^|'; } \
+		| tee docs/evidence/seeded_bugs.md
 	@test -n "$${DPCI_DATA:-}" || echo "DPCI_DATA is not set: the tables of interval quality are left out"
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/interval_quality.py --figure docs/evidence/interval_quality.svg \
 		| tee docs/evidence/interval_quality.md
