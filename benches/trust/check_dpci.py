@@ -59,7 +59,8 @@ def low_bits(n_draws: int = 20_000) -> None:
             report(
                 property_name,
                 f"{mechanism} perturbation, {name}: {verdict(counts)}; all multiples of "
-                f"2^-{int(math.log2(steps['0']))} and 2^-{int(math.log2(steps['1']))}, last four bits uniform (p = {bits[0]:.2f}, {bits[1]:.2f})",
+                f"2^-{int(math.log2(steps['0']))} and 2^-{int(math.log2(steps['1']))}, "
+                f"last four bits uniform (p = {bits[0]:.2f}, {bits[1]:.2f})",
                 {**counts, "steps": [int(math.log2(s)) for s in steps.values()], "p": [float(p) for p in bits]},
             )
 

@@ -1,8 +1,9 @@
 """Makes an environment for each system, runs its checks there, and prints the comparison with all evidence as Markdown.
 
-`python benches/trust/run.py > docs/evidence/trust.md`; dpci is the one installed for this interpreter. Environments are
-kept in a cache folder outside of the repository; Tumult needs Java. A system whose environment cannot be made, or whose
-checks fail, is reported as such.
+`python benches/trust/run.py > docs/evidence/trust.md`; dpci is what this interpreter has installed. Environments are
+kept in a cache folder outside of the repository, with what the checks of other systems found there: they run again when
+a script or a pin changes, or with --fresh. Tumult needs Java. A system whose environment cannot be made, or whose checks
+fail, is reported as such.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -52,8 +53,8 @@ def environment(name: str, cache: Path) -> Path:
     return interpreter
 
 
-def findings(name: str, interpreter: Path) -> list[dict]:
-    """What the system's script prints, or that it failed."""
+def findings(name: str, interpreter: Path) -> tuple[list[dict], bool]:
+    """Lines that the system's script prints, and whether it came to its end."""
     with tempfile.TemporaryDirectory() as folder:
         settings = dict(os.environ, PYTHONPATH=str(HERE), PYTHONWARNINGS="ignore")
         command = [interpreter, HERE / f"check_{name}.py"]
@@ -61,10 +62,22 @@ def findings(name: str, interpreter: Path) -> list[dict]:
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode:
         print(done.stderr, file=sys.stderr)
-        lines.append(
-            {"property": "all others", "finding": f"the script failed: {done.stderr.strip()[-300:]}", "how": "run"}
-        )
-    return lines
+        lines.append({"property": "the others", "finding": f"failed: {done.stderr.strip()[-300:]}", "how": "run"})
+    return lines, done.returncode == 0
+
+
+def kept_findings(name: str, interpreter: Path, *, fresh: bool) -> tuple[list[dict], str]:
+    """Findings and their date; from the cache where the same scripts have run in the same environment."""
+    scripts = (HERE / "_probe.py").read_bytes() + (HERE / f"check_{name}.py").read_bytes()
+    kept = interpreter.parent.parent / f"findings-{hashlib.sha256(scripts).hexdigest()[:12]}.json"
+    if kept.exists() and not fresh:
+        saved = json.loads(kept.read_text(encoding="utf-8"))
+        return saved["lines"], saved["date"]
+    lines, complete = findings(name, interpreter)
+    date = now()
+    if complete:
+        kept.write_text(json.dumps({"date": date, "lines": lines}), encoding="utf-8")
+    return lines, date
 
 
 def versions(interpreter: Path) -> list[str]:
@@ -74,20 +87,27 @@ def versions(interpreter: Path) -> list[str]:
     return [line.replace("==", " ") for line in pinned]
 
 
+def now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def heading(software: dict[str, list[str]]) -> None:
+def heading(software: dict[str, str]) -> None:
     """Commit, date and versions."""
     changed = " with changes not committed" if git("status", "--porcelain", "--untracked-files=no") else ""
     print("# Evidence: dpci and three other systems, property by property\n")
     print("Written by `benches/trust/run.py`; [trust.md](../trust.md) says what follows from it.\n")
-    print(f"- date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
-    print(f"- dpci {version('dpci')}, commit {git('rev-parse', '--short', 'HEAD')}{changed}")
+    try:
+        installed = version("dpci")
+    except PackageNotFoundError:
+        installed = "not installed here"
+    print(f"- dpci {installed}, commit {git('rev-parse', '--short', 'HEAD')}{changed}; run {now()}")
     print(f"- Python {sys.version.split()[0]}")
-    for name, packages in software.items():
-        print(f"- environment of {TITLES[name]}: {', '.join(packages)}")
+    for name, said in software.items():
+        print(f"- environment of {TITLES[name]}: {said}")
 
 
 def table(found: dict[str, list[dict]]) -> None:
@@ -110,6 +130,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     parser.add_argument("--cache", type=Path, default=home / "dpci-trust", help="folder of the environments")
+    parser.add_argument("--fresh", action="store_true", help="run the checks of all systems again")
     parser.add_argument("--only", choices=TITLES, action="append", help="leave the other systems out")
     arguments = parser.parse_args()
 
@@ -122,8 +143,10 @@ def main() -> None:
             found[name] = [{"property": "all", "finding": f"no environment: {error}", "how": "run"}]
             continue
         if name in OPPONENTS:
-            software[name] = versions(interpreter)
-        found[name] = findings(name, interpreter)
+            found[name], date = kept_findings(name, interpreter, fresh=arguments.fresh)
+            software[name] = f"{', '.join(versions(interpreter))}; run {date}"
+        else:
+            found[name], _ = findings(name, interpreter)
         found[name] += [dict(line, how=f"read: {line['address']}") for line in read if line["system"] == TITLES[name]]
 
     heading(software)
