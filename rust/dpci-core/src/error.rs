@@ -135,6 +135,11 @@ pub enum Error {
         /// Offending value.
         value: f64,
     },
+    /// A draw of release noise beyond its public tail bound, whatever the data (docs/noise.md); the draw itself is not told.
+    #[error(
+        "release noise must stay below its tail bound, which it passes with a probability below 2^-990; nothing was released"
+    )]
+    NoiseTail,
     /// The operating system gave no entropy; nothing is released.
     #[error("release noise needs entropy from the operating system, got: {0}")]
     Entropy(String),

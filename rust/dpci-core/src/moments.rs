@@ -1,10 +1,12 @@
 //! Matrices that are sums over the data: Hessian and gradient covariance at a point, and second moments of the rows.
 
-use crate::design::Design;
+use crate::design::{Design, row_norm_bound};
 use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
-use crate::linalg::{GramAccumulator, PackedBlock, vector};
-use crate::loss::{Batch, Loss};
+use crate::linalg::{
+    CompensatedSum, GRAM_ROUNDINGS, GramAccumulator, PackedBlock, sum_rounding, vector,
+};
+use crate::loss::{Batch, Loss, VALUE_ROUNDINGS};
 use crate::{Error, Result};
 
 /// Data sums at `θ`, without the regulariser: `(1/n) Σ l'' x xᵀ` and `(1/n) Σ l'² x xᵀ`, row-major.
@@ -16,7 +18,24 @@ pub struct DataMoments {
     pub squared_slope: Vec<f64>,
 }
 
+/// Bound on the Frobenius distance of a matrix of [`data_moments`] to `(1/n) Σ cᵢ xᵢxᵢᵀ` in real numbers, in terms of `N/n·sup c·R²` for
+/// `N` records: `cᵢ` is l'' or l'² at the predictor of record i, a function of that record and the parameters alone; `sup c` its supremum
+/// over `|u| ≤ R‖θ‖`, `R` the bound on the rows with their intercept.
+#[must_use]
+pub fn moment_rounding(n_rows: usize) -> f64 {
+    sum_rounding(GRAM_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
+}
+
+/// The same for [`second_moments`]: its `gram` in terms of `N·R²`, its `cross` of `N·R·B`, `B` the bound on targets (Euclidean).
+#[must_use]
+pub fn second_moment_rounding(n_rows: usize) -> f64 {
+    sum_rounding(GRAM_ROUNDINGS, n_rows)
+}
+
 /// Both sums in one pass; `n_samples` is the public `n` that divides them.
+///
+/// Slopes and curvatures are held to their suprema over `|u| ≤ R‖θ‖`, on which sensitivities rest, whatever their rounding or a caller's
+/// code adds.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a loss with a kink, [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`].
@@ -35,6 +54,10 @@ pub fn data_moments(
             loss.name()
         )));
     }
+    let reach = row_norm_bound(design.bounds().row_norm, design.intercept())
+        * vector::norm_bound(params)
+        * (1.0 + (dim as f64 + 8.0) * f64::EPSILON);
+    let (steepest, most_curved) = (loss.sup_slope(reach), loss.sup_curvature(reach));
     let chunks = matrix_chunks(design.n_rows(), dim);
     let partials = exec.map(chunks.len(), |c| {
         let mut sums = [GramAccumulator::new(dim), GramAccumulator::new(dim)];
@@ -52,6 +75,8 @@ pub fn data_moments(
                 ..Batch::default()
             };
             loss.evaluate(u, design.targets(range.clone()), out)?;
+            vector::clamp(curvature, 0.0, most_curved);
+            vector::clamp(slope, -steepest, steepest);
             for s in slope.iter_mut() {
                 *s *= *s;
             }
@@ -100,7 +125,8 @@ pub fn second_moments(design: &Design<'_>, exec: &Executor<'_>) -> Result<Second
     let partials = exec.map(chunks.len(), |c| {
         let mut gram = [GramAccumulator::new(dim)];
         let mut packed = PackedBlock::new(dim, BLOCK);
-        let mut cross = vec![0.0; dim];
+        let mut cross = CompensatedSum::default();
+        let mut block_cross = vec![0.0; dim];
         let mut buffers = [[0.0; BLOCK]; 2];
         for range in blocks(chunks[c].clone()) {
             exec.check()?;
@@ -115,7 +141,9 @@ pub fn second_moments(design: &Design<'_>, exec: &Executor<'_>) -> Result<Second
             weighted.copy_from_slice(design.targets(range.clone()));
             vector::multiply(weighted, counts);
             design.add_grams(range.clone(), [counts], &mut gram, &mut packed);
-            design.add_weighted_rows(range, weighted, &mut cross);
+            block_cross.fill(0.0);
+            design.add_weighted_rows(range, weighted, &mut block_cross);
+            cross.add(&block_cross);
         }
         Ok((gram, cross))
     })?;
@@ -123,7 +151,7 @@ pub fn second_moments(design: &Design<'_>, exec: &Executor<'_>) -> Result<Second
         .into_iter()
         .reduce(|mut total, (gram, cross)| {
             total.0[0].merge(&gram[0]);
-            total.1.iter_mut().zip(&cross).for_each(|(a, b)| *a += b);
+            total.1.merge(&cross);
             total
         })
         .ok_or(Error::Empty {
@@ -132,6 +160,6 @@ pub fn second_moments(design: &Design<'_>, exec: &Executor<'_>) -> Result<Second
         })?;
     Ok(SecondMoments {
         gram: gram.finish(1.0),
-        cross,
+        cross: cross.values().collect(),
     })
 }

@@ -23,6 +23,7 @@ pub(crate) fn to_python(error: Error) -> PyErr {
         Error::Interrupted => PyKeyboardInterrupt::new_err(message),
         Error::NonFiniteRelease { .. }
         | Error::NotPositiveDefinite(_)
+        | Error::NoiseTail
         | Error::Entropy(_)
         | Error::Resource(_) => DpciError::new_err(message),
         // The enum may grow; what is not named above is a broken rule on the input.

@@ -7,7 +7,7 @@ use crate::linalg::{GramAccumulator, PackedBlock, vector};
 use crate::{Error, Result};
 
 /// Sparse features: the entries of row `i` stand at `starts[i]..starts[i + 1]`, columns strictly increasing. Row `i` stands for
-/// `scale(i)` times its entries.
+/// the entries `scale(i)·v`, rounded to f64.
 #[derive(Debug, Clone)]
 pub struct Csr<'a> {
     starts: Cow<'a, [i64]>,
@@ -132,12 +132,9 @@ impl<'a> Csr<'a> {
 
     pub(super) fn times_vector(&self, range: Range<usize>, vector: &[f64], out: &mut [f64]) {
         for (i, o) in range.zip(out) {
-            *o = self.scale(i)
-                * self
-                    .entries(i)
-                    .iter()
-                    .map(|(c, v)| v * vector[c])
-                    .sum::<f64>();
+            let scale = self.scale(i);
+            let entries = self.entries(i);
+            *o = entries.iter().map(|(c, v)| scale * v * vector[c]).sum();
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::linalg::{PackedBlock, vector};
 
-/// Row-major features. Row `i` stands for `scale(i) · row(i)`.
+/// Row-major features. Row `i` stands for the entries `scale(i)·v`, rounded to f64.
 #[derive(Debug, Clone)]
 pub struct Dense<'a> {
     features: Cow<'a, [f64]>,
@@ -58,12 +58,19 @@ impl<'a> Dense<'a> {
     }
 
     pub(super) fn times_vector(&self, range: Range<usize>, vector: &[f64], out: &mut [f64]) {
-        vector::rows_times_vector(self.rows(&range), vector, out);
-        if let Some(scales) = &self.scales {
-            for (u, s) in out.iter_mut().zip(&scales[range]) {
-                *u *= s;
+        let Some(scales) = &self.scales else {
+            vector::rows_times_vector(self.rows(&range), vector, out);
+            return;
+        };
+        // The scaled entries, rounded, are the row: so the result is that of the same row stored scaled, bit by bit.
+        let mut scaled = self.rows(&range).to_vec();
+        if self.n_columns > 0 {
+            let rows = scaled.chunks_exact_mut(self.n_columns);
+            for (row, scale) in rows.zip(&scales[range]) {
+                row.iter_mut().for_each(|v| *v *= scale);
             }
         }
+        vector::rows_times_vector(&scaled, vector, out);
     }
 
     pub(super) fn add_weighted(&self, range: Range<usize>, weights: &mut [f64], out: &mut [f64]) {

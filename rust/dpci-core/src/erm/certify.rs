@@ -22,6 +22,8 @@ pub(super) struct Polished {
     pub(super) params: Vec<f64>,
     /// Upper bound on its distance to the minimiser, if the split settled its rows rightly.
     pub(super) certificate: f64,
+    /// How far rounding moved it.
+    pub(super) lost: f64,
     /// Whether no row that was settled for polishing can have changed sides.
     pub(super) settled_rightly: bool,
 }
@@ -59,7 +61,8 @@ impl Polish<'_> {
         let params_norm = vector::norm(&params);
         let rounding = self.product_rounding();
         let mut mass = self.settled_mass;
-        let mut excess = 0.0;
+        // Products that vanish in underflow.
+        let mut excess = f64::MIN_POSITIVE;
         for (i, &multiplier) in self.multipliers.iter().enumerate() {
             let (count, slack) = (self.counts[i], self.slack(i));
             let share = if slack.rounded() > 0.0 {
@@ -86,13 +89,13 @@ impl Polish<'_> {
         let strength = l2_strength + 0.5 * nu;
         let lost = self.params.iter().zip(&params);
         let lost: Vec<f64> = lost.map(|(t, &p)| (*t - p.into()).rounded()).collect();
-        let bound = residual / n / strength
-            + ((excess / n + sagging) / strength).sqrt()
-            + vector::norm(&lost);
+        let lost = vector::norm_bound(&lost);
+        let bound = residual / n / strength + ((excess / n + sagging) / strength).sqrt() + lost;
         Polished {
             // The few f64 operations above err by far less than a millionth.
             certificate: bound * (1.0 + 1e-6),
-            settled_rightly: distance(&params, &self.from) + vector::norm(&lost) < self.clearance,
+            settled_rightly: distance(&params, &self.from) + lost < self.clearance,
+            lost,
             params,
         }
     }

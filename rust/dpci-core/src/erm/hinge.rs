@@ -16,10 +16,11 @@ use super::kink_split::{Split, sample, split};
 use super::longest_row;
 use super::multipliers::NearRisk;
 use super::polish::{Terms, polish};
+use super::risk::Risk;
 use crate::linalg::vector;
 use crate::loss::HuberHinge;
 use crate::objective::Objective;
-use crate::solver::{self, Method, Minimum, Options, Problem};
+use crate::solver::{self, Method, Minimum, Options};
 use crate::{Error, Result};
 
 /// Parameters up to which systems in doubled precision take seconds, not hours.
@@ -120,12 +121,12 @@ pub(super) fn minimize(
     start: &[f64],
     options: &Options,
 ) -> Result<Minimum> {
-    solver::check_options(objective.dim(), start, options)?;
-    if objective.dim() > MAX_DIM {
+    solver::check_options(objective.design.n_params(), start, options)?;
+    if objective.design.n_params() > MAX_DIM {
         return Err(Error::OutOfRange {
             name: "the number of parameters with the hinge",
             rule: "at most 2048 (the Huber hinge has no such limit)",
-            value: objective.dim() as f64,
+            value: objective.design.n_params() as f64,
         });
     }
     if let Some(radius) = options.radius.filter(|w| !RADII.contains(w)) {
@@ -171,7 +172,7 @@ pub(super) fn settle(
                 other => other,
             })?;
         near.iterations += 1;
-        let moved = distance(&polished.params, &near.params);
+        let moved = distance(&polished.params, &near.params) + polished.lost;
         if moved < near.split.clearance {
             if polished.certificate <= options.tolerance {
                 return Ok(Minimum {
@@ -249,7 +250,7 @@ pub(super) fn approach(
                 tolerance: 0.1 * width / longest,
                 ..*options
             };
-            let found = match solver::minimize(&smooth, &near.params, &options) {
+            let found = match solver::minimize(&Risk::new(&smooth)?, &near.params, &options) {
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
                 // A smoothed risk only saves time.
                 Err(_) => break,

@@ -1,4 +1,5 @@
-//! Minimises an empirical risk with a certificate: the objective handed to a solver, or to that of the hinge.
+//! Minimises an empirical risk with a certificate: the objective handed to a solver, refined where rounding stops it, or to that of the
+//! hinge.
 
 mod certify;
 mod hinge;
@@ -6,38 +7,18 @@ mod kink_split;
 mod multipliers;
 mod polish;
 mod quadratic;
+mod refine;
+mod risk;
 mod smoothed;
 
 use crate::exec::{BLOCK, blocks};
 use crate::loss::PREDICTOR_ROOM;
-use crate::objective::{HessianRows, Objective};
-use crate::solver::{self, Minimum, Options, Problem};
+use crate::objective::Objective;
+use crate::solver::{self, Minimum, Options};
 use crate::{Error, Result};
 
-impl Problem for Objective<'_> {
-    fn dim(&self) -> usize {
-        self.design.n_params()
-    }
-
-    fn strong_convexity(&self) -> f64 {
-        self.l2_strength + self.extra_convexity
-    }
-
-    fn value_and_gradient(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {
-        let e = self.evaluate(point, HessianRows::None)?;
-        Ok((e.value, e.gradient))
-    }
-
-    fn with_hessian(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
-        let e = self.evaluate(point, HessianRows::All)?;
-        Ok((e.value, e.gradient, e.hessian.unwrap_or_default()))
-    }
-
-    fn with_preconditioner(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
-        let e = self.evaluate(point, HessianRows::Sample)?;
-        Ok((e.value, e.gradient, e.hessian.unwrap_or_default()))
-    }
-}
+/// Rows shorter than this could vanish in underflow when their squares are summed.
+const LEAST_LENGTH: f64 = 1e-150;
 
 /// The certified minimiser of `objective`, from `start` or from zero.
 ///
@@ -56,13 +37,18 @@ pub fn minimize_risk(
     if objective.loss.kinked() {
         return hinge::minimize(objective, start, options);
     }
+    let risk = risk::Risk::new(objective)?;
+    let mut start = start.to_vec();
     if quadratic::serves(objective, options) {
-        return match quadratic::minimize(objective, options)? {
-            Ok(minimum) => Ok(minimum),
-            Err(near) => solver::minimize(objective, &near, options),
-        };
+        match quadratic::minimize(&risk, options)? {
+            Ok(minimum) => return Ok(minimum),
+            Err(stall) => start = stall.params,
+        }
     }
-    solver::minimize(objective, start, options)
+    match solver::attempt(&risk, &start, options)? {
+        Ok(minimum) => Ok(minimum),
+        Err(stall) => refine::refine(&risk, stall, options),
+    }
 }
 
 /// Refuses a domain with predictors beyond `bound`: the loss may be anything there, so no certificate would hold.
@@ -78,7 +64,7 @@ fn check_domain(bound: f64, longest: f64, radius: Option<f64>) -> Result<()> {
     )))
 }
 
-/// The length of the longest row.
+/// The length of the longest row, rounded up, past the squares that vanish in underflow.
 fn longest_row(objective: &Objective<'_>) -> Result<f64> {
     let design = objective.design;
     let chunks = design.chunks();
@@ -93,7 +79,8 @@ fn longest_row(objective: &Objective<'_>) -> Result<f64> {
         }
         Ok(longest.sqrt())
     })?;
-    Ok(longest.into_iter().fold(f64::MIN_POSITIVE, f64::max))
+    let longest = longest.into_iter().fold(f64::MIN_POSITIVE, f64::max);
+    Ok(longest * (1.0 + f64::EPSILON) + LEAST_LENGTH)
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! The risk of a quadratic loss: one pass over the rows gives value, gradient and Hessian everywhere.
 //!
 //! `J(θ) = J(0) + ∇J(0)ᵀθ + ½θᵀHθ`. The gradient computed from these sums differs from the true one by their rounding, of which
-//! [`Quadratic::rounding`] is a bound; it belongs to the certificate.
+//! `Quadratic::rounding` is a bound; it belongs to the certificate.
 
+use super::risk::Risk;
 use crate::Result;
-use crate::design::Rows;
-use crate::exec::{BLOCK, matrix_chunks};
 use crate::linalg::vector;
-use crate::objective::{HessianRows, Objective};
-use crate::solver::{self, Minimum, Options, Problem};
+use crate::objective::{HessianRows, Objective, hessian_rounding};
+use crate::solver::{self, Attempt, Options, Problem};
 
 /// Up to this size the pass for the Hessian costs less than the passes for gradients that it saves.
 const MAX_DIM: usize = 400;
@@ -16,35 +15,20 @@ const MAX_DIM: usize = 400;
 /// A quadratic function, and what is known about its rounding.
 struct Quadratic {
     strong_convexity: f64,
+    steepness: f64,
     /// Value, gradient and Hessian at 0.
     value: f64,
     gradient: Vec<f64>,
     hessian: Vec<f64>,
-    /// Bound on the relative rounding of a sum over the rows of terms that are all positive.
-    unit: f64,
+    /// Bounds on the errors of gradient (Euclidean) and Hessian (Frobenius).
+    gradient_error: f64,
+    hessian_error: f64,
 }
 
-/// The certified minimiser from one pass; where rounding spoils the certificate, the point found, to start from.
-pub(super) fn minimize(
-    objective: &Objective<'_>,
-    options: &Options,
-) -> Result<std::result::Result<Minimum, Vec<f64>>> {
-    let zero = vec![0.0; objective.design.n_params()];
-    let problem = Quadratic::new(objective, &zero)?;
-    // One half for what the solver leaves, one for rounding.
-    let half = Options {
-        tolerance: 0.5 * options.tolerance,
-        ..*options
-    };
-    let Ok(mut minimum) = solver::minimize(&problem, &zero, &half) else {
-        return Ok(Err(zero));
-    };
-    minimum.certificate += problem.rounding(&minimum.params) / problem.strong_convexity;
-    Ok(if minimum.certificate <= options.tolerance {
-        Ok(minimum)
-    } else {
-        Err(minimum.params)
-    })
+/// The certified minimiser from one pass, or as near as the rounding of its sums allows.
+pub(super) fn minimize(risk: &Risk<'_>, options: &Options) -> Result<Attempt> {
+    let zero = vec![0.0; risk.dim()];
+    solver::attempt(&Quadratic::new(risk, &zero)?, &zero, options)
 }
 
 /// Whether [`minimize`] serves this objective and these options.
@@ -56,36 +40,22 @@ pub(super) fn serves(objective: &Objective<'_>, options: &Options) -> bool {
 }
 
 impl Quadratic {
-    fn new(objective: &Objective<'_>, zero: &[f64]) -> Result<Self> {
+    fn new(risk: &Risk<'_>, zero: &[f64]) -> Result<Self> {
+        let objective = risk.objective;
         let at_zero = objective.evaluate(zero, HessianRows::All)?;
-        let (design, dim) = (objective.design, zero.len());
-        let terms = match design.rows() {
-            // Sums of blocks, then of chunks.
-            Rows::Dense(_) => {
-                let chunks = matrix_chunks(design.n_rows(), dim);
-                BLOCK + chunks.first().map_or(0, |c| c.len() / BLOCK) + chunks.len()
-            }
-            // Some products are added entry by entry, so that a chunk is one sum.
-            Rows::Csr(_) => design.n_rows(),
-        };
+        let hessian = at_zero.hessian.unwrap_or_default();
+        let diagonal = f64::EPSILON * vector::norm_bound(&hessian);
         Ok(Self {
-            strong_convexity: objective.strong_convexity(),
+            strong_convexity: risk.strong_convexity(),
+            steepness: risk.steepness(),
             value: at_zero.value,
             gradient: at_zero.gradient,
-            hessian: at_zero.hessian.unwrap_or_default(),
-            // Beside the additions: products with scale, multiplicity and slope, and here with the point.
-            unit: (terms + dim + 16) as f64 * 0.5 * f64::EPSILON,
+            hessian,
+            gradient_error: risk.rounding(zero),
+            // And λ, added to the diagonal.
+            hessian_error: hessian_rounding(objective.design.n_rows()) * risk.data_steepness()
+                + diagonal,
         })
-    }
-
-    /// Bound on the error of a computed gradient at a point.
-    ///
-    /// Sums of products of rows are off by at most `unit` times the sum of their absolute values: for `Hθ` at most `tr(H)‖θ‖`;
-    /// for `∇J(0)`, by Cauchy & Schwarz and as `l'² = 2l''·l` for a parabola, at most `√(2·J(0)·tr H)`.
-    fn rounding(&self, point: &[f64]) -> f64 {
-        let trace: f64 = self.hessian.iter().step_by(point.len() + 1).sum();
-        let data = trace * vector::norm(point) + (2.0 * self.value * trace).sqrt();
-        self.unit * (data + vector::norm(&self.gradient))
     }
 }
 
@@ -96,6 +66,20 @@ impl Problem for Quadratic {
 
     fn strong_convexity(&self) -> f64 {
         self.strong_convexity
+    }
+
+    fn steepness(&self) -> f64 {
+        self.steepness
+    }
+
+    /// The errors of the sums, and those of `Hθ + ∇J(0)`: `dim + 1` roundings of terms that are as long as Hessian and point at most.
+    fn rounding(&self, point: &[f64]) -> f64 {
+        let norm = vector::norm_bound(point);
+        let product = vector::norm_bound(&self.hessian) * norm;
+        let roundings = (point.len() as f64 + 2.0) * f64::EPSILON;
+        let gradient = f64::EPSILON * vector::norm_bound(&self.gradient);
+        let errors = self.gradient_error + self.hessian_error * norm;
+        (errors + roundings * product + gradient) * (1.0 + 1e-9) + f64::MIN_POSITIVE
     }
 
     fn value_and_gradient(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {

@@ -2,7 +2,10 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
+use super::compensated::CompensatedSum;
+use super::doubled::two_sum;
 use super::lanes::index;
+use super::packed::PackedBlock;
 use super::symmetric::mirror_lower;
 use crate::exec::{BLOCK, Executor, matrix_chunks};
 use crate::{Error, Result};
@@ -11,97 +14,27 @@ use crate::{Error, Result};
 pub(super) const RIGHT: usize = 16;
 /// Columns of a left panel (the broadcast operand of a tile).
 pub(super) const LEFT: usize = 8;
+/// Blocks that are added up plainly before their sum is added to the compensated one.
+pub(super) const PLAIN_BLOCKS: usize = 32;
 
-/// A block of rows, packed in panels of 16 columns so that a tile reads memory in order.
-#[derive(Debug)]
-pub struct PackedBlock {
-    dim: usize,
-    capacity: usize,
-    n_rows: usize,
-    right: Vec<f64>,
-}
-
-impl PackedBlock {
-    /// Room for `capacity` rows of `dim` entries.
-    #[must_use]
-    pub fn new(dim: usize, capacity: usize) -> Self {
-        let panels = dim.div_ceil(RIGHT);
-        Self {
-            dim,
-            capacity,
-            n_rows: 0,
-            right: vec![0.0; panels * capacity * RIGHT],
-        }
-    }
-
-    /// Replaces the content by `n_rows` contiguous rows, row `i` times `scales[i]`, each followed by `last` (an intercept)
-    /// where it is given.
-    ///
-    /// # Panics
-    /// If the rows exceed the capacity or have another length.
-    pub fn fill(&mut self, n_rows: usize, rows: &[f64], scales: Option<&[f64]>, last: Option<f64>) {
-        let width = self.dim - usize::from(last.is_some());
-        assert!(n_rows <= self.capacity && rows.len() == n_rows * width);
-        self.n_rows = n_rows;
-        let stride = self.capacity * RIGHT;
-        if width > 0 {
-            Arch::new().dispatch(PackRows {
-                rows,
-                width,
-                scales,
-                stride,
-                right: &mut self.right,
-            });
-        }
-        if let Some(value) = last {
-            let panel = &mut self.right[width / RIGHT * stride..][..n_rows * RIGHT];
-            for row in panel.chunks_exact_mut(RIGHT) {
-                row[width % RIGHT] = value;
-            }
-        }
-    }
-}
-
-/// Copies rows into panels.
-struct PackRows<'a> {
-    rows: &'a [f64],
-    width: usize,
-    scales: Option<&'a [f64]>,
-    stride: usize,
-    right: &'a mut [f64],
-}
-
-impl WithSimd for PackRows<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        for (i, row) in self.rows.chunks_exact(self.width).enumerate() {
-            let scale = simd.splat_f64s(self.scales.map_or(1.0, |s| s[i]));
-            for (panel, part) in row.chunks(RIGHT).enumerate() {
-                let at = panel * self.stride + i * RIGHT;
-                let (target, _) = S::as_mut_simd_f64s(&mut self.right[at..at + RIGHT]);
-                let (source, rest) = S::as_simd_f64s(part);
-                for (t, &s) in target.iter_mut().zip(source) {
-                    *t = simd.mul_f64s(scale, s);
-                }
-                if !rest.is_empty() {
-                    target[source.len()] = simd.mul_f64s(scale, simd.partial_load_f64s(rest));
-                }
-            }
-        }
-    }
-}
-
-/// Accumulates `Σ wᵢ xᵢ xᵢᵀ` over packed blocks.
+/// Accumulates `Σ wᵢ xᵢ xᵢᵀ` over packed blocks and sparse rows.
+///
+/// Its rounding does not grow with the number of rows: see [`GRAM_ROUNDINGS`].
 #[derive(Debug)]
 pub struct GramAccumulator {
     dim: usize,
     left: Vec<f64>,
+    /// The sum over the last few blocks.
     tiles: Vec<f64>,
-    /// Lower triangle from sparse rows, row-major; empty until the first one.
-    pairs: Vec<f64>,
+    n_blocks: usize,
+    total: CompensatedSum,
+    /// Lower triangle from sparse rows, row-major, with what each addition lost; empty until the first one.
+    pairs: Vec<[f64; 2]>,
 }
+
+/// Roundings that one term of an accumulated sum passes through, up to second order (docs/certificates.md, "Sums over rows"):
+/// scaled entries, weight and product, the additions in its block and over [`PLAIN_BLOCKS`], compensated sum and quotient.
+pub const GRAM_ROUNDINGS: usize = BLOCK + PLAIN_BLOCKS + 8;
 
 impl GramAccumulator {
     /// An accumulator of `dim × dim` matrices.
@@ -112,28 +45,35 @@ impl GramAccumulator {
             dim,
             left: Vec::new(),
             tiles: vec![0.0; n_tiles * LEFT * RIGHT],
+            n_blocks: 0,
+            total: CompensatedSum::default(),
             pairs: Vec::new(),
         }
     }
 
     /// Adds `weight · x xᵀ` of one sparse row, whose last entry is `last` (an intercept) where it is given. Columns increase.
     pub fn add_sparse(&mut self, columns: &[i32], values: &[f64], last: Option<f64>, weight: f64) {
+        let add = |[high, low]: &mut [f64; 2], term: f64| {
+            let (sum, lost) = two_sum(*high, term);
+            *high = sum;
+            *low += lost;
+        };
         let dim = self.dim;
-        self.pairs.resize(dim * dim, 0.0);
+        self.pairs.resize(dim * dim, [0.0; 2]);
         for (k, (column, value)) in columns.iter().zip(values).enumerate() {
             let row = &mut self.pairs[index(*column) * dim..][..dim];
             let scaled = weight * value;
             for (c, v) in columns[..=k].iter().zip(values) {
-                row[index(*c)] += scaled * v;
+                add(&mut row[index(*c)], scaled * v);
             }
         }
         if let Some(last) = last {
             let row = &mut self.pairs[(dim - 1) * dim..];
             let scaled = weight * last;
             for (c, v) in columns.iter().zip(values) {
-                row[index(*c)] += scaled * v;
+                add(&mut row[index(*c)], scaled * v);
             }
-            row[dim - 1] += scaled * last;
+            add(&mut row[dim - 1], scaled * last);
         }
     }
 
@@ -153,6 +93,17 @@ impl GramAccumulator {
             right_stride: block.capacity * RIGHT,
             tiles: &mut self.tiles,
         });
+        self.n_blocks += 1;
+        if self.n_blocks == PLAIN_BLOCKS {
+            self.flush();
+        }
+    }
+
+    /// Moves the sum over the last blocks to the compensated one.
+    fn flush(&mut self) {
+        self.total.add(&self.tiles);
+        self.tiles.fill(0.0);
+        self.n_blocks = 0;
     }
 
     /// Adds another accumulator of the same dimension.
@@ -161,23 +112,26 @@ impl GramAccumulator {
     /// If dimensions differ.
     pub fn merge(&mut self, other: &Self) {
         assert_eq!(self.dim, other.dim);
-        for (a, b) in self.tiles.iter_mut().zip(&other.tiles) {
-            *a += b;
-        }
+        self.flush();
+        self.total.merge(&other.total);
+        self.total.add(&other.tiles);
         if !other.pairs.is_empty() {
-            self.pairs.resize(other.pairs.len(), 0.0);
+            self.pairs.resize(other.pairs.len(), [0.0; 2]);
             for (a, b) in self.pairs.iter_mut().zip(&other.pairs) {
-                *a += b;
+                let (sum, lost) = two_sum(a[0], b[0]);
+                *a = [sum, a[1] + lost + b[1]];
             }
         }
     }
 
     /// The matrix, divided by `divisor`: full, row-major, exactly symmetric.
     #[must_use]
-    pub fn finish(&self, divisor: f64) -> Vec<f64> {
+    pub fn finish(mut self, divisor: f64) -> Vec<f64> {
         let dim = self.dim;
         let mut out = vec![0.0; dim * dim];
-        for (tile, (p, q)) in self.tiles.chunks_exact(LEFT * RIGHT).zip(tiles(dim)) {
+        self.flush();
+        let total: Vec<f64> = self.total.values().collect();
+        for (tile, (p, q)) in total.chunks_exact(LEFT * RIGHT).zip(tiles(dim)) {
             // Tile entry (i, j) is the product of columns LEFT·p + i and RIGHT·q + j; the lower triangle is kept.
             for (i, values) in tile.chunks_exact(RIGHT).enumerate() {
                 for (j, value) in values.iter().enumerate() {
@@ -188,8 +142,8 @@ impl GramAccumulator {
                 }
             }
         }
-        for (o, pair) in out.iter_mut().zip(&self.pairs) {
-            *o += pair / divisor;
+        for (o, [high, low]) in out.iter_mut().zip(&self.pairs) {
+            *o += (high + low) / divisor;
         }
         mirror_lower(&mut out, dim);
         out

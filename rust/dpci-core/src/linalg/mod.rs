@@ -2,22 +2,27 @@
 //!
 //! Symmetric matrices are full, row-major `dim × dim` slices; symmetry makes the storage order irrelevant.
 
+mod compensated;
 mod doubled;
 mod doubled_cholesky;
+mod doubled_exp;
 mod gram;
 mod lanes;
 mod multi_gram;
+mod packed;
 mod symmetric;
 pub mod vector;
 
+pub use compensated::{CompensatedSum, sum_rounding};
 pub use doubled::{DOUBLED_EPSILON, Doubled, two_product, two_sum};
 pub use doubled_cholesky::DoubledCholesky;
-pub use gram::{GramAccumulator, PackedBlock, weighted_gram};
+pub use gram::{GRAM_ROUNDINGS, GramAccumulator, weighted_gram};
 pub use lanes::{
     LANES, Lane, LaneCounts, LaneRows, SparseRow, lanes_accumulate, lanes_outer, lanes_predict,
     lanes_product, lanes_spread, lanes_weigh_moments,
 };
 pub use multi_gram::MultiGram;
+pub use packed::PackedBlock;
 /// Largest dimension of a square matrix that is ever allocated: 2 GiB for one.
 pub const MAX_MATRIX_DIM: usize = 1 << 14;
 

@@ -32,6 +32,21 @@ pub fn norm(a: &[f64]) -> f64 {
             .sqrt()
 }
 
+/// Upper bound on the Euclidean norm: products, sums of nonnegative terms, root and scaling err by less than `len/2 + 6` units of
+/// `ε/2`, beside a last digit where numbers are subnormal. NaN if any entry is NaN.
+#[must_use]
+pub fn norm_bound(a: &[f64]) -> f64 {
+    let least = f64::from_bits(1);
+    let factor = 1.0 + (a.len() as f64 + 8.0) * f64::EPSILON;
+    let norm = norm(a);
+    // An exact zero stays zero.
+    if norm == 0.0 {
+        0.0
+    } else {
+        norm * factor + least
+    }
+}
+
 /// Copies multiplicities into a block's buffer as numbers.
 #[must_use]
 pub fn load<'b>(from: &[u32], to: &'b mut [f64]) -> &'b [f64] {
@@ -40,6 +55,20 @@ pub fn load<'b>(from: &[u32], to: &'b mut [f64]) -> &'b [f64] {
         *t = f64::from(*f);
     }
     to
+}
+
+/// Moves values into `[low, high]`; NaN stays NaN.
+pub fn clamp(values: &mut [f64], low: f64, high: f64) {
+    for v in values {
+        // Not f64::clamp, which panics where a bound is NaN.
+        *v = if *v < low {
+            low
+        } else if *v > high {
+            high
+        } else {
+            *v
+        };
+    }
 }
 
 /// `values *= factors`, elementwise.
@@ -228,6 +257,15 @@ mod tests {
                 assert!(g.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-13));
             }
         }
+    }
+
+    #[test]
+    fn the_bound_is_no_less_than_the_norm() {
+        let least = f64::from_bits(1);
+        assert!(norm_bound(&[least, least]) >= 2.0 * least);
+        assert!(norm_bound(&[3.0, 4.0]) > 5.0 && norm_bound(&[3.0, 4.0]) < 5.0 + 1e-13);
+        assert!(norm_bound(&[0.0; 4]).abs() < least);
+        assert!(norm_bound(&[f64::NAN, 1.0]).is_nan());
     }
 
     #[test]

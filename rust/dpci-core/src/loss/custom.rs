@@ -308,6 +308,11 @@ impl Loss for Custom {
         Ok(())
     }
 
+    /// Assumed: 64 units in the last place.
+    fn slope_error(&self, _radius: f64) -> f64 {
+        64.0 * f64::EPSILON * self.declared.slope_bound
+    }
+
     fn predictor_bound(&self) -> Option<f64> {
         self.declared.predictor_bound
     }

@@ -4,6 +4,7 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::sigmoid_family::up;
 use super::{Batch, Loss, weighted_sum};
+use crate::linalg::Doubled;
 use crate::{Error, Result};
 
 /// Huber hinge of half-width `h > 0`: slope bound 1, curvature bound 1/(2h).
@@ -31,7 +32,8 @@ impl HuberHinge {
     /// The position in the quadratic part: 0 above it, 1 below it.
     #[inline(always)]
     fn depth(self, z: f64) -> f64 {
-        ((1.0 + self.h - z) * (0.5 / self.h)).clamp(0.0, 1.0)
+        // 1 - z first: it is exact near 1, and so keeps its digits however small h is.
+        ((1.0 - z + self.h) * (0.5 / self.h)).clamp(0.0, 1.0)
     }
 
     /// Whether a margin of modulus at most `radius` can lie in the quadratic part, whose ends count as inside.
@@ -97,6 +99,12 @@ impl Loss for HuberHinge {
             out,
         });
         Ok(())
+    }
+
+    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
+        let depth = Doubled::from(1.0) - u * y + Doubled::from(self.h);
+        let depth = depth / Doubled::from(2.0 * self.h);
+        Some(depth.clamp(1.0) * -y)
     }
 
     fn slope_bound(&self) -> f64 {

@@ -3,6 +3,7 @@
 use super::sigmoid_family::{self, SlopeRange};
 use super::{Batch, Loss};
 use crate::Result;
+use crate::linalg::Doubled;
 
 /// Logistic loss: slope bound 1, curvature bound 1/4.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,6 +27,10 @@ impl Loss for Logistic {
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
         sigmoid_family::evaluate(1.0, 0.0, u, y, out);
         Ok(())
+    }
+
+    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
+        Some((u * -y).sigmoid() * -y)
     }
 
     fn slope_bound(&self) -> f64 {

@@ -22,6 +22,7 @@ pub use soft_logistic::SoftLogistic;
 pub use squared::Squared;
 
 use crate::Result;
+use crate::linalg::Doubled;
 
 /// Which targets a loss accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,6 +72,11 @@ fn weighted_sum(values: impl IntoIterator<Item = f64>, weights: Option<&[f64]>) 
     }
 }
 
+/// Roundings, each of `ε/2` of its supremum, by which a computed slope `l'(û)`, curvature `l''(û)` or squared slope can differ from the
+/// exact one at the computed predictor û, wherever in a batch the row stands. The losses of this module need less (docs/certificates.md,
+/// "One record"); of a caller's slope and curvature 64 units in the last place are assumed.
+pub const VALUE_ROUNDINGS: usize = 256;
+
 /// A loss with its public bounds (docs/method.md, "Losses").
 pub trait Loss: Send + Sync + std::fmt::Debug {
     /// Name in results.
@@ -92,6 +98,21 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// [`crate::Error::Loss`] when caller's code fails or gives values that are not finite, [`crate::Error::Unsupported`] beyond
     /// [`Loss::predictor_bound`].
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()>;
+
+    /// Bound on the error of a computed slope at a given predictor of size at most `radius`, wherever in a batch the row stands.
+    ///
+    /// The losses of this module err by less than 20 roundings of their slope bound (docs/certificates.md, "One record").
+    fn slope_error(&self, radius: f64) -> f64 {
+        let _ = radius;
+        10.0 * f64::EPSILON * self.slope_bound()
+    }
+
+    /// `l'(u; y)` within `8·DOUBLED_EPSILON` of the slope bound, or where that is infinite of the supremum over predictors up to |u|;
+    /// `None` where the loss has no more digits than f64.
+    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
+        let _ = (u, y);
+        None
+    }
 
     /// Whether l is a parabola `c/2·(u - y)²`: the whole risk is then known from one point.
     fn is_quadratic(&self) -> bool {

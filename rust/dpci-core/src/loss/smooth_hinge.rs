@@ -2,6 +2,7 @@
 
 use super::sigmoid_family::{self, SlopeRange};
 use super::{Batch, Loss};
+use crate::linalg::Doubled;
 use crate::{Error, Result};
 
 /// Smooth hinge with smoothing `s > 0`: slope bound 1, curvature bound 1/(4s).
@@ -44,6 +45,11 @@ impl Loss for SmoothHinge {
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
         sigmoid_family::evaluate(self.s, 1.0, u, y, out);
         Ok(())
+    }
+
+    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
+        let t = (Doubled::from(1.0) - u * y) / Doubled::from(self.s);
+        Some(t.sigmoid() * -y)
     }
 
     fn slope_bound(&self) -> f64 {

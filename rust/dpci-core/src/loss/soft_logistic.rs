@@ -2,6 +2,7 @@
 
 use super::{Batch, Logistic, Loss, Targets, sigmoid_family};
 use crate::Result;
+use crate::linalg::Doubled;
 
 /// Soft-label logistic loss: slope `p - y` of either sign, at most 1 in size; curvature `p(1-p)`, at most 1/4.
 ///
@@ -59,6 +60,10 @@ impl Loss for SoftLogistic {
             **sum = total;
         }
         Ok(())
+    }
+
+    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
+        Some(u.sigmoid() - Doubled::from(y))
     }
 
     fn slope_bound(&self) -> f64 {

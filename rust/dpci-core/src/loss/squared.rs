@@ -2,6 +2,7 @@
 
 use super::sigmoid_family::up;
 use super::{Batch, Loss, Targets, weighted_sum};
+use crate::linalg::Doubled;
 use crate::{Error, Result};
 
 /// Squared loss: curvature 2, slope `2(u - y)` without a bound unless the domain of the parameters has one.
@@ -65,6 +66,15 @@ impl Loss for Squared {
 
     fn is_quadratic(&self) -> bool {
         true
+    }
+
+    /// One rounding, of the difference.
+    fn slope_error(&self, radius: f64) -> f64 {
+        f64::EPSILON * self.sup_slope(radius)
+    }
+
+    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
+        Some((u - Doubled::from(y)) * 2.0)
     }
 
     fn slope_bound(&self) -> f64 {

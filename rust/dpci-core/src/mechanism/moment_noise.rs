@@ -4,7 +4,7 @@ use super::costs::{Cost, Step};
 use super::spec::{Moments, Spec};
 use crate::Result;
 use crate::loss::Loss;
-use crate::noise::{Gaussian, MatrixLaplace, NoiseGenerator, symmetric};
+use crate::noise::{Gaussian, MatrixLaplace, NoiseGenerator, SquareLaplace, symmetric};
 use crate::privacy::{Calibration, gaussian_std_dev, laplace_rate};
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
@@ -88,9 +88,7 @@ impl MatrixNoise {
                 symmetric::from_isometric(dim, &coordinates)
             }
             NoiseFamily::MatrixLaplace { rate } => MatrixLaplace::new(dim, rate)?.sample(generator),
-            NoiseFamily::SquareLaplace { rate } => {
-                symmetric::paper_symmetric(dim, rate, generator)?
-            }
+            NoiseFamily::SquareLaplace { rate } => SquareLaplace::new(dim, rate)?.sample(generator),
         })
     }
 }

@@ -1,39 +1,71 @@
-//! Random choices: one of several at given odds, a partition into parts of given sizes, and the Gumbel noise of noisy maxima.
+//! Random choices without bias: one of several at given odds, the exponential mechanism, a partition into parts of given sizes.
 
 use rand::RngExt;
-use rand::seq::SliceRandom;
 use rand_distr::Exp1;
 
 use super::NoiseGenerator;
+use super::integer::{bernoulli, bernoulli_exp, uniform_below};
 
-/// An index below `n`, all equally likely; 0 where `n` is 0.
+/// An index below `n`, all exactly equally likely; 0 where `n` is 0.
 pub fn uniform_index(n: usize, generator: &mut impl NoiseGenerator) -> usize {
-    if n == 0 {
-        0
-    } else {
-        generator.random_range(0..n)
+    uniform_below(n as u128, generator) as usize
+}
+
+/// An index with probability exactly `pᵢ/Σp`, each float taken as the number it is: a rest that rounding leaves in `Σp` goes to all in
+/// proportion. What is not positive and finite has probability 0; 0 where nothing has more.
+pub fn weighted_index(probabilities: &[f64], generator: &mut impl NoiseGenerator) -> usize {
+    let weight = |i: usize| match probabilities[i] {
+        p if p > 0.0 && p.is_finite() => p,
+        _ => 0.0,
+    };
+    let n = probabilities.len();
+    let greatest = (0..n).map(weight).max_by(f64::total_cmp).unwrap_or(0.0);
+    if !(greatest > 0.0) {
+        return 0;
+    }
+    // Scaled by a power of two, so that at least one in 2n proposals is accepted.
+    let (_, exponent) = libm::frexp(greatest);
+    loop {
+        let i = uniform_index(n, generator);
+        if bernoulli(weight(i), exponent, generator) {
+            return i;
+        }
     }
 }
 
-/// An index drawn with the given probabilities, which sum to 1.
-pub fn weighted_index(probabilities: &[f64], generator: &mut impl NoiseGenerator) -> usize {
-    let mut rest: f64 = generator.random();
-    let chosen = probabilities.iter().position(|p| {
-        rest -= p;
-        rest < 0.0
-    });
-    // Rounding may leave a rest beyond the last.
-    chosen.unwrap_or(probabilities.len().saturating_sub(1))
+/// An index with probability exactly proportional to `exp(-exponents[i]/denominator)`; one of the least exponents where the denominator is
+/// 0, and 0 where there are none.
+///
+/// A uniform proposal is accepted with probability `exp(-(exponents[i] - least)/denominator)`: on average at most as many proposals as
+/// there are indexes.
+pub fn exponential_index(
+    exponents: &[u64],
+    denominator: u64,
+    generator: &mut impl NoiseGenerator,
+) -> usize {
+    let Some(least) = exponents.iter().min() else {
+        return 0;
+    };
+    loop {
+        let i = uniform_index(exponents.len(), generator);
+        let excess = u128::from(exponents[i] - least);
+        if bernoulli_exp(excess, u128::from(denominator), generator) {
+            return i;
+        }
+    }
 }
 
-/// The numbers `0..Σ sizes` in parts of these sizes, all partitions equally likely; each part in order.
+/// The numbers `0..Σ sizes` in parts of these sizes, all partitions exactly equally likely; each part in order.
 pub fn partition(sizes: &[usize], generator: &mut impl NoiseGenerator) -> Vec<Vec<usize>> {
     let mut part_of: Vec<usize> = sizes
         .iter()
         .enumerate()
         .flat_map(|(part, size)| std::iter::repeat_n(part, *size))
         .collect();
-    part_of.shuffle(generator);
+    // Fisher and Yates.
+    for last in (1..part_of.len()).rev() {
+        part_of.swap(last, uniform_index(last + 1, generator));
+    }
     let mut parts: Vec<Vec<usize>> = sizes.iter().map(|s| Vec::with_capacity(*s)).collect();
     for (i, part) in part_of.into_iter().enumerate() {
         parts[part].push(i);
@@ -50,13 +82,7 @@ pub fn gumbel(generator: &mut impl NoiseGenerator) -> f64 {
 mod tests {
     use super::*;
     use crate::noise::SimulationGenerator;
-    use crate::noise::testing::assert_cdf;
-
-    /// Five standard deviations, a two-sided false-positive rate below 1e-6.
-    fn near(count: usize, n: usize, p: f64) -> bool {
-        let n = n as f64;
-        (count as f64 - n * p).abs() <= 5.0 * (n * p * (1.0 - p)).sqrt()
-    }
+    use crate::noise::testing::{assert_cdf, assert_counts};
 
     #[test]
     fn choices_have_their_odds() {
@@ -68,9 +94,51 @@ mod tests {
             weighted[weighted_index(&odds, &mut generator)] += 1;
             uniform[uniform_index(4, &mut generator)] += 1;
         }
-        for i in 0..4 {
-            assert!(near(weighted[i], n, odds[i]) && near(uniform[i], n, 0.25));
+        assert_counts(&weighted, &odds);
+        assert_counts(&uniform, &[0.25; 4]);
+        for n in [0, 1] {
+            assert_eq!(uniform_index(n, &mut generator), 0);
         }
+    }
+
+    #[test]
+    fn weights_are_proportional_at_any_size() {
+        let mut generator = SimulationGenerator::new(34, 0);
+        for size in [5e-324, 1e-300, 1e-3, 3.0, 1e300] {
+            let mut counts = [0; 3];
+            for _ in 0..30_000 {
+                let weights = [size, 2.0 * size, 5.0 * size];
+                counts[weighted_index(&weights, &mut generator)] += 1;
+            }
+            assert_counts(&counts, &[0.125, 0.25, 0.625]);
+        }
+        for odd in [&[][..], &[0.0], &[f64::NAN, -1.0, f64::INFINITY]] {
+            assert_eq!(weighted_index(odd, &mut generator), 0);
+        }
+        assert_eq!(weighted_index(&[f64::NAN, 1e-9], &mut generator), 1);
+    }
+
+    #[test]
+    fn indexes_have_the_odds_of_the_exponential_mechanism() {
+        let mut generator = SimulationGenerator::new(35, 0);
+        let least = u64::MAX - 5_000;
+        for (exponents, denominator) in [
+            ([0_u64, 3, 1, 40], 2_u64),
+            ([least, least + 1000, least + 5000, least], 1000),
+        ] {
+            let least = exponents[0];
+            let weights = exponents.map(|e| (-((e - least) as f64) / denominator as f64).exp());
+            let total: f64 = weights.iter().sum();
+            let mut counts = [0; 4];
+            for _ in 0..200_000 {
+                counts[exponential_index(&exponents, denominator, &mut generator)] += 1;
+            }
+            assert_counts(&counts, &weights.map(|w| w / total));
+        }
+        let chosen = exponential_index(&[u64::MAX, 0, u64::MAX], 1, &mut generator);
+        assert_eq!(chosen, 1);
+        assert_eq!(exponential_index(&[9, 4], 0, &mut generator), 1);
+        assert_eq!(exponential_index(&[], 1, &mut generator), 0);
     }
 
     #[test]
@@ -78,19 +146,16 @@ mod tests {
         let mut generator = SimulationGenerator::new(32, 0);
         let n = 60_000;
         // Six partitions of 0..4 into two pairs.
-        let mut counts = [[0; 4]; 4];
+        let mut counts = [0; 16];
         for _ in 0..n {
             let parts = partition(&[2, 2], &mut generator);
             let mut all = parts.concat();
-            counts[parts[0][0]][parts[0][1]] += 1;
+            counts[4 * parts[0][0] + parts[0][1]] += 1;
             all.sort_unstable();
             assert_eq!(all, [0, 1, 2, 3]);
         }
-        for (i, row) in counts.iter().enumerate() {
-            for (j, count) in row.iter().enumerate() {
-                assert!(near(*count, n, if i < j { 1.0 / 6.0 } else { 0.0 }));
-            }
-        }
+        let odds: [f64; 16] = std::array::from_fn(|e| if e / 4 < e % 4 { 1.0 / 6.0 } else { 0.0 });
+        assert_counts(&counts, &odds);
     }
 
     #[test]

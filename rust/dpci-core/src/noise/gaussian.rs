@@ -3,7 +3,7 @@
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
-use super::{NoiseGenerator, check_dim, check_positive};
+use super::{NoiseGenerator, bounded, check_dim, check_positive};
 use crate::{Error, Result};
 
 /// `N(0, σ²I)` on `R^dim`.
@@ -29,6 +29,31 @@ impl Gaussian {
         let mut draw = vec![0.0; self.dim];
         self.draw(generator, &mut draw);
         draw
+    }
+
+    /// One draw for a release, within [`Self::error_bound`] of an ideal draw, which has the law exactly.
+    ///
+    /// # Errors
+    /// [`Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data.
+    pub fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
+        let (mut draw, half_square) = bounded::normals(self.dim, generator)?;
+        bounded::check_tail((2.0 * half_square).sqrt(), self.tail())?;
+        for x in &mut draw {
+            *x *= self.std_dev;
+        }
+        Ok(draw)
+    }
+
+    /// Greatest Euclidean distance of [`Self::sample_bounded`] from the ideal draw, also after a map of [`super::symmetric`].
+    #[must_use]
+    pub fn error_bound(&self) -> f64 {
+        let relative = bounded::NORMAL_ERROR + bounded::U;
+        bounded::distance(relative, self.tail(), self.std_dev, self.dim)
+    }
+
+    /// Tail bound of the standard numbers drawn, an even number.
+    fn tail(&self) -> f64 {
+        bounded::normal_tail(self.dim.next_multiple_of(2))
     }
 
     /// One draw into `out`.

@@ -3,7 +3,7 @@
 use rand::RngExt;
 use rand_distr::Exp1;
 
-use super::{NoiseGenerator, check_dim, check_positive};
+use super::{NoiseGenerator, bounded, check_dim, check_positive};
 use crate::Result;
 
 /// Independent Laplace coordinates on `R^dim`. Added to a query of L1 sensitivity Δ with scale Δ/ε it is ε-DP (Dwork et al.
@@ -34,6 +34,31 @@ impl Laplace {
                 self.scale * (a - b)
             })
             .collect()
+    }
+
+    /// One draw for a release, within [`Self::error_bound`] of an ideal draw, which has the law exactly.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data.
+    pub fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
+        let mut draw = Vec::with_capacity(self.dim);
+        let mut square = bounded::Sum::default();
+        for _ in 0..self.dim {
+            let size = bounded::exponential(generator)?;
+            square.add(size * size);
+            let negative = bounded::coin(generator);
+            draw.push(self.scale * if negative { -size } else { size });
+        }
+        bounded::check_tail(square.value().sqrt(), bounded::exponential_tail(self.dim))?;
+        Ok(draw)
+    }
+
+    /// Greatest Euclidean distance of [`Self::sample_bounded`] from the ideal draw, also after a map of [`super::symmetric`].
+    #[must_use]
+    pub fn error_bound(&self) -> f64 {
+        let relative = bounded::EXPONENTIAL_ERROR + bounded::U;
+        let tail = bounded::exponential_tail(self.dim);
+        bounded::distance(relative, tail, self.scale, self.dim)
     }
 }
 

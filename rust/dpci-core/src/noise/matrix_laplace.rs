@@ -3,6 +3,7 @@
 use rand::RngExt;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
+use super::bounded::{self, Sum, U};
 use super::{NoiseGenerator, check_dim, check_positive};
 use crate::{Error, Result};
 
@@ -57,38 +58,100 @@ impl MatrixLaplace {
         let mut matrix = vec![0.0; d * d];
         let mut column = vec![0.0; d];
         let scale = 0.5 / self.rate;
-        self.add_wishart(generator, scale, &mut column, &mut matrix);
-        self.add_wishart(generator, -scale, &mut column, &mut matrix);
-        for row in 1..d {
-            for col in 0..row {
-                matrix[col * d + row] = matrix[row * d + col];
+        for scale in [scale, -scale] {
+            for (k, chi_squared) in self.diagonal.iter().enumerate() {
+                column[k] = chi_squared.sample(generator).sqrt();
+                column[k + 1..]
+                    .iter_mut()
+                    .for_each(|x| *x = generator.sample(StandardNormal));
+                add_outer_product(scale, &column, k, &mut matrix);
             }
         }
+        mirror(d, &mut matrix);
         matrix
     }
 
-    /// Adds `scale`·`LLᵀ` to the lower triangle, L the lower-triangular Bartlett factor of a standard Wishart matrix with
-    /// `dim+1` degrees of freedom, column by column: half the normals and a third of the products of `GᵀG`.
-    fn add_wishart(
-        &self,
-        generator: &mut impl NoiseGenerator,
-        scale: f64,
-        column: &mut [f64],
-        matrix: &mut [f64],
-    ) {
+    /// One draw for a release, within [`Self::error_bound`] of an ideal draw, which has the law exactly.
+    ///
+    /// # Errors
+    /// [`Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data.
+    pub fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
         let d = self.dim;
-        for (k, chi_squared) in self.diagonal.iter().enumerate() {
-            column[k] = chi_squared.sample(generator).sqrt();
-            column[k + 1..]
-                .iter_mut()
-                .for_each(|x| *x = generator.sample(StandardNormal));
-            for row in k..d {
-                let factor = scale * column[row];
-                let entries = &mut matrix[row * d + k..=row * d + row];
-                for (entry, x) in entries.iter_mut().zip(&column[k..=row]) {
-                    *entry += factor * x;
-                }
+        let mut matrix = vec![0.0; d * d];
+        let mut column = vec![0.0; d];
+        let mut half_traces = Sum::default();
+        let scale = 0.5 / self.rate;
+        for scale in [scale, -scale] {
+            for k in 0..d {
+                half_traces.add(bounded_column(&mut column, k, generator)?);
+                add_outer_product(scale, &column, k, &mut matrix);
             }
+        }
+        bounded::check_tail(half_traces.value(), bounded::sum_tail(d * (d + 1)))?;
+        mirror(d, &mut matrix);
+        Ok(matrix)
+    }
+
+    /// Greatest Frobenius distance of [`Self::sample_bounded`] from the ideal draw.
+    #[must_use]
+    pub fn error_bound(&self) -> f64 {
+        let d = self.dim;
+        // An entry of a factor: on the diagonal the root of a sum of doubled exponentials and a squared normal number.
+        let square = 2.0 * bounded::NORMAL_ERROR + 2.0 * U + Sum::error(d);
+        let factor = 0.5 * square + U;
+        // Products of two, thrice rounded, in sums of at most 2d; the Frobenius norm of |L||L|ᵀ is at most the trace of LLᵀ.
+        let relative = 2.0 * factor + 3.1 * U + 2.0 * d as f64 * U * ROUNDING_ROOM;
+        let tail = bounded::sum_tail(d * (d + 1));
+        bounded::distance(relative, tail, 1.0 / self.rate, d * d)
+    }
+}
+
+/// `γₙ = nu/(1 - nu)` is at most this times nu.
+const ROUNDING_ROOM: f64 = 1.001;
+
+/// Adds `scale`·`LLᵀ`, of which this is column k of L, to the lower triangle. L is the lower-triangular Bartlett factor of a standard
+/// Wishart matrix with `dim+1` degrees of freedom: half the normals and a third of the products of `GᵀG`.
+fn add_outer_product(scale: f64, column: &[f64], k: usize, matrix: &mut [f64]) {
+    let d = column.len();
+    for row in k..d {
+        let factor = scale * column[row];
+        let entries = &mut matrix[row * d + k..=row * d + row];
+        for (entry, x) in entries.iter_mut().zip(&column[k..=row]) {
+            *entry += factor * x;
+        }
+    }
+}
+
+/// Column k of a Bartlett factor, and half the sum of its squares. Chi-squared with n degrees of freedom is twice the sum of n/2
+/// exponential numbers, and the square of a normal one if n is odd; then the numbers below it are odd in number too.
+fn bounded_column(
+    column: &mut [f64],
+    k: usize,
+    generator: &mut impl NoiseGenerator,
+) -> Result<f64> {
+    let d = column.len();
+    let degrees = d + 1 - k;
+    let mut half_square = Sum::default();
+    for _ in 0..degrees / 2 {
+        half_square.add(bounded::exponential(generator)?);
+    }
+    let (mut normals, half_squares) = bounded::normals(d - 1 - k + degrees % 2, generator)?;
+    let half_trace = half_square.value() + half_squares;
+    if degrees % 2 == 1
+        && let Some(x) = normals.pop()
+    {
+        half_square.add(0.5 * x * x);
+    }
+    column[k] = (2.0 * half_square.value()).sqrt();
+    column[k + 1..].copy_from_slice(&normals);
+    Ok(half_trace)
+}
+
+/// Copies the lower triangle to the upper one.
+fn mirror(d: usize, matrix: &mut [f64]) {
+    for row in 1..d {
+        for col in 0..row {
+            matrix[col * d + row] = matrix[row * d + col];
         }
     }
 }

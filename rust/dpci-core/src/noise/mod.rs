@@ -3,24 +3,31 @@
 //! [`ReleaseGenerator`] feeds releases, [`SimulationGenerator`] feeds studies and tests; every sampler takes either through
 //! [`NoiseGenerator`], whose `PRIVATE` constant says which one it was.
 
+mod bounded;
 mod choice;
+mod discrete;
 mod gaussian;
 mod generator;
+mod integer;
 mod laplace;
 mod law;
 mod matrix_laplace;
 mod spherical_laplace;
+mod square_laplace;
 pub mod symmetric;
 #[cfg(test)]
 mod testing;
+mod uniform;
 
-pub use choice::{gumbel, partition, uniform_index, weighted_index};
+pub use choice::{exponential_index, gumbel, partition, uniform_index, weighted_index};
+pub use discrete::{DiscreteGaussian, DiscreteLaplace};
 pub use gaussian::Gaussian;
 pub use generator::{NoiseGenerator, ReleaseGenerator, SimulationGenerator};
 pub use laplace::Laplace;
 pub use law::NoiseLaw;
 pub use matrix_laplace::MatrixLaplace;
 pub use spherical_laplace::SphericalLaplace;
+pub use square_laplace::SquareLaplace;
 
 use crate::{Error, Result};
 

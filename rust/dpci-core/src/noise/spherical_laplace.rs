@@ -3,6 +3,7 @@
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma, StandardNormal};
 
+use super::bounded::{self, Sum, U};
 use super::{NoiseGenerator, check_dim, check_positive};
 use crate::{Error, Result};
 
@@ -41,6 +42,42 @@ impl SphericalLaplace {
         draw
     }
 
+    /// One draw for a release, within [`Self::error_bound`] of an ideal draw, which has the law exactly: a sum of `dim`
+    /// exponential numbers, which is Gamma, times the direction of normal ones.
+    ///
+    /// # Errors
+    /// [`Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data.
+    pub fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
+        let mut radius = Sum::default();
+        for _ in 0..self.dim {
+            radius.add(bounded::exponential(generator)?);
+        }
+        bounded::check_tail(radius.value(), bounded::sum_tail(self.dim))?;
+        let mut draw = direction(self.dim, generator)?;
+        let mut square = Sum::default();
+        for x in &draw {
+            square.add(x * x);
+        }
+        let factor = radius.value() / self.rate / square.value().sqrt();
+        for x in &mut draw {
+            *x *= factor;
+        }
+        Ok(draw)
+    }
+
+    /// Greatest Euclidean distance of [`Self::sample_bounded`] from the ideal draw, also after a map of [`super::symmetric`].
+    #[must_use]
+    pub fn error_bound(&self) -> f64 {
+        let sum = Sum::error(self.dim);
+        let radius = bounded::EXPONENTIAL_ERROR + sum;
+        // Two vectors apart by a share of their length are apart by no more when scaled to length one.
+        let direction = bounded::NORMAL_ERROR + U;
+        let norm = 0.5 * (U + sum) + U;
+        let relative = radius + direction + norm + 3.1 * U;
+        let tail = bounded::sum_tail(self.dim);
+        bounded::distance(relative, tail, 1.0 / self.rate, self.dim)
+    }
+
     /// One draw into `out`.
     ///
     /// # Errors
@@ -73,6 +110,21 @@ impl SphericalLaplace {
             *x *= factor;
         }
     }
+}
+
+/// A vector of uniform direction whose greatest coordinate is ±1.
+fn direction(dim: usize, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
+    if dim == 1 {
+        // A single normal number may underflow, and with it its sign.
+        return Ok(vec![if bounded::coin(generator) { 1.0 } else { -1.0 }]);
+    }
+    let (mut draw, _) = bounded::normals(dim, generator)?;
+    let sizes = draw.iter().map(|x| x.abs());
+    let greatest = sizes.max_by(f64::total_cmp).unwrap_or(1.0);
+    for x in &mut draw {
+        *x /= greatest;
+    }
+    Ok(draw)
 }
 
 #[cfg(test)]

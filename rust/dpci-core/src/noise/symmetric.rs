@@ -6,9 +6,6 @@
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
-use super::{NoiseGenerator, SphericalLaplace, check_dim};
-use crate::Result;
-
 /// Number `dim(dim+1)/2` of isometric coordinates of a symmetric `dim`×`dim` matrix.
 #[must_use]
 pub fn isometric_dim(dim: usize) -> usize {
@@ -59,29 +56,9 @@ pub fn from_entries(dim: usize, entries: &[f64]) -> Vec<f64> {
     matrix
 }
 
-/// Spherical Laplace noise on all `dim²` entries, then symmetrised: one draw, row-major.
-///
-/// This is what Wang, Kifer & Lee, "Differentially private confidence intervals for ERM", print; it is private because
-/// symmetrising is post-processing, but carries up to √2 more noise than the isometric coordinates. (For Gaussian noise the
-/// two laws agree.)
-///
-/// # Errors
-/// [`crate::Error::OutOfRange`] unless `dim` is at least 1 and `rate` is finite and positive.
-pub fn paper_symmetric(
-    dim: usize,
-    rate: f64,
-    generator: &mut impl NoiseGenerator,
-) -> Result<Vec<f64>> {
-    check_dim(dim)?;
-    let draw = SphericalLaplace::new(dim * dim, rate)?.sample(generator);
-    Ok(from_entries(dim, &draw))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::SimulationGenerator;
-    use crate::noise::testing::assert_mean;
 
     #[test]
     fn coordinates_are_isometric() {
@@ -114,33 +91,5 @@ mod tests {
         let matrix = from_entries(3, &entries);
         assert!((form(&matrix) - form(&entries)).abs() < 1e-13);
         assert_eq!(matrix[1].to_bits(), matrix[3].to_bits());
-    }
-
-    #[test]
-    fn paper_symmetric_has_the_printed_moments() {
-        // An entry of the raw matrix has variance (d²+1)/rate²; symmetrising halves it off the diagonal.
-        let (dim, rate) = (3, 2.0);
-        let mut generator = SimulationGenerator::new(22, 0);
-        let draws: Vec<_> = (0..20_000)
-            .map(|_| paper_symmetric(dim, rate, &mut generator).unwrap())
-            .collect();
-        let variance = 10.0 / (rate * rate);
-        assert_mean(
-            &draws
-                .iter()
-                .map(|m| m[4].powi(2) / variance)
-                .collect::<Vec<_>>(),
-            1.0,
-        );
-        assert_mean(
-            &draws
-                .iter()
-                .map(|m| m[5].powi(2) / variance)
-                .collect::<Vec<_>>(),
-            0.5,
-        );
-        assert!(draws.iter().all(|m| m[5].to_bits() == m[7].to_bits()));
-        assert!(paper_symmetric(0, 1.0, &mut generator).is_err());
-        assert!(paper_symmetric(2, f64::NAN, &mut generator).is_err());
     }
 }

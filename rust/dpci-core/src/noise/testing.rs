@@ -1,6 +1,7 @@
 //! Distributional tests for the samplers; seeds were fixed once, and each assertion fails falsely with probability 1e-6.
 
 use libm::erfc;
+use statrs::function::gamma::gamma_ur;
 
 /// Critical value of the Kolmogorov distribution: P(√n·D > 2.694) = 2·exp(-2·2.694²) = 1e-6.
 const KOLMOGOROV: f64 = 2.694;
@@ -44,4 +45,23 @@ pub(crate) fn assert_mean(values: &[f64], expected: f64) {
         z.abs() < NORMAL,
         "mean {mean}, expected {expected}, z = {z}"
     );
+}
+
+/// Pearson's chi-square test of `counts` against `probabilities`, which sum to 1; a cell of probability 0 must stay empty.
+pub(crate) fn assert_counts(counts: &[usize], probabilities: &[f64]) {
+    assert_eq!(counts.len(), probabilities.len());
+    let n = counts.iter().sum::<usize>() as f64;
+    let (mut chi_square, mut n_cells) = (0.0, 0.0);
+    for (count, p) in counts.iter().zip(probabilities) {
+        if *p > 0.0 {
+            chi_square += (*count as f64 - n * p).powi(2) / (n * p);
+            n_cells += 1.0;
+        } else {
+            assert_eq!(*count, 0);
+        }
+    }
+    if n_cells > 1.0 {
+        let p_value = gamma_ur(0.5 * (n_cells - 1.0), 0.5 * chi_square);
+        assert!(p_value > 1e-6, "chi-square {chi_square}, p-value {p_value}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Limited-memory BFGS (Nocedal 1980; two-loop recursion), bare or preconditioned by a Cholesky factor of a Hessian.
 //!
 //! 1. Evaluate value and gradient; where preconditioned, also the Hessian, and factorise it.
-//! 2. Stop when the certificate `‖∇J‖/λ` meets the tolerance.
+//! 2. Stop when the certificate `‖∇J‖/λ` meets the tolerance, or the gradient is within its rounding.
 //! 3. Direction by the two-loop recursion over the last [`MEMORY`] steps, with the factor in its middle.
 //! 4. Bracketing line search for sufficient decrease and the curvature condition.
 //! 5. Keep the step if its curvature `sᵀy` is positive.
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::line_search::{Sample, accepts, shorten};
-use super::{Method, Minimum, Options, Problem, certificate, not_converged};
+use super::{Attempt, Method, Minimum, Options, Problem, ROUNDED, Reach, Stall, not_converged};
 use crate::Result;
 use crate::linalg::{Cholesky, vector};
 
@@ -50,56 +50,64 @@ pub(super) fn minimize(
     start: &[f64],
     options: &Options,
     method: Method,
-) -> Result<Minimum> {
-    let lambda = problem.strong_convexity();
+) -> Result<Attempt> {
     let preconditioned = method == Method::Preconditioned;
     let mut model = Model::default();
     let mut here = evaluate(problem, start.to_vec(), preconditioned, &mut model)?;
-    let mut reached = certificate(&here.gradient, lambda);
+    let mut reached = Reach::of(problem, &here.params, &here.gradient);
     for iteration in 0..=options.max_iterations {
-        if reached <= options.tolerance {
-            return Ok(Minimum {
+        if reached.certificate <= options.tolerance {
+            return Ok(Ok(Minimum {
                 params: here.params,
-                certificate: reached,
+                certificate: reached.certificate,
                 iterations: iteration,
                 method,
-            });
+            }));
         }
-        if !reached.is_finite() || !here.value.is_finite() {
-            return Err(not_converged(
-                options,
-                reached,
-                iteration,
-                "a value was not finite",
-            ));
+        let failed = |reason| not_converged(options, reached.certificate, iteration, reason);
+        if !reached.certificate.is_finite() || !here.value.is_finite() {
+            return Err(failed("a value was not finite"));
+        }
+        if reached.blurred {
+            return Ok(Err(Stall {
+                params: here.params,
+                error: failed(ROUNDED),
+            }));
         }
         if iteration == options.max_iterations {
             break;
         }
         let Some(next) = search(problem, &here, &model, options.tolerance)? else {
             if model.pairs.is_empty() {
-                return Err(not_converged(
-                    options,
-                    reached,
-                    iteration + 1,
-                    "the line search failed",
-                ));
+                let reason = "the line search failed";
+                let error = not_converged(options, reached.certificate, iteration + 1, reason);
+                return Ok(Err(Stall {
+                    params: here.params,
+                    error,
+                }));
             }
             // The memory can be stale near the end: once more without it.
             model.pairs.clear();
             continue;
         };
         model.remember(&here, &next);
-        let before = reached;
+        let before = reached.certificate;
         here = next;
-        reached = certificate(&here.gradient, lambda);
-        if preconditioned && is_slow(before, reached, options.tolerance, problem.dim()) {
+        reached = Reach::of(problem, &here.params, &here.gradient);
+        if preconditioned
+            && is_slow(
+                before,
+                reached.certificate,
+                options.tolerance,
+                problem.dim(),
+            )
+        {
             here = evaluate(problem, here.params, true, &mut model)?;
         }
     }
     Err(not_converged(
         options,
-        reached,
+        reached.certificate,
         options.max_iterations,
         "too few iterations",
     ))
@@ -232,11 +240,11 @@ fn search(
             value,
             slope: vector::dot(&gradient, &direction),
         };
-        let certified = certificate(&gradient, problem.strong_convexity()) <= tolerance;
-        if !accepts(here, there, step) && !certified {
+        let ends = Reach::of(problem, &params, &gradient).ends(tolerance);
+        if !accepts(here, there, step) && !ends {
             high = step;
             step = low + shorten(here, there, step - low).min(0.9 * (high - low));
-        } else if there.slope < CURVATURE * here.slope && !certified {
+        } else if there.slope < CURVATURE * here.slope && !ends {
             // Too short: the slope is still almost as steep.
             low = step;
             step = if high.is_finite() {

@@ -6,14 +6,15 @@
 //! 4. One pass gives the gradients of all lanes, and is told when it is likely to be the last; go on with 2.
 //! 5. A lane whose gradient fails to halve twice has stalled and is handed back for a solver with a line search.
 //!
-//! No lane sees another's numbers: a lane's result does not depend on its company.
+//! No lane sees another's numbers: a lane's result does not depend on its company. It serves studies, which release nothing: its
+//! certificates are those of the gradients as computed, without their rounding.
 
 use std::sync::Arc;
 
 use super::lbfgs::{Model, State};
 use super::{Method, Minimum, certificate};
 use crate::Result;
-use crate::linalg::{Cholesky, LANES, Lane};
+use crate::linalg::{Cholesky, LANES, Lane, vector};
 
 /// Steps after which a lane counts as stalled.
 const MAX_STEPS: usize = 40;
@@ -118,7 +119,7 @@ impl Run {
 
     /// Takes in the gradient at `params` and moves on.
     fn observe(&mut self, gradient: Vec<f64>, strong_convexity: f64, tolerance: f64) {
-        let reached = certificate(&gradient, strong_convexity);
+        let reached = certificate(vector::norm_bound(&gradient), 0.0, strong_convexity);
         if reached <= tolerance {
             self.reached = reached;
             self.done = true;

@@ -1,7 +1,9 @@
 //! Minimisers of smooth, strongly convex functions that certify their answer.
 //!
-//! For a λ-strongly convex `J`, `‖θ - argmin J‖ ≤ ‖∇J(θ)‖/λ`: the certificate; `ball.rs` has that of a minimiser over a ball. A
-//! point that misses the tolerance is an error, never a result, because the privacy proofs speak of the exact minimiser.
+//! For a λ-strongly convex `J`, `‖θ - argmin J‖ ≤ ‖∇J(θ)‖/λ`: the certificate, with the rounding of the computed gradient counted and
+//! every step rounded up; `ball.rs` has that of a minimiser over a ball. A point that misses the tolerance is never a result, because
+//! the privacy proofs speak of the exact minimiser: it is an error, or where rounding alone stands in the way a [`Stall`], from
+//! which a caller with more digits may go on.
 
 mod ball;
 mod lbfgs;
@@ -13,6 +15,7 @@ use crate::error::check_length;
 use crate::linalg::vector;
 use crate::{Error, Result};
 
+pub(crate) use ball::pulled_into_ball;
 pub use lockstep::{LockstepProblem, Start, minimize_lockstep};
 
 /// A smooth, strongly convex function.
@@ -22,6 +25,12 @@ pub trait Problem {
 
     /// λ of the strong convexity.
     fn strong_convexity(&self) -> f64;
+
+    /// Bound on the norm of the Hessian at every point.
+    fn steepness(&self) -> f64;
+
+    /// Bound on the Euclidean distance of the gradient that is computed at a point to the exact one.
+    fn rounding(&self, point: &[f64]) -> f64;
 
     /// Value and gradient at a point.
     ///
@@ -108,13 +117,32 @@ pub struct Minimum {
     pub method: Method,
 }
 
+/// Where rounding or a line search stopped a solver short of its tolerance.
+#[derive(Debug, Clone)]
+pub struct Stall {
+    /// The last point.
+    pub params: Vec<f64>,
+    /// What to report where nobody goes on from it.
+    pub error: Error,
+}
+
+/// A minimum, or how far a solver got.
+pub type Attempt = std::result::Result<Minimum, Stall>;
+
 /// Minimises `problem` from `start`.
 ///
 /// # Errors
-/// [`Error::NotConverged`] when iterations or the line search end before the tolerance is met or a value is not finite;
-/// the problem's own errors; [`Error::OutOfRange`] for a tolerance or a radius that is not finite and positive;
-/// [`Error::Unsupported`] for a method that does not go with the radius.
+/// [`Error::NotConverged`] also for a [`Stall`]; else as [`attempt`].
 pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Result<Minimum> {
+    attempt(problem, start, options)?.map_err(|stall| stall.error)
+}
+
+/// Minimises `problem` from `start`, as far as its rounding allows.
+///
+/// # Errors
+/// [`Error::NotConverged`] when iterations end before the tolerance is met or a value is not finite; the problem's own errors; [`Error::OutOfRange`] for a tolerance or a radius that is not finite and positive;
+/// [`Error::Unsupported`] for a method that does not go with the radius.
+pub fn attempt(problem: &impl Problem, start: &[f64], options: &Options) -> Result<Attempt> {
     check_options(problem.dim(), start, options)?;
     let dim = problem.dim();
     let method = match (options.method, options.radius) {
@@ -156,9 +184,37 @@ pub(crate) fn check_options(dim: usize, start: &[f64], options: &Options) -> Res
     check_length("start", dim, start.len())
 }
 
-/// `‖∇J‖/λ`, rounded up; NaN stays NaN and so never passes a comparison.
-pub(crate) fn certificate(gradient: &[f64], strong_convexity: f64) -> f64 {
-    vector::norm(gradient) / strong_convexity * (1.0 + gradient.len() as f64 * f64::EPSILON)
+/// Why a solver stops whose gradient is within its rounding.
+const ROUNDED: &str = "rounding stopped the progress";
+
+/// What a computed gradient says about the distance to the minimiser.
+#[derive(Debug, Clone, Copy)]
+struct Reach {
+    /// Upper bound on the distance; NaN, which passes no comparison, where the gradient holds one.
+    certificate: f64,
+    /// Whether the gradient is within its own rounding, so that further steps are blind.
+    blurred: bool,
+}
+
+impl Reach {
+    /// `(‖g‖ + rounding)/λ`, rounded up.
+    fn of(problem: &impl Problem, point: &[f64], gradient: &[f64]) -> Self {
+        let (norm, rounding) = (vector::norm_bound(gradient), problem.rounding(point));
+        Self {
+            certificate: certificate(norm, rounding, problem.strong_convexity()),
+            blurred: norm <= rounding,
+        }
+    }
+
+    /// Whether a solver has nothing more to do.
+    fn ends(self, tolerance: f64) -> bool {
+        self.certificate <= tolerance || self.blurred
+    }
+}
+
+/// `(norm + rounding)/λ`, rounded up.
+pub(crate) fn certificate(norm: f64, rounding: f64, strong_convexity: f64) -> f64 {
+    (norm + rounding) / strong_convexity * (1.0 + 4.0 * f64::EPSILON) + f64::MIN_POSITIVE
 }
 
 pub(crate) fn not_converged(

@@ -1,7 +1,7 @@
 //! Damped Newton iteration with a Cholesky factorisation.
 //!
 //! 1. Evaluate value, gradient and Hessian.
-//! 2. Stop when the certificate `‖∇J‖/λ` meets the tolerance.
+//! 2. Stop when the certificate `‖∇J‖/λ` meets the tolerance, or the gradient is within its rounding.
 //! 3. Solve `∇²J · p = -∇J`.
 //! 4. Try steps 1, ½-or-shorter, ... until the line search accepts.
 //!
@@ -9,7 +9,7 @@
 //! Where the last step predicts that the next point will pass step 2, its Hessian is not computed.
 
 use super::line_search::{Sample, accepts, shorten};
-use super::{Method, Minimum, Options, Problem, certificate, not_converged};
+use super::{Attempt, Method, Minimum, Options, Problem, ROUNDED, Reach, Stall, not_converged};
 use crate::Result;
 use crate::linalg::{Cholesky, vector};
 
@@ -20,28 +20,27 @@ pub(super) fn minimize(
     problem: &impl Problem,
     start: &[f64],
     options: &Options,
-) -> Result<Minimum> {
-    let lambda = problem.strong_convexity();
+) -> Result<Attempt> {
     let mut params = start.to_vec();
     let (mut value, mut gradient, hessian) = problem.with_hessian(&params)?;
     let mut hessian = Some(hessian);
-    let mut reached = certificate(&gradient, lambda);
+    let mut reached = Reach::of(problem, &params, &gradient);
     for iteration in 0..=options.max_iterations {
-        if reached <= options.tolerance {
-            return Ok(Minimum {
+        if reached.certificate <= options.tolerance {
+            return Ok(Ok(Minimum {
                 params,
-                certificate: reached,
+                certificate: reached.certificate,
                 iterations: iteration,
                 method: Method::Newton,
-            });
+            }));
         }
-        if !reached.is_finite() || !value.is_finite() {
-            return Err(not_converged(
-                options,
-                reached,
-                iteration,
-                "a value was not finite",
-            ));
+        let failed = |reason| not_converged(options, reached.certificate, iteration, reason);
+        if !reached.certificate.is_finite() || !value.is_finite() {
+            return Err(failed("a value was not finite"));
+        }
+        if reached.blurred {
+            let error = failed(ROUNDED);
+            return Ok(Err(Stall { params, error }));
         }
         if iteration == options.max_iterations {
             break;
@@ -67,7 +66,7 @@ pub(super) fn minimize(
                 .map(|(t, p)| t + step * p)
                 .collect();
             // A full step is mostly taken, so its Hessian comes in the same pass, unless this step looks like the last.
-            let last = predicts_convergence(reached, options.tolerance, here.slope);
+            let last = predicts_convergence(reached.certificate, options.tolerance, here.slope);
             let (next_value, next_gradient, next_hessian) = if trial == 0 && !last {
                 let (v, g, h) = problem.with_hessian(&candidate)?;
                 (v, g, Some(h))
@@ -79,8 +78,8 @@ pub(super) fn minimize(
                 value: next_value,
                 slope: vector::dot(&next_gradient, &direction),
             };
-            let next_reached = certificate(&next_gradient, lambda);
-            if accepts(here, there, step) || next_reached <= options.tolerance {
+            let next_reached = Reach::of(problem, &candidate, &next_gradient);
+            if accepts(here, there, step) || next_reached.ends(options.tolerance) {
                 (params, value, gradient, hessian) =
                     (candidate, next_value, next_gradient, next_hessian);
                 reached = next_reached;
@@ -90,17 +89,14 @@ pub(super) fn minimize(
             step = shorten(here, there, step);
         }
         if !accepted {
-            return Err(not_converged(
-                options,
-                reached,
-                iteration + 1,
-                "the line search failed",
-            ));
+            let reason = "the line search failed";
+            let error = not_converged(options, reached.certificate, iteration + 1, reason);
+            return Ok(Err(Stall { params, error }));
         }
     }
     Err(not_converged(
         options,
-        reached,
+        reached.certificate,
         options.max_iterations,
         "too few iterations",
     ))

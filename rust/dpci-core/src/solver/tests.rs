@@ -32,6 +32,19 @@ impl Problem for Sample {
         0.01
     }
 
+    fn steepness(&self) -> f64 {
+        101.0
+    }
+
+    fn rounding(&self, x: &[f64]) -> f64 {
+        // A few roundings of each term.
+        let sizes = x.iter().zip(&self.weights).zip(&self.centre);
+        let sizes: Vec<f64> = sizes
+            .map(|((x, a), c)| a * (x.abs() + c.abs()) + 1.0)
+            .collect();
+        4.0 * f64::EPSILON * vector::norm(&sizes)
+    }
+
     fn value_and_gradient(&self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
         let mut value = 0.0;
         let gradient = x
@@ -105,6 +118,14 @@ impl Problem for Cancelling {
         self.sample.strong_convexity()
     }
 
+    fn steepness(&self) -> f64 {
+        self.sample.steepness()
+    }
+
+    fn rounding(&self, x: &[f64]) -> f64 {
+        self.sample.rounding(x)
+    }
+
     fn value_and_gradient(&self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
         let (value, gradient) = self.sample.value_and_gradient(x)?;
         Ok((value - self.least, gradient))
@@ -140,6 +161,12 @@ fn failures_are_errors() {
         }
         fn strong_convexity(&self) -> f64 {
             1.0
+        }
+        fn steepness(&self) -> f64 {
+            1.0
+        }
+        fn rounding(&self, _x: &[f64]) -> f64 {
+            0.0
         }
         fn value_and_gradient(&self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
             // The gradient has the wrong sign: no step along the direction decreases the value.

@@ -1,7 +1,7 @@
 //! Newton iteration over the ball `‖θ‖ ≤ W`: its quadratic models are minimised exactly over the ball.
 //!
 //! 1. Evaluate value, gradient and Hessian, first at the start pulled into the ball.
-//! 2. Stop when the certificate meets the tolerance.
+//! 2. Stop when the certificate meets the tolerance, or the gradient is within its rounding.
 //! 3. Minimise the quadratic model over the ball: `(H + νI)x = Hθ - ∇J` with `‖x‖ = W`, or `ν = 0` where that x is inside.
 //! 4. Try steps 1, ½-or-shorter, ... towards `x` until the line search accepts; all of them lie in the ball.
 //!
@@ -10,11 +10,13 @@
 //! The certificate. Let `‖θ‖ = W`, `ν ≥ 0`, `r = ∇J(θ) + νθ` and `D = ‖θ - θ*‖`, θ* the minimiser over the ball. Strong
 //! convexity and the variational inequality at θ* give `λD² ≤ ⟨∇J(θ), θ - θ*⟩ = ⟨r, θ - θ*⟩ - ν⟨θ, θ - θ*⟩`, and
 //! `⟨θ, θ - θ*⟩ ≥ D²/2` because `‖θ*‖ ≤ ‖θ‖`; so `D ≤ ‖r‖/(λ + ν/2)`. Inside the ball `D ≤ ‖∇J‖/λ`, as without it. Computed
-//! points keep a few roundings away from the sphere; what that distance can change is added.
+//! points keep a few roundings away from the sphere; what that distance can change is added, and the rounding of the gradient.
 
 use super::line_search::{Sample, accepts, shorten};
 use super::newton::{MAX_TRIALS, predicts_convergence};
-use super::{Method, Minimum, Options, Problem, certificate, not_converged};
+use super::{
+    Attempt, Method, Minimum, Options, Problem, ROUNDED, Reach, Stall, certificate, not_converged,
+};
 use crate::linalg::{Cholesky, MAX_MATRIX_DIM, add_diagonal, vector};
 use crate::{Error, Result};
 
@@ -31,6 +33,11 @@ const ROOM: f64 = 4.0 * f64::EPSILON;
 #[derive(Debug, Clone, Copy)]
 struct Ball {
     radius: f64,
+}
+
+/// The nearest point of the ball `‖θ‖ ≤ radius`, whose length stays within it for certain.
+pub(crate) fn pulled_into_ball(params: Vec<f64>, radius: f64) -> Vec<f64> {
+    Ball { radius }.pulled(params)
 }
 
 /// The quadratic model's minimiser over the ball, and the multiplier of the constraint.
@@ -52,7 +59,7 @@ pub(super) fn minimize(
     start: &[f64],
     radius: f64,
     options: &Options,
-) -> Result<Minimum> {
+) -> Result<Attempt> {
     let dim = problem.dim();
     if dim > MAX_MATRIX_DIM {
         return Err(Error::OutOfRange {
@@ -61,24 +68,28 @@ pub(super) fn minimize(
             value: dim as f64,
         });
     }
-    let lambda = problem.strong_convexity();
     let ball = Ball { radius };
     let mut here = evaluate(problem, ball.pulled(start.to_vec()), true)?;
-    let mut steepest = here.steepness().unwrap_or(f64::INFINITY);
-    let mut reached = ball.certificate(&here, lambda, steepest);
-    let (mut best, mut idle) = (reached, 0);
+    let mut reached = ball.reach(problem, &here);
+    let (mut best, mut idle) = (reached.certificate, 0);
     for iteration in 0..=options.max_iterations {
-        if reached <= options.tolerance {
-            return Ok(Minimum {
+        if reached.certificate <= options.tolerance {
+            return Ok(Ok(Minimum {
                 params: here.params,
-                certificate: reached,
+                certificate: reached.certificate,
                 iterations: iteration,
                 method: Method::Ball,
-            });
+            }));
         }
-        let failed = |reason| not_converged(options, reached, iteration, reason);
-        if !reached.is_finite() || !here.value.is_finite() {
+        let failed = |reason| not_converged(options, reached.certificate, iteration, reason);
+        if !reached.certificate.is_finite() || !here.value.is_finite() {
             return Err(failed("a value was not finite"));
+        }
+        if reached.blurred || idle == MAX_IDLE_STEPS {
+            return Ok(Err(Stall {
+                params: here.params,
+                error: failed(ROUNDED),
+            }));
         }
         if iteration == options.max_iterations {
             break;
@@ -88,29 +99,25 @@ pub(super) fn minimize(
             None => problem.with_hessian(&here.params)?.2,
         };
         let target = ball.minimize_model(&here, &matrix)?;
-        let Some(next) = search(problem, ball, &here, &target, reached, options, steepest)? else {
-            return Err(not_converged(
-                options,
-                reached,
-                iteration + 1,
-                "the line search failed",
-            ));
+        let Some(next) = search(problem, ball, &here, &target, reached, options)? else {
+            let reason = "the line search failed";
+            let error = not_converged(options, reached.certificate, iteration + 1, reason);
+            return Ok(Err(Stall {
+                params: here.params,
+                error,
+            }));
         };
         let rounding = 64.0 * f64::EPSILON * here.value.abs();
         let falls = next.value < here.value - rounding;
         here = next;
-        steepest = here.steepness().unwrap_or(steepest);
-        reached = ball.certificate(&here, lambda, steepest);
-        idle = if falls || reached < best { 0 } else { idle + 1 };
-        best = if reached < best { reached } else { best };
-        if idle == MAX_IDLE_STEPS {
-            let reason = "rounding stopped the progress";
-            return Err(not_converged(options, reached, iteration + 1, reason));
-        }
+        reached = ball.reach(problem, &here);
+        let better = reached.certificate < best;
+        idle = if falls || better { 0 } else { idle + 1 };
+        best = if better { reached.certificate } else { best };
     }
     Err(not_converged(
         options,
-        reached,
+        reached.certificate,
         options.max_iterations,
         "too few iterations",
     ))
@@ -122,9 +129,8 @@ fn search(
     ball: Ball,
     here: &State,
     target: &Target,
-    reached: f64,
+    reached: Reach,
     options: &Options,
-    steepest: f64,
 ) -> Result<Option<State>> {
     let difference = target.point.iter().zip(&here.params).map(|(x, t)| x - t);
     let direction: Vec<f64> = difference.collect();
@@ -140,7 +146,7 @@ fn search(
     };
     let start = lagrangian(here, 0.0);
     let constrained = lagrangian(here, target.multiplier);
-    let last = predicts_convergence(reached, options.tolerance, constrained.slope);
+    let last = predicts_convergence(reached.certificate, options.tolerance, constrained.slope);
     let mut step = 1.0;
     for trial in 0..MAX_TRIALS {
         let params = if trial == 0 {
@@ -153,8 +159,7 @@ fn search(
         let end = lagrangian(&next, 0.0);
         let falls = start.slope < 0.0 && accepts(start, end, step);
         let full = trial == 0 && accepts(constrained, lagrangian(&next, target.multiplier), 1.0);
-        let certified = ball.certificate(&next, problem.strong_convexity(), steepest);
-        if falls || full || certified <= options.tolerance {
+        if falls || full || ball.reach(problem, &next).ends(options.tolerance) {
             return Ok(Some(next));
         }
         step = shorten(start, end, step);
@@ -176,13 +181,6 @@ fn evaluate(problem: &impl Problem, params: Vec<f64>, with_hessian: bool) -> Res
         gradient,
         hessian,
     })
-}
-
-impl State {
-    /// The Frobenius norm of the Hessian.
-    fn steepness(&self) -> Option<f64> {
-        self.hessian.as_ref().map(|h| vector::norm(h))
-    }
 }
 
 impl Ball {
@@ -220,24 +218,32 @@ impl Ball {
         }
     }
 
-    /// Upper bound on the distance of a point of the ball to the minimiser over it; `steepest` bounds the Hessian's norm.
-    fn certificate(self, state: &State, lambda: f64, steepest: f64) -> f64 {
-        let inside = certificate(&state.gradient, lambda);
+    /// What the gradient at a point of the ball says about the distance to the minimiser over it.
+    fn reach(self, problem: &impl Problem, state: &State) -> Reach {
+        let inside = Reach::of(problem, &state.params, &state.gradient);
         let slack = self.radius * (1.0 - self.relative_norm(&state.params) * (1.0 - 0.5 * ROOM));
         let norm2 = vector::dot(&state.params, &state.params);
+        // Any number that is not negative will do.
         let multiplier = -vector::dot(&state.gradient, &state.params) / norm2;
         if !(slack <= 3.0 * ROOM * self.radius && multiplier > 0.0) {
             return inside;
         }
         let rest = state.gradient.iter().zip(&state.params);
         let rest: Vec<f64> = rest.map(|(g, p)| g + multiplier * p).collect();
-        // The rounding of r, whose two terms cancel, and the way to the sphere, on which r changes by at most (H + ν)·slack.
-        let rounding = 4.0 * f64::EPSILON * vector::norm(&state.gradient);
-        let residual = vector::norm(&rest) + rounding + (steepest + multiplier) * slack;
-        let on_sphere = (residual / (lambda + 0.5 * multiplier) + slack)
-            * (1.0 + state.params.len() as f64 * f64::EPSILON);
-        if on_sphere < inside {
-            on_sphere
+        // The rounding of r, whose two terms cancel and are about as long, and the way to the sphere, on which r changes by at most
+        // (H + ν)·slack.
+        let cancelled = 4.0 * f64::EPSILON * vector::norm_bound(&state.gradient);
+        let norm = vector::norm_bound(&rest);
+        let rounding = problem.rounding(&state.params)
+            + cancelled
+            + (problem.steepness() + multiplier) * slack;
+        let strength = problem.strong_convexity() + 0.5 * multiplier;
+        let on_sphere = certificate(norm, rounding, strength) + slack;
+        if on_sphere < inside.certificate {
+            Reach {
+                certificate: on_sphere * (1.0 + 4.0 * f64::EPSILON),
+                blurred: norm <= rounding,
+            }
         } else {
             inside
         }

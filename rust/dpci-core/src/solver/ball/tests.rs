@@ -60,6 +60,19 @@ impl Problem for Fenced {
         0.01
     }
 
+    fn steepness(&self) -> f64 {
+        101.0
+    }
+
+    fn rounding(&self, x: &[f64]) -> f64 {
+        // A few roundings of each term.
+        let sizes = x.iter().zip(&self.weights).zip(&self.centre);
+        let sizes: Vec<f64> = sizes
+            .map(|((x, a), c)| a * (x.abs() + c.abs()) + 1.0)
+            .collect();
+        4.0 * f64::EPSILON * vector::norm(&sizes)
+    }
+
     fn value_and_gradient(&self, x: &[f64]) -> Result<(f64, Vec<f64>)> {
         if vector::norm(x) > self.radius {
             return Err(Error::Loss("a point outside the ball".into()));
@@ -125,8 +138,9 @@ fn certificates_of_early_points_hold() {
         let problem = Fenced::new(12, radius);
         let exact = problem.bisected();
         for tolerance in [1e3, 10.0, 1.0, 0.1, 1e-2, 1e-4] {
-            let found =
-                minimize(&problem, &[1.0; 12], radius, &options(radius, tolerance)).unwrap();
+            let found = minimize(&problem, &[1.0; 12], radius, &options(radius, tolerance))
+                .unwrap()
+                .unwrap();
             let difference = exact.iter().zip(&found.params).map(|(a, b)| a - b);
             let distance = vector::norm(&difference.collect::<Vec<_>>());
             assert!(distance <= found.certificate && found.certificate <= tolerance);

@@ -1,0 +1,261 @@
+//! Goes on in doubled precision where rounding stops a solver: Newton's method on a point and a gradient of 30 digits.
+//!
+//! 1. Evaluate the gradient at the point, both in doubled precision.
+//! 2. Stop when the certificate, with the rounding of the gradient and of the point to f64, meets the tolerance.
+//! 3. Step by `-H⁻¹r`, H the Hessian in f64 and r the residual; where the point lies on the sphere and is pressed against it with the
+//!    multiplier `ν`, by the step of the Lagrangian `J + (ν/2)‖θ‖²` along the sphere, and back onto it.
+//! 4. Halve the step until the residual falls.
+//!
+//! The residual is the stopping rule *and* the measure of progress: values would need twice its digits.
+
+use std::ops::RangeInclusive;
+
+use super::risk::Risk;
+use crate::Result;
+use crate::exec::{BLOCK, blocks};
+use crate::linalg::{Cholesky, DOUBLED_EPSILON, Doubled, add_diagonal, vector};
+use crate::solver::{self, Method, Minimum, Options, Problem, Stall};
+
+/// Newton steps.
+const MAX_STEPS: usize = 60;
+
+/// Halvings of a step.
+const MAX_HALVINGS: usize = 40;
+
+/// Above this share of the last residual the Hessian is computed anew.
+const FAST: f64 = 0.1;
+
+/// Parameters up to which Hessians and rows take seconds.
+const MAX_DIM: usize = 2048;
+
+/// Radii whose squares have all digits of doubled precision.
+const RADII: RangeInclusive<f64> = 1e-60..=1e60;
+
+/// Points whose length is this near to the radius are moved to the sphere: an f64 solver keeps a few roundings away from it.
+const NEAR: f64 = 32.0 * f64::EPSILON;
+
+/// A point and what its gradient says.
+struct State {
+    point: Vec<Doubled>,
+    /// `ν`, 0 inside.
+    multiplier: f64,
+    /// `∇J + νθ`, rounded, and its norm.
+    residual: Vec<f64>,
+    norm: f64,
+}
+
+/// The minimiser to within the tolerance, from where a solver stalled.
+///
+/// # Errors
+/// The stall's own where this cannot help: a loss without more digits, too many parameters; [`crate::Error::NotConverged`],
+/// [`crate::Error::Interrupted`].
+pub(super) fn refine(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result<Minimum> {
+    let loss = risk.objective.loss;
+    let served = loss.doubled_slope(Doubled::default(), 1.0).is_some()
+        && stall.params.len() <= MAX_DIM
+        && options.radius.is_none_or(|w| RADII.contains(&w));
+    if !served {
+        return Err(stall.error);
+    }
+    let refiner = Refiner {
+        risk,
+        radius: options.radius,
+    };
+    let mut point: Vec<Doubled> = stall.params.iter().map(|&t| t.into()).collect();
+    if let Some(radius) = options.radius
+        && vector::norm(&stall.params) >= radius * (1.0 - NEAR)
+    {
+        refiner.move_to_sphere(&mut point, radius);
+    }
+    let mut here = refiner.observe(point)?;
+    let mut factor = None;
+    for step in 0..MAX_STEPS {
+        let (params, certificate) = refiner.certified(&here);
+        let failed = |reason| solver::not_converged(options, certificate, step, reason);
+        if certificate <= options.tolerance {
+            return Ok(Minimum {
+                params,
+                certificate,
+                iterations: step,
+                method: options.radius.map_or(Method::Newton, |_| Method::Ball),
+            });
+        }
+        if !here.norm.is_finite() {
+            return Err(failed("a value was not finite"));
+        }
+        let factored = match factor.take() {
+            Some(factor) => factor,
+            None => refiner.factorise(&params, here.multiplier)?,
+        };
+        let before = here.norm;
+        let Some(next) = refiner.search(&here, &factored)? else {
+            return Err(failed(
+                "rounding stopped the progress, in doubled precision too",
+            ));
+        };
+        here = next;
+        if here.norm <= FAST * before {
+            factor = Some(factored);
+        }
+    }
+    let (_, certificate) = refiner.certified(&here);
+    let reason = "too few iterations in doubled precision";
+    Err(solver::not_converged(
+        options,
+        certificate,
+        MAX_STEPS,
+        reason,
+    ))
+}
+
+struct Refiner<'a> {
+    risk: &'a Risk<'a>,
+    radius: Option<f64>,
+}
+
+impl Refiner<'_> {
+    /// `∇J` at a point.
+    fn gradient(&self, point: &[Doubled]) -> Result<Vec<Doubled>> {
+        let objective = self.risk.objective;
+        let (design, dim) = (objective.design, point.len());
+        let weights = objective.weights.or(design.multiplicities());
+        let chunks = design.chunks();
+        let partials = objective.exec.map(chunks.len(), |c| {
+            let mut sum = vec![Doubled::default(); dim];
+            let mut rows = vec![0.0; BLOCK * dim];
+            for range in blocks(chunks[c].clone()) {
+                objective.exec.check()?;
+                let rows = &mut rows[..range.len() * dim];
+                design.write_rows(range.clone(), rows);
+                for (row, i) in rows.chunks_exact(dim).zip(range) {
+                    let y = design.targets(i..i + 1)[0];
+                    let slope = objective
+                        .loss
+                        .doubled_slope(Doubled::dot(row, point), y)
+                        .unwrap_or_default();
+                    let slope = weights.map_or(slope, |w| slope * f64::from(w[i]));
+                    for (s, &x) in sum.iter_mut().zip(row).filter(|(_, x)| **x != 0.0) {
+                        *s = *s + slope * x;
+                    }
+                }
+            }
+            Ok(sum)
+        })?;
+        let mut total = vec![Doubled::default(); dim];
+        for part in partials {
+            for (t, p) in total.iter_mut().zip(part) {
+                *t = *t + p;
+            }
+        }
+        let n = Doubled::from(objective.n_samples);
+        let linear = |j: usize| Doubled::from(objective.linear_term.map_or(0.0, |a| a[j]));
+        let terms = total.into_iter().zip(point).enumerate();
+        Ok(terms
+            .map(|(j, (sum, &t))| sum / n + (t * objective.l2_strength + linear(j)))
+            .collect())
+    }
+
+    /// The gradient at a point, and the multiplier that makes the residual least.
+    fn observe(&self, point: Vec<Doubled>) -> Result<State> {
+        let gradient = self.gradient(&point)?;
+        let mut multiplier = 0.0;
+        if let Some(radius) = self.radius
+            && self.slack(&point, radius).abs() <= 0.5 * f64::EPSILON * radius
+        {
+            let pairs = gradient.iter().zip(&point);
+            let along = pairs.fold(Doubled::default(), |sum, (&g, &t)| sum + g * t);
+            let against = -along.rounded() / (radius * radius);
+            multiplier = if against > 0.0 { against } else { 0.0 };
+        }
+        let residual = gradient.iter().zip(&point);
+        let residual: Vec<f64> = residual
+            .map(|(&g, &t)| (g + t * multiplier).rounded())
+            .collect();
+        Ok(State {
+            norm: vector::norm_bound(&residual),
+            point,
+            multiplier,
+            residual,
+        })
+    }
+
+    /// `W - ‖θ‖`, but for its rounding, for a point near the sphere.
+    fn slack(&self, point: &[Doubled], radius: f64) -> f64 {
+        let short = Doubled::product(radius, radius) - Doubled::squared_norm(point);
+        0.5 * short.rounded() / radius
+    }
+
+    fn move_to_sphere(&self, point: &mut [Doubled], radius: f64) {
+        let scale = Doubled::squared_norm(point).reciprocal_root() * radius;
+        for t in point {
+            *t = *t * scale;
+        }
+    }
+
+    /// The point in f64, inside the ball where there is one, and the bound on its distance to the minimiser.
+    fn certified(&self, state: &State) -> (Vec<f64>, f64) {
+        let params: Vec<f64> = state.point.iter().map(|t| t.rounded()).collect();
+        let params_norm = vector::norm_bound(&params) * (1.0 + f64::EPSILON);
+        let mut rounding = self.risk.doubled_rounding(params_norm);
+        let (mut strength, mut slack) = (self.risk.strong_convexity(), 0.0);
+        let mut inside = params;
+        if let Some(radius) = self.radius {
+            inside = solver::pulled_into_ball(inside, radius);
+            // Where the point lies off the sphere that the multiplier speaks of, or outside the ball: on the way there the residual
+            // changes by at most (H + ν) times the distance.
+            let off = self.slack(&state.point, radius);
+            if state.multiplier > 0.0 || off <= 0.0 {
+                let roundings = state.point.len() as f64 + 8.0;
+                slack = 2.0 * off.abs() + roundings * DOUBLED_EPSILON * radius;
+                rounding += (self.risk.steepness() + state.multiplier) * slack;
+                strength += 0.5 * state.multiplier;
+            }
+        }
+        // The residual's own last operations.
+        rounding += 4.0 * DOUBLED_EPSILON * (state.multiplier * params_norm + state.norm);
+        let lost = state.point.iter().zip(&inside);
+        let lost: Vec<f64> = lost.map(|(t, &p)| (*t - p.into()).rounded()).collect();
+        let bound =
+            solver::certificate(state.norm, rounding, strength) + slack + vector::norm_bound(&lost);
+        (inside, bound * (1.0 + 4.0 * f64::EPSILON))
+    }
+
+    /// The factor of `H + νI`.
+    fn factorise(&self, params: &[f64], multiplier: f64) -> Result<Cholesky> {
+        let (_, _, mut hessian) = self.risk.with_hessian(params)?;
+        add_diagonal(&mut hessian, params.len(), multiplier);
+        Cholesky::new(&hessian, params.len(), "the Hessian")
+    }
+
+    /// The next point along the step; `None` where the residual does not fall.
+    fn search(&self, here: &State, factor: &Cholesky) -> Result<Option<State>> {
+        let mut step: Vec<f64> = here.residual.iter().map(|r| -r).collect();
+        factor.solve_in_place(&mut step);
+        if here.multiplier > 0.0 {
+            // Along the sphere: less what carries it across.
+            let normal: Vec<f64> = here.point.iter().map(|t| t.rounded()).collect();
+            let mut across = normal.clone();
+            factor.solve_in_place(&mut across);
+            let share = vector::dot(&normal, &step) / vector::dot(&normal, &across);
+            for (s, a) in step.iter_mut().zip(&across) {
+                *s -= share * a;
+            }
+        }
+        let mut length = 1.0;
+        for _ in 0..MAX_HALVINGS {
+            let moved = here.point.iter().zip(&step);
+            let mut point: Vec<Doubled> = moved.map(|(&t, s)| t + (length * s).into()).collect();
+            if let Some(radius) = self.radius
+                && (here.multiplier > 0.0 || self.slack(&point, radius) < 0.0)
+            {
+                self.move_to_sphere(&mut point, radius);
+            }
+            let next = self.observe(point)?;
+            if next.norm < here.norm {
+                return Ok(Some(next));
+            }
+            length *= 0.5;
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,126 @@
+//! The empirical risk as a problem for a solver, with bounds on the rounding of its gradient (docs/certificates.md).
+
+use super::longest_row;
+use crate::Result;
+use crate::design::row_norm_bound;
+use crate::linalg::{DOUBLED_EPSILON, sum_rounding, vector};
+use crate::objective::{GRADIENT_ROUNDINGS, HessianRows, Objective};
+use crate::solver::Problem;
+
+/// Rows that are checked against a greater bound than this are not bounded at all: they are measured.
+const GREATEST_BOUND: f64 = 1e150;
+
+/// Covers the roundings of the few operations of a bound.
+const ROOM: f64 = 1.0 + 1e-9;
+
+/// One rounding.
+const UNIT: f64 = 0.5 * f64::EPSILON;
+
+/// An objective, and the greatest length of its rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Risk<'a> {
+    pub(super) objective: &'a Objective<'a>,
+    row_norm: f64,
+}
+
+impl<'a> Risk<'a> {
+    /// A risk with a bound on its rows: the public one where there is one.
+    ///
+    /// # Errors
+    /// [`crate::Error::Interrupted`].
+    pub(super) fn new(objective: &'a Objective<'a>) -> Result<Self> {
+        let design = objective.design;
+        let public = row_norm_bound(design.bounds().row_norm, design.intercept());
+        let row_norm = if public <= GREATEST_BOUND {
+            public
+        } else {
+            longest_row(objective)?
+        };
+        Ok(Self {
+            objective,
+            row_norm,
+        })
+    }
+
+    /// `N/n`.
+    fn mass(&self) -> f64 {
+        self.objective.n_records() / self.objective.n_samples
+    }
+
+    /// `λ‖θ‖` and `‖a‖`: the sizes of the terms of a gradient that are not data.
+    fn other_terms(&self, params_norm: f64) -> [f64; 2] {
+        let linear = self.objective.linear_term.map_or(0.0, vector::norm_bound);
+        [self.objective.l2_strength * params_norm, linear]
+    }
+
+    /// Bound on the norm of the difference of the Hessians of the data parts of two points, and of either.
+    pub(super) fn data_steepness(&self) -> f64 {
+        self.mass() * self.objective.loss.curvature_bound() * self.row_norm * self.row_norm * ROOM
+    }
+
+    /// Bound on the distance of a gradient computed in doubled precision at a point of this norm to the exact one.
+    pub(super) fn doubled_rounding(&self, params_norm: f64) -> f64 {
+        let Objective { design, loss, .. } = self.objective;
+        let reach = self.row_norm * params_norm;
+        // At most a product and a sum of each entry, with 10·2⁻¹⁰⁶ for the two.
+        let predictor = (design.n_params() as f64 + 4.0) * DOUBLED_EPSILON * reach;
+        let bound = loss.slope_bound();
+        let slope = if bound.is_finite() {
+            bound
+        } else {
+            loss.sup_slope(reach)
+        };
+        let slope_error = 8.0 * DOUBLED_EPSILON * slope + loss.curvature_bound() * predictor;
+        let sums = (design.n_rows() as f64 + 32.0) * DOUBLED_EPSILON;
+        let data = self.mass() * self.row_norm * (slope_error + sums * (slope + slope_error));
+        let [ridge, linear] = self.other_terms(params_norm);
+        (data + 4.0 * DOUBLED_EPSILON * (ridge + linear)) * ROOM + f64::MIN_POSITIVE
+    }
+}
+
+impl Problem for Risk<'_> {
+    fn dim(&self) -> usize {
+        self.objective.design.n_params()
+    }
+
+    fn strong_convexity(&self) -> f64 {
+        self.objective.strong_convexity()
+    }
+
+    fn steepness(&self) -> f64 {
+        self.data_steepness() + self.objective.l2_strength * ROOM
+    }
+
+    /// The sum of what each step of [`Objective::evaluate`] can add; the sizes are bounds that hold for all rows.
+    fn rounding(&self, point: &[f64]) -> f64 {
+        let Objective { design, loss, .. } = self.objective;
+        let params_norm = vector::norm_bound(point);
+        let reach = self.row_norm * params_norm;
+        // A product and a sum of each entry, the scale, the intercept; underflow.
+        let predictor = (point.len() as f64 + 5.0) * UNIT * reach * ROOM + f64::MIN_POSITIVE;
+        let reach = reach + predictor;
+        let slope_error = loss.slope_error(reach) + loss.curvature_bound() * predictor;
+        let slope = loss.sup_slope(reach) + slope_error;
+        let sums = sum_rounding(GRADIENT_ROUNDINGS, design.n_rows());
+        let data = self.mass() * self.row_norm * (slope_error + sums * slope);
+        let [ridge, linear] = self.other_terms(params_norm);
+        // λθ, its sum with the linear term, and that with the data part.
+        let rest = UNIT * (3.0 * ridge + 2.0 * linear);
+        (data + rest) * ROOM + (1.0 + point.len() as f64) * f64::MIN_POSITIVE
+    }
+
+    fn value_and_gradient(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {
+        let e = self.objective.evaluate(point, HessianRows::None)?;
+        Ok((e.value, e.gradient))
+    }
+
+    fn with_hessian(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
+        let e = self.objective.evaluate(point, HessianRows::All)?;
+        Ok((e.value, e.gradient, e.hessian.unwrap_or_default()))
+    }
+
+    fn with_preconditioner(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
+        let e = self.objective.evaluate(point, HessianRows::Sample)?;
+        Ok((e.value, e.gradient, e.hessian.unwrap_or_default()))
+    }
+}
