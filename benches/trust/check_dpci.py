@@ -41,7 +41,7 @@ def fit(X, y, *, budget=None, **keywords):
 
 
 def low_bits(n_draws: int = 10_000) -> None:
-    """Attack sums of doubles; then see that both neighbours give whole steps of one public lattice, low bits uniform."""
+    """Attack sums of doubles; then see that both neighbours give whole steps of one lattice, low bits uniform."""
     for name, budget in BUDGETS.items():
         for mechanism in ("output", "objective"):
             keywords = {"budget": budget, "mechanism": mechanism, "l2_strength": 0.2 if mechanism == "output" else 5.0}
@@ -92,8 +92,8 @@ def solver_error(n_fits: int = 10) -> None:
         distance = max(f.privacy["seal"]["releases"][0]["distance"] for f in fits)
         report(
             "solver error",
-            f"objective perturbation, n={n:,}: at most {distance / noise:.1e} standard deviations of the noise from the "
-            "minimiser, noise and rounding counted, by a proved bound; else NotConverged",
+            f"objective perturbation, n={n:,}: at most {distance / noise:.1e} standard deviations of the noise from "
+            "the minimiser, noise and rounding counted, by a proved bound; else NotConverged",
             distance / noise,
         )
     keywords = {"max_iter", "tol", "tolerance"} & set(inspect.signature(dpci.fit).parameters)

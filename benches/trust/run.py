@@ -1,9 +1,9 @@
 """Makes an environment for each system, runs its checks there, and prints the comparison with all evidence as Markdown.
 
-`python benches/trust/run.py > docs/evidence/trust.md`; dpci is what this interpreter has installed. Environments are kept
-in a cache folder outside of the repository, with what the checks of other systems found: these run again when a script or
-a pin changes, or with --fresh. Tumult needs Java. A system whose environment cannot be made, or whose checks fail, is
-reported as such.
+`python benches/trust/run.py > docs/evidence/trust.md`; dpci is what this interpreter has installed. Environments are
+kept in a cache folder outside of the repository, with what the checks of other systems found: these run again when a
+script or a pin changes, or with --fresh. Tumult needs Java. A system whose environment cannot be made, or whose
+checks fail, is reported as such.
 """
 
 import argparse
