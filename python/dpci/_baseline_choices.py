@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci._baseline_fit import BaselineFit
 from dpci._baseline_record import BaselineRecord, Method
+from dpci._seal import seals_from
 from dpci.api import encode_targets, param_names
 from dpci.arrays import Features, Table, as_features
 from dpci.budgets import Budget, check_budget
@@ -86,6 +87,7 @@ class Choices(DerivedFacts):
             "notion": None,
             "budget": None,
             "steps": (),
+            "seals": (),
             "private": False,
         }
         return BaselineFit(
@@ -137,6 +139,7 @@ class PrivateChoices(Choices):
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
             "steps": tuple(Step.from_mapping(step) for step in release["steps"]),
+            "seals": seals_from(release["seals"]),
             "private": release["private"],
         }
 

@@ -5,6 +5,7 @@ import textwrap
 from typing import Any, NoReturn
 
 from dpci._baseline_record import NON_PRIVATE, BaselineRecord
+from dpci._seal import seal_facts
 from dpci._linear_model import LinearModel
 from dpci.accounting import Guarantee
 from dpci.budgets import ApproxDP, Budget
@@ -95,6 +96,7 @@ class BaselineFit(LinearModel):
             "spent": budget,
             "cost_unit": {None: None, "pure": "epsilon", "zcdp": "rho", "approx": "mu_squared"}[record.notion],
             "steps": [step.to_dict() for step in record.steps],
+            "seal": seal_facts(record.seals),
             "mechanism": record.method,
             "calibration": record.calibration,
             "constants": {

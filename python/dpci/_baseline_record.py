@@ -19,6 +19,7 @@ from dpci._rules import (
     optional,
     read_saved,
 )
+from dpci._seal import Seal, check_seals
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.labels import Classes
@@ -27,7 +28,7 @@ from dpci.record import Step
 from dpci.validation import check_count, check_flag, check_not_negative, check_positive
 
 SCHEMA = "dpci.BaselineFit"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Method: TypeAlias = Literal["functional_mechanism", "projected_histogram", "non_private"]
 NON_PRIVATE: Method = "non_private"
@@ -62,6 +63,7 @@ class BaselineRecord:
     budget: dict[str, float] | None
     """None for a model that is not private, as are the four before it."""
     steps: tuple[Step, ...]
+    seals: tuple[Seal, ...]
     private: bool
     version: str
 
@@ -94,7 +96,8 @@ class BaselineRecord:
         """Return the record as JSON; floats survive exactly."""
         values: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
         values["params"] = self.params.tolist()
-        values["steps"] = [step.to_dict() for step in self.steps]
+        for name in ("steps", "seals"):
+            values[name] = [part.to_dict() for part in values[name]]
         return json.dumps({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **values}, allow_nan=False)
 
     @classmethod
@@ -165,6 +168,7 @@ _RULES: dict[str, Rule] = {
     "neighbors": optional(one_of("replace_one", "add_remove")),
     "notion": optional(one_of("pure", "zcdp", "approx")),
     "steps": _check_steps,
+    "seals": check_seals,
     "private": check_flag,
     "version": check_text,
 }

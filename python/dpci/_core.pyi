@@ -87,8 +87,25 @@ class StepDict(TypedDict):
     """The Hessian's scale in a joint release, whose ``scale`` is the gradient covariance's."""
     sensitivity: float
 
+class SealDict(TypedDict):
+    """How one released vector is sealed; all public."""
+
+    release: str
+    noise: Literal["discrete_laplace", "discrete_gaussian"]
+    lattice: float
+    """A power of two."""
+    scale: int
+    """Scale or standard deviation of the integer noise, in lattice steps."""
+    distance: float
+    """Greatest Euclidean distance of computed to ideal values."""
+    std_dev: float
+    """Of the noise in one number."""
+    cost: dict[str, float]
+    """Parameters of a budget."""
+
 class PlanDict(TypedDict):
     steps: list[StepDict]
+    seals: list[SealDict]
     least_l2_strength: float
     """The fit needs l2_strength above this (0 where nothing is needed)."""
     noise_spectral_radius: float
@@ -116,6 +133,7 @@ class FitDict(TypedDict):
     projection: str
     """"floor" or "cautious": which one was used ("none" without moments)."""
     steps: list[StepDict]
+    seals: list[SealDict]
     private: bool
 
 @final
@@ -247,11 +265,13 @@ def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
 class BaselineDict(TypedDict):
     params: _F64
     steps: list[StepDict]
+    seals: list[SealDict]
     private: bool
 
 class HistogramDict(TypedDict):
     params: _F64
     steps: list[StepDict]
+    seals: list[SealDict]
     private: bool
     counts: _F64
     """Released counts of all cells, the levels of the target in the outermost loop, the last axis in the innermost."""
@@ -356,6 +376,7 @@ class ReportDict(TypedDict):
     noise_scale: float
     """Standard deviation of the coefficients' noise."""
     steps: list[StepDict]
+    seals: list[SealDict]
     private: bool
 
 @final
@@ -508,6 +529,8 @@ class TuningFacts(TypedDict):
     score_noise: Literal["gumbel", "laplace", "gaussian"]
     score_scale: float
     score_sensitivity: float
+    score_seal: list[SealDict]
+    """One for the method "repeat", none for "chunks"."""
     chunk_sizes: list[int] | None
     """The validation part last."""
     expected_runs: float | None
@@ -537,6 +560,9 @@ class TuningSpec:
     def facts(self) -> TuningFacts: ...
     def model(self, index: int) -> Spec:
         """One candidate as it is fitted in a run or on its part; None for another index."""
+
+    def model_seals(self, index: int) -> list[SealDict]:
+        """How the parameters of one candidate's model are sealed: a list of one; empty for another index."""
 
     def model_noise(self, index: int) -> tuple[str, float, float]:
         """Law, scale and sensitivity of the noise of one candidate's model; None for another index."""

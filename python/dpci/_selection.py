@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from dpci import _core
+from dpci._seal import check_seals
 from dpci._rules import Rule, one_of
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
@@ -75,6 +76,10 @@ def _check_budget(name: str, value: object) -> dict[str, float]:
     return {key: check_positive(f"{name}.{key}", number) for key, number in value.items()}
 
 
+def _check_seal(name: str, value: object) -> list[dict[str, Any]]:
+    return [seal.to_dict() for seal in check_seals(name, value)]
+
+
 def _list_of(rule: Rule) -> Rule:
     def check(name: str, value: object) -> list[Any]:
         if not isinstance(value, list):
@@ -94,5 +99,10 @@ _RULES: dict[str, Rule] = {
 }
 _RULES_OF: dict[Method, dict[str, Rule]] = {
     "chunks": {"chunk_sizes": _list_of(check_count)},
-    "repeat": {"expected_runs": check_positive, "greatest_runs": check_count, "shape": check_not_negative},
+    "repeat": {
+        "expected_runs": check_positive,
+        "greatest_runs": check_count,
+        "shape": check_not_negative,
+        "score_seal": _check_seal,
+    },
 }

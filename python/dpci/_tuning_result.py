@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci._rules import read_saved
 from dpci._selection import Method, Selection
+from dpci._seal import Seal
 from dpci.accounting import Guarantee
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
@@ -73,6 +74,7 @@ class SelectedFit(PrivateFit):
             "noise": noise["noise"],
             "noise_scale": noise["scale"],
             "noise_sensitivity": noise["sensitivity"],
+            "seal": known["seal"],
         }
 
     def summary(self, *, level: float = 0.95) -> str:  # noqa: ARG002  # of the same form as its base
@@ -110,8 +112,10 @@ def _restored(record: FitRecord) -> SelectedFit:
     return SelectedFit(dataclasses.replace(record))
 
 
-def selected_fit(selection: Selection, noise: tuple[str, float, float], public: dict[str, Any]) -> SelectedFit:
-    """Wrap the parameters that a selection released, with the law, scale and sensitivity of their noise."""
+def selected_fit(
+    selection: Selection, noise: tuple[str, float, float], seals: tuple[Seal, ...], public: dict[str, Any]
+) -> SelectedFit:
+    """Wrap the parameters that a selection released, with the law, scale and sensitivity of their noise, and their seal."""
     law, scale, sensitivity = noise
     cost = next(iter(selection.budget.parameters().values()))
     facts = {**public, "radius": selection.facts["radii"][selection.index]}
@@ -124,6 +128,7 @@ def selected_fit(selection: Selection, noise: tuple[str, float, float], public: 
             noise_scale=scale,
             noise_spectral_radius=0.0,
             steps=(Step("coefficients", law, cost, scale, None, sensitivity),),
+            seals=seals,
             version=_core.__version__,
             **facts,
         )

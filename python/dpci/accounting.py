@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci._seal import Seal
 from dpci.arrays import as_numbers
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.errors import InvalidInput
@@ -43,6 +44,8 @@ class Guarantee:
     """Of Gaussian objective perturbation: LR/std_dev, with the slope bound L and the row bound R."""
     mu: float
     """Under ApproxDP: sensitivity/std_dev of the (other) Gaussian releases, composed."""
+    seal: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Under ApproxDP: epsilon and delta that the seals spend, and the rho of their discrete Gaussian noise."""
 
     def delta(self, epsilon: ArrayLike) -> NDArray[np.float64]:
         """Return the delta at which the release is (epsilon, delta)-DP, of the shape of ``epsilon``.
@@ -77,6 +80,14 @@ class Guarantee:
             return max(0.0, -math.expm1(epsilon - whole) / (1.0 + math.exp(-whole))) if epsilon < whole else 0.0
         if isinstance(self.budget, ZCDP):
             return _core.zcdp_to_approx_delta(self.budget.rho, epsilon)
+        seal_epsilon, seal_delta, _ = self.seal
+        rest = epsilon - seal_epsilon
+        if rest >= 0.0:
+            return min(1.0, seal_delta + self._unsealed_delta(rest))
+        # The hockey-stick divergence at a negative epsilon is that in the other direction at its size.
+        return min(1.0, seal_delta - math.expm1(rest) + math.exp(rest) * self._unsealed_delta(-rest))
+
+    def _unsealed_delta(self, epsilon: float) -> float:
         if self.profile is None:
             return _core.gaussian_delta(epsilon, self.mu)
         return self.profile.delta(epsilon, self.shift, self.mu)
@@ -86,14 +97,16 @@ class Guarantee:
             return _pure_rdp(self.budget.epsilon, order)
         if isinstance(self.budget, ZCDP):
             return order * self.budget.rho
+        seal = order * self.seal[2]
         if self.profile is None:
-            return order * self.mu**2 / 2.0
-        return self.profile.rdp(order, self.shift, self.mu)
+            return seal + order * self.mu**2 / 2.0
+        return seal + self.profile.rdp(order, self.shift, self.mu)
 
 
 def guarantee_of(
     budget: Budget,
     steps: Iterable[Step],
+    seals: Iterable[Seal],
     *,
     mechanism: str,
     calibration: str,
@@ -105,16 +118,17 @@ def guarantee_of(
     loss: dict[str, Any],
     curvature_bound: float | None,
 ) -> Guarantee:
-    """Return the guarantee of a fit from its steps and public facts.
+    """Return the guarantee of a fit from its steps, seals and public facts.
 
     ``row_norm`` bounds the rows without intercept, ``curvature_bound`` the curvature of the loss on the domain.
     """
     if not isinstance(budget, ApproxDP):
         return Guarantee(budget, None, 0.0, 0.0)
+    seal = _seal_totals(seals)
     unit = cost_unit(budget.notion, calibration, mechanism)
     ratios = {step.step: _ratio(step, unit, budget) for step in steps}
     if mechanism == "output":
-        return Guarantee(budget, None, 0.0, math.hypot(*ratios.values()))
+        return Guarantee(budget, None, 0.0, math.hypot(*ratios.values()), seal)
     profile = _core.ObjectiveProfile(
         n_samples=n_samples,
         row_norm=row_norm if intercept_scale is None else math.hypot(row_norm, intercept_scale) * (1.0 + 2.0**-51),
@@ -127,7 +141,14 @@ def guarantee_of(
         raise InvalidInput(f"the steps of a fit must hold the coefficients, got {sorted(ratios)}")
     # The coefficients were calibrated to a shift of 2LR where a record is replaced.
     shift = ratios.pop("coefficients") / (2.0 if neighbors == "replace_one" else 1.0)
-    return Guarantee(budget, profile, shift, math.hypot(*ratios.values()))
+    return Guarantee(budget, profile, shift, math.hypot(*ratios.values()), seal)
+
+
+def _seal_totals(seals: Iterable[Seal]) -> tuple[float, float, float]:
+    """Return epsilon, delta and rho of all seals together: each adds up."""
+    costs = [(seal.cost["epsilon"], seal.cost["delta"]) for seal in seals]
+    rho = sum(_core.approx_to_zcdp(epsilon, delta, "tight") for epsilon, delta in costs)
+    return sum(epsilon for epsilon, _ in costs), sum(delta for _, delta in costs), rho
 
 
 def _ratio(step: Step, unit: str, budget: ApproxDP) -> float:

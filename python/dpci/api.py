@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci._seal import seals_from
 from dpci.arrays import Table, as_features
 from dpci.budgets import Budget, Calibration
 from dpci.errors import InvalidInput, MomentNoiseWarning, SeededNoiseWarning
@@ -200,6 +201,7 @@ def release_fit(X: Table, y: ArrayLike, settings: Settings, *, stacklevel: int) 
             noise_scale=release["noise_scale"],
             noise_spectral_radius=release["noise_spectral_radius"],
             steps=tuple(Step.from_mapping(step) for step in release["steps"]),
+            seals=seals_from(release["seals"]),
             private=release["private"],
             version=_core.__version__,
             **settings.public_record(spec),

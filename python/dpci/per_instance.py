@@ -15,6 +15,7 @@ from dpci import _core
 from dpci._ex_post import ExPostLosses, ex_post_losses_not_private
 from dpci._report import RecordLosses, Report
 from dpci._report_record import BOUNDS, KINDS, Bound, Kind, ReportRecord, check_shares
+from dpci._seal import seals_from
 from dpci.api import encode_targets, param_names
 from dpci.arrays import Table, as_features
 from dpci.budgets import ApproxDP, Calibration
@@ -201,6 +202,7 @@ def report(
         noise_scale=release["noise_scale"],
         noise_spectral_radius=0.0,
         steps=tuple(Step.from_mapping(step) for step in release["steps"]),
+        seals=seals_from(release["seals"]),
         private=release["private"],
         version=_core.__version__,
         **settings.public_record(spec_of_fit),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Unpack
 
+from dpci._seal import Seal, describe_seals, seals_from
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.losses import describe
 from dpci.record import Step, cost_unit
@@ -22,6 +23,9 @@ class Plan:
     steps : tuple of Step
         Noise, cost and constants by step; the moments' scales hold for parameters of any norm, the released ones are at
         most that.
+    seals : tuple of Seal
+        How the released numbers will be sealed against the attacks on floating point, and what that costs; the moments'
+        hold for parameters of any norm.
     cost_unit : str
         "epsilon", "rho" or "mu_squared": the unit of the costs.
     least_l2_strength : float
@@ -47,6 +51,7 @@ class Plan:
     """
 
     steps: tuple[Step, ...]
+    seals: tuple[Seal, ...]
     cost_unit: str
     least_l2_strength: float
     noise_spectral_radius: float
@@ -75,6 +80,7 @@ class Plan:
         facts = [
             ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}"),
             ("least lambda", f"{self.least_l2_strength:.4g} (exclusive)" if self.least_l2_strength > 0 else "none"),
+            ("seal", describe_seals(self.seals)),
             *self._interval_facts(),
         ]
         table = format_table(["step", "noise", unit, "sensitivity", "scale"], rows)
@@ -128,8 +134,10 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     record = settings.public_record(spec)
     loss = describe(record["loss"])
     steps = tuple(Step.from_mapping(step) for step in core["steps"])
+    seals = seals_from(core["seals"])
     return Plan(
         steps=steps,
+        seals=seals,
         cost_unit=cost_unit(settings.budget.notion, settings.calibration, settings.checked_mechanism.name),
         least_l2_strength=core["least_l2_strength"],
         noise_spectral_radius=core["noise_spectral_radius"],
@@ -142,6 +150,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
         guarantee=guarantee_of(
             settings.budget,
             steps,
+            seals,
             n_samples=settings.public_n(n_samples),
             **{name: record[name] for name in GUARANTEE_FACTS},
         ),

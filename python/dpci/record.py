@@ -20,6 +20,7 @@ from dpci._rules import (
     optional,
     read_saved,
 )
+from dpci._seal import Seal, check_seals
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.labels import Classes
@@ -27,7 +28,7 @@ from dpci.losses import declaration, from_declaration
 from dpci.validation import check_count, check_flag, check_not_negative, check_positive
 
 SCHEMA = "dpci.PrivateFit"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _ARRAYS = ("params", "hessian", "gradient_cov")
 
 
@@ -118,6 +119,7 @@ class FitRecord:
     noise_scale: float
     noise_spectral_radius: float
     steps: tuple[Step, ...]
+    seals: tuple[Seal, ...]
     private: bool
     version: str
 
@@ -150,7 +152,8 @@ class FitRecord:
         values: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
         for name in _ARRAYS:
             values[name] = None if values[name] is None else values[name].tolist()
-        values["steps"] = [step.to_dict() for step in self.steps]
+        for name in ("steps", "seals"):
+            values[name] = [part.to_dict() for part in values[name]]
         return json.dumps({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **values}, allow_nan=False)
 
     @classmethod
@@ -259,6 +262,7 @@ _RULES: dict[str, Rule] = {
     "noise_scale": check_positive,
     "noise_spectral_radius": check_not_negative,
     "steps": _check_steps,
+    "seals": check_seals,
     "private": check_flag,
     "version": check_text,
 }

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci._linear_model import LinearModel
+from dpci._seal import seal_cost, seal_facts
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.arrays import as_numbers, check_finite
 from dpci.budgets import Budget, budget_from_parameters
@@ -71,7 +72,7 @@ class PrivateFit(LinearModel):
         if record.notion == "approx":
             return total
         name, whole = next(iter(record.budget.items()))
-        cost = sum(step.cost for step in record.steps)
+        cost = sum(step.cost for step in record.steps) + seal_cost(record.seals).get(name, 0.0)
         return total if cost >= whole * (1 - _ROUNDING) else budget_from_parameters(record.notion, {name: cost})
 
     @property
@@ -116,6 +117,7 @@ class PrivateFit(LinearModel):
             "spent": self.spent.parameters(),
             "cost_unit": record.cost_unit,
             "steps": [step.to_dict() for step in record.steps],
+            "seal": seal_facts(record.seals),
             "mechanism": record.mechanism,
             "variant": record.variant,
             "project": record.project,
@@ -142,7 +144,7 @@ class PrivateFit(LinearModel):
         """The (epsilon, delta) profile and the Renyi curve of all steps together; void for a seeded fit."""
         record = self._record
         facts = {name: getattr(record, name) for name in GUARANTEE_FACTS}
-        return guarantee_of(self.budget, record.steps, n_samples=record.n_samples, **facts)
+        return guarantee_of(self.budget, record.steps, record.seals, n_samples=record.n_samples, **facts)
 
     # What follows from it: post-processing, which costs nothing.
 
@@ -159,6 +161,7 @@ class PrivateFit(LinearModel):
         cov = _core.error_cov(
             hessian, gradient_cov, record.n_samples, record.mechanism, record.noise_law, record.noise_scale
         )
+        cov[np.diag_indices_from(cov)] += self._seal_variance
         cov.flags.writeable = False
         return cov
 
@@ -190,8 +193,8 @@ class PrivateFit(LinearModel):
         """Confidence intervals for parameters or contrasts of them, marginally.
 
         The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by
-        coordinate. Intervals account for sampling and for the noise of the coefficients, not for the noise in the
-        released matrices.
+        coordinate. Intervals account for sampling, for the noise of the coefficients and for that of their seal (as if it
+        were normal), not for the noise in the released matrices.
 
         Parameters
         ----------
@@ -270,7 +273,13 @@ class PrivateFit(LinearModel):
 
     def _error_components(self, contrasts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         hessian, gradient_cov = self._moments()
-        return _core.error_components(hessian, gradient_cov, self.n_samples, self.mechanism, contrasts)
+        v, a = _core.error_components(hessian, gradient_cov, self.n_samples, self.mechanism, contrasts)
+        return v + self._seal_variance * (contrasts**2).sum(axis=1), a
+
+    @property
+    def _seal_variance(self) -> float:
+        """Variance that the seal adds to a parameter."""
+        return sum(seal.std_dev**2 for seal in self._record.seals if seal.release == "params")
 
     def _contrasts(self, contrast: ArrayLike | None) -> tuple[NDArray[np.float64], tuple[str, ...]]:
         k = len(self.names)
@@ -294,5 +303,6 @@ def conditions(record: FitRecord) -> list[str]:
         rests_on.append("the declared bounds of the custom loss hold for every predictor and target")
     if record.on_violation == "error":
         rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
-    rests_on.append("noise is drawn and added in double precision, whose rounding is not part of the proof")
+    rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
+    rests_on.append("elementary functions err by no more than docs/noise.md assumes")
     return rests_on

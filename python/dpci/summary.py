@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpci import _core
+from dpci._seal import describe_seals, seals_from
 from dpci.losses import describe
 from dpci.tables import format_facts, format_percent, format_table
 
@@ -49,6 +50,7 @@ def _facts(result: "PrivateFit") -> list[tuple[str, str]]:
         ("loss", _loss(result)),
         ("budget spent", str(result.spent)),
         *steps,
+        ("  seal", describe_seals(seals_from(privacy["seal"]["releases"]))),
         ("neighbours", relation),
         (n_name, f"{result.n_samples:,}"),
         ("lambda", f"{result.l2_strength:g}" + (", raised by cms11" if _was_raised(privacy) else "")),

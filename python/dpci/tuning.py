@@ -20,6 +20,7 @@ from dpci._candidates import (
     validation_loss_of,
 )
 from dpci._selection import METHODS, Selection
+from dpci._seal import seals_from
 from dpci._tuning_result import OracleSearch, TuneResult, selected_fit
 from dpci.api import encode_targets, param_names, release_fit
 from dpci.arrays import Table, as_features
@@ -192,7 +193,7 @@ def tune(
             "private": private,
             **models[index].public_record(spec.model(index)),
         }
-        model = selected_fit(selection, spec.model_noise(index), public)
+        model = selected_fit(selection, spec.model_noise(index), seals_from(spec.model_seals(index)), public)
     else:
         again = {**options, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed)}
         if first.two_classes:

@@ -14,7 +14,7 @@ use pyo3::types::PyDict;
 use crate::data::{Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::spec::{budget_of, calibration_of, neighbors_of, steps, unknown};
+use crate::spec::{budget_of, calibration_of, neighbors_of, seals, steps, unknown};
 use crate::task;
 
 /// Validated public choices of the functional mechanism; holds no data.
@@ -110,6 +110,7 @@ pub(crate) fn release_functional_mechanism<'py>(
     let dict = PyDict::new(py);
     dict.set_item("params", PyArray1::from_vec(py, params.into_values()))?;
     dict.set_item("steps", steps(py, std::slice::from_ref(spec.step()))?)?;
+    dict.set_item("seals", seals(py, spec.seals())?)?;
     dict.set_item("private", seed.is_none())?;
     Ok(dict)
 }
@@ -209,6 +210,7 @@ pub(crate) fn release_histogram<'py>(
     dict.set_item("params", PyArray1::from_vec(py, params))?;
     dict.set_item("counts", PyArray1::from_vec(py, counts.into_values()))?;
     dict.set_item("steps", steps(py, std::slice::from_ref(spec.inner.step()))?)?;
+    dict.set_item("seals", seals(py, std::slice::from_ref(spec.inner.seal()))?)?;
     dict.set_item("private", seed.is_none())?;
     Ok(dict)
 }

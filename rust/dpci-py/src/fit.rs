@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::data::{Data, Features};
-use crate::spec::{Spec, steps};
+use crate::spec::{Spec, seals, steps};
 use crate::task;
 
 #[pyfunction]
@@ -73,6 +73,7 @@ fn to_dict<'py>(
     dict.set_item("noise_spectral_radius", fit.spectral_radius)?;
     dict.set_item("projection", projection)?;
     dict.set_item("steps", steps(py, &fit.steps)?)?;
+    dict.set_item("seals", seals(py, &fit.seals)?)?;
     dict.set_item("private", private)?;
     Ok(dict)
 }

@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 use crate::data::{Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::spec::{Spec, steps};
+use crate::spec::{Spec, seals, steps};
 use crate::task;
 
 /// Validated public choices of a model with its report; holds no data.
@@ -38,7 +38,8 @@ impl ReportSpec {
         bound: &str,
     ) -> PyResult<Self> {
         let claim = claim(failure_probability, simultaneous, bound)?;
-        let inner = core::ReportSpec::new(spec.inner.choices(), shares).map_err(to_python)?;
+        let inner =
+            core::ReportSpec::new(&spec.inner.asked_choices(), shares).map_err(to_python)?;
         inner.check_claim(&claim).map_err(to_python)?;
         let fit = Spec {
             inner: inner.fit().clone(),
@@ -86,6 +87,7 @@ pub(crate) fn release_report<'py>(
     dict.set_item("hessian", hessian.transpose()?)?;
     dict.set_item("noise_scale", spec.fit.inner.law().scale())?;
     dict.set_item("steps", steps(py, &spec.inner.steps())?)?;
+    dict.set_item("seals", seals(py, &release.seals)?)?;
     dict.set_item("private", seed.is_none())?;
     Ok(dict)
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use dpci_core::design::RowBounds;
 use dpci_core::interval::Perturbation;
-use dpci_core::mechanism::{self as core, Choices, Moments, NoiseKind, Projection, Step, Variant};
+use dpci_core::mechanism::seal::Seal;
+use dpci_core::mechanism::{
+    self as core, Choices, Cost, Moments, NoiseKind, Projection, Step, Variant,
+};
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -161,6 +164,7 @@ impl Spec {
             (plan.privacy_length[0], plan.privacy_length[1]),
         )?;
         dict.set_item("tolerance", self.inner.tolerance())?;
+        dict.set_item("seals", seals(py, &plan.seals)?)?;
         dict.set_item("row_norm", self.inner.row_norm())?;
         dict.set_item("n_params", self.inner.n_params())?;
         Ok(dict)
@@ -181,6 +185,38 @@ pub(crate) fn steps<'py>(py: Python<'py>, steps: &[Step]) -> PyResult<Bound<'py,
         list.append(dict)?;
     }
     Ok(list)
+}
+
+/// Seals as a list of dictionaries.
+pub(crate) fn seals<'py>(py: Python<'py>, seals: &[Seal]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for seal in seals {
+        let dict = PyDict::new(py);
+        dict.set_item("release", seal.name())?;
+        dict.set_item("noise", seal.noise_name())?;
+        dict.set_item("lattice", seal.lattice())?;
+        dict.set_item("scale", seal.scale())?;
+        dict.set_item("distance", seal.distance())?;
+        dict.set_item("std_dev", seal.std_dev())?;
+        dict.set_item("cost", cost(py, seal.cost())?)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+/// A cost as the parameters of a budget.
+fn cost(py: Python<'_>, cost: Cost) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    match cost {
+        Cost::Epsilon(epsilon) => dict.set_item("epsilon", epsilon)?,
+        Cost::Rho(rho) => dict.set_item("rho", rho)?,
+        Cost::MuSquared(mu_squared) => dict.set_item("mu_squared", mu_squared)?,
+        Cost::EpsilonDelta { epsilon, delta } => {
+            dict.set_item("epsilon", epsilon)?;
+            dict.set_item("delta", delta)?;
+        }
+    }
+    Ok(dict)
 }
 
 pub(crate) fn budget_of(notion: &str, epsilon: f64, rho: f64, delta: f64) -> PyResult<Budget> {

@@ -9,12 +9,12 @@ use dpci_core::privacy::{self, Budget};
 use dpci_core::study;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
 use crate::data::{Data, Features};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::spec::{Spec, budget_of, unknown};
+use crate::spec::{Spec, budget_of, seals, unknown};
 use crate::task;
 
 /// The candidates of a tuning and how one is chosen; holds no data.
@@ -75,10 +75,7 @@ impl TuningSpec {
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         let score = self.inner.score_step();
-        dict.set_item(
-            "model_budget",
-            budget_dict(py, &self.first.inner.choices().budget)?,
-        )?;
+        dict.set_item("model_budget", budget_dict(py, &self.first.inner.budget())?)?;
         dict.set_item("score_budget", budget_dict(py, &score.budget)?)?;
         dict.set_item("radii", self.inner.radii().to_vec())?;
         dict.set_item("score_noise", score.noise)?;
@@ -88,6 +85,8 @@ impl TuningSpec {
             "chunk_sizes",
             self.inner.chunk_sizes().map(<[usize]>::to_vec),
         )?;
+        let score_seal = self.inner.score_seal().map(std::slice::from_ref);
+        dict.set_item("score_seal", seals(py, score_seal.unwrap_or_default())?)?;
         let count = self.inner.run_count();
         dict.set_item("expected_runs", count.map(privacy::RunCount::mean))?;
         dict.set_item("greatest_runs", count.map(privacy::RunCount::greatest))?;
@@ -99,6 +98,16 @@ impl TuningSpec {
     fn model(&self, index: usize) -> Option<Spec> {
         let inner = self.inner.candidates().get(index)?.clone();
         Some(Spec { inner })
+    }
+
+    /// How the parameters of one candidate's model are sealed: a list of one.
+    fn model_seals<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyList>> {
+        let spec = self.inner.candidates().get(index);
+        seals(
+            py,
+            spec.map(|s| std::slice::from_ref(s.seal()))
+                .unwrap_or_default(),
+        )
     }
 
     /// Law and scale of the noise of one candidate's model.

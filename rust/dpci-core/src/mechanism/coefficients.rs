@@ -1,13 +1,13 @@
 //! Releases the coefficients: objective perturbation and output perturbation.
 
-use super::seal::{Sealed, release_values};
+use super::seal::Sealed;
 use super::spec::Spec;
 use crate::Result;
 use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::Executor;
 use crate::interval::Perturbation;
-use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SphericalLaplace};
+use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SimulationGenerator, SphericalLaplace};
 use crate::objective::Objective;
 use crate::solver::{Method, Minimum, Options};
 
@@ -21,7 +21,8 @@ const MAX_ITERATIONS: usize = 2000;
 /// Theorem 1, with `γ = (ε - log(1 + κ))/Δ`, Δ how far the gradient of the sum moves between neighbours (2LR at most), or
 /// its variant of Chaudhuri, Monteleoni & Sarwate 2011; with Gaussian noise docs/method.md, "Gaussian objective
 /// perturbation". Output perturbation: the argmin's sensitivity `Δ/(nλ)`. Over a ball all hold with the bounds of the loss on
-/// it (docs/domains.md). They speak of the exact minimiser, so a point that misses its certificate is an error.
+/// it (docs/domains.md). They speak of the exact minimiser: the seal hides the certified distance to it, and a point that misses its
+/// certificate is an error.
 ///
 /// # Errors
 /// [`crate::Error::NotConverged`], [`crate::Error::Loss`], [`crate::Error::Interrupted`]; nothing is released then.
@@ -31,8 +32,40 @@ pub fn release_coefficients(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Sealed> {
-    let noise = draw_coefficient_noise(spec, generator)?;
-    let linear = linear_term(spec, &noise);
+    let noise = match spec.law {
+        NoiseLaw::SphericalLaplace { dim, rate } => {
+            SphericalLaplace::new(dim, rate)?.sample_bounded(generator)?
+        }
+        NoiseLaw::Gaussian { std_dev } => {
+            Gaussian::new(spec.n_params(), std_dev)?.sample_bounded(generator)?
+        }
+    };
+    let minimum = minimum(spec, design, &noise, spec.tolerance(), exec)?;
+    let params = perturbed(spec, minimum, &noise);
+    Ok(in_domain(spec, &spec.seal.release(&params, generator)?))
+}
+
+/// The coefficients of a simulation: the samplers of studies, and no seal.
+pub(super) fn simulate_coefficients_of(
+    spec: &Spec,
+    design: &Design<'_>,
+    exec: &Executor<'_>,
+    generator: &mut SimulationGenerator,
+) -> Result<Sealed> {
+    let noise = simulate_coefficient_noise(spec, generator)?;
+    let minimum = minimum(spec, design, &noise, spec.study_tolerance(), exec)?;
+    simulate_coefficients(spec, minimum, &noise)
+}
+
+/// The certified minimiser under this noise.
+fn minimum(
+    spec: &Spec,
+    design: &Design<'_>,
+    noise: &[f64],
+    tolerance: f64,
+    exec: &Executor<'_>,
+) -> Result<Minimum> {
+    let linear = linear_term(spec, noise);
     let objective = Objective {
         design,
         weights: None,
@@ -43,24 +76,23 @@ pub fn release_coefficients(
         n_samples: spec.bounds.n,
         exec,
     };
-    let minimum = minimize_risk(&objective, None, &solver_options(spec))?;
-    finish_coefficients(spec, minimum, &noise)
+    minimize_risk(&objective, None, &solver_options(spec, tolerance))
 }
 
 /// How the minimiser has to be found.
-pub(crate) fn solver_options(spec: &Spec) -> Options {
+pub(crate) fn solver_options(spec: &Spec, tolerance: f64) -> Options {
     Options {
         method: Method::Auto,
-        tolerance: spec.tolerance(),
+        tolerance,
         max_iterations: MAX_ITERATIONS,
         radius: spec.choices.radius,
     }
 }
 
-/// A draw of the noise `b`.
-pub(crate) fn draw_coefficient_noise(
+/// A draw of the noise `b` by the samplers of simulations.
+pub(crate) fn simulate_coefficient_noise(
     spec: &Spec,
-    generator: &mut impl NoiseGenerator,
+    generator: &mut SimulationGenerator,
 ) -> Result<Vec<f64>> {
     Ok(match spec.law {
         NoiseLaw::SphericalLaplace { dim, rate } => {
@@ -78,13 +110,26 @@ pub(crate) fn linear_term(spec: &Spec, noise: &[f64]) -> Option<Vec<f64>> {
     objective.then(|| noise.iter().map(|b| b / spec.bounds.n).collect())
 }
 
-/// The released parameters from a certified minimiser: with the noise of output perturbation, sealed.
-pub(crate) fn finish_coefficients(spec: &Spec, minimum: Minimum, noise: &[f64]) -> Result<Sealed> {
+/// The parameters of a study from a certified minimiser: as released, but not sealed.
+pub(crate) fn simulate_coefficients(
+    spec: &Spec,
+    minimum: Minimum,
+    noise: &[f64],
+) -> Result<Sealed> {
+    let params = Sealed::simulated("params", perturbed(spec, minimum, noise))?;
+    Ok(in_domain(spec, &params))
+}
+
+/// The minimiser, with the noise of output perturbation.
+fn perturbed(spec: &Spec, minimum: Minimum, noise: &[f64]) -> Vec<f64> {
     let mut params = minimum.params;
     if spec.choices.perturbation == Perturbation::Output {
         params.iter_mut().zip(noise).for_each(|(p, b)| *p += b);
     }
-    let sealed = release_values("params", params, spec.n_params())?;
-    let domain = spec.choices.radius.filter(|_| spec.choices.project);
-    Ok(sealed.in_ball(domain))
+    params
+}
+
+/// Post-processing: moved into the domain where the caller asks for it.
+fn in_domain(spec: &Spec, params: &Sealed) -> Sealed {
+    params.in_ball(spec.choices.radius.filter(|_| spec.choices.project))
 }

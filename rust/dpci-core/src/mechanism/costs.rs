@@ -1,6 +1,6 @@
 //! What the steps of a release spend, and the record that each leaves.
 
-use crate::privacy::{Calibration, approx_to_zcdp};
+use crate::privacy::{Budget, Calibration, approx_to_zcdp};
 
 /// The part of a budget that one step spends.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,6 +21,16 @@ pub enum Cost {
 }
 
 impl Cost {
+    /// A whole budget as a cost.
+    #[must_use]
+    pub fn of(budget: Budget) -> Self {
+        match budget {
+            Budget::Pure { epsilon } => Self::Epsilon(epsilon),
+            Budget::Zcdp { rho } => Self::Rho(rho),
+            Budget::Approx { epsilon, delta } => Self::EpsilonDelta { epsilon, delta },
+        }
+    }
+
     /// The number, whatever its unit; ε where there are two.
     #[must_use]
     pub fn value(self) -> f64 {

@@ -1,17 +1,19 @@
 //! A whole private fit: coefficients, then moments at the released coefficients, then projection.
 
-use super::coefficients::release_coefficients;
+use super::coefficients::{release_coefficients, simulate_coefficients_of};
 use super::costs::Step;
 use super::moment_noise::MomentNoise;
-use super::moments::release_moments;
+use super::moments::{release_moments, simulate_moments};
 use super::projection::{Projection, project_gradient_cov, project_hessian};
-use super::seal::Sealed;
+use super::seal::{Seal, Sealed};
+use super::sealing::check_records;
 use super::spec::Spec;
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, vector};
 use crate::loss::Targets;
-use crate::noise::NoiseGenerator;
+use crate::moments::data_moments;
+use crate::noise::{NoiseGenerator, SimulationGenerator};
 use crate::privacy::{Calibration, Neighbors};
 use crate::{Error, Result};
 
@@ -41,6 +43,8 @@ pub struct Fit {
     pub projection: Projection,
     /// What was spent, step by step.
     pub steps: Vec<Step>,
+    /// What was spent on the seals, and how the values were sealed.
+    pub seals: Vec<Seal>,
 }
 
 /// Releases coefficients and moments.
@@ -75,6 +79,36 @@ pub fn release(
         hessian,
         gradient_cov: Some(gradient_cov),
         noise: Some(noise),
+    })
+}
+
+/// [`release`] as studies simulate it, by library samplers and without the seal. Protects nothing.
+///
+/// # Errors
+/// As [`release`].
+pub fn simulate_release(
+    spec: &Spec,
+    design: &Design<'_>,
+    exec: &Executor<'_>,
+    generator: &mut SimulationGenerator,
+) -> Result<Release> {
+    check_design(spec, design)?;
+    spec.check_strong_convexity(design, exec)?;
+    let params = simulate_coefficients_of(spec, design, exec, generator)?;
+    let point = spec.moment_point(&params);
+    let noise = spec.moment_noise(margin_radius(spec, &point))?;
+    let (mut hessian, mut gradient_cov) = (None, None);
+    if let Some(noise) = &noise {
+        let loss = &*spec.choices.loss;
+        let data = data_moments(design, loss, point.values(), spec.bounds.n, exec)?;
+        let (h, s) = simulate_moments(spec, data, noise, generator)?;
+        (hessian, gradient_cov) = (h, Some(s));
+    }
+    Ok(Release {
+        params,
+        hessian,
+        gradient_cov,
+        noise,
     })
 }
 
@@ -122,6 +156,7 @@ pub(super) fn check_rows(design: &Design<'_>, facts: &RowFacts) -> Result<()> {
             describe_bounds(bounds.row_norm, design.intercept(), bounds.targets)
         )));
     }
+    check_records(facts.n_samples as f64, facts.neighbors, design)?;
     if facts.neighbors == Neighbors::ReplaceOne && design.n_records() != facts.n_samples {
         return Err(Error::Length {
             name: "X",
@@ -155,6 +190,7 @@ pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
     let point = spec.moment_point(&release.params);
     let point = point.values();
     let mut steps = vec![spec.coefficients.clone()];
+    let mut seals = vec![spec.seal];
     let spectral_radius = release
         .noise
         .as_ref()
@@ -164,6 +200,7 @@ pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
         None => None,
         Some(noisy) => {
             steps.extend(release.noise.iter().flat_map(|n| n.steps.iter().cloned()));
+            seals.extend(release.noise.iter().flat_map(MomentNoise::seals));
             let mut hessian = release
                 .hessian
                 .as_ref()
@@ -195,6 +232,7 @@ pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
         spectral_radius,
         projection,
         steps,
+        seals,
     })
 }
 

@@ -5,11 +5,12 @@
 
 use super::costs::{Cost, Step};
 use super::fit::{RowFacts, check_rows};
-use super::seal::{Sealed, release_values};
+use super::seal::{Seal, Sealed};
+use super::sealing::{mean_rounding, share_seal};
 use crate::design::{Design, row_norm_bound};
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, solve_positive_part};
-use crate::moments::second_moments;
+use crate::moments::{second_moment_rounding, second_moments};
 use crate::noise::{Gaussian, Laplace, NoiseGenerator, symmetric};
 use crate::privacy::{
     Budget, Calibration, Neighbors, Polynomial, gaussian_mu, gaussian_std_dev, laplace_rate,
@@ -52,6 +53,8 @@ pub struct FunctionalSpec {
     row_norm: f64,
     n_params: usize,
     step: Step,
+    /// Of the quadratic and of the linear coefficients.
+    seals: [Seal; 2],
 }
 
 /// Noise on the quadratic and on the linear coefficients, and the standard deviation of that on a squared parameter.
@@ -91,23 +94,45 @@ impl FunctionalSpec {
             return out_of_range(name, "at most 4096", n_params as f64);
         }
         let row_norm = row_norm_bound(c.row_norm, c.intercept);
-        let step = calibrated(c, n_params)?;
-        let spec = Self {
+        let (rest, seal) = c.budget.split_off_seal();
+        let step = calibrated(c, rest, n_params)?;
+        // Extreme bounds leave no representable scale.
+        let units = units(c, row_norm);
+        if !units.iter().all(|unit| (unit * step.scale).is_normal()) {
+            let rule = "such that the noise has a finite scale in double precision";
+            return out_of_range("row_norm", rule, c.row_norm);
+        }
+        let draw = match step.cost {
+            Cost::Epsilon(_) => Laplace::new(n_noises(c, n_params), step.scale)?.error_bound(),
+            _ => Gaussian::new(n_noises(c, n_params), step.scale)?.error_bound(),
+        };
+        let n = c.n_samples as f64;
+        let sums = n * mean_rounding(second_moment_rounding, n, c.neighbors);
+        // No weight of a sum or of its noise is above 1, and shaping the noise errs by less than the draw.
+        let distance = |unit: f64| unit * (sums + 3.0 * draw);
+        let cost = share_seal(seal, 2);
+        let seals = [
+            Seal::new(
+                "polynomial",
+                symmetric::isometric_dim(n_params),
+                distance(units[0]),
+                cost,
+            )?,
+            Seal::new("polynomial", n_params, distance(units[1]), cost)?,
+        ];
+        Ok(Self {
             choices,
             row_norm,
             n_params,
             step,
-        };
-        // Extreme bounds leave no representable scale.
-        if !spec
-            .units()
-            .iter()
-            .all(|unit| (unit * spec.step.scale).is_normal())
-        {
-            let rule = "such that the noise has a finite scale in double precision";
-            return out_of_range("row_norm", rule, c.row_norm);
-        }
-        Ok(spec)
+            seals,
+        })
+    }
+
+    /// How the quadratic and the linear coefficients are sealed.
+    #[must_use]
+    pub fn seals(&self) -> &[Seal; 2] {
+        &self.seals
     }
 
     /// The validated choices.
@@ -122,19 +147,13 @@ impl FunctionalSpec {
         &self.step
     }
 
-    /// R² and RB: what the coefficients of rows with norm at most 1 and targets within ±1 are multiplied by.
-    fn units(&self) -> [f64; 2] {
-        let target_bound = self.choices.polynomial.target_bound();
-        [self.row_norm.powi(2), self.row_norm * target_bound]
-    }
-
     /// One draw of the noise, in units of R² and RB.
     fn draw(&self, generator: &mut impl NoiseGenerator) -> Result<PolynomialNoise> {
         let (dim, scale) = (self.n_params, self.step.scale);
         let isometric_dim = symmetric::isometric_dim(dim);
         if !matches!(self.choices.budget, Budget::Pure { .. }) {
             // On the sums Σxxᵀ and Σyx themselves, of which the coefficients are multiples.
-            let draw = Gaussian::new(isometric_dim + dim, scale)?.sample(generator);
+            let draw = Gaussian::new(isometric_dim + dim, scale)?.sample_bounded(generator)?;
             let (q, l) = self.choices.polynomial.weights();
             let (matrix, vector) = draw.split_at(isometric_dim);
             let quadratic = symmetric::from_isometric(dim, matrix);
@@ -144,11 +163,10 @@ impl FunctionalSpec {
                 diagonal_std_dev: q * scale,
             });
         }
-        let tight = self.choices.calibration == Calibration::Tight;
-        let count = if tight { isometric_dim } else { dim * dim };
-        let draw = Laplace::new(count + dim, scale)?.sample(generator);
-        let (form, linear) = draw.split_at(count);
-        let quadratic = if tight {
+        let count = n_noises(&self.choices, dim);
+        let draw = Laplace::new(count, scale)?.sample_bounded(generator)?;
+        let (form, linear) = draw.split_at(count - dim);
+        let quadratic = if self.choices.calibration == Calibration::Tight {
             symmetric::from_monomials(dim, form)
         } else {
             symmetric::from_entries(dim, form)
@@ -161,13 +179,29 @@ impl FunctionalSpec {
     }
 }
 
+/// R² and RB: what the coefficients of rows with norm at most 1 and targets within ±1 are multiplied by.
+fn units(c: &FunctionalChoices, row_norm: f64) -> [f64; 2] {
+    [row_norm.powi(2), row_norm * c.polynomial.target_bound()]
+}
+
+/// How many independent noises there are: one for each coefficient, or, as printed, for each entry of the matrix under pure DP.
+fn n_noises(c: &FunctionalChoices, dim: usize) -> usize {
+    let printed = matches!(c.budget, Budget::Pure { .. }) && c.calibration == Calibration::Paper;
+    let quadratic = if printed {
+        dim * dim
+    } else {
+        symmetric::isometric_dim(dim)
+    };
+    quadratic + dim
+}
+
 fn out_of_range<T>(name: &'static str, rule: &'static str, value: f64) -> Result<T> {
     Err(Error::OutOfRange { name, rule, value })
 }
 
 /// The noise of the whole budget: Laplace on the coefficients under pure DP, Gaussian on the sums otherwise.
-fn calibrated(c: &FunctionalChoices, n_params: usize) -> Result<Step> {
-    let (cost, sensitivity) = match c.budget {
+fn calibrated(c: &FunctionalChoices, budget: Budget, n_params: usize) -> Result<Step> {
+    let (cost, sensitivity) = match budget {
         Budget::Pure { epsilon } => {
             let sensitivity = c
                 .polynomial
@@ -238,7 +272,7 @@ pub fn release_functional_mechanism(
             intercept: c.intercept,
         },
     )?;
-    let (dim, [square_unit, cross_unit]) = (spec.n_params, spec.units());
+    let (dim, [square_unit, cross_unit]) = (spec.n_params, units(c, spec.row_norm));
     let (q, l) = c.polynomial.weights();
     let noise = spec.draw(generator)?;
     let sums = second_moments(design, exec)?;
@@ -247,16 +281,26 @@ pub fn release_functional_mechanism(
     for (value, noise) in quadratic.iter_mut().zip(&noise.quadratic) {
         *value = q * *value + square_unit * noise;
     }
+    let mut half_linear = sums.cross;
+    for (value, noise) in half_linear.iter_mut().zip(&noise.linear) {
+        *value = 0.5 * (l * *value + cross_unit * noise);
+    }
+    let [quadratic_seal, linear_seal] = &spec.seals;
+    let mut quadratic = quadratic_seal
+        .release_symmetric(&quadratic, generator)?
+        .into_values();
+    let half_linear = linear_seal.release(&half_linear, generator)?;
     let ridge = RIDGE_STD_DEVS * noise.diagonal_std_dev * square_unit;
     add_diagonal(
         &mut quadratic,
         dim,
         ridge + 0.5 * c.n_samples as f64 * c.l2_strength,
     );
-    let mut half_linear = sums.cross;
-    for (value, noise) in half_linear.iter_mut().zip(&noise.linear) {
-        *value = 0.5 * (l * *value + cross_unit * noise);
-    }
-    let params = solve_positive_part(&quadratic, dim, "the noisy polynomial", &half_linear)?;
-    release_values("params", params, dim)
+    let solved = solve_positive_part(
+        &quadratic,
+        dim,
+        "the noisy polynomial",
+        half_linear.values(),
+    );
+    half_linear.solved(solved?)
 }

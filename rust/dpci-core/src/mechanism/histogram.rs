@@ -4,7 +4,8 @@
 
 use super::costs::{Cost, Step};
 use super::functional::noise_of;
-use super::seal::{Sealed, release_values};
+use super::seal::{Seal, Sealed};
+use super::sealing::share_seal;
 use crate::design::{Design, Grid, OnViolation, RowBounds, Rows};
 use crate::erm::minimize_risk;
 use crate::exec::Executor;
@@ -20,6 +21,7 @@ use crate::{Error, Result};
 pub struct HistogramSpec {
     grid: Grid,
     step: Step,
+    seal: Seal,
 }
 
 impl HistogramSpec {
@@ -33,6 +35,7 @@ impl HistogramSpec {
     /// [`Error::OutOfRange`] for a budget whose noise has no finite scale.
     pub fn new(grid: Grid, budget: Budget, neighbors: Neighbors) -> Result<Self> {
         let changed = neighbors.changed_records();
+        let (budget, seal) = budget.split_off_seal();
         let (cost, sensitivity) = match budget {
             Budget::Pure { epsilon } => (Cost::Epsilon(epsilon), changed),
             Budget::Zcdp { rho } => (Cost::Rho(rho), changed.sqrt()),
@@ -50,7 +53,27 @@ impl HistogramSpec {
             hessian_scale: None,
             sensitivity,
         };
-        Ok(Self { grid, step })
+        let n_cells = grid.n_cells();
+        let draw = match step.cost {
+            Cost::Epsilon(_) => Laplace::new(n_cells, scale)?.error_bound(),
+            _ => Gaussian::new(n_cells, scale)?.error_bound(),
+        };
+        // Counts are whole numbers and are added on the lattice, so only the noise errs.
+        let seal = Seal::new("the histogram", n_cells, draw, share_seal(seal, 1))?;
+        if seal.lattice() > 1.0 {
+            return Err(Error::OutOfRange {
+                name: "budget",
+                rule: "such that the noise leaves the counts their digits",
+                value: cost.value(),
+            });
+        }
+        Ok(Self { grid, step, seal })
+    }
+
+    /// How the counts are sealed.
+    #[must_use]
+    pub fn seal(&self) -> &Seal {
+        &self.seal
     }
 
     /// The grid.
@@ -82,13 +105,12 @@ pub fn release_histogram(
 ) -> Result<Sealed> {
     let n_cells = spec.grid.n_cells();
     let scale = spec.step.scale;
-    let mut counts = match spec.step.cost {
-        Cost::Epsilon(_) => Laplace::new(n_cells, scale)?.sample(generator),
-        _ => Gaussian::new(n_cells, scale)?.sample(generator),
+    let noise = match spec.step.cost {
+        Cost::Epsilon(_) => Laplace::new(n_cells, scale)?.sample_bounded(generator)?,
+        _ => Gaussian::new(n_cells, scale)?.sample_bounded(generator)?,
     };
     let exact = spec.grid.counts(design, exec)?;
-    counts.iter_mut().zip(&exact).for_each(|(c, e)| *c += e);
-    release_values("the histogram", counts, n_cells)
+    spec.seal.release_sum(&noise, &exact, generator)
 }
 
 /// A regression that is fitted to the cells.

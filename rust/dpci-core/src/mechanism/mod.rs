@@ -14,6 +14,7 @@ mod plan;
 mod projection;
 mod scale_slope;
 pub mod seal;
+mod sealing;
 mod selection;
 mod spec;
 mod tuning;
@@ -21,16 +22,16 @@ mod tuning_spec;
 
 pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
-    draw_coefficient_noise, finish_coefficients, linear_term, solver_options,
+    linear_term, simulate_coefficient_noise, simulate_coefficients, solver_options,
 };
 pub use costs::{Cost, Step};
-pub use fit::{Fit, Release, project_release, release, release_fit};
+pub use fit::{Fit, Release, project_release, release, release_fit, simulate_release};
 pub(crate) use fit::{check_design, margin_radius};
 pub use functional::{FunctionalChoices, FunctionalSpec, release_functional_mechanism};
 pub use histogram::{CellRegression, HistogramSpec, fit_histogram, release_histogram};
 pub use moment_noise::{MatrixNoise, MomentNoise, NoiseFamily};
-pub(crate) use moments::add_moment_noise;
 pub use moments::release_moments;
+pub(crate) use moments::simulate_moments;
 pub use per_instance::{ReportRelease, ReportSpec, release_report};
 pub use plan::Plan;
 pub use projection::Projection;

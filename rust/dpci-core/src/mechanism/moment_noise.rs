@@ -1,9 +1,12 @@
 //! Calibrates the noise of the Hessian and the gradient covariance from public values and the released parameters' norm.
 
 use super::costs::{Cost, Step};
+use super::seal::Seal;
+use super::sealing::mean_rounding;
 use super::spec::{Moments, Spec};
 use crate::Result;
 use crate::loss::Loss;
+use crate::moments::moment_rounding;
 use crate::noise::{Gaussian, MatrixLaplace, NoiseGenerator, SquareLaplace, symmetric};
 use crate::privacy::{Calibration, gaussian_std_dev, laplace_rate};
 
@@ -72,7 +75,42 @@ impl MatrixNoise {
         coordinate / 2.0_f64.sqrt()
     }
 
-    /// A symmetric noise matrix, row-major.
+    /// A symmetric noise matrix for a release, row-major, within [`Self::error_bound`] of the ideal draw.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfRange`] for a scale that is not finite and positive, [`crate::Error::NoiseTail`].
+    pub(super) fn sample_bounded(
+        self,
+        dim: usize,
+        generator: &mut impl NoiseGenerator,
+    ) -> Result<Vec<f64>> {
+        match self.family {
+            NoiseFamily::Gaussian { std_dev } => {
+                let law = Gaussian::new(symmetric::isometric_dim(dim), std_dev)?;
+                let coordinates = law.sample_bounded(generator)?;
+                Ok(symmetric::from_isometric(dim, &coordinates))
+            }
+            NoiseFamily::MatrixLaplace { rate } => {
+                MatrixLaplace::new(dim, rate)?.sample_bounded(generator)
+            }
+            NoiseFamily::SquareLaplace { rate } => {
+                SquareLaplace::new(dim, rate)?.sample_bounded(generator)
+            }
+        }
+    }
+
+    /// Greatest Frobenius distance of [`Self::sample_bounded`] to the ideal draw.
+    pub(super) fn error_bound(self, dim: usize) -> Result<f64> {
+        Ok(match self.family {
+            NoiseFamily::Gaussian { std_dev } => {
+                Gaussian::new(symmetric::isometric_dim(dim), std_dev)?.error_bound()
+            }
+            NoiseFamily::MatrixLaplace { rate } => MatrixLaplace::new(dim, rate)?.error_bound(),
+            NoiseFamily::SquareLaplace { rate } => SquareLaplace::new(dim, rate)?.error_bound(),
+        })
+    }
+
+    /// A symmetric noise matrix for a simulation, row-major.
     ///
     /// # Errors
     /// [`crate::Error::OutOfRange`] for a scale that is not finite and positive.
@@ -100,11 +138,25 @@ pub struct MomentNoise {
     pub hessian: Option<MatrixNoise>,
     /// Noise of the gradient covariance's data part.
     pub gradient_cov: MatrixNoise,
+    /// The seal of the Hessian's data part.
+    pub hessian_seal: Option<Seal>,
+    /// The seal of the gradient covariance's data part.
+    pub gradient_cov_seal: Seal,
     /// The steps, for the record.
     pub steps: Vec<Step>,
 }
 
+/// Noise of the Hessian and of the gradient covariance, and the steps for the record.
+type Matrices = (Option<MatrixNoise>, MatrixNoise, Vec<Step>);
+
 impl MomentNoise {
+    /// The seals.
+    pub(super) fn seals(&self) -> impl Iterator<Item = Seal> {
+        self.hessian_seal
+            .into_iter()
+            .chain([self.gradient_cov_seal])
+    }
+
     /// `r_H = 2√d·s`, `s` the standard deviation of an off-diagonal entry: where the spectrum of the Hessian's noise ends if
     /// its entries are Gaussian; that of the matrix Laplace law ends up to 1.18 times as far (docs/method.md, "Projection").
     #[must_use]
@@ -127,17 +179,46 @@ impl Spec {
         let Some(costs) = self.moment_costs else {
             return Ok(None);
         };
-        let noise = match self.choices.moments {
+        let (hessian, gradient_cov, steps) = match self.choices.moments {
             Moments::Joint => {
-                self.joint(radius, costs[0].with(costs[0].value() + costs[1].value()))
+                self.joint(radius, costs[0].with(costs[0].value() + costs[1].value()))?
             }
-            _ => self.separate(radius, costs),
+            _ => self.separate(radius, costs)?,
         };
-        noise.map(Some)
+        let loss = &*self.choices.loss;
+        let hessian_seal =
+            hessian.map(|noise| self.matrix_seal("hessian", noise, loss.sup_curvature(radius)));
+        let greatest = loss.sup_slope(radius).powi(2);
+        Ok(Some(MomentNoise {
+            hessian,
+            gradient_cov,
+            hessian_seal: hessian_seal.transpose()?,
+            gradient_cov_seal: self.matrix_seal("gradient_cov", gradient_cov, greatest)?,
+            steps,
+        }))
+    }
+
+    /// Relative rounding of a mean over the records, from that of a sum over so many rows.
+    pub(super) fn rounding(&self, of_rows: fn(usize) -> f64) -> f64 {
+        mean_rounding(of_rows, self.bounds.n, self.bounds.neighbors)
+    }
+
+    /// The seal of a matrix whose records' terms are at most `greatest·R²`: it hides the rounding of their sum, of the noise and of adding
+    /// the two.
+    fn matrix_seal(&self, name: &'static str, noise: MatrixNoise, greatest: f64) -> Result<Seal> {
+        let dim = self.n_params();
+        let data = self.bounds.row_norm.powi(2) * greatest * self.rounding(moment_rounding);
+        let distance = data + 2.0 * noise.error_bound(dim)?;
+        Seal::new(
+            name,
+            symmetric::isometric_dim(dim),
+            distance,
+            self.seal_cost,
+        )
     }
 
     /// One query: under pure DP `γ_H‖Δ_H‖_* + γ_Σ‖Δ_Σ‖_* ≤ ε`; with Gaussian noise one vector `(αH, Σ)`.
-    fn joint(&self, radius: f64, cost: Cost) -> Result<MomentNoise> {
+    fn joint(&self, radius: f64, cost: Cost) -> Result<Matrices> {
         let loss = &*self.choices.loss;
         let has_hessian = loss.sup_curvature(radius) > 0.0;
         let (hessian, gradient_cov) = if let Cost::Epsilon(epsilon) = cost {
@@ -174,15 +255,11 @@ impl Spec {
             hessian_scale: hessian.map(MatrixNoise::scale),
             sensitivity: gradient_cov.sensitivity,
         };
-        Ok(MomentNoise {
-            hessian,
-            gradient_cov,
-            steps: vec![step],
-        })
+        Ok((hessian, gradient_cov, vec![step]))
     }
 
     /// Two queries, each with its own share.
-    fn separate(&self, radius: f64, [hessian_cost, cov_cost]: [Cost; 2]) -> Result<MomentNoise> {
+    fn separate(&self, radius: f64, [hessian_cost, cov_cost]: [Cost; 2]) -> Result<Matrices> {
         let loss = &*self.choices.loss;
         let calibration = self.choices.calibration;
         let noise = |sup: f64, cost: Cost| {
@@ -231,11 +308,7 @@ impl Spec {
             step("hessian", hessian_cost, hessian),
             step("gradient_cov", cov_cost, Some(gradient_cov)),
         ];
-        Ok(MomentNoise {
-            hessian,
-            gradient_cov,
-            steps,
-        })
+        Ok((hessian, gradient_cov, steps))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Releases the Hessian and the gradient covariance at released parameters.
 
 use super::moment_noise::MomentNoise;
-use super::seal::{Sealed, release_values};
+use super::seal::Sealed;
 use super::spec::Spec;
 use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::moments::{DataMoments, data_moments};
-use crate::noise::NoiseGenerator;
+use crate::noise::{NoiseGenerator, SimulationGenerator};
 
 /// Releases the data parts `(1/n) Σ l'' x xᵀ` and `(1/n) Σ l'² x xᵀ` at the released `params`.
 ///
@@ -15,6 +15,7 @@ use crate::noise::NoiseGenerator;
 /// Given `params` only the two sums depend on data. Their sensitivities hold for all margins up to `R‖params‖`, to which
 /// `noise` was calibrated; spends the costs of its steps. Each loss value enters through one row, and the difference of two
 /// positive semidefinite rank-one terms has Frobenius norm at most √(a² + b²), nuclear norm at most a + b.
+/// The ideal sums are those of the records' terms as computed, each a function of its record and of `params`.
 ///
 /// # Errors
 /// [`crate::Error::Loss`], [`crate::Error::Interrupted`]; nothing is released then.
@@ -33,29 +34,40 @@ pub fn release_moments(
         spec.bounds.n,
         exec,
     )?;
-    add_moment_noise(spec, data, noise, generator)
+    let dim = spec.n_params();
+    let hessian = match (noise.hessian, noise.hessian_seal) {
+        (Some(law), Some(seal)) => {
+            let noisy = plus(data.curvature, &law.sample_bounded(dim, generator)?);
+            Some(seal.release_symmetric(&noisy, generator)?)
+        }
+        _ => None,
+    };
+    let draw = noise.gradient_cov.sample_bounded(dim, generator)?;
+    let noisy = plus(data.squared_slope, &draw);
+    let gradient_cov = noise
+        .gradient_cov_seal
+        .release_symmetric(&noisy, generator)?;
+    Ok((hessian, gradient_cov))
 }
 
-/// The noisy data parts, sealed: `None` for a Hessian whose data part is zero for every data set.
-pub(crate) fn add_moment_noise(
+/// The noisy data parts of a study: as released, but by the samplers of simulations and not sealed.
+pub(crate) fn simulate_moments(
     spec: &Spec,
     data: DataMoments,
     noise: &MomentNoise,
-    generator: &mut impl NoiseGenerator,
+    generator: &mut SimulationGenerator,
 ) -> Result<(Option<Sealed>, Sealed)> {
     let dim = spec.n_params();
     let hessian = match noise.hessian {
         None => None,
         Some(law) => {
             let noisy = plus(data.curvature, &law.sample(dim, generator)?);
-            Some(release_values("hessian", noisy, dim * dim)?)
+            Some(Sealed::simulated("hessian", noisy)?)
         }
     };
-    let noisy = plus(
-        data.squared_slope,
-        &noise.gradient_cov.sample(dim, generator)?,
-    );
-    Ok((hessian, release_values("gradient_cov", noisy, dim * dim)?))
+    let draw = noise.gradient_cov.sample(dim, generator)?;
+    let noisy = plus(data.squared_slope, &draw);
+    Ok((hessian, Sealed::simulated("gradient_cov", noisy)?))
 }
 
 fn plus(mut values: Vec<f64>, noise: &[f64]) -> Vec<f64> {

@@ -6,14 +6,15 @@ use super::coefficients::release_coefficients;
 use super::costs::{Cost, Step};
 use super::fit::check_design;
 use super::moment_noise::{MatrixNoise, NoiseFamily};
-use super::seal::{Sealed, release_values};
+use super::seal::{Seal, Sealed};
+use super::sealing::share_seal;
 use super::spec::{Choices, Moments, Spec};
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::interval::Perturbation;
-use crate::linalg::check_matrix_dim;
-use crate::noise::{Gaussian, NoiseGenerator};
-use crate::objective::{HessianRows, Objective};
+use crate::linalg::{check_matrix_dim, vector};
+use crate::noise::{Gaussian, NoiseGenerator, symmetric};
+use crate::objective::{HessianRows, Objective, gradient_rounding, hessian_rounding};
 use crate::per_instance::{Claim, HessianBound, check_row_norm};
 use crate::privacy::{Budget, Calibration, Neighbors, gaussian_mu, gaussian_std_dev};
 use crate::{Error, Result};
@@ -45,6 +46,8 @@ pub struct ReportRelease {
     pub params: Sealed,
     /// Noisy gradient and Hessian (row-major) at θ̃ of the sum objective without its noise term; `None` for a report that needs no data.
     pub derivatives: Option<[Sealed; 2]>,
+    /// How the values were sealed.
+    pub seals: Vec<Seal>,
 }
 
 impl ReportSpec {
@@ -58,7 +61,7 @@ impl ReportSpec {
     /// As [`Spec::new`]; [`Error::Unsupported`] unless a Gaussian objective perturbation under add/remove without moments is asked
     /// for; [`Error::OutOfRange`] unless the shares are at least 10⁻¹² with sum 1.
     pub fn new(choices: &Choices, shares: Option<[f64; 3]>) -> Result<Self> {
-        let (epsilon, delta) = check_supported(choices)?;
+        check_supported(choices)?;
         let mut part = choices.clone();
         let Some(shares) = shares else {
             return Ok(Self {
@@ -69,13 +72,19 @@ impl ReportSpec {
             });
         };
         let shares = check_shares(shares)?;
+        let (rest, seal) = choices.budget.split_off_seal();
+        let (epsilon, delta) = check_supported(&Choices {
+            budget: rest,
+            ..choices.clone()
+        })?;
+        part.budget = rest;
         match choices.calibration {
             Calibration::Tight => part.reserve = shares[1] + shares[2],
             Calibration::Paper => {
                 part.budget = Budget::approx(shares[0] * epsilon, delta / 3.0)?;
             }
         }
-        let fit = Spec::new(part)?;
+        let fit = Spec::with_seal(part, choices.budget, share_seal(seal, 3))?;
         check_matrix_dim(fit.n_params())?;
         check_row_norm(fit.row_norm())?;
         // The last is the remainder, so that rounding never spends more.
@@ -176,6 +185,24 @@ impl ReportSpec {
         Err(Error::RidgeBelowNoise { least, value })
     }
 
+    /// The seals of the gradient, whose public part n₀λθ̃ has norm `ridge`, and of the Hessian, whose noise errs by `errors`.
+    fn derivative_seals(&self, ridge: f64, errors: [f64; 2]) -> Result<[Seal; 2]> {
+        let (dim, bounds, loss) = (self.fit.n_params(), self.fit.bounds(), &self.choices.loss);
+        let [of_gradient, of_hessian] = [gradient_rounding, hessian_rounding]
+            .map(|of_rows| bounds.n * self.fit.rounding(of_rows));
+        let public = 4.0 * f64::EPSILON;
+        let gradient = of_gradient * loss.slope_bound() * bounds.row_norm + public * ridge;
+        let hessian = of_hessian * loss.curvature_bound() * bounds.row_norm.powi(2)
+            + public * self.ridge() * (dim as f64).sqrt();
+        let seal = |name, count, data: f64, error: f64| {
+            Seal::new(name, count, data + 2.0 * error, self.fit.seal_cost)
+        };
+        Ok([
+            seal("gradient", dim, gradient, errors[0])?,
+            seal("hessian", symmetric::isometric_dim(dim), hessian, errors[1])?,
+        ])
+    }
+
     /// The radius of the Hessian's noise.
     fn radius(&self, claim: &Claim) -> Option<f64> {
         let [_, hessian] = self.extra.as_ref()?;
@@ -239,6 +266,7 @@ pub fn release_report(
         return Ok(ReportRelease {
             params,
             derivatives: None,
+            seals: vec![*spec.fit.seal()],
         });
     };
     let (dim, n) = (spec.fit.n_params(), spec.fit.bounds().n);
@@ -256,21 +284,25 @@ pub fn release_report(
     let hessian = at
         .hessian
         .ok_or(Error::NotPositiveDefinite("the Hessian"))?;
-    let noise = Gaussian::new(dim, gradient_step.scale)?.sample(generator);
-    let gradient = sum_plus_noise(at.gradient, n, &noise);
+    let gradient_noise = Gaussian::new(dim, gradient_step.scale)?;
     let matrix_noise = MatrixNoise {
         family: NoiseFamily::Gaussian {
             std_dev: hessian_step.scale,
         },
         sensitivity: hessian_step.sensitivity,
     };
-    let hessian = sum_plus_noise(hessian, n, &matrix_noise.sample(dim, generator)?);
+    let ridge = spec.ridge() * vector::norm(params.values());
+    let errors = [gradient_noise.error_bound(), matrix_noise.error_bound(dim)?];
+    let seals = spec.derivative_seals(ridge, errors)?;
+    let gradient = sum_plus_noise(at.gradient, n, &gradient_noise.sample_bounded(generator)?);
+    let hessian = sum_plus_noise(hessian, n, &matrix_noise.sample_bounded(dim, generator)?);
     Ok(ReportRelease {
         params,
         derivatives: Some([
-            release_values("gradient", gradient, dim)?,
-            release_values("hessian", hessian, dim * dim)?,
+            seals[0].release(&gradient, generator)?,
+            seals[1].release_symmetric(&hessian, generator)?,
         ]),
+        seals: std::iter::once(*spec.fit.seal()).chain(seals).collect(),
     })
 }
 

@@ -1,7 +1,9 @@
 //! What a fit will cost and how precise it can be, before any data are seen.
 
 use super::costs::Step;
+use super::moment_noise::MomentNoise;
 use super::projection::Projection;
+use super::seal::Seal;
 use super::spec::Spec;
 use crate::Result;
 use crate::interval::half_width;
@@ -11,6 +13,8 @@ use crate::interval::half_width;
 pub struct Plan {
     /// Steps; the moments' scales hold for all parameters of the domain.
     pub steps: Vec<Step>,
+    /// How the values will be sealed; for the moments at all parameters of the domain.
+    pub seals: Vec<Seal>,
     /// The fit needs λ above this; 0 where any λ > 0 serves.
     pub least_l2_strength: f64,
     /// `r_H` for parameters of any norm; 0 without moments.
@@ -33,6 +37,8 @@ impl Spec {
         let spectral_radius = noise
             .as_ref()
             .map_or(0.0, |n| n.spectral_radius(self.n_params()));
+        let moments = noise.iter().flat_map(MomentNoise::seals);
+        let seals = std::iter::once(self.seal).chain(moments).collect();
         steps.extend(noise.into_iter().flat_map(|n| n.steps));
         let [least, greatest] = self.noise_gain();
         let greatest_half = self.radius().unwrap_or(f64::INFINITY);
@@ -41,6 +47,7 @@ impl Spec {
         };
         Ok(Plan {
             steps,
+            seals,
             least_l2_strength: self.least_l2_strength()?,
             spectral_radius,
             projection: self

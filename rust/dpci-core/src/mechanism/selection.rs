@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use super::seal::lattice_below;
 use crate::design::Design;
 use crate::exec::{Executor, sum_depth};
 use crate::loss::{Batch, Loss, Targets};
-use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SphericalLaplace, gumbel};
+use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SphericalLaplace, exponential_index};
 use crate::objective::{HessianRows, Objective};
 use crate::{Error, Result};
 
 /// Roundings of one loss from its linear predictor (an exponential, a logarithm, a few products), with room.
 const LOSS_ROUNDINGS: f64 = 32.0;
+
+/// More lattice steps overflow the integers of an exact choice.
+const GREATEST_STEPS: f64 = (1_u64 << 62) as f64;
 
 /// Rounding may add this much of the sensitivity to it; where it would add more, scores say nothing.
 const GREATEST_ROUNDING: f64 = 0.01;
@@ -57,6 +61,11 @@ impl Score {
             greatest,
             predictor_rounding,
         })
+    }
+
+    /// The greatest loss of a record.
+    pub(crate) fn greatest(&self) -> f64 {
+        self.greatest
     }
 
     /// How far replacing one of `n` records can move the mean *as it is computed*: range/n, and twice a bound on the rounding of a
@@ -142,44 +151,70 @@ pub(crate) fn mean_loss(
     Ok(risk.evaluate(params, HessianRows::None)?.value)
 }
 
+/// Least number of lattice steps in the sensitivity of a loss: rounding to the lattice costs one.
+const SENSITIVITY_STEPS: f64 = (1_u64 << 26) as f64;
+
 /// Releases an index of `losses`, the lower the loss the likelier: i with probability proportional to `exp(-ε·lossᵢ/(2Δ))`.
 ///
 /// # Privacy
-/// Losses that one record moves by at most `sensitivity` Δ each: `epsilon`-DP (`McSherry` & Talwar 2007), and `ε²/8`-zCDP, because the
-/// privacy loss takes values in an interval of length ε (Cesar & Rogers 2021). Sampled as the maximum of weights with Gumbel noise.
+/// Losses that, as computed, one record moves by at most `sensitivity` Δ each: `epsilon`-DP (`McSherry` & Talwar 2007), and `ε²/8`-zCDP,
+/// because the privacy loss takes values in an interval of length ε (Cesar & Rogers 2021). The losses are rounded to a public lattice,
+/// which adds one step to their sensitivity, and the choice is drawn in integer arithmetic: it needs no seal.
 ///
 /// # Errors
-/// [`Error::NonFiniteRelease`] for a loss that is not finite; nothing is released then.
+/// [`Error::NonFiniteRelease`] for a loss that is not finite, [`Error::OutOfRange`] for an ε or losses beyond the lattice; nothing is
+/// released then.
 pub(crate) fn release_index(
     losses: &[f64],
     epsilon: f64,
     sensitivity: f64,
     generator: &mut impl NoiseGenerator,
 ) -> Result<usize> {
-    let rate = 0.5 * epsilon / sensitivity;
-    let mut best = (0, f64::NEG_INFINITY);
-    for (i, loss) in losses.iter().enumerate() {
-        let noisy = gumbel(generator) - rate * loss;
-        if !noisy.is_finite() {
-            return Err(Error::NonFiniteRelease {
-                name: "the validation losses",
-                value: *loss,
-            });
-        }
-        if noisy > best.1 {
-            best = (i, noisy);
-        }
-    }
-    Ok(best.0)
+    let lattice = lattice_below(sensitivity / SENSITIVITY_STEPS);
+    // One step for the rounding of a loss and of its neighbour; quotients by a power of two are exact.
+    let denominator = whole(2.0 * (sensitivity / lattice + 1.0) / epsilon * (1.0 + 1e-12))?;
+    let exponents: Result<Vec<u64>> = losses
+        .iter()
+        .map(|loss| {
+            if loss.is_finite() && *loss >= 0.0 {
+                whole(loss / lattice)
+            } else {
+                Err(Error::NonFiniteRelease {
+                    name: "the validation losses",
+                    value: *loss,
+                })
+            }
+        })
+        .collect();
+    Ok(exponential_index(&exponents?, denominator, generator))
 }
 
-/// One draw of a scalar law.
+/// A number of steps, rounded up.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be within range"
+)]
+fn whole(steps: f64) -> Result<u64> {
+    let steps = steps.ceil();
+    if steps >= 0.0 && steps <= GREATEST_STEPS {
+        Ok(steps as u64)
+    } else {
+        Err(Error::OutOfRange {
+            name: "the lattice of the validation losses",
+            rule: "within 2^62 steps (the budget or the radius is extreme)",
+            value: steps,
+        })
+    }
+}
+
+/// One draw of a scalar law for a release.
 pub(crate) fn scalar_noise(law: NoiseLaw, generator: &mut impl NoiseGenerator) -> Result<f64> {
     let draw = match law {
         NoiseLaw::SphericalLaplace { rate, .. } => {
-            SphericalLaplace::new(1, rate)?.sample(generator)
+            SphericalLaplace::new(1, rate)?.sample_bounded(generator)?
         }
-        NoiseLaw::Gaussian { std_dev } => Gaussian::new(1, std_dev)?.sample(generator),
+        NoiseLaw::Gaussian { std_dev } => Gaussian::new(1, std_dev)?.sample_bounded(generator)?,
     };
     Ok(draw[0])
 }

@@ -6,6 +6,8 @@ use super::calibrate::{check_combination, coefficient_law, costs};
 use super::costs::{Cost, Step};
 use super::domain::Domain;
 use super::projection::Projection;
+use super::seal::Seal;
+use super::sealing::{coefficient_seal, noise_gain, noise_rounding, share_seal};
 use crate::design::row_norm_bound;
 use crate::interval::Perturbation;
 use crate::linalg::check_matrix_dim;
@@ -90,6 +92,11 @@ pub struct Spec {
     pub(super) choices: Choices,
     /// λ before [`Variant::Cms11`] raised it.
     asked_l2_strength: f64,
+    /// The budget with the share of the seal; that of `choices` is without.
+    asked_budget: Budget,
+    /// What sealing one vector may spend.
+    pub(super) seal_cost: Cost,
+    pub(super) seal: Seal,
     pub(super) bounds: DataBounds,
     pub(super) domain: Domain,
     pub(super) law: NoiseLaw,
@@ -106,6 +113,26 @@ impl Spec {
     /// [`Error::OutOfRange`], [`Error::Empty`], [`Error::Unsupported`] for combinations that are not offered,
     /// [`Error::RegularizationTooSmall`].
     pub fn new(mut choices: Choices) -> Result<Self> {
+        let asked = choices.budget;
+        let (rest, seal) = asked.split_off_seal();
+        choices.budget = rest;
+        let vectors = if choices.moments == Moments::None {
+            1
+        } else {
+            3
+        };
+        Self::with_seal(choices, asked, share_seal(seal, vectors))
+    }
+
+    /// The choices with the budget that the seal left of `asked_budget`, and what sealing one vector may spend.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(super) fn with_seal(
+        mut choices: Choices,
+        asked_budget: Budget,
+        seal_cost: Cost,
+    ) -> Result<Self> {
         check_scalars(&choices)?;
         if choices.calibration == Calibration::Paper {
             apply_paper(&mut choices)?;
@@ -132,9 +159,14 @@ impl Spec {
             hessian_scale: None,
             sensitivity,
         };
+        let gain = noise_gain(&choices, &bounds, &domain);
+        let seal = coefficient_seal(&choices, &bounds, &domain, &law, gain[0], seal_cost)?;
         let spec = Self {
             choices,
             asked_l2_strength,
+            asked_budget,
+            seal_cost,
+            seal,
             bounds,
             domain,
             law,
@@ -159,7 +191,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// The validated choices.
+    /// The validated choices; the budget is without the share of the seal.
     #[must_use]
     pub fn choices(&self) -> &Choices {
         &self.choices
@@ -201,13 +233,26 @@ impl Spec {
         self.bounds.row_norm
     }
 
-    /// The choices with the λ that was asked for: to calibrate for another budget or number of records.
+    /// The choices with the λ and the budget that were asked for: to calibrate for another budget or number of records.
     #[must_use]
     pub fn asked_choices(&self) -> Choices {
         Choices {
             l2_strength: self.asked_l2_strength,
+            budget: self.asked_budget,
             ..self.choices.clone()
         }
+    }
+
+    /// The whole budget, with the share of the seal, which [`Self::choices`] leaves out.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        self.asked_budget
+    }
+
+    /// The seal of the coefficients.
+    #[must_use]
+    pub fn seal(&self) -> &Seal {
+        &self.seal
     }
 
     /// λ, with what [`Variant::Cms11`] added to it.
@@ -240,28 +285,25 @@ impl Spec {
         self.choices.l2_strength + self.domain.extra_convexity
     }
 
-    /// The certificate that the solver must reach: 10⁻⁶ of the least standard deviation that the noise can cause in a
-    /// released coefficient; where that is below 10⁻⁹, 10⁻⁹ but at most 10⁻⁴ of it. A function of public values only.
+    /// The certificate that the solver must reach before anything is released: what the seal's distance leaves beside the error of the
+    /// noise. A function of public values only.
     #[must_use]
     pub fn tolerance(&self) -> f64 {
-        let noise = self.law.coordinate_variance().sqrt() * self.noise_gain()[0];
+        let rounding = noise_rounding(&self.choices, &self.bounds, &self.domain, &self.law);
+        (self.seal.distance() - rounding) * (1.0 - 4.0 * f64::EPSILON)
+    }
+
+    /// The certificate of a replicate in a study, which releases nothing and is not sealed: 10⁻⁶ of the least standard deviation that
+    /// the noise can cause in a coefficient; where that is below 10⁻⁹, 10⁻⁹ but at most 10⁻⁴ of it.
+    #[must_use]
+    pub fn study_tolerance(&self) -> f64 {
+        let noise = self.law.coordinate_std_dev() * self.noise_gain()[0];
         (1e-6 * noise).max(1e-9_f64.min(1e-4 * noise))
     }
 
     /// Least and greatest factor from the noise to a coefficient's error, over all Hessians λI ≤ H ≤ (λ + tR²)I.
     pub(super) fn noise_gain(&self) -> [f64; 2] {
-        let c = &self.choices;
-        match c.perturbation {
-            Perturbation::Output => [1.0, 1.0],
-            Perturbation::Objective => {
-                let steepest =
-                    c.l2_strength + self.domain.curvature_bound * self.bounds.row_norm.powi(2);
-                [
-                    1.0 / (self.bounds.n * steepest),
-                    1.0 / (self.bounds.n * c.l2_strength),
-                ]
-            }
-        }
+        noise_gain(&self.choices, &self.bounds, &self.domain)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::coefficients::release_coefficients;
 use super::fit::check_design;
-use super::seal::Sealed;
+use super::seal::{Seal, Sealed};
 use super::selection::{release_index, scalar_noise};
 use super::spec::Spec;
 use super::tuning_spec::{Procedure, TuningSpec};
@@ -48,8 +48,9 @@ pub fn release_tuning(
         Procedure::Chunks { sizes, epsilon } => {
             release_from_chunks(spec, sizes, *epsilon, design, exec, generator)
         }
-        Procedure::Repeat { count, noise } => {
-            release_from_runs(spec, count, *noise, design, exec, generator)
+        Procedure::Repeat { count, noise, seal } => {
+            let score = ScoreNoise { law: *noise, seal };
+            release_from_runs(spec, count, &score, design, exec, generator)
         }
     }
 }
@@ -85,10 +86,16 @@ fn release_from_chunks(
     })
 }
 
+/// What hides a score.
+struct ScoreNoise<'a> {
+    law: NoiseLaw,
+    seal: &'a Seal,
+}
+
 fn release_from_runs(
     spec: &TuningSpec,
     count: &RunCount,
-    noise: NoiseLaw,
+    score: &ScoreNoise<'_>,
     design: &Design<'_>,
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
@@ -106,8 +113,8 @@ fn release_from_runs(
             generator,
         )?;
         let loss = spec.score.mean_loss(&design, params.values(), exec)?;
-        let noisy = loss + scalar_noise(noise, generator)?;
-        // NaN competes with nothing: the loss at finite parameters is finite, or an error.
+        let noisy = loss + scalar_noise(score.law, generator)?;
+        let noisy = score.seal.release(&[noisy], generator)?.values()[0];
         if best.as_ref().is_none_or(|(least, _)| noisy < *least) {
             best = Some((noisy, Selected { index, params }));
         }

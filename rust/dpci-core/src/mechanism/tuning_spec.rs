@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use super::costs::Cost;
+use super::seal::Seal;
+use super::sealing::share_seal;
 use super::selection::Score;
 use super::spec::{Choices, Moments, NoiseKind, Spec};
 use crate::design::row_norm_bound;
@@ -60,8 +63,12 @@ pub struct TuningSpec {
 pub(super) enum Procedure {
     /// Sizes of the parts, the validation part last, and ε of the exponential mechanism.
     Chunks { sizes: Vec<usize>, epsilon: f64 },
-    /// The law of the number of runs, and that of the noise of a score.
-    Repeat { count: RunCount, noise: NoiseLaw },
+    /// The law of the number of runs, that of the noise of a score, and the seal of the noisy score.
+    Repeat {
+        count: RunCount,
+        noise: NoiseLaw,
+        seal: Seal,
+    },
 }
 
 impl TuningSpec {
@@ -149,6 +156,15 @@ impl TuningSpec {
         &self.step
     }
 
+    /// How a noisy score is sealed, which only [`Method::Repeat`] needs.
+    #[must_use]
+    pub fn score_seal(&self) -> Option<&Seal> {
+        match &self.procedure {
+            Procedure::Chunks { .. } => None,
+            Procedure::Repeat { seal, .. } => Some(seal),
+        }
+    }
+
     /// Law of the number of runs, which only [`Method::Repeat`] has.
     #[must_use]
     pub fn run_count(&self) -> Option<&RunCount> {
@@ -217,7 +233,9 @@ fn plan_repeat(
         let rho = count.run_rho(e, delta)? * (1.0 - 4.0 * f64::EPSILON);
         let (model, score_rho) = (rho - SCORE_SHARE * rho, SCORE_SHARE * rho);
         if prefers_gaussian(candidates, model_epsilon, model) {
-            let std_dev = gaussian_std_dev(sensitivity, (2.0 * score_rho).sqrt())?;
+            let (rest, seal) = Budget::zcdp(score_rho)?.split_off_seal();
+            let std_dev = gaussian_std_dev(sensitivity, Cost::of(rest).mu())?;
+            let noise = NoiseLaw::Gaussian { std_dev };
             return Ok(Plan {
                 model: Budget::zcdp(model)?,
                 step: ScoreStep {
@@ -228,7 +246,8 @@ fn plan_repeat(
                 },
                 procedure: Procedure::Repeat {
                     count,
-                    noise: NoiseLaw::Gaussian { std_dev },
+                    noise,
+                    seal: score_seal(noise, score, share_seal(seal, 1))?,
                 },
             });
         }
@@ -240,7 +259,9 @@ fn plan_repeat(
                 .into(),
         ));
     }
-    let rate = laplace_rate(sensitivity, score_epsilon)?;
+    let (rest, seal) = Budget::pure(score_epsilon)?.split_off_seal();
+    let rate = laplace_rate(sensitivity, Cost::of(rest).value())?;
+    let noise = NoiseLaw::SphericalLaplace { dim: 1, rate };
     Ok(Plan {
         model: Budget::pure(model_epsilon)?,
         step: ScoreStep {
@@ -251,9 +272,16 @@ fn plan_repeat(
         },
         procedure: Procedure::Repeat {
             count,
-            noise: NoiseLaw::SphericalLaplace { dim: 1, rate },
+            noise,
+            seal: score_seal(noise, score, share_seal(seal, 1))?,
         },
     })
+}
+
+/// The seal of a noisy score. The sensitivity of a score holds as it is computed, so only the noise errs, and its sum with the score.
+fn score_seal(noise: NoiseLaw, score: &Score, cost: Cost) -> Result<Seal> {
+    let distance = 2.0 * (noise.error_bound(1) + f64::EPSILON * score.greatest());
+    Seal::new("score", 1, distance, cost)
 }
 
 fn asked(candidates: &[Choices], kind: NoiseKind) -> bool {

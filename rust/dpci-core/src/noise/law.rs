@@ -1,6 +1,6 @@
 //! The law of the coefficients' noise, as the intervals need it: a name and a scale, both public.
 
-use super::{check_dim, check_positive};
+use super::{Gaussian, SphericalLaplace, check_dim, check_positive};
 use crate::{Error, Result};
 
 /// Law of the noise vector `b` that perturbs the coefficients.
@@ -69,6 +69,18 @@ impl NoiseLaw {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Euclidean distance of a bounded draw of `dim` coordinates to the ideal one; infinite for parameters that [`Self::check`] refuses.
+    #[must_use]
+    pub fn error_bound(&self, dim: usize) -> f64 {
+        let bound = match *self {
+            Self::Gaussian { std_dev } => Gaussian::new(dim, std_dev).map(|law| law.error_bound()),
+            Self::SphericalLaplace { dim, rate } => {
+                SphericalLaplace::new(dim, rate).map(|law| law.error_bound())
+            }
+        };
+        bound.unwrap_or(f64::INFINITY)
     }
 
     /// `"gaussian"` or `"spherical_laplace"`.

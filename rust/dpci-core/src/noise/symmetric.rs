@@ -18,8 +18,18 @@ pub fn from_isometric(dim: usize, coordinates: &[f64]) -> Vec<f64> {
     from_lower_triangle(dim, coordinates, FRAC_1_SQRT_2)
 }
 
+/// The lower triangle, row by row, of a row-major matrix.
+#[must_use]
+pub fn lower_triangle(dim: usize, matrix: &[f64]) -> Vec<f64> {
+    let rows = matrix.chunks_exact(dim.max(1)).enumerate();
+    rows.flat_map(|(row, entries)| &entries[..=row])
+        .copied()
+        .collect()
+}
+
 /// The symmetric matrix with these entries in its lower triangle, those off the diagonal times `factor`.
-fn from_lower_triangle(dim: usize, coordinates: &[f64], factor: f64) -> Vec<f64> {
+#[must_use]
+pub fn from_lower_triangle(dim: usize, coordinates: &[f64], factor: f64) -> Vec<f64> {
     debug_assert_eq!(coordinates.len(), isometric_dim(dim));
     let mut matrix = vec![0.0; dim * dim];
     let lower_triangle = (0..dim).flat_map(|row| (0..=row).map(move |column| (row, column)));

@@ -53,7 +53,41 @@ impl Budget {
         check_delta(delta)?;
         Ok(Self::Approx { epsilon, delta })
     }
+
+    /// What is left for the mechanism, and the [`SEAL_SHARE`] of the seal; together at most this budget.
+    ///
+    /// ε and ρ add up (Dwork et al. 2006; Bun & Steinke 2016), and so do ε and δ of an (ε, δ)-DP release that is interleaved with others.
+    #[must_use]
+    pub fn split_off_seal(self) -> (Self, Self) {
+        let parts = |whole: f64| {
+            let seal = whole * SEAL_SHARE;
+            ((whole - seal).next_down(), seal.next_down())
+        };
+        match self {
+            Self::Pure { epsilon } => {
+                let (rest, seal) = parts(epsilon);
+                (Self::Pure { epsilon: rest }, Self::Pure { epsilon: seal })
+            }
+            Self::Zcdp { rho } => {
+                let (rest, seal) = parts(rho);
+                (Self::Zcdp { rho: rest }, Self::Zcdp { rho: seal })
+            }
+            Self::Approx { epsilon, delta } => {
+                let ((epsilon, seal_epsilon), (delta, seal_delta)) = (parts(epsilon), parts(delta));
+                let seal = Self::Approx {
+                    epsilon: seal_epsilon,
+                    delta: seal_delta,
+                };
+                (Self::Approx { epsilon, delta }, seal)
+            }
+        }
+    }
 }
+
+/// Share of every budget that pays for the seal of the released values, before any other share (docs/privacy.md, "The seal").
+///
+/// A thousandth: the noise that hides the data grows by as much, and intervals by less.
+pub const SEAL_SHARE: f64 = 1e-3;
 
 /// Which pairs of data sets must be hard to tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

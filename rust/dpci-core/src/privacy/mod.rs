@@ -15,7 +15,7 @@ mod rounding;
 mod selection;
 mod sensitivity;
 
-pub use budget::{Budget, Calibration, Neighbors, Split};
+pub use budget::{Budget, Calibration, Neighbors, SEAL_SHARE, Split};
 pub use calibration::{gaussian_std_dev, laplace_rate, least_l2_strength, objective_rate};
 pub use cms11::{cms11_l2_strength, cms11_rate};
 pub use conversion::{

@@ -3,7 +3,7 @@
 use super::replicates::Outcome;
 use crate::interval::{Sandwich, half_widths};
 use crate::mechanism::seal::Sealed;
-use crate::mechanism::{Fit, Release, Spec, add_moment_noise, margin_radius, project_release};
+use crate::mechanism::{Fit, Release, Spec, margin_radius, project_release, simulate_moments};
 use crate::moments::DataMoments;
 use crate::noise::SimulationGenerator;
 use crate::{Error, Result};
@@ -19,7 +19,7 @@ pub(super) fn intervals(
     let Some(noise) = spec.moment_noise(margin_radius(spec, &spec.moment_point(&params)))? else {
         return Err(no_moments());
     };
-    let (hessian, gradient_cov) = add_moment_noise(spec, data, &noise, generator)?;
+    let (hessian, gradient_cov) = simulate_moments(spec, data, &noise, generator)?;
     let release = Release {
         params,
         hessian,

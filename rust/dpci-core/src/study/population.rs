@@ -10,7 +10,6 @@ use crate::linalg::{Cholesky, vector};
 use crate::loss::{Batch, Loss};
 use crate::mechanism::{Spec, solver_options};
 use crate::objective::{HessianRows, Objective};
-use crate::solver::Options;
 
 /// The full-data risk of one loss and λ, at its minimiser.
 #[derive(Debug)]
@@ -36,10 +35,7 @@ impl Population {
         exec: &Executor<'_>,
     ) -> Result<Self> {
         let objective = risk(design, spec, None, None, exec);
-        let options = Options {
-            tolerance,
-            ..solver_options(spec)
-        };
+        let options = solver_options(spec, tolerance);
         let target = minimize_risk(&objective, None, &options)?.params;
         let hessian = objective
             .evaluate(&target, HessianRows::All)?

@@ -23,7 +23,8 @@ use crate::interval::Perturbation;
 use crate::linalg::{LANES, Lane, LaneCounts, vector};
 use crate::mechanism::seal::Sealed;
 use crate::mechanism::{
-    Spec, check_design, draw_coefficient_noise, finish_coefficients, linear_term, solver_options,
+    Spec, check_design, linear_term, simulate_coefficient_noise, simulate_coefficients,
+    solver_options,
 };
 use crate::noise::SimulationGenerator;
 use crate::solver::{Minimum, Options, Start, minimize_lockstep};
@@ -122,14 +123,16 @@ impl Study {
             let population = if let Some(known) = known {
                 known.population
             } else {
-                let tolerance = least_tolerance(&|s| same_risk(s, spec)).min(spec.tolerance());
+                let tolerance =
+                    least_tolerance(&|s| same_risk(s, spec)).min(spec.study_tolerance());
                 populations.push(Population::new(&design, spec, tolerance, exec)?);
                 populations.len() - 1
             };
             let tolerance = if is_noise_free(spec) {
-                least_tolerance(&|s| same_risk(s, spec) && is_noise_free(s)).min(spec.tolerance())
+                least_tolerance(&|s| same_risk(s, spec) && is_noise_free(s))
+                    .min(spec.study_tolerance())
             } else {
-                spec.tolerance()
+                spec.study_tolerance()
             };
             configurations.push(Configuration {
                 spec: spec.clone(),
@@ -248,7 +251,7 @@ impl Study {
             .collect();
         let noises: Result<Vec<Vec<f64>>> = generators
             .iter_mut()
-            .map(|g| draw_coefficient_noise(spec, g))
+            .map(|g| simulate_coefficient_noise(spec, g))
             .collect();
         let noises = noises?;
         let linear: Vec<Option<Vec<f64>>> = noises.iter().map(|b| linear_term(spec, b)).collect();
@@ -265,7 +268,7 @@ impl Study {
         let params: Result<Vec<Sealed>> = minima
             .into_iter()
             .zip(&noises)
-            .map(|(minimum, noise)| finish_coefficients(spec, minimum, noise))
+            .map(|(minimum, noise)| simulate_coefficients(spec, minimum, noise))
             .collect();
         let params = params?;
         let Some(level) = group.level else {
@@ -342,7 +345,7 @@ impl Study {
         let linear = lanes.linear[lane].as_deref();
         let options = Options {
             tolerance: configuration.tolerance,
-            ..solver_options(spec)
+            ..solver_options(spec, spec.study_tolerance())
         };
         let objective = risk(&self.design, spec, Some(&weights), linear, lanes.exec);
         minimize_risk(&objective, Some(start), &options)

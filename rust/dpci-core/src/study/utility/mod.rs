@@ -95,7 +95,7 @@ impl Utility {
             loss: Arc::clone(&spec.choices().loss),
             n_samples: spec.choices().n_samples as f64,
             perturbation: spec.choices().perturbation,
-            tolerance: spec.tolerance(),
+            tolerance: spec.study_tolerance(),
         })
     }
 
@@ -172,7 +172,7 @@ impl Utility {
                 params
             } else {
                 let center =
-                    self.minimize(level.l2_strength, None, start, spec.tolerance(), exec)?;
+                    self.minimize(level.l2_strength, None, start, spec.study_tolerance(), exec)?;
                 let shift = noise.iter().map(|u| level.scale * u);
                 center.iter().zip(shift).map(|(c, b)| c + b).collect()
             };
@@ -190,7 +190,7 @@ impl Utility {
                 .iter()
                 .map(|u| level.scale * u / self.n_samples)
                 .collect();
-            let (linear, tolerance) = (Some(&linear[..]), spec.tolerance());
+            let (linear, tolerance) = (Some(&linear[..]), spec.study_tolerance());
             self.minimize(level.l2_strength, linear, start, tolerance, exec)?
         };
         let (gradient, hessian) = self.risk_derivatives(&params, exec)?;

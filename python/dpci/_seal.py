@@ -1,0 +1,113 @@
+"""How released numbers were sealed: the lattice they lie on, the integer noise on it, and what that cost; all public."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from math import frexp
+from typing import Any
+
+from dpci._rules import Rule, one_of
+from dpci.errors import InvalidInput
+from dpci.validation import check_count, check_positive
+
+FAILURE_PROBABILITY = 2.0**-988
+"""Bound on the probability of a draw of noise beyond the range whose rounding the seal covers; such a draw is an error."""
+
+_UNITS = (("epsilon",), ("rho",), ("epsilon", "delta"))
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The seal of one released vector (docs/privacy.md, "The seal").
+
+    Attributes
+    ----------
+    release : str
+        What was sealed: "params", "hessian", "gradient_cov", "gradient", "polynomial", "the histogram" or "score".
+    noise : str
+        "discrete_laplace" or "discrete_gaussian" (Canonne, Kamath & Steinke 2020).
+    lattice : float
+        Step g of the lattice, a power of two: every released number is a whole number of steps.
+    scale : int
+        Scale or standard deviation of the integer noise, in steps.
+    distance : float
+        Bound τ on the Euclidean distance of the computed vector to the ideal one, fixed before the data were seen.
+    std_dev : float
+        Standard deviation of the noise in one number.
+    cost : dict
+        Its part of the budget: epsilon, rho, or epsilon and delta.
+    """
+
+    release: str
+    noise: str
+    lattice: float
+    scale: int
+    distance: float
+    std_dev: float
+    cost: dict[str, float]
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> "Seal":
+        """Build a seal from the core's dictionary."""
+        return cls(*(values[part.name] for part in fields(cls)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the seal as plain values."""
+        return {part.name: getattr(self, part.name) for part in fields(self)} | {"cost": dict(self.cost)}
+
+
+def seals_from(values: Iterable[Mapping[str, Any]]) -> tuple[Seal, ...]:
+    """Build the seals of a release from the core's dictionaries."""
+    return tuple(Seal.from_mapping(value) for value in values)
+
+
+def seal_facts(seals: tuple[Seal, ...]) -> dict[str, Any]:
+    """Return what a machine-readable record says of the seals."""
+    return {"releases": [seal.to_dict() for seal in seals], "failure_probability": FAILURE_PROBABILITY}
+
+
+def seal_cost(seals: tuple[Seal, ...]) -> dict[str, float]:
+    """Return what all seals spent together, by parameter of the budget."""
+    total: dict[str, float] = {}
+    for seal in seals:
+        for name, value in seal.cost.items():
+            total[name] = total.get(name, 0.0) + value
+    return total
+
+
+def describe_seals(seals: tuple[Seal, ...]) -> str:
+    """Return a phrase for tables: cost, noise and the lattice of the parameters."""
+    cost = " ".join(f"{name} {value:.3g}" for name, value in seal_cost(seals).items())
+    return f"{cost}, {seals[0].noise.replace('_', ' ')} noise on multiples of {seals[0].lattice:.3g}"
+
+
+def check_seals(name: str, value: object) -> tuple[Seal, ...]:
+    """Return the seals of a saved record.
+
+    Raises
+    ------
+    InvalidInput
+        For anything that no seal is.
+    """
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
+    seals = seals_from(value)
+    for seal in seals:
+        for part, rule in _RULES.items():
+            rule(f"{name}.{part}", getattr(seal, part))
+        if not isinstance(seal.cost, dict) or tuple(seal.cost) not in _UNITS:
+            raise InvalidInput(f"{name}.cost must have one of the parameters {_UNITS}, got {seal.cost!r}")
+        for unit, cost in seal.cost.items():
+            check_positive(f"{name}.cost.{unit}", cost)
+        if frexp(seal.lattice)[0] != 0.5:
+            raise InvalidInput(f"{name}.lattice must be a power of two, got {seal.lattice!r}")
+    return seals
+
+
+_RULES: dict[str, Rule] = {
+    "release": one_of("params", "hessian", "gradient_cov", "gradient", "polynomial", "the histogram", "score"),
+    "noise": one_of("discrete_laplace", "discrete_gaussian"),
+    "lattice": check_positive,
+    "scale": check_count,
+    "distance": check_positive,
+    "std_dev": check_positive,
+}

@@ -1,0 +1,119 @@
+//! How far the coefficients and moments may be from their ideal values, from public numbers alone: the distances that the seal hides.
+
+use super::costs::Cost;
+use super::domain::Domain;
+use super::seal::Seal;
+use super::spec::Choices;
+use crate::design::Design;
+use crate::interval::Perturbation;
+use crate::noise::NoiseLaw;
+use crate::privacy::{Budget, DataBounds, Neighbors};
+use crate::{Error, Result};
+
+/// The seal's noise in a coefficient, as a share of the least standard deviation that the mechanism's noise causes there. It lengthens an
+/// interval by at most half its square.
+const SEAL_NOISE: f64 = 0.01;
+
+/// As many times the public number of records may there be under add/remove.
+const GREATEST_EXCESS: f64 = 16.0;
+
+/// Least distance, in units of 1/R: below it the digits of an f64 parameter end.
+const LEAST_DISTANCE: f64 = 1.0 / (1_u64 << 46) as f64;
+
+/// What sealing one of `vectors` vectors may spend.
+pub(super) fn share_seal(seal: Budget, vectors: u32) -> Cost {
+    let cost = Cost::of(seal);
+    cost.with(cost.value() / f64::from(vectors) * (1.0 - 4.0 * f64::EPSILON))
+}
+
+/// Least and greatest factor from the noise to a coefficient's error, over all Hessians λI ≤ H ≤ (λ + tR²)I.
+pub(super) fn noise_gain(c: &Choices, bounds: &DataBounds, domain: &Domain) -> [f64; 2] {
+    match c.perturbation {
+        Perturbation::Output => [1.0, 1.0],
+        Perturbation::Objective => {
+            let steepest = c.l2_strength + domain.curvature_bound * bounds.row_norm.powi(2);
+            [
+                1.0 / (bounds.n * steepest),
+                1.0 / (bounds.n * c.l2_strength),
+            ]
+        }
+    }
+}
+
+/// The seal of the coefficients: its distance leaves half of itself to the solver, and its noise is a small part of the mechanism's.
+pub(super) fn coefficient_seal(
+    c: &Choices,
+    bounds: &DataBounds,
+    domain: &Domain,
+    law: &NoiseLaw,
+    least_gain: f64,
+    cost: Cost,
+) -> Result<Seal> {
+    let wanted = SEAL_NOISE * law.coordinate_std_dev() * least_gain;
+    let distance = Seal::distance_for(wanted, bounds.params, cost)?
+        .max(2.0 * noise_rounding(c, bounds, domain, law))
+        .max(LEAST_DISTANCE / bounds.row_norm);
+    Seal::new("params", bounds.params, distance, cost)
+}
+
+/// Distance to the ideal coefficients that the arithmetic of the noise alone may cause.
+///
+/// Objective perturbation: noise that errs by e moves the minimiser by at most `e/(nλ)`; the division by n errs by less than the draw
+/// itself. Output perturbation: the draw's error, and that of adding it to coefficients of norm at most LR/λ or W.
+pub(super) fn noise_rounding(
+    c: &Choices,
+    bounds: &DataBounds,
+    domain: &Domain,
+    law: &NoiseLaw,
+) -> f64 {
+    let draw = 2.0 * law.error_bound(bounds.params);
+    match c.perturbation {
+        Perturbation::Objective => draw / (bounds.n * c.l2_strength),
+        Perturbation::Output => {
+            let convexity = c.l2_strength + domain.extra_convexity;
+            let greatest = domain.slope_bound * bounds.row_norm / convexity;
+            draw + 2.0 * f64::EPSILON * greatest.min(c.radius.unwrap_or(f64::INFINITY))
+        }
+    }
+}
+
+/// Relative rounding of a mean of the records' terms plus noise, in units of the greatest term; `of_rows` is that of a sum over so many
+/// rows.
+///
+/// Under add/remove the number of records is private: the bound holds for as many as [`check_records`] lets pass.
+pub(super) fn mean_rounding(
+    of_rows: fn(usize) -> f64,
+    n_samples: f64,
+    neighbors: Neighbors,
+) -> f64 {
+    let times = match neighbors {
+        Neighbors::ReplaceOne => 1.0,
+        Neighbors::AddRemove => GREATEST_EXCESS,
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast to an integer saturates, which is what is wanted"
+    )]
+    let records = (n_samples * times) as usize;
+    // One rounding more is that of adding the noise.
+    times * (of_rows(records) + f64::EPSILON)
+}
+
+/// Refuses more records under add/remove than the rounding of sums was bounded for.
+///
+/// # Errors
+/// [`Error::Unsupported`].
+pub(super) fn check_records(
+    n_samples: f64,
+    neighbors: Neighbors,
+    design: &Design<'_>,
+) -> Result<()> {
+    let records = design.n_records() as f64;
+    if neighbors == Neighbors::AddRemove && !(records <= GREATEST_EXCESS * n_samples) {
+        return Err(Error::Unsupported(format!(
+            "n_public must be at least a sixteenth of the number of rows, got n_public={n_samples} for {records} rows"
+        )));
+    }
+    Ok(())
+}
