@@ -77,7 +77,7 @@ class _Fixed(np.random.RandomState):
         return np.concatenate([[abs(self._noise)], np.zeros(size - 1)])
 
 
-def logistic_low_bits(strength: float = 3.0, n_tries: int = 200, reach: int = 12) -> None:
+def logistic_low_bits(strength: float = 3.0, n_tries: int = 200, reach: int = 32) -> None:
     """Find doubles that rows of zeros cannot give: their model is -noise / strength up to ulps, after one step."""
     zeros, one = np.zeros((3, 1)), np.array([[1.0], [0.0], [0.0]])
     y = np.array([1, 0, 1])
@@ -91,7 +91,7 @@ def logistic_low_bits(strength: float = 3.0, n_tries: int = 200, reach: int = 12
         return abs(params + noise / strength) / np.spacing(abs(params))
 
     # Outside of this range of models the solver takes further steps or none, and the attacker says nothing.
-    low, high = 0.01, 0.99
+    low, high = 0.1, 0.99
     error = max(ulps(strength * theta) for theta in np.random.default_rng(0).uniform(low, high, 1_000))
 
     def excluded(params: float) -> bool:
