@@ -88,7 +88,7 @@ def solver_error(n_fits: int = 10) -> None:
         X /= np.linalg.norm(X, axis=1, keepdims=True) * 1.001
         y = (generator.uniform(size=n) < 1 / (1 + np.exp(-3 * X[:, 0]))).astype(int)
         fits = [fit(X, y, budget=dpci.PureDP(1.0), l2_strength=1e-3, mechanism="objective") for _ in range(n_fits)]
-        noise = np.std([f.params for f in fits], axis=0, ddof=1).min()
+        noise = np.sqrt(np.var([f.params for f in fits], axis=0, ddof=1).mean())
         distance = max(f.privacy["seal"]["releases"][0]["distance"] for f in fits)
         report(
             "solver error",
