@@ -148,7 +148,8 @@ def minimiser(X, signs, strength, slope) -> np.ndarray:
 def solver_error() -> None:
     """Distance of the released model to the minimiser that the proof speaks of, against the standard deviation of a coefficient."""
     dim, l2_strength = 10, 1e-3
-    for n, keywords in ((1_000, {}), (10_000, {}), (100_000, {}), (10_000, {"max_iter": 1}), (100_000, {"tol": 1e-12})):
+    defaults = [(n, {}) for n in (1_000, 10_000, 100_000)]
+    for n, keywords in (*defaults, (10_000, {"max_iter": 1}), (100_000, {"tol": 1e-12})):
         generator = np.random.default_rng(1)
         X = generator.normal(size=(n, dim))
         X /= np.linalg.norm(X, axis=1, keepdims=True) * 1.001
