@@ -146,7 +146,7 @@ def minimiser(X, signs, strength, slope) -> np.ndarray:
 
 
 def solver_error() -> None:
-    """Distance of the released model to the minimiser that the proof speaks of, against the standard deviation of a coefficient."""
+    """Relate the distance to the minimiser that the proof speaks of to the noise in a coefficient."""
     dim, l2_strength = 10, 1e-3
     defaults = [(n, {}) for n in (1_000, 10_000, 100_000)]
     for n, keywords in (*defaults, (10_000, {"max_iter": 1}), (100_000, {"tol": 1e-12})):
