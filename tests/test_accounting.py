@@ -13,6 +13,7 @@ from dp_accounting.pld import privacy_loss_distribution, privacy_loss_mechanism
 from dp_accounting.rdp import rdp_privacy_accountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.seal import left_of
 
 import dpci
 from dpci import _core
@@ -265,18 +266,24 @@ def total_cost(steps):
 @pytest.mark.parametrize("budget", [dpci.PureDP(0.9), dpci.ZCDP(0.3)], ids=str)
 def test_costs_sum_to_the_budget(budget, calibration, mechanism, moments):
     for split in SPLITS if moments != "none" else [None]:
-        steps = plan(budget, mechanism=mechanism, moments=moments, split=split, calibration=calibration).steps
-        (total,) = budget.parameters().values()
-        assert total_cost(steps) == pytest.approx(total, rel=1e-15)
-        assert total_cost(steps) <= total * (1 + 2e-16)
+        planned = plan(budget, mechanism=mechanism, moments=moments, split=split, calibration=calibration)
+        ((name, whole),) = budget.parameters().items()
+        assert total_cost(planned.steps) == pytest.approx(left_of(whole), rel=1e-15)
+        assert total_cost(planned.steps) <= left_of(whole) * (1 + 2e-16)
+        # What the seals spend is the rest.
+        spent = sum(Fraction(seal.cost[name]) for seal in planned.seals) + Fraction(total_cost(planned.steps))
+        assert float(spent) == pytest.approx(whole, rel=1e-15)
+        assert spent <= Fraction(whole)
 
 
 @pytest.mark.parametrize("moments", ["joint", "separate", "none"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-9), (5.0, 0.01)])
-def test_squared_ratios_sum_to_the_whole_gaussian_budget(epsilon, delta, moments):
+def test_squared_ratios_sum_to_the_gaussian_budget_that_the_seal_leaves(epsilon, delta, moments):
+    budget = dpci.ApproxDP(epsilon, delta)
+    epsilon, delta = left_of(epsilon), left_of(delta)
     mu = _core.gaussian_mu(epsilon, delta)
     for split in SPLITS if moments != "none" else [None]:
-        steps = plan(dpci.ApproxDP(epsilon, delta), mechanism="output", moments=moments, split=split).steps
+        steps = plan(budget, mechanism="output", moments=moments, split=split).steps
         assert total_cost(steps) == pytest.approx(mu**2, rel=1e-15)
         assert _core.gaussian_delta(epsilon, math.sqrt(total_cost(steps))) <= delta
         # The noise itself, not only the cost that the record names.

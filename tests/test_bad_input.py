@@ -218,7 +218,7 @@ KEYWORDS = {
         InvalidInput,
         r'output perturbation under ZCDP and ApproxDP takes noise="gaussian"',
     ),
-    "unknown keyword": ({"ledger": None}, TypeError, r"unexpected keyword argument 'ledger'"),
+    "unknown keyword": ({"weights": None}, TypeError, r"unexpected keyword argument 'weights'"),
     "misspelt keyword": ({"l2_strenght": 1.0}, TypeError, r"unexpected keyword argument 'l2_strenght'"),
 }
 
@@ -259,10 +259,10 @@ OBJECTS = {
     ),
     "saved, other version": (
         lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 99}'),
-        r"must have schema_version=2, got schema_version=99",
+        r"must have schema_version=3, got schema_version=99",
     ),
     "saved, incomplete": (
-        lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 2}'),
+        lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 3}'),
         r"must hold every field of its schema",
     ),
     "saved, not text": (lambda: dpci.PrivateFit.from_json(None), r"a saved fit must be JSON"),

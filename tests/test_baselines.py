@@ -1,4 +1,4 @@
-"""The functional mechanism and the model without privacy: against NumPy, against scikit-learn, and as results."""
+"""The functional mechanism and the model without privacy: against scikit-learn, and as results."""
 
 import json
 import pickle
@@ -12,10 +12,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import dpci
 from dpci import _core, baselines
 from dpci.errors import DpciError, InvalidInput, PrivacyLeakWarning, RowNormViolation, SeededNoiseWarning
-from support.baselines import BUDGET, WEIGHTS, D, N, make_rows, minimize_polynomial, symmetric
+from support.baselines import BUDGET, D, N, make_rows
 
 X, Y, LABELS = make_rows()
-TARGETS = {"squared": Y, "logistic": LABELS}
 
 
 def functional(x=X, y=Y, **keywords):
@@ -31,71 +30,7 @@ def with_constant(x, s=1.0):
     return np.hstack([x, np.full((len(x), 1), s)])
 
 
-# Against NumPy, with the noise of the same seed.
-
-
-@pytest.mark.parametrize("loss", WEIGHTS)
-@pytest.mark.parametrize("calibration", ["tight", "paper"])
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("epsilon", [0.1, 3.0, 300.0])
-def test_laplace_noise_on_the_coefficients(loss, calibration, neighbors, epsilon):
-    n_public = None if neighbors == "replace_one" else 350
-    l2_strength, s, bound = 0.01, 0.5, 1.5 if loss == "squared" else 1.0
-    result = functional(
-        y=TARGETS[loss],
-        loss=loss,
-        budget=dpci.PureDP(epsilon),
-        calibration=calibration,
-        neighbors=neighbors,
-        n_public=n_public,
-        l2_strength=l2_strength,
-        intercept_scale=s,
-        target_bound=bound,
-    )
-    d = D + 1
-    (step,) = result.privacy["steps"]
-    assert step["noise"] == "laplace"
-    assert step["scale"] == pytest.approx(step["sensitivity"] / epsilon, rel=1e-12)
-    count = d * d if calibration == "paper" else d * (d + 1) // 2
-    draw = dpci.lowlevel.laplace(1, count + d, step["scale"], 5)[0]
-    if calibration == "paper":
-        entries = draw[:count].reshape(d, d)
-        quadratic = (entries + entries.T) / 2.0
-    else:
-        quadratic = symmetric(d, draw[:count], 0.5)  # a monomial is shared by two entries
-    expected = minimize_polynomial(
-        with_constant(X, s),
-        TARGETS[loss],
-        loss=loss,
-        quadratic_noise=quadratic,
-        linear_noise=draw[count:],
-        std_dev=np.sqrt(2.0) * step["scale"],
-        row_norm=np.hypot(1.0, s),
-        target_bound=bound,
-        ridge=(n_public or N) * l2_strength / 2.0,
-    )
-    np.testing.assert_allclose(result.params, expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("loss", WEIGHTS)
-@pytest.mark.parametrize("budget", [dpci.ZCDP(0.2), dpci.ApproxDP(1.0, 1e-6)])
-def test_gaussian_noise_on_the_sums(loss, budget):
-    q, k = WEIGHTS[loss]
-    result = functional(y=TARGETS[loss], loss=loss, budget=budget, fit_intercept=False)
-    (step,) = result.privacy["steps"]
-    mu = np.sqrt(2.0 * budget.rho) if budget.notion == "zcdp" else _core.gaussian_mu(budget.epsilon, budget.delta)
-    assert step["noise"] == "gaussian"
-    assert step["scale"] == pytest.approx(3.0 / np.sqrt(2.0) / mu, rel=1e-12)
-    draw = dpci.lowlevel.gaussian(1, D * (D + 1) // 2 + D, step["scale"], 5)[0]
-    expected = minimize_polynomial(
-        X,
-        TARGETS[loss],
-        loss=loss,
-        quadratic_noise=q * symmetric(D, draw[:-D], np.sqrt(0.5)),
-        linear_noise=k * draw[-D:],
-        std_dev=q * step["scale"],
-    )
-    np.testing.assert_allclose(result.params, expected, rtol=1e-9)
+# Against others' code, without noise.
 
 
 def test_without_noise_it_is_least_squares():
@@ -123,36 +58,15 @@ def test_units_do_not_matter():
     # Rows in another unit with another bound, targets likewise: the same model in the new units.
     small = functional(fit_intercept=False)
     large = functional(100.0 * X, 7.0 * Y, row_norm=100.0, target_bound=7.0, fit_intercept=False)
-    np.testing.assert_allclose(large.params, 0.07 * small.params, rtol=1e-10)
-
-
-def test_directions_that_are_not_positive_are_dropped():
-    # At this budget the noise drowns the data: the ridge saves some directions, rarely all and rarely none.
-    dropped = set()
-    for seed in range(60):
-        result = functional(budget=dpci.PureDP(1e-6), seed=seed, calibration="paper")
-        draw = dpci.lowlevel.laplace(1, 20, result.privacy["steps"][0]["scale"], seed)[0]
-        entries = draw[:16].reshape(4, 4)
-        values, vectors = np.linalg.eigh((entries + entries.T) / 2.0)
-        values += 4.0 * np.sqrt(2.0) * result.privacy["steps"][0]["scale"]
-        gone = vectors[:, values < 0.0]
-        dropped.add(gone.shape[1])
-        # The data are 10⁻⁵ of the noise and turn its eigenvectors by no more.
-        assert np.linalg.norm(gone.T @ result.params) < 1e-4 * np.linalg.norm(result.params)
-    assert {0, 1} <= dropped
-
-
-def test_parameters_are_zero_where_no_direction_is_left():
-    gone = 0
-    for seed in range(3000):
-        scale = 4.0 / 1e-6
-        noise = dpci.lowlevel.laplace(1, 2, scale, seed)[0, 0]
-        if noise < -4.0 * np.sqrt(2.0) * scale - N:
-            result = functional(X[:, :1], fit_intercept=False, budget=dpci.PureDP(1e-6), seed=seed)
-            assert result.params.tolist() == [0.0]
-            assert (result.predict(X[:, :1]) == 0.0).all()
-            gone += 1
-    assert gone > 0
+    # Alike but for the noise of the seals, of which 20 standard deviations are exceeded with probability 1e-11. The
+    # noise on Q is less than its ridge, so the least eigenvalue is at least that of the sums.
+    ours, theirs = (model.privacy["seal"]["releases"] for model in (small, large))
+    quadratic, linear = (
+        20.0 * max(ours[i]["std_dev"], theirs[i]["std_dev"] / unit) for i, unit in enumerate((1e4, 7e2))
+    )
+    moved = (D * quadratic * np.linalg.norm(small.params) + np.sqrt(D) * linear / 2.0) / np.linalg.eigvalsh(X.T @ X)[0]
+    assert moved < 1e-5
+    np.testing.assert_allclose(large.params / 0.07, small.params, rtol=0.0, atol=moved)
 
 
 def test_more_budget_more_calibration_less_error():
@@ -371,7 +285,7 @@ def test_losses_that_non_private_refuses():
     ("change", "message"),
     [
         ({"schema": "other"}, "schema='dpci.BaselineFit'"),
-        ({"schema_version": 9}, "schema_version=1"),
+        ({"schema_version": 9}, "schema_version=2"),
         ({"params": [1.0]}, "params must have shape"),
         ({"params": [None] * 4}, "params must be finite"),
         ({"method": "magic"}, "method must be one of"),

@@ -9,6 +9,7 @@ from dpci.errors import (
     DpciError,
     DpciWarning,
     InvalidInput,
+    LedgerError,
     MomentNoiseWarning,
     NotConverged,
     PrivacyLeakWarning,
@@ -17,6 +18,7 @@ from dpci.errors import (
     SeededNoiseWarning,
 )
 from dpci.intervals import ConfidenceIntervals
+from dpci.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from dpci.planning import Plan, plan
 from dpci.results import PrivateFit
@@ -29,6 +31,8 @@ __all__ = [
     "DpciError",
     "DpciWarning",
     "InvalidInput",
+    "Ledger",
+    "LedgerError",
     "MomentNoiseWarning",
     "NotConverged",
     "ObjectivePerturbation",

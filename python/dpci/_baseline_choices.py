@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci._baseline_fit import BaselineFit
 from dpci._baseline_record import BaselineRecord, Method
+from dpci._payment import Payment
 from dpci._seal import seals_from
 from dpci.api import encode_targets, param_names
 from dpci.arrays import Features, Table, as_features
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, SeededNoiseWarning
 from dpci.labels import Classes, check_classes
+from dpci.ledger import Ledger
 from dpci.losses import Logistic, Loss, Squared, check_loss, declaration
 from dpci.record import Step
 from dpci.settings import DerivedFacts, LossLike, Neighbors, check_n_public
@@ -120,10 +122,18 @@ class PrivateChoices(Choices):
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
         object.__setattr__(self, "seed", check_seed(self.seed))
 
-    def budget_numbers(self) -> BudgetNumbers:
-        """Return the budget as the core takes it."""
-        unused: BudgetNumbers = {"notion": self.budget.notion, "epsilon": 0.0, "rho": 0.0, "delta": 0.0}
-        return cast("BudgetNumbers", {**unused, **self.budget.parameters()})
+    def payment(self, source: str, ledger: Ledger | None) -> Payment:
+        """Return what the release owes its ledger."""
+        return Payment.due(source, ledger, budget=self.budget, neighbors=self.neighbors, seed=self.seed)
+
+    def budget_numbers(self, budget: Budget) -> BudgetNumbers:
+        """Return a budget as the core takes it."""
+        unused: BudgetNumbers = {"notion": budget.notion, "epsilon": 0.0, "rho": 0.0, "delta": 0.0}
+        return cast("BudgetNumbers", {**unused, **budget.parameters()})
+
+    def row_bounds(self) -> dict[str, Any]:
+        """Return what every baseline has of the bounds that rows are checked against, as the core takes them."""
+        return {"loss": self.core_loss, "intercept": self.intercept, "n_threads": self.n_threads}
 
     def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
         """Return the fields of a record that follow from a release; warns if its noise is seeded."""

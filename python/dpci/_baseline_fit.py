@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from dpci._baseline_record import NON_PRIVATE, BaselineRecord
 from dpci._seal import seal_facts
 from dpci._linear_model import LinearModel
-from dpci.accounting import Guarantee
+from dpci.accounting import Guarantee, seal_totals
 from dpci.budgets import ApproxDP, Budget
 from dpci.errors import InvalidInput
 from dpci.labels import Classes
@@ -125,9 +125,10 @@ class BaselineFit(LinearModel):
         budget = self.budget
         if budget is None:
             raise InvalidInput(f"a guarantee needs a private model, got method={self.method!r}")
-        step = self._record.steps[0]
-        mu = step.sensitivity / step.scale if isinstance(budget, ApproxDP) else 0.0
-        return Guarantee(budget, None, 0.0, mu)
+        if not isinstance(budget, ApproxDP):
+            return Guarantee(budget, None, 0.0, 0.0)
+        (step,) = self._record.steps
+        return Guarantee(budget, None, 0.0, step.sensitivity / step.scale, seal_totals(self._record.seals, ()))
 
     def conf_int(self, **_keywords: object) -> NoReturn:
         """Raise ``InvalidInput``: no baseline has valid intervals; the message says why."""

@@ -10,7 +10,7 @@ from dpci._selection import Method
 from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, check_loss
-from dpci.settings import KEYWORDS, LossLike, Settings
+from dpci.settings import KEYWORDS, LossLike, Settings, check_no_ledger
 from dpci.validation import check_real
 
 Candidates: TypeAlias = Iterable[Mapping[str, Any]]
@@ -33,6 +33,7 @@ _UNUSED: dict[Method, dict[str, float | None]] = {
 def check_keywords(function: str, keywords: Mapping[str, Any]) -> None:
     """Raise ``TypeError`` for a keyword that no fit has, or that a tuning sets itself."""
     for name in keywords:
+        check_no_ledger(function, name)
         if name not in KEYWORDS or name == "budget":
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 

@@ -113,6 +113,8 @@ def fit(
     intercept_scale: options.InterceptScale = None,
     level: options.Level = 0.95,
     delimiter: options.Delimiter = ",",
+    ledger: Annotated[Path | None, typer.Option(help="Ledger that pays; see dpci ledger create.")] = None,
+    label: Annotated[str | None, typer.Option(help="Text for the entry in the ledger.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the released result to this file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a forest plot to this file.")] = None,
 ) -> None:
@@ -120,6 +122,7 @@ def fit(
     # Whatever can be refused is refused before budget is spent.
     check_fraction("level", level)
     _check_outputs(json, plot, moments)
+    payer = _payer(ledger, label)
     description = find_schema(schema, target)
     keywords = model_keywords(
         description,
@@ -141,7 +144,7 @@ def fit(
         n_public=n_public,
     )
     X, y, names = description.transform(read_table(file, delimiter=delimiter))
-    result = dpci.fit(_NamedRows(X, names), y, **keywords)
+    result = dpci.fit(_NamedRows(X, names), y, ledger=payer, **keywords)
     _show(result, level=level, json=json, plot=plot)
 
 
@@ -256,6 +259,17 @@ def demo(
     typer.echo(DEMO_NOTES)
     output.mkdir(parents=True, exist_ok=True)
     _show(result, plot=output / "adult_intervals.png")
+
+
+def _payer(ledger: Path | None, label: str | None) -> dpci.Ledger | None:
+    """Return the ledger that pays for a fit, if one is named."""
+    if ledger is None:
+        if label is not None:
+            msg = f"--label is for the entry in a ledger and needs --ledger, got --label {label!r}"
+            raise InvalidInput(msg)
+        return None
+    opened = dpci.Ledger.open(ledger)
+    return opened if label is None else opened.labelled(label)
 
 
 def _check_outputs(json: Path | None, plot: Path | None, moments: str | None) -> None:

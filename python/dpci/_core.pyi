@@ -182,6 +182,18 @@ class Spec:
     """Share of the budget that the coefficients get."""
     def plan(self) -> PlanDict: ...
 
+def check_rows(
+    x: _Features,
+    y: _F64,
+    *,
+    loss: Loss,
+    row_norm: float,
+    intercept: float | None,
+    clip: bool,
+    n_threads: int | None,
+) -> None:
+    """Raise what a release of these rows would raise before it draws noise: finite, within the bounds, not empty."""
+
 def fit(spec: Spec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None) -> FitDict:
     """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
 

@@ -3,14 +3,17 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from math import frexp
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpci._rules import Rule, one_of
 from dpci.errors import InvalidInput
 from dpci.validation import check_count, check_positive
 
+if TYPE_CHECKING:
+    from dpci.record import Step
+
 FAILURE_PROBABILITY = 2.0**-988
-"""Bound on the probability of a draw of noise beyond the range whose rounding the seal covers; such a draw is an error."""
+"""Bound on the probability of any draw of noise in a release beyond the range whose rounding the seal covers; such a draw is an error."""
 
 _UNITS = (("epsilon",), ("rho",), ("epsilon", "delta"))
 
@@ -65,11 +68,22 @@ def seal_facts(seals: tuple[Seal, ...]) -> dict[str, Any]:
     return {"releases": [seal.to_dict() for seal in seals], "failure_probability": FAILURE_PROBABILITY}
 
 
-def seal_cost(seals: tuple[Seal, ...]) -> dict[str, float]:
-    """Return what all seals spent together, by parameter of the budget."""
+def seal_costs(seals: Iterable[Seal], steps: Iterable["Step"] = ()) -> list[dict[str, float]]:
+    """Return what sealing each vector spent.
+
+    A Hessian that is zero for every data set of its kind needs no seal. Its share is spent all the same, as that of its noise is: what a
+    fit spends does not depend on the parameters that came out.
+    """
+    costs = [seal.cost for seal in seals]
+    needless = any(step.noise == "none" or (step.step == "moments" and step.hessian_scale is None) for step in steps)
+    return costs + costs[:1] * needless
+
+
+def seal_cost(seals: Iterable[Seal], steps: Iterable["Step"] = ()) -> dict[str, float]:
+    """Return what all seals spent together (:func:`seal_costs`), by parameter of the budget."""
     total: dict[str, float] = {}
-    for seal in seals:
-        for name, value in seal.cost.items():
+    for cost in seal_costs(seals, steps):
+        for name, value in cost.items():
             total[name] = total.get(name, 0.0) + value
     return total
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci._seal import Seal
+from dpci._seal import Seal, seal_costs
 from dpci.arrays import as_numbers
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.errors import InvalidInput
@@ -94,7 +94,7 @@ class Guarantee:
 
     def _rdp(self, order: float) -> float:
         if isinstance(self.budget, PureDP):
-            return _pure_rdp(self.budget.epsilon, order)
+            return pure_rdp(self.budget.epsilon, order)
         if isinstance(self.budget, ZCDP):
             return order * self.budget.rho
         seal = order * self.seal[2]
@@ -124,7 +124,8 @@ def guarantee_of(
     """
     if not isinstance(budget, ApproxDP):
         return Guarantee(budget, None, 0.0, 0.0)
-    seal = _seal_totals(seals)
+    steps = tuple(steps)
+    seal = seal_totals(seals, steps)
     unit = cost_unit(budget.notion, calibration, mechanism)
     ratios = {step.step: _ratio(step, unit, budget) for step in steps}
     if mechanism == "output":
@@ -144,9 +145,9 @@ def guarantee_of(
     return Guarantee(budget, profile, shift, math.hypot(*ratios.values()), seal)
 
 
-def _seal_totals(seals: Iterable[Seal]) -> tuple[float, float, float]:
-    """Return epsilon, delta and rho of all seals together: each adds up."""
-    costs = [(seal.cost["epsilon"], seal.cost["delta"]) for seal in seals]
+def seal_totals(seals: Iterable[Seal], steps: Iterable[Step]) -> tuple[float, float, float]:
+    """Return epsilon, delta and rho of all seals of a release under ApproxDP together: each adds up."""
+    costs = [(cost["epsilon"], cost["delta"]) for cost in seal_costs(seals, steps)]
     rho = sum(_core.approx_to_zcdp(epsilon, delta, "tight") for epsilon, delta in costs)
     return sum(epsilon for epsilon, _ in costs), sum(delta for _, delta in costs), rho
 
@@ -164,7 +165,7 @@ def _ratio(step: Step, unit: str, budget: ApproxDP) -> float:
     return math.sqrt(2.0 * _core.approx_to_zcdp(step.cost, delta, "paper"))
 
 
-def _pure_rdp(epsilon: float, order: float) -> float:
+def pure_rdp(epsilon: float, order: float) -> float:
     """Renyi divergence of randomised response (Mironov 2017, Proposition 6), at most epsilon.
 
     With k = order - 1 it is log(cosh((k + 1/2) epsilon) / cosh(epsilon / 2)) / k. As log(cosh(a + b) / cosh(a)) is

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci._payment import Payment
 from dpci._seal import seals_from
 from dpci.arrays import Table, as_features
 from dpci.budgets import Budget, Calibration
 from dpci.errors import InvalidInput, MomentNoiseWarning, SeededNoiseWarning
 from dpci.labels import Classes, encode_labels, encode_reals
+from dpci.ledger import Ledger
 from dpci.record import FitRecord, Step
 from dpci.results import PrivateFit
 from dpci.settings import (
@@ -48,6 +50,7 @@ def fit(
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
+    ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
 ) -> PrivateFit:
@@ -108,6 +111,9 @@ def fit(
         Data sets that must be hard to tell apart: one record replaced, or one added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, required by (and only for) "add_remove".
+    ledger : Ledger, optional
+        Where the budget is written as spent before noise is drawn; refused, before anything is computed, where the
+        total does not cover it.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     seed : int, optional
@@ -129,6 +135,10 @@ def fit(
         If objective perturbation needs a greater ``l2_strength``; the message names it.
     NotConverged
         If the minimiser could not be certified. Nothing is released by any error.
+    BudgetExceeded
+        If the ledger's total does not cover the budget.
+    LedgerError
+        If the ledger cannot be read or written.
 
     Warns
     -----
@@ -168,16 +178,24 @@ def fit(
         n_threads=n_threads,
         seed=seed,
     )
-    return release_fit(X, y, settings, stacklevel=3)
+    payment = Payment.due("dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed)
+    return release_fit(X, y, settings, payment=payment, stacklevel=3)
 
 
-def release_fit(X: Table, y: ArrayLike, settings: Settings, *, stacklevel: int) -> PrivateFit:
-    """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller."""
+def release_fit(
+    X: Table, y: ArrayLike, settings: Settings, *, payment: Payment | None = None, stacklevel: int
+) -> PrivateFit:
+    """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
+
+    Without a ``payment`` nothing is written to a ledger: the caller has paid.
+    """
     features = as_features(X)
     n_samples, n_columns = features.shape
     names = param_names(features.names, n_columns, settings)
-    spec = settings.spec(n_samples, n_columns)
+    spec = settings.spec(n_samples, n_columns, budget=None if payment is None else payment.budget)
     targets, label_classes = encode_targets(y, settings, n_samples, stacklevel=stacklevel + 1)
+    if payment is not None:
+        payment.settle(features.values, targets, **settings.row_bounds())
     release = _core.fit(
         spec,
         features.values,

@@ -1,5 +1,6 @@
 """Baselines: the functional mechanism, regression on a noisy histogram, and no privacy, with the interface of a fit."""
 
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
@@ -13,6 +14,7 @@ from dpci._baseline_fit import BaselineFit
 from dpci.arrays import Table
 from dpci.budgets import Budget, Calibration
 from dpci.errors import PrivacyLeakWarning
+from dpci.ledger import Ledger
 from dpci.losses import Logistic, Squared
 from dpci.settings import LossLike, Neighbors, OnViolation
 from dpci.validation import check_choice, check_count, check_not_negative, check_positive
@@ -47,6 +49,7 @@ def functional_mechanism(
     classes: Sequence[Any] | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
+    ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
 ) -> BaselineFit:
@@ -87,6 +90,8 @@ def functional_mechanism(
         Data sets that must be hard to tell apart.
     n_public : int, optional
         Public stand-in for the number of rows, required by (and only for) "add_remove".
+    ledger : Ledger, optional
+        Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     seed : int, optional
@@ -103,6 +108,8 @@ def functional_mechanism(
         For arguments out of range, malformed data, or a combination that is not offered.
     RowNormViolation
         For a row above ``row_norm`` with ``on_violation="error"``.
+    BudgetExceeded, LedgerError
+        As :func:`dpci.fit`.
 
     Warns
     -----
@@ -128,6 +135,7 @@ def functional_mechanism(
         n_public=n_public,
         seed=seed,
     )
+    payment = choices.payment("dpci.baselines.functional_mechanism", ledger)
     calibration = check_choice("calibration", calibration, ("tight", "paper"))
     l2_strength = check_not_negative("l2_strength", l2_strength)
     row_norm = check_positive("row_norm", row_norm)
@@ -144,9 +152,10 @@ def functional_mechanism(
         l2_strength=l2_strength,
         calibration=calibration,
         neighbors=neighbors,
-        **choices.budget_numbers(),
+        **choices.budget_numbers(payment.budget),
     )
     targets, label_classes = choices.targets(y, n_samples)
+    payment.settle(features.values, targets, **choices.row_bounds(), row_norm=row_norm, clip=on_violation == "clip")
     release = _core.release_functional_mechanism(
         spec, features.values, targets, clip=on_violation == "clip", n_threads=choices.n_threads, seed=choices.seed
     )
@@ -178,6 +187,7 @@ def projected_histogram(
     classes: Sequence[Any] | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
+    ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
 ) -> BaselineFit:
@@ -216,6 +226,8 @@ def projected_histogram(
         Data sets that must be hard to tell apart.
     n_public : int, optional
         Public stand-in for the number of rows, required by (and only for) "add_remove".
+    ledger : Ledger, optional
+        Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     seed : int, optional
@@ -232,6 +244,8 @@ def projected_histogram(
         For arguments out of range, malformed data, axes that miss a column or name one twice, or too many cells.
     NotConverged
         If the minimiser over the cells could not be certified.
+    BudgetExceeded, LedgerError
+        As :func:`dpci.fit`.
 
     Warns
     -----
@@ -259,6 +273,7 @@ def projected_histogram(
         n_public=n_public,
         seed=seed,
     )
+    payment = choices.payment("dpci.baselines.projected_histogram", ledger)
     axes = check_axes(axes)
     l2_strength = check_positive("l2_strength", l2_strength)
     target_bins = check_count("target_bins", target_bins)
@@ -273,9 +288,11 @@ def projected_histogram(
         l2_strength=l2_strength,
         intercept=choices.intercept,
         neighbors=neighbors,
-        **choices.budget_numbers(),
+        **choices.budget_numbers(payment.budget),
     )
     targets, label_classes = choices.targets(y, n_samples)
+    # Every record has a nearest cell, so rows need no bound.
+    payment.settle(features.values, targets, **choices.row_bounds(), row_norm=sys.float_info.max, clip=True)
     release = _core.release_histogram(spec, features.values, targets, n_threads=choices.n_threads, seed=choices.seed)
     return choices.result(
         "projected_histogram",

@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 when all went well, 2 for wrong usage or refused input, 130 after Ctrl-C.
     """
     try:
-        from dpci import _tables_command  # noqa: F401, PLC0415  # adds its command to those of the next line
+        from dpci import _ledger_command, _tables_command  # noqa: F401, PLC0415  # add commands to those of the next line
         from dpci._commands import app  # noqa: PLC0415  # needs an optional package
     except ModuleNotFoundError as error:
         if error.name != "typer":

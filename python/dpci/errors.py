@@ -5,6 +5,7 @@ __all__ = [
     "DpciError",
     "DpciWarning",
     "InvalidInput",
+    "LedgerError",
     "MomentNoiseWarning",
     "NotConverged",
     "PrivacyLeakWarning",
@@ -36,6 +37,10 @@ class NotConverged(DpciError):
 
 class BudgetExceeded(DpciError):
     """A spend would exceed the budget; nothing was computed."""
+
+
+class LedgerError(DpciError):
+    """A ledger cannot be read or written: its file is damaged, foreign, locked or full. Nothing was released."""
 
 
 class DpciWarning(UserWarning):

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci._ex_post import ExPostLosses, ex_post_losses_not_private
+from dpci._payment import Payment
 from dpci._report import RecordLosses, Report
 from dpci._report_record import BOUNDS, KINDS, Bound, Kind, ReportRecord, check_shares
 from dpci._seal import seals_from
@@ -20,6 +21,7 @@ from dpci.api import encode_targets, param_names
 from dpci.arrays import Table, as_features
 from dpci.budgets import ApproxDP, Calibration
 from dpci.errors import InvalidInput, SeededNoiseWarning
+from dpci.ledger import Ledger
 from dpci.record import FitRecord, Step
 from dpci.settings import LossLike, OnViolation, Settings
 from dpci.validation import check_choice, check_flag, check_real
@@ -46,6 +48,7 @@ def report(
     intercept_scale: float = 1.0,
     row_norm: float = 1.0,
     on_violation: OnViolation = "error",
+    ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
 ) -> Report:
@@ -98,6 +101,9 @@ def report(
         Public bound on the norm of a row, without the intercept; at least 1e-100 and at most 1e100.
     on_violation : {"error", "clip"}
         What to do with rows above ``row_norm`` and real targets out of their bounds, here and in later calls.
+    ledger : Ledger, optional
+        Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`; its relation must be
+        "add_remove".
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     seed : int, optional
@@ -118,6 +124,10 @@ def report(
         If the mechanism, or ``bound="paper"``, needs a greater ``l2_strength``; the message names it.
     NotConverged
         If the minimiser could not be certified. Nothing is released by any error.
+    BudgetExceeded
+        If the ledger's total does not cover the budget.
+    LedgerError
+        If the ledger cannot be read or written.
 
     Warns
     -----
@@ -161,6 +171,7 @@ def report(
             "loss must have a bounded slope and a second derivative for a per-instance report, got "
             f"loss={settings.checked_loss!r}"
         )
+    payment = Payment.due("dpci.per_instance.report", ledger, budget=budget, neighbors="add_remove", seed=settings.seed)
     kind = check_choice("kind", kind, KINDS)
     checked_shares = check_shares(shares)
     public: dict[str, Any] = {
@@ -172,9 +183,10 @@ def report(
     features = as_features(X)
     n_samples, n_columns = features.shape
     names = param_names(features.names, n_columns, settings)
-    spec_of_fit = settings.spec(n_samples, n_columns)
+    spec_of_fit = settings.spec(n_samples, n_columns, budget=payment.budget)
     spec = _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
     targets, label_classes = encode_targets(y, settings, n_samples, stacklevel=3)
+    payment.settle(features.values, targets, **settings.row_bounds())
     release = _core.release_report(
         spec,
         features.values,

@@ -72,7 +72,7 @@ class PrivateFit(LinearModel):
         if record.notion == "approx":
             return total
         name, whole = next(iter(record.budget.items()))
-        cost = sum(step.cost for step in record.steps) + seal_cost(record.seals).get(name, 0.0)
+        cost = sum(step.cost for step in record.steps) + seal_cost(record.seals, record.steps).get(name, 0.0)
         return total if cost >= whole * (1 - _ROUNDING) else budget_from_parameters(record.notion, {name: cost})
 
     @property

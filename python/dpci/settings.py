@@ -200,6 +200,16 @@ class Settings(DerivedFacts):
             neighbors=self.neighbors,
         )
 
+    def row_bounds(self) -> dict[str, Any]:
+        """Return the bounds that the rows are checked against, as the core takes them."""
+        return {
+            "loss": self.core_loss,
+            "row_norm": self.row_norm,
+            "intercept": self.intercept,
+            "clip": self.on_violation == "clip",
+            "n_threads": self.n_threads,
+        }
+
     def public_record(self, spec: _core.Spec) -> dict[str, Any]:
         """Return the settings that a result keeps, as plain values, with what the specification made of them."""
         kept = ("moments", "calibration", "radius", "row_norm", "on_violation", "neighbors")
@@ -242,6 +252,12 @@ def check_n_planned(n_samples: int, n_public: object) -> int:
     return n_samples
 
 
+def check_no_ledger(function: str, keyword: str) -> None:
+    """Refuse a ledger for a function whose results no budget covers."""
+    if keyword == "ledger":
+        raise InvalidInput(f"a ledger pays for private releases only, got ledger= for {function}(), which makes none")
+
+
 KEYWORDS = tuple(part.name for part in fields(Settings) if part.init)
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
 
@@ -259,8 +275,11 @@ def check_keywords(
     ------
     TypeError
         For the first such keyword.
+    InvalidInput
+        For a ledger, by functions that are not private or cost nothing.
     """
     for name in keywords:
+        check_no_ledger(function, name)
         if name not in allowed:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
     for name in required:

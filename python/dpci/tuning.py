@@ -19,6 +19,7 @@ from dpci._candidates import (
     split_budget,
     validation_loss_of,
 )
+from dpci._payment import Payment
 from dpci._selection import METHODS, Selection
 from dpci._seal import seals_from
 from dpci._tuning_result import OracleSearch, TuneResult, selected_fit
@@ -26,6 +27,7 @@ from dpci.api import encode_targets, param_names, release_fit
 from dpci.arrays import Table, as_features
 from dpci.budgets import ZCDP, Budget, check_budget
 from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
+from dpci.ledger import Ledger
 from dpci.results import PrivateFit
 from dpci.settings import BudgetlessKeywords, LossLike, Settings
 from dpci.validation import check_choice, check_count, check_positive, check_real
@@ -55,6 +57,7 @@ def tune(
     validation_radius: float | None = None,
     shape: float = 1.0,
     expected_runs: float | None = None,
+    ledger: Ledger | None = None,
     **keywords: Unpack[TuneKeywords],
 ) -> TuneResult:
     """Choose one of several public candidates with differential privacy, and fit it.
@@ -93,6 +96,8 @@ def tune(
         logarithmic. One run may spend the pure budget over 2 + η.
     expected_runs : float, optional
         Of "repeat": mean of that law, above 1; None: three for each candidate. At most 20 times as many are ever made.
+    ledger : Ledger, optional
+        Where the whole budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
     **keywords
         Keywords of :func:`dpci.fit` for all candidates. ``neighbors="add_remove"`` is refused, except by "public_rule".
 
@@ -110,6 +115,8 @@ def tune(
         If objective perturbation needs a greater ``l2_strength`` for a candidate, at its part of records and budget.
     RowNormViolation, NotConverged
         As :func:`dpci.fit`. Nothing is released by any error.
+    BudgetExceeded, LedgerError
+        As :func:`dpci.fit`.
 
     Warns
     -----
@@ -142,9 +149,16 @@ def tune(
         "expected_runs": expected_runs,
     }
     check_unused(method, given)
+    payment = Payment.due(
+        "dpci.tuning.tune",
+        ledger,
+        budget=budget,
+        neighbors=keywords.get("neighbors", "replace_one"),
+        seed=keywords.get("seed"),
+    )
     if method == "public_rule":
-        return _tune_by_rule(X, y, budget, dict(keywords))
-    parts = split_budget(budget, check_share(selection_share))
+        return _tune_by_rule(X, y, payment, dict(keywords))
+    parts = split_budget(payment.budget, check_share(selection_share))
     grid = check_candidates(candidates)
     options = dict[str, Any](keywords)
     settings = candidate_settings(grid, options, parts[0])
@@ -169,6 +183,7 @@ def tune(
     first = settings[0]
     names = param_names(features.names, features.shape[1], first)
     targets, classes = encode_targets(y, first, features.shape[0], stacklevel=3)
+    payment.settle(features.values, targets, **first.row_bounds())
     index, params, private = _core.release_tuning(
         spec,
         features.values,
@@ -317,7 +332,8 @@ def oracle_not_private(
     return OracleSearch(params=dict(grid[index]), index=index, losses=means, std_errors=errors)
 
 
-def _tune_by_rule(X: Table, y: ArrayLike, budget: Budget, options: dict[str, Any]) -> TuneResult:
+def _tune_by_rule(X: Table, y: ArrayLike, payment: Payment, options: dict[str, Any]) -> TuneResult:
+    budget = payment.charged
     for name in ("l2_strength", "radius"):
         if name in options:
             raise InvalidInput(f"{name} must be left to method='public_rule', got {name}={options[name]!r}")
@@ -327,7 +343,7 @@ def _tune_by_rule(X: Table, y: ArrayLike, budget: Budget, options: dict[str, Any
     n_params = features.shape[1] + settings.fit_intercept
     params = public_rule(settings.public_n(features.shape[0]), n_params, budget)
     # Frames: release_fit, this function, tune, its caller.
-    model = release_fit(X, y, Settings(**{**options, **params, "budget": budget}), stacklevel=4)
+    model = release_fit(X, y, Settings(**{**options, **params, "budget": budget}), payment=payment, stacklevel=4)
     return TuneResult(params=params, result=model, budget=budget, selection=None)
 
 

@@ -41,6 +41,38 @@ def minimize_polynomial(
     return V @ ((V.T @ (c / 2.0)) / values[keep])
 
 
+def varied_rows(d, loss, count=8):
+    """Data sets whose models point in all directions."""
+    for seed in range(count):
+        rng = np.random.default_rng(1000 + seed)
+        x = rng.uniform(-1.0, 1.0, size=(N, d)) * rng.uniform(0.2, 1.0, d) / np.sqrt(d)
+        u = x @ rng.standard_normal(d)
+        yield x, np.clip(u, -1.0, 1.0) if loss == "squared" else np.where(u > 0.0, 1.0, -1.0)
+
+
+def recover_noise(models, *, loss, std_dev, row_norm=1.0, target_bound=1.0):
+    """Noise M and l of the coefficients, in units of R² and RB, that models of one seed share; what stays unexplained.
+
+    A model is (X, y, ridge, params) with no direction dropped: equations (Q + R²M)θ = (c + RB·l)/2, linear in M and l.
+    """
+    q, k = WEIGHTS[loss]
+    d = models[0][0].shape[1]
+    pairs = np.column_stack(np.tril_indices(d))
+    left, right = [], []
+    for x, y, ridge, theta in models:
+        monomials = np.zeros((d, len(pairs)))
+        for column, (i, j) in enumerate(pairs):
+            monomials[j, column] = theta[i]
+            monomials[i, column] = theta[j]
+        Q = q * x.T @ x + (4.0 * row_norm**2 * std_dev + ridge) * np.eye(d)
+        left.append(np.hstack([row_norm**2 * monomials, -0.5 * row_norm * target_bound * np.eye(d)]))
+        right.append(0.5 * k * x.T @ y - Q @ theta)
+    left, right = np.vstack(left), np.concatenate(right)
+    found = np.linalg.lstsq(left, right)[0]
+    unexplained = np.abs(left @ found - right).max() / np.abs(right).max()
+    return symmetric(d, found[:-d], 1.0), found[-d:], unexplained
+
+
 def coefficient_distance(x, y, z, w, loss):
     """L1 distance of the coefficients of two records, and L2 distance of their sums in isometric coordinates."""
     q, k = WEIGHTS[loss]

@@ -2,6 +2,7 @@
 
 mod baselines;
 mod blocks;
+mod check;
 mod data;
 mod errors;
 mod fit;
@@ -29,6 +30,8 @@ mod _core {
         release_bits, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace,
         weighted_gram,
     };
+    #[pymodule_export]
+    use super::check::check_rows;
     #[pymodule_export]
     use super::fit::{audit, fit};
     #[pymodule_export]

@@ -23,6 +23,10 @@ pub(crate) use rows::{slopes_and_curvatures, squared_coordinates};
 /// Relative margin of the bounds that covers the rounding of their computation.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
+/// Quantiles are raised by this much for the noise of the seals, which has a hundredth of the standard deviation of the mechanism's at
+/// most: together with it 10⁻⁴ more variance.
+const SEAL_ROOM: f64 = 1.001;
+
 /// How `xᵀH⁻¹x` is bounded from the released Hessian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HessianBound {
@@ -74,16 +78,17 @@ impl Claim {
     /// of an isometric coordinate. Holds for all records at once.
     #[must_use]
     pub fn hessian_radius(&self, dim: usize, std_dev: f64) -> f64 {
-        quantiles::greatest_eigenvalue(dim, std_dev, 0.5 * self.failure_probability)
+        SEAL_ROOM * quantiles::greatest_eigenvalue(dim, std_dev, 0.5 * self.failure_probability)
     }
 
     /// How many standard deviations a normal vector reaches along one fixed direction, or along all at once.
     fn reach(&self, dim: usize, p: f64) -> f64 {
-        if self.simultaneous {
+        let quantile = if self.simultaneous {
             quantiles::normal_norm(dim, p)
         } else {
             quantiles::normal(p)
-        }
+        };
+        SEAL_ROOM * quantile
     }
 }
 

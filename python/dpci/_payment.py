@@ -1,0 +1,64 @@
+"""How a release pays: refused before anything is computed, written before any noise is drawn."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpci import _core
+from dpci._composition import rounded_down
+from dpci.budgets import Budget, check_budget
+from dpci.errors import InvalidInput
+from dpci.ledger import Ledger
+from dpci.settings import Neighbors
+
+
+@dataclass(frozen=True)
+class Payment:
+    """What one release owes a ledger, or nothing where there is none."""
+
+    source: str
+    ledger: Ledger | None
+    charged: Budget
+    neighbors: Neighbors
+
+    @classmethod
+    def due(
+        cls, source: str, ledger: Ledger | None, *, budget: Budget, neighbors: Neighbors, seed: int | None
+    ) -> "Payment":
+        """Return what is due, or raise what the ledger would raise.
+
+        Raises
+        ------
+        InvalidInput
+            For anything but a ledger, another relation or notion than its own, and a seed.
+        BudgetExceeded
+            If the total does not cover the budget.
+        """
+        budget = check_budget(budget)
+        if ledger is not None:
+            if not isinstance(ledger, Ledger):
+                raise InvalidInput(f"ledger must be a dpci.Ledger or None, got ledger={ledger!r}")
+            if seed is not None:
+                raise InvalidInput(f"seed must be None with a ledger, which pays for private releases, got seed={seed}")
+            ledger.check(budget, neighbors=neighbors)
+        return cls(source, ledger, budget, neighbors)
+
+    @property
+    def budget(self) -> Budget:
+        """At which the release has to run: a ledger counts decimals, and a float may be above its decimal."""
+        return self.charged if self.ledger is None else rounded_down(self.charged)
+
+    def settle(self, rows: Any, targets: Any, **bounds: Any) -> None:  # noqa: ANN401  # what the core takes
+        """Check the rows as the release will, then write the spend: refused data cost nothing, all else does.
+
+        Raises
+        ------
+        InvalidInput, RowNormViolation
+            As the release.
+        BudgetExceeded
+            If others have spent meanwhile.
+        LedgerError
+            If the spend could not be written for certain.
+        """
+        if self.ledger is not None:
+            _core.check_rows(rows, targets, **bounds)
+            self.ledger.spend(self.charged, neighbors=self.neighbors, source=self.source)

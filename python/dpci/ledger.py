@@ -1,0 +1,321 @@
+"""``Ledger``: one total budget that many releases draw on, in one process or many, and that no crash makes forget."""
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias, get_args
+
+from dpci._composition import Account, check_accepted, check_size
+from dpci._ledger_store import Entry, FileStore, Identity, MemoryStore, Store, check_path
+from dpci.budgets import Budget, check_budget
+from dpci.errors import BudgetExceeded, InvalidInput, LedgerError
+from dpci.settings import Neighbors
+from dpci.tables import format_table
+from dpci.validation import check_choice
+
+__all__ = ["Ledger"]
+
+PathLike: TypeAlias = str | os.PathLike[str]
+_RELATIONS: tuple[Neighbors, ...] = get_args(Neighbors)
+_LONGEST_TEXT = 1000
+
+
+class Ledger:
+    """A total budget for all releases from one data set.
+
+    Pass it to :func:`dpci.fit` and to the other functions that release: each writes what it is about to spend before
+    it draws any noise, and raises :class:`~dpci.errors.BudgetExceeded`, before anything is computed, where the total
+    does not cover it. What was written stays spent, also if the call then fails or the process is killed.
+
+    A ledger is shared, never copied: ``copy.deepcopy`` and scikit-learn's ``clone`` give the same ledger, and a pickle
+    of one with a file opens that file. Threads may share one. Processes share a file; a ledger without one refuses to
+    be used by another process. See docs/ledger.md for the rules of addition, their proofs, and what the file promises.
+
+    Parameters
+    ----------
+    total : PureDP, ZCDP or ApproxDP
+        What all releases may spend together. A PureDP total takes PureDP; ZCDP takes PureDP and ZCDP; ApproxDP takes
+        all three. Numbers count as the decimals that Python prints, so ten times 0.1 is 1.
+    neighbors : {"replace_one", "add_remove"}
+        The neighbouring relation, one for all releases.
+    path : str or path-like, optional
+        SQLite file, created if there is none; one that exists must have this total and this relation. It holds names of
+        functions, budgets, times and labels, and no data. None: in the memory of this process.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, or a file with another total or relation.
+    LedgerError
+        If the file is damaged, foreign, or cannot be read and written. It is never overwritten.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> y = X[:, 0] > 0
+    >>> ledger = dpci.Ledger(dpci.PureDP(1.0))
+    >>> result = dpci.fit(X, y, budget=dpci.PureDP(0.3), l2_strength=0.01, ledger=ledger)
+    >>> ledger.spent, ledger.remaining
+    ({'epsilon': 0.3}, PureDP(epsilon=0.7))
+    """
+
+    __slots__ = ("_label", "_store")
+
+    def __init__(self, total: Budget, neighbors: Neighbors = "replace_one", path: PathLike | None = None) -> None:
+        total = check_budget(total)
+        check_size("total", total)
+        neighbors = check_choice("neighbors", neighbors, _RELATIONS)
+        identity = Identity(id=secrets.token_hex(16), created=_now(), total=total, neighbors=neighbors)
+        self._label: str | None = None
+        self._store: Store
+        if path is None:
+            self._store = MemoryStore(identity)
+            return
+        file = check_path(path)
+        FileStore.create(file, identity)
+        store = FileStore.open(file)
+        for name, given, found in (
+            ("total", total, store.identity.total),
+            ("neighbors", neighbors, store.identity.neighbors),
+        ):
+            if found != given:
+                raise InvalidInput(f"{name} must be that of the file {str(file)!r}, {found!r}, got {name}={given!r}")
+        self._store = store
+
+    @classmethod
+    def open(cls, path: PathLike) -> Self:
+        """Return the ledger of an existing file, whatever its total and relation.
+
+        Raises
+        ------
+        LedgerError
+            If there is no file, or it is damaged or foreign.
+        """
+        return cls._around(FileStore.open(check_path(path)), None)
+
+    @classmethod
+    def _around(cls, store: Store, label: str | None) -> Self:
+        ledger = cls.__new__(cls)
+        ledger._store, ledger._label = store, label  # noqa: SLF001  # a constructor
+        return ledger
+
+    def labelled(self, label: str) -> Self:
+        """Return the same ledger, whose entries made through what is returned carry this text.
+
+        Parameters
+        ----------
+        label : str
+            At most 1000 characters. Public: the text must not depend on the data.
+        """
+        return self._around(self._store, _check_text("label", label))
+
+    @property
+    def total(self) -> Budget:
+        """What all releases may spend together."""
+        return self._store.identity.total
+
+    @property
+    def neighbors(self) -> str:
+        """The neighbouring relation."""
+        return self._store.identity.neighbors
+
+    @property
+    def id(self) -> str:
+        """Random identifier, drawn when the ledger was created."""
+        return self._store.identity.id
+
+    @property
+    def path(self) -> str | None:
+        """The file, or None."""
+        return str(self._store.path) if isinstance(self._store, FileStore) else None
+
+    @property
+    def history(self) -> tuple[Entry, ...]:
+        """All entries in the order in which they were made."""
+        return tuple(self._store.entries())
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """What has been spent in the notion of the total, by the names of its numbers; rounded up.
+
+        Under an ApproxDP total delta includes what the first zCDP spend sets aside for all of them.
+        """
+        return self._account().spent_as_floats()
+
+    @property
+    def remaining(self) -> Budget | None:
+        """A budget that can still be spent, rounded down; None where nothing is left."""
+        return self._account().remaining()
+
+    def can_afford(self, budget: Budget) -> bool:
+        """Whether the total covers this budget now; another thread or process may spend in between.
+
+        Raises
+        ------
+        InvalidInput
+            For a notion that does not imply that of the total.
+        """
+        budget = check_budget(budget)
+        check_accepted(self.total, budget)
+        return self._account().affords(budget)
+
+    def spend(self, budget: Budget, *, neighbors: Neighbors, source: str = "external") -> Entry:
+        """Write a spend, for a release that dpci does not make; its own functions do it themselves.
+
+        Call it before the noise of that release is drawn.
+
+        Parameters
+        ----------
+        budget : PureDP, ZCDP or ApproxDP
+            What the release spends.
+        neighbors : {"replace_one", "add_remove"}
+            The relation for which it does; must be that of the ledger.
+        source : str
+            What releases.
+
+        Returns
+        -------
+        Entry
+            The entry, which is now in the file.
+
+        Raises
+        ------
+        InvalidInput
+            For another relation, or a notion that does not imply that of the total.
+        BudgetExceeded
+            If the total does not cover it. Nothing is written.
+        LedgerError
+            If it could not be written for certain; it may have been.
+        """
+        budget = self._check(budget, neighbors)
+        source = _check_text("source", source)
+
+        def make(entries: Sequence[Entry]) -> Entry:
+            account = self._account(entries)
+            self._check_covered(account, budget)
+            return Entry(
+                number=len(entries) + 1,
+                time=_now(),
+                source=source,
+                label=self._label,
+                budget=budget,
+                reserve=account.reserve_for(budget),
+            )
+
+        return self._store.append(make)
+
+    def check(self, budget: Budget, *, neighbors: Neighbors) -> None:
+        """Raise what :meth:`spend` would raise now, and write nothing."""
+        self._check_covered(self._account(), self._check(budget, neighbors))
+
+    def to_json(self) -> str:
+        """Return the ledger with its history as JSON."""
+        entries = self._store.entries()
+        account = self._account(entries)
+        remaining = account.remaining()
+        return json.dumps(
+            {
+                "schema": "dpci.Ledger",
+                "version": 1,
+                "id": self.id,
+                "created": self._store.identity.created,
+                "neighbors": self.neighbors,
+                "notion": self.total.notion,
+                "total": self.total.parameters(),
+                "spent": account.spent_as_floats(),
+                "remaining": None
+                if remaining is None
+                else {"notion": remaining.notion, "budget": remaining.parameters()},
+                "entries": [entry.to_dict() for entry in entries],
+            },
+            indent=2,
+            ensure_ascii=False,
+        )
+
+    def summary(self) -> str:
+        """Table of the entries, with the total, what is spent and what remains."""
+        entries = self._store.entries()
+        account = self._account(entries)
+        head = [
+            f"Ledger of {self.total}, {self.neighbors.replace('_', ' ')}" + (f", {self.path}" if self.path else ""),
+            "spent      " + ", ".join(f"{name}={value:.6g}" for name, value in account.spent_as_floats().items()),
+            f"remaining  {account.remaining() or 'nothing'}",
+        ]
+        rows = [
+            [str(entry.number), entry.time, entry.source, str(entry.budget), entry.label or ""] for entry in entries
+        ]
+        table = format_table(["number", "time", "source", "budget", "label"], rows) if rows else "no entries"
+        return "\n".join(head) + "\n\n" + table
+
+    def close(self) -> None:
+        """Refuse later uses, here and through every label and copy of it in this process. What is written stays."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # Two copies of one budget would be spent twice.
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not isinstance(self._store, FileStore):
+            raise LedgerError("a ledger that other processes use needs a file (path=...), got one without")
+        return _reopened, (type(self), self._store.path, self._store.identity, self._label)
+
+    def __repr__(self) -> str:
+        where = f", path={self.path!r}" if self.path else ""
+        try:
+            entries = self._store.entries()
+            spent = self._account(entries).spent_as_floats()
+            state = f"spent={spent}, {len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+        except LedgerError as error:
+            state = str(error)
+        return f"<dpci.Ledger total={self.total!r}, neighbors={self.neighbors!r}{where}: {state}>"
+
+    def _check(self, budget: Budget, neighbors: Neighbors) -> Budget:
+        budget = check_budget(budget)
+        neighbors = check_choice("neighbors", neighbors, _RELATIONS)
+        check_accepted(self.total, budget)
+        if neighbors != self.neighbors:
+            raise InvalidInput(
+                f"a ledger of neighbors={self.neighbors!r} must be spent for that relation, got neighbors={neighbors!r}"
+            )
+        return budget
+
+    def _check_covered(self, account: Account, budget: Budget) -> None:
+        if not account.affords(budget):
+            remaining = account.remaining()
+            left = "nothing" if remaining is None else repr(remaining)
+            raise BudgetExceeded(f"a spend must be within what remains of {self.total!r}, {left}, got {budget!r}")
+
+    def _account(self, entries: Sequence[Entry] | None = None) -> Account:
+        given = self._store.entries() if entries is None else entries
+        return Account.of(self.total, ((entry.budget, entry.reserve) for entry in given))
+
+
+def _reopened(kind: type[Ledger], path: Path, identity: Identity, label: str | None) -> Ledger:
+    return kind._around(FileStore(path, identity), label)  # noqa: SLF001  # what a pickle calls
+
+
+def _check_text(name: str, value: object) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not value.isprintable():
+        raise InvalidInput(f"{name} must be printable text of at most {_LONGEST_TEXT} characters, got {name}={value!r}")
+    return value
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,38 @@
+//! The check of the rows by itself, for a caller who wants bad data refused before paying for a release.
+
+use dpci_core::design::{Design, RowBounds};
+use dpci_core::exec::Executor;
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+
+use crate::data::{Data, Features, on_violation};
+use crate::loss::Loss;
+use crate::task;
+
+#[pyfunction]
+#[pyo3(signature = (x, y, *, loss, row_norm, intercept, clip, n_threads))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "keyword-only: one per public bound"
+)]
+pub(crate) fn check_rows(
+    py: Python<'_>,
+    x: Features<'_>,
+    y: PyReadonlyArray1<'_, f64>,
+    loss: &Loss,
+    row_norm: f64,
+    intercept: Option<f64>,
+    clip: bool,
+    n_threads: Option<usize>,
+) -> PyResult<()> {
+    let data = Data::new(&x, &y)?;
+    let bounds = RowBounds {
+        row_norm,
+        targets: loss.inner.targets(),
+        on_violation: on_violation(clip),
+    };
+    task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        Design::new(data.rows(), data.targets(), intercept, &bounds, &exec).map(|_| ())
+    })
+}
