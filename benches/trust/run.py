@@ -29,6 +29,7 @@ PROPERTIES = (
     "solver error",
     "seed policy",
     "ledger",
+    "composition",
     "audit tool",
     "audit of its regression",
     "fuzzing",
