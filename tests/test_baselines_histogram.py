@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from scipy import stats
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import dpci
@@ -14,6 +15,7 @@ from dpci import _core, baselines
 from dpci.baselines import Bins, Levels, OneHot
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
+from support.seal import left_of
 
 N = 500
 FREE = dpci.PureDP(1e9)
@@ -94,13 +96,20 @@ def test_every_cell_gets_noise(notion, neighbors):
     (step,) = found["steps"]
     changed = 2.0 if neighbors == "replace_one" else 1.0
     sensitivity = changed if notion == "pure" else np.sqrt(changed)
-    mu = _core.gaussian_mu(1.0, 1e-6) if notion == "approx" else 1.0
+    # Of epsilon = 1, rho = .5 or (1, 1e-6): what the seal leaves.
+    rest = left_of(1.0)
+    mu = {"pure": rest, "zcdp": np.sqrt(rest), "approx": _core.gaussian_mu(rest, left_of(1e-6))}[notion]
     assert step["sensitivity"] == pytest.approx(sensitivity)
-    assert step["scale"] == pytest.approx(sensitivity / mu)
-    draw = (dpci.lowlevel.laplace if notion == "pure" else dpci.lowlevel.gaussian)(1, 5 * LEVELS, step["scale"], 2)[0]
+    assert step["scale"] == pytest.approx(sensitivity / mu, rel=1e-12)
     counts = np.bincount(projected()[2], minlength=5 * LEVELS)
     assert (counts == 0).sum() > 5
-    np.testing.assert_allclose(found["counts"] - draw, counts, atol=1e-9)
+    # The noise is that of the same seed on other rows, and has the law: p-values below 1e-6 are failures.
+    noise = found["counts"] - counts
+    others = np.ascontiguousarray(X[::-1])
+    exact = np.bincount(projected(x=others)[2], minlength=5 * LEVELS)
+    np.testing.assert_allclose(release(notion, neighbors, x=others)["counts"] - exact, noise, atol=1e-9)
+    law = stats.laplace if notion == "pure" else stats.norm
+    assert stats.kstest(noise, law(scale=step["scale"]).cdf).pvalue > 1e-6
 
 
 def test_one_record_moves_two_counts_by_one():

@@ -71,9 +71,12 @@ def test_budgets_beyond_double_precision_are_named(mechanism):
     model = {"n_samples": 10, "n_features": 1, "l2_strength": 1e9, "mechanism": mechanism}
     with pytest.raises(dpci.InvalidInput, match="budget must be such that the noise has a finite scale"):
         dpci.plan(budget=dpci.ApproxDP(1e308, 1e-6), **model)
-    # No lambda makes ln(1 + kappa) as small as this epsilon.
-    smallest = dpci.ApproxDP(1e-150 if mechanism == "output" else 1e-9, 1e-300)
-    assert dpci.plan(budget=smallest, **model).guarantee.delta(smallest.epsilon) <= smallest.delta
+    small = dpci.ApproxDP(1e-6, 1e-300)
+    assert dpci.plan(budget=small, **model).guarantee.delta(small.epsilon) <= small.delta
+    # The noise of the seal is drawn in integers, and at most 2^40 of its steps wide.
+    for epsilon in (1e-9, 1e-150):
+        with pytest.raises(dpci.InvalidInput, match="the budget or the bounds are extreme"):
+            dpci.plan(budget=dpci.ApproxDP(epsilon, 1e-300), **{**model, "mechanism": "output"})
 
 
 def test_arguments_of_the_curves():

@@ -9,6 +9,7 @@ from scipy import stats
 
 import dpci
 from dpci import _core, lowlevel
+from support.seal import std_dev
 
 SCALE = 0.7
 DIMS = (1, 2, 10, 91, 1000)
@@ -197,6 +198,7 @@ def expected_half_widths(result, contrasts, level):
     v, a = lowlevel.error_components(
         result.hessian, result.gradient_cov, result.n_samples, contrasts, mechanism=result.mechanism
     )
+    v += std_dev(result) ** 2 * (contrasts**2).sum(axis=1)
     law = {"noise_law": step["noise"], "noise_scale": step["scale"], "dim": len(result.params)}
     return lowlevel.exact_half_widths(v, a, **law, level=level)
 

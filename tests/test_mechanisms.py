@@ -13,6 +13,7 @@ import dpci
 from dpci import _core, lowlevel
 from dpci.losses import HuberHinge, Logistic, SmoothHinge
 from dpci.settings import Settings
+from support.seal import unsealed
 
 FALSE_POSITIVE_RATE = 1e-6
 DIM, N, N_RUNS = 3, 12, 20_000
@@ -202,6 +203,7 @@ def gaussian_mu(epsilon, delta):
 
 def bought(budget, share, *, paper):
     """Sensitivity over the scale of the noise that a share of the budget buys, Laplace or Gaussian."""
+    budget = unsealed(budget)
     if budget.notion == "pure":
         return budget.epsilon * share
     if budget.notion == "zcdp":
@@ -269,6 +271,7 @@ def test_coefficients_are_calibrated_by_the_formulas(mechanism, budget, calibrat
 
 def pure_cost(budget, share, *, paper):
     """What objective perturbation may spend as pure DP; under zCDP rho = epsilon tanh(epsilon / 2) or epsilon^2 / 2."""
+    budget = unsealed(budget)
     if budget.notion == "pure":
         return budget.epsilon * share
     cost = (lambda e: e**2 / 2.0) if paper else (lambda e: e * np.tanh(e / 2.0))

@@ -170,7 +170,10 @@ def test_the_attacked_candidates_have_the_minimisers_of_their_law():
         for number, candidate in enumerate(attack.candidates):
             keywords = {"mechanism": "output", "moments": "none", "fit_intercept": False, "seed": 1, **candidate}
             found = dpci.fit(np.ones((attack.n, 1)), targets, budget=dpci.PureDP(1e12), **keywords)
-            assert found.params[0] == pytest.approx(attack.minimiser(number, y), abs=1e-9)
+            # The noise of the seal is beyond 20 standard deviations with probability 1e-11.
+            (seal,) = found.privacy["seal"]["releases"]
+            allowed = 1e-9 + seal["distance"] + 20.0 * seal["std_dev"]
+            assert found.params[0] == pytest.approx(attack.minimiser(number, y), abs=allowed)
 
 
 def test_a_raw_score_would_break_the_claim():
