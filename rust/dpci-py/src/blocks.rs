@@ -4,6 +4,7 @@ use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::erm::minimize_risk;
 use dpci_core::exec::Executor;
 use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
+use dpci_core::loss::Targets;
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
     Gaussian, Laplace, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace,
@@ -20,7 +21,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rand::Rng;
 
-use crate::data::{Data, Features};
+use crate::data::{Data, Features, on_violation};
 use crate::errors::{InvalidInput, to_python};
 use crate::fit::Matrices;
 use crate::loss::Loss;
@@ -292,6 +293,34 @@ pub(crate) fn hessian_and_gradient_cov<'py>(
     })?;
     let square = |m| PyArray1::from_vec(py, m).reshape([dim, dim]);
     Ok((square(hessian)?, square(gradient_cov)?))
+}
+
+#[pyfunction]
+#[pyo3(signature = (x, y, *, row_norm, clip, intercept, n_threads))]
+pub(crate) fn checked_rows<'py>(
+    py: Python<'py>,
+    x: Features<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    row_norm: f64,
+    clip: bool,
+    intercept: Option<f64>,
+    n_threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let data = Data::new(&x, &y)?;
+    let bounds = RowBounds {
+        row_norm,
+        targets: Targets::Signs,
+        on_violation: on_violation(clip),
+    };
+    let (rows, n, dim) = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        let design = Design::new(data.rows(), data.targets(), intercept, &bounds, &exec)?;
+        let (n, dim) = (design.n_rows(), design.n_params());
+        let mut rows = vec![0.0; n * dim];
+        design.write_rows(0..n, &mut rows);
+        Ok((rows, n, dim))
+    })?;
+    PyArray1::from_vec(py, rows).reshape([n, dim])
 }
 
 #[pyfunction]

@@ -4,6 +4,7 @@
 //! data (Mironov 2012). The seal hides that difference: docs/privacy.md, "The seal".
 
 use super::costs::Cost;
+use crate::bugs::{Bug, active};
 use crate::error::check_length;
 use crate::linalg::vector;
 use crate::noise::{DiscreteGaussian, DiscreteLaplace, NoiseGenerator, symmetric};
@@ -172,6 +173,10 @@ impl Seal {
         for part in [values, whole] {
             check_length(self.name, self.dim, part.len())?;
             check_finite(self.name, part)?;
+        }
+        if active(Bug::SkippedSeal) {
+            let sums = values.iter().zip(whole).map(|(value, whole)| value + whole);
+            return Ok(Sealed(sums.collect()));
         }
         let sealed = values.iter().zip(whole).map(|(value, whole)| {
             generator.refresh()?;

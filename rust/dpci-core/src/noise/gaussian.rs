@@ -4,6 +4,7 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use super::{NoiseGenerator, bounded, check_dim, check_positive};
+use crate::bugs;
 use crate::{Error, Result};
 
 /// `N(0, σ²I)` on `R^dim`.
@@ -41,7 +42,7 @@ impl Gaussian {
         for x in &mut draw {
             *x *= self.std_dev;
         }
-        Ok(draw)
+        Ok(bugs::stale(draw))
     }
 
     /// Greatest Euclidean distance of [`Self::sample_bounded`] from the ideal draw, also after a map of [`super::symmetric`].

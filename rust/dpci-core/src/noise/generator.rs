@@ -8,6 +8,7 @@ use rand::rngs::SysRng;
 use rand::{Rng, SeedableRng, TryRng};
 use zeroize::Zeroizing;
 
+use crate::bugs::{Bug, active};
 use crate::{Error, Result};
 
 mod sealed {
@@ -70,6 +71,9 @@ impl ReleaseGenerator {
     }
 
     fn keyed(source: Source) -> Result<ChaCha20Rng> {
+        if active(Bug::ReusedGenerator) {
+            return Ok(ChaCha20Rng::from_seed([0; 32]));
+        }
         let mut key = Zeroizing::new([0; 32]);
         source(&mut key).map_err(Error::Entropy)?;
         Ok(ChaCha20Rng::from_seed(*key))

@@ -5,6 +5,7 @@ use rand_distr::{Distribution, Gamma, StandardNormal};
 
 use super::bounded::{self, Sum, U};
 use super::{NoiseGenerator, check_dim, check_positive};
+use crate::bugs::{Bug, active};
 use crate::{Error, Result};
 
 /// The law with density `∝ exp(-γ‖b‖₂)` on `R^D`: a Gamma(D, 1/γ) radius times a uniform direction.
@@ -49,7 +50,7 @@ impl SphericalLaplace {
     /// [`Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data.
     pub fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
         let mut radius = Sum::default();
-        for _ in 0..self.dim {
+        for _ in usize::from(active(Bug::RadiusDimension))..self.dim {
             radius.add(bounded::exponential(generator)?);
         }
         bounded::check_tail(radius.value(), bounded::sum_tail(self.dim))?;
