@@ -1,5 +1,6 @@
 //! Python bindings: extract, release the interpreter, call the core, map the error, wrap.
 
+mod audit;
 mod baselines;
 mod blocks;
 mod check;
@@ -8,6 +9,7 @@ mod errors;
 mod fit;
 mod intervals;
 mod loss;
+mod noise;
 mod per_instance;
 mod privacy;
 mod spec;
@@ -21,25 +23,32 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
+    use super::audit::{
+        Seal, moment_steps, simulate_functional_mechanism, simulate_histograms, simulate_releases,
+        simulate_reports, simulate_seals,
+    };
+    #[pymodule_export]
     use super::baselines::{
         FunctionalSpec, HistogramSpec, release_functional_mechanism, release_histogram,
     };
     #[pymodule_export]
     use super::blocks::{
-        erm_value_and_gradient, gaussian, hessian_and_gradient_cov, laplace, minimize_erm,
-        release_bits, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace,
-        weighted_gram,
+        checked_rows, erm_value_and_gradient, gaussian, hessian_and_gradient_cov, laplace,
+        minimize_erm, release_bits, spherical_laplace, symmetric_gaussian,
+        symmetric_matrix_laplace, weighted_gram,
     };
     #[pymodule_export]
     use super::check::check_rows;
     #[pymodule_export]
-    use super::fit::{audit, fit};
+    use super::fit::fit;
     #[pymodule_export]
     use super::intervals::{
         error_components, error_cov, exact_half_widths, exact_pvalues, monte_carlo_interval,
     };
     #[pymodule_export]
     use super::loss::Loss;
+    #[pymodule_export]
+    use super::noise::{bounded_noise, discrete_noise, elementary, simulation_bits};
     #[pymodule_export]
     use super::per_instance::{RecordBounds, ReportSpec, release_report};
     #[pymodule_export]

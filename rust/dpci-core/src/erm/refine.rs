@@ -14,7 +14,7 @@ use super::risk::Risk;
 use crate::Result;
 use crate::exec::{BLOCK, blocks};
 use crate::linalg::{Cholesky, DOUBLED_EPSILON, Doubled, add_diagonal, vector};
-use crate::solver::{self, Method, Minimum, Options, Problem, Stall};
+use crate::solver::{self, Minimum, Options, Problem, Stall};
 
 /// Newton steps.
 const MAX_STEPS: usize = 60;
@@ -71,13 +71,14 @@ pub(super) fn refine(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result
     let mut factor = None;
     for step in 0..MAX_STEPS {
         let (params, certificate) = refiner.certified(&here);
-        let failed = |reason| solver::not_converged(options, certificate, step, reason);
+        let failed =
+            |reason| solver::not_converged(options, certificate, stall.iterations + step, reason);
         if certificate <= options.tolerance {
             return Ok(Minimum {
                 params,
                 certificate,
-                iterations: step,
-                method: options.radius.map_or(Method::Newton, |_| Method::Ball),
+                iterations: stall.iterations + step,
+                method: stall.method,
             });
         }
         if !here.norm.is_finite() {
@@ -103,7 +104,7 @@ pub(super) fn refine(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result
     Err(solver::not_converged(
         options,
         certificate,
-        MAX_STEPS,
+        stall.iterations + MAX_STEPS,
         reason,
     ))
 }

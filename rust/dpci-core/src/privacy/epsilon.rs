@@ -105,6 +105,10 @@ impl EpsilonTable {
                 None => return epsilon(mu, self.delta),
             },
         };
+        if right.1.is_infinite() {
+            // Beyond the range of floats there is no chord.
+            return f64::INFINITY;
+        }
         let share = (mu - left.0) / (right.0 - left.0);
         (left.1 + share * (right.1 - left.1)) * (1.0 + 4.0 * f64::EPSILON)
     }
@@ -131,6 +135,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_epsilon_beyond_the_floats_is_infinite() {
+        let table = EpsilonTable::new(f64::MAX, 0.5).unwrap();
+        for mu in [1e160, f64::MAX / 2.0, f64::MAX] {
+            assert!(table.at(mu) == f64::INFINITY);
+        }
+        assert!(table.at(1e3).is_finite());
     }
 
     #[test]
