@@ -156,7 +156,9 @@ fn row_scale(
         });
     }
     // The product scale·row is rounded once more: stay two more units below.
-    Ok(Some(bounds.row_norm / norm * (1.0 - 4.0 * f64::EPSILON)))
+    let scale = bounds.row_norm / norm * (1.0 - 4.0 * f64::EPSILON);
+    // A subnormal scale has lost digits, and could leave the row above the bound.
+    Ok(Some(if scale.is_normal() { scale } else { 0.0 }))
 }
 
 /// The targets, checked and where asked clipped; borrowed when nothing changes.
@@ -194,6 +196,48 @@ pub(super) fn checked_targets<'a>(
                     })
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn clipping_keeps_the_bound_where_the_scale_would_be_subnormal() {
+        let bounds = |row_norm| RowBounds {
+            row_norm,
+            targets: Targets::Signs,
+            on_violation: OnViolation::Clip,
+        };
+        let cancel = AtomicBool::new(false);
+        let exec = Executor::sequential(&cancel);
+        for (row_norm, entry) in [
+            (1e-200, 7e122),
+            (1e-200, 3e-108),
+            (1e-308, 3.0),
+            (1.0, 1e10),
+        ] {
+            let row = [entry, -entry, 0.25 * entry];
+            let design =
+                Design::new(Rows::dense(&row, 3), &[1.0], None, &bounds(row_norm), &exec).unwrap();
+            let mut clipped = [f64::NAN; 3];
+            design.write_rows(0..1, &mut clipped);
+            // Scaled up by powers of two, which rounds nothing, so that the norm neither under- nor overflows.
+            let up = |x: f64| {
+                if row_norm < 1e-100 {
+                    x * 2.0_f64.powi(900)
+                } else {
+                    x
+                }
+            };
+            assert!(
+                vector::norm(&clipped.map(up)) <= up(row_norm),
+                "{clipped:?}"
+            );
         }
     }
 }
