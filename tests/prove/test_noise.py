@@ -93,8 +93,8 @@ def test_discrete_draws_have_the_exact_law():
     header = "| law | scale | cells | p-value | variance | z | z of odd | greatest | limit |"
     rows = [examine(name, scale) for name in EXPONENTS for scale in SCALES]
     text = (
-        f"{N_DRAWS:,} draws of each law, in batches of {BATCH:,}, each with its own fixed seed: chi-square against the "
-        "exact probabilities; the variance over that of the law, and its z-score; that of the share of odd numbers; the "
+        f"{N_DRAWS:,} draws of each law, in batches of {BATCH:,}, each with its own seed: chi-square against the "
+        "exact probabilities; the variance over that of the law, and its z-score; that of the share of odd ones; the "
         f"greatest size, and the size that any draw passes with probability {FALSE_POSITIVE_RATE}."
     )
     publish("discrete_noise", "Discrete noise", text, [header, "|---" * 9 + "|", *rows])
