@@ -61,7 +61,7 @@ CRATE_HOMES = {
     "rand": {"noise", "interval", "study"},
     "rand_distr": {"noise", "interval", "study"},
     "hashbrown": {"design"},
-    "rand_chacha": {"noise"},
+    "chacha20": {"noise"},
     "pyo3": set(),
     "numpy": set(),
 }
@@ -345,7 +345,7 @@ def test_files_say_what_they_are_for(path):
 
 
 def written_files():
-    patterns = ("rust/**/*.rs", "python/**/*.py", "tests/**/*.py", "benches/*.py")
+    patterns = ("rust/**/*.rs", "python/**/*.py", "tests/**/*.py", "benches/**/*.py")
     return sorted(path for pattern in patterns for path in ROOT.glob(pattern))
 
 

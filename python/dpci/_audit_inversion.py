@@ -268,7 +268,11 @@ def _coded_level(level: object) -> float:
 
 
 def _position(column: object, names: tuple[str, ...], n_columns: int) -> int:
-    if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < n_columns:
+    if (
+        isinstance(column, int | np.integer)
+        and not isinstance(column, bool | np.timedelta64)
+        and 0 <= column < n_columns
+    ):
         return int(column)
     if isinstance(column, str) and column in names:
         return names.index(column)

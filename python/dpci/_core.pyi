@@ -234,6 +234,21 @@ def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
 def release_bits(n: int) -> NDArray[np.uint64]:
     """n words of the release generator (for tests of its independence across forks and threads)."""
 
+def simulation_bits(n: int, seed: int) -> NDArray[np.uint64]:
+    """The first n words of the simulation generator of this seed."""
+
+def bounded_noise(name: str, n: int, dim: int, scale: float, seed: int) -> tuple[_F64, float]:
+    """n draws of a release from those words (n, dim or dim**2), and their greatest distance from ideal ones.
+
+    The name is "gaussian", "laplace", "spherical_laplace", "square_laplace" or "matrix_laplace"; scale = 1/gamma.
+    """
+
+def discrete_noise(name: str, n: int, scale: int, seed: int) -> list[int]:
+    """n draws of the discrete "laplace" or "gaussian" law, from those words."""
+
+def elementary(name: str, x: _F64) -> _F64:
+    """ "cos", "log", "log1p" or "sin" as the noise uses it."""
+
 def minimize_erm(
     x: _Features,
     y: _F64,
@@ -271,6 +286,17 @@ def hessian_and_gradient_cov(
     intercept: float | None,
     n_threads: int | None,
 ) -> tuple[_F64, _F64]: ...
+def checked_rows(
+    x: _Features,
+    y: _F64,
+    *,
+    row_norm: float,
+    clip: bool,
+    intercept: float | None,
+    n_threads: int | None,
+) -> _F64:
+    """(n, k): the rows as a fit uses them. y of -1 and 1."""
+
 def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
 
 # Baselines.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from math import frexp, isclose, sqrt
+from math import frexp, isclose, nextafter, sqrt
 from typing import TYPE_CHECKING, Any
 
 from dpci._rules import Rule, one_of
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 FAILURE_PROBABILITY = 2.0**-988
 """Bound on the probability that any draw of noise in a release is beyond the range that the seal covers: an error."""
+
+SHARE = 1e-3
+"""Share of every budget that pays for the seal, before any other share."""
 
 _UNITS = (("epsilon",), ("rho",), ("epsilon", "delta"))
 
@@ -56,6 +59,11 @@ class Seal:
     def to_dict(self) -> dict[str, Any]:
         """Return the seal as plain values."""
         return {part.name: getattr(self, part.name) for part in fields(self)} | {"cost": dict(self.cost)}
+
+
+def unsealed(whole: float) -> float:
+    """Return what the seal leaves of a parameter of a budget, to the last bit as the core does."""
+    return nextafter(whole - whole * SHARE, 0.0)
 
 
 def seals_from(values: Iterable[Mapping[str, Any]]) -> tuple[Seal, ...]:

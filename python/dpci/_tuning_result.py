@@ -311,7 +311,7 @@ class OracleSearch:
     losses : ndarray of shape (n_candidates,)
         Mean loss over the records, averaged over simulated models.
     std_errors : ndarray of shape (n_candidates,)
-        Standard errors of these averages.
+        Standard errors of these averages; NaN for one run.
     """
 
     params: dict[str, Any]

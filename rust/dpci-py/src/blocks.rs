@@ -4,6 +4,7 @@ use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::erm::minimize_risk;
 use dpci_core::exec::Executor;
 use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
+use dpci_core::loss::Targets;
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
     Gaussian, Laplace, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace,
@@ -20,18 +21,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rand::Rng;
 
-use crate::data::{Data, Features};
+use crate::data::{Data, Features, on_violation};
 use crate::errors::{InvalidInput, to_python};
 use crate::fit::Matrices;
 use crate::loss::Loss;
 use crate::task;
 
 /// `n` samples of `width` numbers each, one after another.
-fn draws(
+pub(crate) fn draws(
     py: Python<'_>,
     n: usize,
     width: usize,
-    mut sample: impl FnMut() -> Vec<f64> + Send,
+    mut sample: impl FnMut() -> Result<Vec<f64>> + Send,
 ) -> PyResult<Vec<f64>> {
     task::run(py, |cancel| {
         let exec = Executor::sequential(cancel);
@@ -43,7 +44,7 @@ fn draws(
             .map_err(|e| Error::Resource(e.to_string()))?;
         for _ in 0..n {
             exec.check()?;
-            out.extend(sample());
+            out.extend(sample()?);
         }
         Ok(out)
     })
@@ -59,7 +60,7 @@ pub(crate) fn spherical_laplace(
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let law = SphericalLaplace::new(dim, 1.0 / scale).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
+    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
 }
 
 #[pyfunction]
@@ -72,7 +73,7 @@ pub(crate) fn gaussian(
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let law = Gaussian::new(dim, std_dev).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
+    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
 }
 
 #[pyfunction]
@@ -85,7 +86,7 @@ pub(crate) fn laplace(
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let law = Laplace::new(dim, scale).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
+    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
 }
 
 #[pyfunction]
@@ -99,7 +100,7 @@ pub(crate) fn symmetric_gaussian(
     check_matrix_dim(dim).map_err(to_python)?;
     let law = Gaussian::new(symmetric::isometric_dim(dim), std_dev).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    let matrix = || symmetric::from_isometric(dim, &law.sample(&mut generator));
+    let matrix = || Ok(symmetric::from_isometric(dim, &law.sample(&mut generator)));
     PyArray1::from_vec(py, draws(py, n, dim * dim, matrix)?).reshape([n, dim, dim])
 }
 
@@ -114,8 +115,11 @@ pub(crate) fn symmetric_matrix_laplace(
     check_matrix_dim(dim).map_err(to_python)?;
     let law = MatrixLaplace::new(dim, 1.0 / scale).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim * dim, || law.sample(&mut generator))?)
-        .reshape([n, dim, dim])
+    PyArray1::from_vec(
+        py,
+        draws(py, n, dim * dim, || Ok(law.sample(&mut generator)))?,
+    )
+    .reshape([n, dim, dim])
 }
 
 #[pyfunction]
@@ -289,6 +293,34 @@ pub(crate) fn hessian_and_gradient_cov<'py>(
     })?;
     let square = |m| PyArray1::from_vec(py, m).reshape([dim, dim]);
     Ok((square(hessian)?, square(gradient_cov)?))
+}
+
+#[pyfunction]
+#[pyo3(signature = (x, y, *, row_norm, clip, intercept, n_threads))]
+pub(crate) fn checked_rows<'py>(
+    py: Python<'py>,
+    x: Features<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    row_norm: f64,
+    clip: bool,
+    intercept: Option<f64>,
+    n_threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let data = Data::new(&x, &y)?;
+    let bounds = RowBounds {
+        row_norm,
+        targets: Targets::Signs,
+        on_violation: on_violation(clip),
+    };
+    let (rows, n, dim) = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        let design = Design::new(data.rows(), data.targets(), intercept, &bounds, &exec)?;
+        let (n, dim) = (design.n_rows(), design.n_params());
+        let mut rows = vec![0.0; n * dim];
+        design.write_rows(0..n, &mut rows);
+        Ok((rows, n, dim))
+    })?;
+    PyArray1::from_vec(py, rows).reshape([n, dim])
 }
 
 #[pyfunction]

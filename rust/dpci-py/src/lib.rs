@@ -9,6 +9,7 @@ mod errors;
 mod fit;
 mod intervals;
 mod loss;
+mod noise;
 mod per_instance;
 mod privacy;
 mod spec;
@@ -32,9 +33,9 @@ mod _core {
     };
     #[pymodule_export]
     use super::blocks::{
-        erm_value_and_gradient, gaussian, hessian_and_gradient_cov, laplace, minimize_erm,
-        release_bits, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace,
-        weighted_gram,
+        checked_rows, erm_value_and_gradient, gaussian, hessian_and_gradient_cov, laplace,
+        minimize_erm, release_bits, spherical_laplace, symmetric_gaussian,
+        symmetric_matrix_laplace, weighted_gram,
     };
     #[pymodule_export]
     use super::check::check_rows;
@@ -46,6 +47,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::loss::Loss;
+    #[pymodule_export]
+    use super::noise::{bounded_noise, discrete_noise, elementary, simulation_bits};
     #[pymodule_export]
     use super::per_instance::{RecordBounds, ReportSpec, release_report};
     #[pymodule_export]

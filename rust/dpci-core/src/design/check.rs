@@ -1,4 +1,7 @@
 //! The one check of the rows: finite, within the norm bound, targets legal; or clipping to the bounds.
+//!
+//! No row leaves it whose exact norm, scaled where it is scaled, is above the bound (docs/certificates.md, "Rows"): every computed norm
+//! is an upper bound, and a scale leaves room for the rounding of the entries that it makes.
 
 use std::borrow::Cow;
 
@@ -20,7 +23,10 @@ pub enum OnViolation {
 /// The bound √(R² + s²) on rows with an intercept column `s`, rounded up.
 #[must_use]
 pub fn row_norm_bound(row_norm: f64, intercept: Option<f64>) -> f64 {
-    intercept.map_or(row_norm, |s| row_norm.hypot(s) * (1.0 + 2.0 * f64::EPSILON))
+    // The library's hypot errs by less than one unit in the last place; the least number covers subnormal ones.
+    intercept.map_or(row_norm, |s| {
+        row_norm.hypot(s) * (1.0 + 2.0 * f64::EPSILON) + f64::from_bits(1)
+    })
 }
 
 /// Factor from a computed norm of `len` entries to an upper bound on the exact one: `len` products and sums of nonnegative
@@ -126,7 +132,7 @@ fn row_scale(
     i: usize,
     bounds: &RowBounds,
 ) -> Result<Option<f64>> {
-    let norm = vector::norm(row) * rounding_factor(row.len());
+    let norm = vector::norm_bound(row);
     if norm <= bounds.row_norm {
         return Ok(None);
     }
@@ -155,8 +161,31 @@ fn row_scale(
             bound: bounds.row_norm,
         });
     }
-    // The product scale·row is rounded once more: stay two more units below.
-    Ok(Some(bounds.row_norm / norm * (1.0 - 4.0 * f64::EPSILON)))
+    Ok(Some(safe_scale(norm, row.len(), bounds.row_norm)))
+}
+
+/// A factor `s` such that a row of at most this norm, its entries `s·v` rounded, is no longer than the bound: `s` has two roundings and
+/// each entry one, or where it is subnormal an error below the least number.
+fn safe_scale(norm: f64, len: usize, bound: f64) -> f64 {
+    // Above this the factor 1 - 4ε leaves more than the errors of subnormal entries.
+    let room = if bound > LEAST_FAST_BOUND {
+        bound
+    } else {
+        subnormal_room(len, bound)
+    };
+    let scale = room / norm * (1.0 - 4.0 * f64::EPSILON);
+    // A subnormal factor has lost the digits on which the above rests.
+    if scale < f64::MIN_POSITIVE {
+        0.0
+    } else {
+        scale
+    }
+}
+
+/// A bound less what subnormal entries can err by. Apart, because arithmetic with subnormal numbers is slow wherever it is not skipped.
+#[cold]
+fn subnormal_room(len: usize, bound: f64) -> f64 {
+    (bound - len as f64 * f64::from_bits(1)).max(0.0)
 }
 
 /// The targets, checked and where asked clipped; borrowed when nothing changes.

@@ -58,19 +58,12 @@ impl<'a> Dense<'a> {
     }
 
     pub(super) fn times_vector(&self, range: Range<usize>, vector: &[f64], out: &mut [f64]) {
-        let Some(scales) = &self.scales else {
-            vector::rows_times_vector(self.rows(&range), vector, out);
-            return;
-        };
-        // The scaled entries, rounded, are the row: so the result is that of the same row stored scaled, bit by bit.
-        let mut scaled = self.rows(&range).to_vec();
-        if self.n_columns > 0 {
-            let rows = scaled.chunks_exact_mut(self.n_columns);
-            for (row, scale) in rows.zip(&scales[range]) {
-                row.iter_mut().for_each(|v| *v *= scale);
-            }
+        // The scaled entries, rounded, are the row.
+        let rows = self.rows(&range);
+        match &self.scales {
+            Some(scales) => vector::scaled_rows_times_vector(rows, &scales[range], vector, out),
+            None => vector::rows_times_vector(rows, vector, out),
         }
-        vector::rows_times_vector(&scaled, vector, out);
     }
 
     pub(super) fn add_weighted(&self, range: Range<usize>, weights: &mut [f64], out: &mut [f64]) {

@@ -56,7 +56,9 @@ mod tests {
             let b = Doubled::from(-0.0917 * f64::from(i % 37));
             let product = a.exp_nonpositive() * b.exp_nonpositive();
             let error = (product - (a + b).exp_nonpositive()) / product;
-            assert!(error.rounded().abs() < 1e-30, "{i} {error:?}");
+            // What rounding the sum a + b does to the exponent is no error of the function.
+            let room = 1e-31 * (5.0 + (a + b).rounded().abs());
+            assert!(error.rounded().abs() < room, "{i} {error:?}");
             let mirrored = (-a).sigmoid() + a.sigmoid() - Doubled::from(1.0);
             assert!(mirrored.rounded().abs() < 1e-30);
         }

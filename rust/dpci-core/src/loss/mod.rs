@@ -99,18 +99,16 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// [`Loss::predictor_bound`].
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()>;
 
-    /// Bound on the error of a computed slope at a given predictor of size at most `radius`, wherever in a batch the row stands.
+    /// Bound on the error of a computed slope at a given predictor of size at most the argument, wherever in a batch the row stands.
     ///
     /// The losses of this module err by less than 20 roundings of their slope bound (docs/certificates.md, "One record").
-    fn slope_error(&self, radius: f64) -> f64 {
-        let _ = radius;
+    fn slope_error(&self, _radius: f64) -> f64 {
         10.0 * f64::EPSILON * self.slope_bound()
     }
 
-    /// `l'(u; y)` within `8·DOUBLED_EPSILON` of the slope bound, or where that is infinite of the supremum over predictors up to |u|;
+    /// `l'(u; y)` within `8·DOUBLED_EPSILON` of the slope bound, or where that is infinite of the supremum over predictors of its size;
     /// `None` where the loss has no more digits than f64.
-    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
-        let _ = (u, y);
+    fn doubled_slope(&self, _u: Doubled, _y: f64) -> Option<Doubled> {
         None
     }
 

@@ -212,3 +212,107 @@ fn parameters_are_checked() {
         assert!(Squared::new(bad).is_err());
     }
 }
+
+/// `[u, sigmoid(u), sigmoid((1 - u)/0.1)]`, the sigmoids in two parts, by mpmath with 60 digits (mpmath 1.4.1; 0.1 the f64 number).
+#[expect(clippy::unreadable_literal, reason = "printed by mpmath")]
+fn sigmoids() -> Vec<[f64; 5]> {
+    vec![
+        [0.0, 0.5, 0.0, 0.9999546021312976, -4.4043732211910243e-17],
+        [
+            0.3,
+            0.574442516811659,
+            -4.7456482573436975e-17,
+            0.9990889488055994,
+            -4.282870273611372e-17,
+        ],
+        [
+            -0.3,
+            0.425557483188341,
+            -8.05466865782085e-18,
+            0.999997739675702,
+            4.9954616068944606e-17,
+        ],
+        [1.0, 0.7310585786300049, -1.679727399649845e-17, 0.5, 0.0],
+        [
+            -1.0,
+            0.2689414213699951,
+            1.679727399649845e-17,
+            0.9999999979388464,
+            -3.704475853651505e-17,
+        ],
+        [
+            2.5,
+            0.9241418199787564,
+            8.549720986121e-18,
+            3.05902226925625e-07,
+            -6.500008489901502e-24,
+        ],
+        [
+            -7.25,
+            0.0007096703991005881,
+            4.699953730340519e-20,
+            1.0,
+            -1.4815122368763341e-36,
+        ],
+        [
+            17.5,
+            0.999999974890009,
+            4.8452311682676913e-17,
+            2.194878508014319e-72,
+            9.167636065562867e-89,
+        ],
+        [
+            -33.125,
+            4.111452592548017e-15,
+            -1.189319961678296e-31,
+            1.0,
+            0.0,
+        ],
+        [
+            36.9,
+            0.9999999999999999,
+            1.6717541677247583e-17,
+            1.2254088054640776e-156,
+            4.2877278954797616e-173,
+        ],
+        [
+            -41.0,
+            1.5628821893349888e-18,
+            -2.8439156604822715e-35,
+            1.0,
+            0.0,
+        ],
+        [120.0, 1.0, -7.667648073937911e-53, 0.0, 0.0],
+        [
+            -300.5,
+            3.1225412772322846e-131,
+            2.3777947889417906e-147,
+            1.0,
+            0.0,
+        ],
+    ]
+}
+
+#[test]
+fn doubled_slopes_have_thirty_digits() {
+    let near = |got: Option<Doubled>, high: f64, low: f64, what: &str| {
+        let error = (got.unwrap() - Doubled::sum(high, low)).rounded();
+        assert!(error.abs() <= 1e-30, "{what} {error:e}");
+    };
+    let smooth = SmoothHinge::new(0.1).unwrap();
+    let huber = HuberHinge::new(0.5).unwrap();
+    for [u, p, p_low, q, q_low] in sigmoids() {
+        let x = Doubled::from(u);
+        near(Logistic.doubled_slope(x, -1.0), p, p_low, "logistic");
+        near(Logistic.doubled_slope(-x, 1.0), -p, -p_low, "logistic");
+        near(SoftLogistic.doubled_slope(x, 0.0), p, p_low, "soft");
+        near(smooth.doubled_slope(x, 1.0), -q, -q_low, "smooth hinge");
+        near(smooth.doubled_slope(-x, -1.0), q, q_low, "smooth hinge");
+        // Exact: h = 1/2 makes the slope 1.5 - z between 0 and 1.
+        let depth = (1.5 - u).clamp(0.0, 1.0);
+        near(huber.doubled_slope(x, 1.0), -depth, 0.0, "Huber hinge");
+        let squared = Squared::new(1.0).unwrap().doubled_slope(x, 0.25);
+        assert!((squared.unwrap().rounded() - 2.0 * (u - 0.25)).abs() <= 1e-13);
+    }
+    assert!(Hinge.doubled_slope(Doubled::from(0.0), 1.0).is_none());
+}

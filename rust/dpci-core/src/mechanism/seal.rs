@@ -179,10 +179,11 @@ impl Seal {
             return Ok(Sealed(sums.collect()));
         }
         let sealed = values.iter().zip(whole).map(|(value, whole)| {
+            generator.refresh()?;
             let noisy = self.step(*value) + self.step(*whole) + self.noise(generator);
-            noisy as f64 * self.lattice
+            Ok(noisy as f64 * self.lattice)
         });
-        let sealed: Vec<f64> = sealed.collect();
+        let sealed: Vec<f64> = sealed.collect::<Result<_>>()?;
         check_finite(self.name, &sealed)?;
         Ok(Sealed(sealed))
     }

@@ -92,10 +92,15 @@ mod tests {
             let law = Gaussian::new(dim, 3.0).unwrap();
             let mut generator = SimulationGenerator::new(21, dim as u64);
             let draws: Vec<_> = (0..20_000).map(|_| law.sample(&mut generator)).collect();
-            for coordinate in [0, dim - 1] {
-                assert_cdf(draws.iter().map(|b| b[coordinate]).collect(), |x| {
-                    normal_cdf(x / 3.0)
-                });
+            let bounded: Vec<_> = (0..20_000)
+                .map(|_| law.sample_bounded(&mut generator).unwrap())
+                .collect();
+            for draws in [draws, bounded] {
+                for coordinate in [0, dim - 1] {
+                    assert_cdf(draws.iter().map(|b| b[coordinate]).collect(), |x| {
+                        normal_cdf(x / 3.0)
+                    });
+                }
             }
         }
     }

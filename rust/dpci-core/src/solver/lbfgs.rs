@@ -71,6 +71,8 @@ pub(super) fn minimize(
         if reached.blurred {
             return Ok(Err(Stall {
                 params: here.params,
+                iterations: iteration,
+                method,
                 error: failed(ROUNDED),
             }));
         }
@@ -83,6 +85,8 @@ pub(super) fn minimize(
                 let error = not_converged(options, reached.certificate, iteration + 1, reason);
                 return Ok(Err(Stall {
                     params: here.params,
+                    iterations: iteration + 1,
+                    method,
                     error,
                 }));
             }

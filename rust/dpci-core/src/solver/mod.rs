@@ -122,6 +122,10 @@ pub struct Minimum {
 pub struct Stall {
     /// The last point.
     pub params: Vec<f64>,
+    /// Iterations made.
+    pub iterations: usize,
+    /// The method that ran.
+    pub method: Method,
     /// What to report where nobody goes on from it.
     pub error: Error,
 }

@@ -40,7 +40,12 @@ pub(super) fn minimize(
         }
         if reached.blurred {
             let error = failed(ROUNDED);
-            return Ok(Err(Stall { params, error }));
+            return Ok(Err(Stall {
+                params,
+                iterations: iteration,
+                method: Method::Newton,
+                error,
+            }));
         }
         if iteration == options.max_iterations {
             break;
@@ -91,7 +96,12 @@ pub(super) fn minimize(
         if !accepted {
             let reason = "the line search failed";
             let error = not_converged(options, reached.certificate, iteration + 1, reason);
-            return Ok(Err(Stall { params, error }));
+            return Ok(Err(Stall {
+                params,
+                iterations: iteration + 1,
+                method: Method::Newton,
+                error,
+            }));
         }
     }
     Err(not_converged(

@@ -39,9 +39,7 @@ impl Problem for Sample {
     fn rounding(&self, x: &[f64]) -> f64 {
         // A few roundings of each term.
         let sizes = x.iter().zip(&self.weights).zip(&self.centre);
-        let sizes: Vec<f64> = sizes
-            .map(|((x, a), c)| a * (x.abs() + c.abs()) + 1.0)
-            .collect();
+        let sizes: Vec<f64> = sizes.map(|((x, a), c)| a * (x - c).abs() + 2.0).collect();
         4.0 * f64::EPSILON * vector::norm(&sizes)
     }
 

@@ -88,6 +88,8 @@ pub(super) fn minimize(
         if reached.blurred || idle == MAX_IDLE_STEPS {
             return Ok(Err(Stall {
                 params: here.params,
+                iterations: iteration,
+                method: Method::Ball,
                 error: failed(ROUNDED),
             }));
         }
@@ -104,6 +106,8 @@ pub(super) fn minimize(
             let error = not_converged(options, reached.certificate, iteration + 1, reason);
             return Ok(Err(Stall {
                 params: here.params,
+                iterations: iteration + 1,
+                method: Method::Ball,
                 error,
             }));
         };

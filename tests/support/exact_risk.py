@@ -1,0 +1,224 @@
+"""Minimisers of regularised risks to 50 digits, proved by their own gradient, and random problems to compare with."""
+
+from dataclasses import dataclass
+
+import mpmath
+import numpy as np
+
+import dpci
+from dpci import losses, lowlevel
+from support import exact_hinge
+
+DIGITS = 55
+
+
+@dataclass
+class Problem:
+    """Distinct rows with the number of records that each stands for, and the rest of an objective."""
+
+    rows: np.ndarray
+    targets: np.ndarray
+    counts: np.ndarray
+    loss: object
+    l2_strength: float
+    linear_term: np.ndarray
+    radius: float | None = None
+    solver: str = "auto"
+    note: str = ""
+
+    def minimize(self, tolerance):
+        """The library's minimiser."""
+        return lowlevel.minimize_erm(
+            np.repeat(self.rows, self.counts, axis=0),
+            np.repeat(self.targets, self.counts),
+            loss=self.loss,
+            l2_strength=self.l2_strength,
+            linear_term=self.linear_term,
+            radius=self.radius,
+            solver=self.solver,
+            tolerance=tolerance,
+        )
+
+
+def sigmoid(t):
+    return 1 / (1 + mpmath.exp(-t))
+
+
+def derivatives(loss, u, y):
+    """First and second derivative of a loss in the linear predictor, in the precision of mpmath."""
+    match loss:
+        case losses.Logistic():
+            p = sigmoid(-y * u)
+            return -y * p, p * (1 - p)
+        case losses.SmoothHinge(s):
+            p = sigmoid((1 - y * u) / mpmath.mpf(s))
+            return -y * p, p * (1 - p) / mpmath.mpf(s)
+        case losses.HuberHinge(h):
+            h = mpmath.mpf(h)
+            depth = (1 + h - y * u) / (2 * h)
+            inside = 0 <= depth <= 1
+            return -y * min(max(depth, 0), 1), (1 / (2 * h) if inside else mpmath.mpf(0))
+        case losses.Squared():
+            return 2 * (u - y), mpmath.mpf(2)
+    # The soft logistic loss, whose name is its only public form.
+    p = sigmoid(u)
+    return p - y, p * (1 - p)
+
+
+class ExactRisk:
+    """A problem in mpmath numbers."""
+
+    def __init__(self, problem):
+        number = mpmath.mpf
+        self.loss = problem.loss
+        self.rows = [[number(float(x)) for x in row] for row in problem.rows]
+        self.targets = [number(float(y)) for y in problem.targets]
+        self.counts = [int(c) for c in problem.counts]
+        self.linear = [number(float(a)) for a in problem.linear_term]
+        self.strength = number(float(problem.l2_strength))
+        self.radius = None if problem.radius is None else number(float(problem.radius))
+        self.dim = len(self.linear)
+
+    def gradient_and_hessian(self, point):
+        n, dim = sum(self.counts), range(self.dim)
+        gradient = [self.strength * t + a for t, a in zip(point, self.linear, strict=True)]
+        hessian = [[self.strength * (i == j) for j in dim] for i in dim]
+        for row, y, count in zip(self.rows, self.targets, self.counts, strict=True):
+            slope, curvature = derivatives(self.loss, mpmath.fdot(row, point), y)
+            slope, curvature = count * slope / n, count * curvature / n
+            for i in dim:
+                gradient[i] += slope * row[i]
+                for j in dim:
+                    hessian[i][j] += curvature * row[i] * row[j]
+        return gradient, hessian
+
+    def multiplier(self, point, gradient):
+        """That of the sphere; 0 where the point lies inside or is not pressed against it."""
+        if self.radius is None or length(point) < self.radius * (1 - mpmath.mpf(10) ** -30):
+            return mpmath.mpf(0)
+        return max(-mpmath.fdot(gradient, point) / self.radius**2, mpmath.mpf(0))
+
+    def residual(self, point):
+        gradient, hessian = self.gradient_and_hessian(point)
+        nu = self.multiplier(point, gradient)
+        return [g + nu * t for g, t in zip(gradient, point, strict=True)], hessian, nu
+
+    def on_sphere(self, point):
+        scale = self.radius / length(point)
+        return [t * scale for t in point]
+
+    def minimum(self, guess):
+        """The minimiser from a guess near it, and a bound on its error."""
+        point = [mpmath.mpf(float(t)) for t in guess]
+        if self.radius is not None and length(point) > self.radius * (1 - mpmath.mpf(10) ** -9):
+            point = self.on_sphere(point)
+        residual, hessian, nu = self.residual(point)
+        for _ in range(80):
+            error = length(residual) / self.strength
+            if error < mpmath.mpf(10) ** -38 * (1 + length(point)):
+                break
+            matrix = mpmath.matrix(hessian)
+            for i in range(self.dim):
+                matrix[i, i] += nu
+            step = list(mpmath.lu_solve(matrix, mpmath.matrix([-r for r in residual])))
+            if nu > 0:
+                across = list(mpmath.lu_solve(matrix, mpmath.matrix(point)))
+                share = mpmath.fdot(point, step) / mpmath.fdot(point, across)
+                step = [s - share * a for s, a in zip(step, across, strict=True)]
+            scale = mpmath.mpf(1)
+            for _ in range(60):
+                moved = [t + scale * s for t, s in zip(point, step, strict=True)]
+                if self.radius is not None and (nu > 0 or length(moved) > self.radius):
+                    moved = self.on_sphere(moved)
+                found = self.residual(moved)
+                if length(found[0]) < length(residual):
+                    break
+                scale /= 2
+            point, (residual, hessian, nu) = moved, found
+        return point, length(residual) / self.strength
+
+
+def length(vector):
+    return mpmath.sqrt(mpmath.fdot(vector, vector))
+
+
+LOSSES = [
+    losses.Logistic(),
+    losses.HuberHinge(h=0.5),
+    losses.HuberHinge(h=1e-3),
+    losses.SmoothHinge(s=0.1),
+    losses.SmoothHinge(s=1e-2),
+    losses.Squared(target_bound=1.0),
+    "soft_logistic",
+    losses.Hinge(),
+]
+
+
+def random_problem(rng):
+    """An ordinary problem, or one that is hard in a few ways at once."""
+    dim = int(rng.integers(1, 5))
+    n = int(rng.integers(2, 13))
+    rows = rng.standard_normal((n, dim))
+    notes = []
+    if rng.random() < 0.4:
+        # Rows that differ by little in all but one direction.
+        rows = rows * 10.0 ** rng.uniform(-9, 0, dim)
+        notes.append("ill-conditioned")
+    if rng.random() < 0.7:
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    loss = LOSSES[rng.integers(len(LOSSES))]
+    hinge = isinstance(loss, losses.Hinge)
+    if isinstance(loss, losses.Squared):
+        targets = rng.uniform(-1, 1, n)
+    elif loss == "soft_logistic":
+        targets = rng.uniform(0, 1, n)
+    else:
+        targets = rng.choice([-1.0, 1.0], n)
+    counts = np.ones(n, dtype=int)
+    draw = rng.random()
+    if hinge:
+        # Its exact solution is found for single records without a linear term.
+        draw = 1.0
+    elif draw < 0.02:
+        counts = rng.integers(1, 20_000, n)
+        notes.append("many records")
+    if 0.02 <= draw < 0.5:
+        counts = rng.integers(1, 30, n)
+    strength = 10.0 ** rng.uniform(-10 if rng.random() < 0.3 else -3, 1)
+    if strength < 1e-6:
+        notes.append("tiny λ")
+    linear = np.zeros(dim)
+    draw = rng.random()
+    if not hinge and draw < 0.6:
+        linear = rng.standard_normal(dim) * 10.0 ** rng.uniform(-6, 3 if draw < 0.1 else 0)
+    radius = float(10.0 ** rng.uniform(-2, 1)) if rng.random() < 0.35 else None
+    solver = "auto" if radius is not None or hinge else SOLVERS[rng.integers(len(SOLVERS))]
+    return Problem(rows, targets, counts, loss, strength, linear, radius, solver, ", ".join(notes))
+
+
+SOLVERS = ["auto", "newton", "preconditioned", "lbfgs"]
+
+
+def distance_to_minimum(problem, found):
+    """The distance of a point to the minimiser, rounded up; None where the minimiser is not known to 38 digits."""
+    if isinstance(problem.loss, losses.Hinge):
+        data = problem.rows, problem.targets, problem.l2_strength
+        exact = exact_hinge.exact_minimum(*data, found.params, radius=problem.radius)
+        return None if exact is None else exact_hinge.distance(found.params, exact) * (1 + 1e-15)
+    with mpmath.workdps(DIGITS):
+        exact, error = ExactRisk(problem).minimum(found.params)
+        gap = length([mpmath.mpf(float(p)) - e for p, e in zip(found.params, exact, strict=True)])
+        if error > mpmath.mpf(10) ** -37 * (1 + length(exact)):
+            return None
+        return float(gap + error) * (1 + 1e-15)
+
+
+def certified(problem, rng):
+    """The library's answer at a tolerance that it meets, from a random one on upwards; and how many it missed."""
+    missed = 0
+    for exponent in np.arange(rng.choice([-15.0, -13.0, -11.0, -8.0, -4.0]), 20.0):
+        try:
+            return problem.minimize(10.0**exponent), missed
+        except dpci.NotConverged:
+            missed += 1
+    raise AssertionError(f"no tolerance was met: {problem}")
