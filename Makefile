@@ -9,7 +9,7 @@ EXTRAS ?= dev
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test prove lint format bench docs clean
+.PHONY: help build demo test prove fuzz lint format bench docs clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,11 +35,27 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 	@mkdir -p docs/evidence
 	{ echo "commit $$(git rev-parse HEAD)"; date -u; DPCI_EVIDENCE=1 $(BIN)/python -m pytest -m prove -s -rA; } 2>&1 \
 		| tee docs/evidence/prove.log
+	{ echo "# Seeded mistakes"; echo; echo "\`make prove\`, commit $$(git rev-parse HEAD), $$(date -u +%F): what each detector says."; echo; \
+		cargo test --quiet -p dpci-core --features seeded-bugs --test seeded_bugs -- --nocapture | grep '^|'; } \
+		| tee docs/evidence/seeded_bugs.md
 	@test -n "$${DPCI_DATA:-}" || echo "DPCI_DATA is not set: the tables of interval quality are left out"
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/interval_quality.py --figure docs/evidence/interval_quality.svg \
 		| tee docs/evidence/interval_quality.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/approx_quality.py | tee docs/evidence/approx_quality.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/published_tables.py
+
+# Seconds for each target of the core.
+FUZZ_SECONDS ?= 300
+
+fuzz: ## Fuzz the core, guided by coverage (needs nightly Rust and cargo-fuzz; see docs/fuzzing.md).
+	@cargo fuzz --version > /dev/null || { echo "needs cargo-fuzz: cargo install cargo-fuzz --locked"; exit 1; }
+	@for target in $$(cargo +nightly fuzz list); do \
+		mkdir -p fuzz/corpus/$$target; \
+		cargo +nightly fuzz run --sanitizer none $$target fuzz/corpus/$$target $$(find fuzz/seeds/$$target -maxdepth 0 2> /dev/null) \
+			-- -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096 -max_len=4096 -print_final_stats=1; \
+	done
+	@if cargo deny --version > /dev/null 2>&1; then cargo deny --offline check licenses bans sources; \
+		else echo "cargo-deny is not installed: tests/test_dependencies.py checks the same licences and bans"; fi
 
 lint: build ## Check format, lints and types; a warning is an error.
 	cargo fmt --all --check

@@ -8,7 +8,10 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use dpci_core::exec::Executor;
 use dpci_core::interval::half_widths;
 use dpci_core::linalg::weighted_gram;
-use dpci_core::noise::{MatrixLaplace, NoiseLaw, SimulationGenerator};
+use dpci_core::noise::{
+    DiscreteGaussian, DiscreteLaplace, Gaussian, MatrixLaplace, NoiseLaw, ReleaseGenerator,
+    SimulationGenerator, SphericalLaplace,
+};
 
 fn gram(c: &mut Criterion) {
     let (n, dim) = (100_000, 91);
@@ -37,5 +40,44 @@ fn samplers(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, gram, intervals, samplers);
+/// A thousand numbers a call, by the generator of releases: the times read as nanoseconds a number in microseconds.
+fn release_samplers(c: &mut Criterion) {
+    const N: usize = 1000;
+    let Ok(mut generator) = ReleaseGenerator::new() else {
+        return;
+    };
+    for scale in [30, 1 << 20, 1 << 40] {
+        let law = DiscreteLaplace::new(scale);
+        c.bench_function(
+            &format!("1000 discrete Laplace numbers, scale {scale}"),
+            |b| {
+                b.iter(|| {
+                    law.as_ref()
+                        .map(|law| (0..N).map(|_| law.sample(&mut generator)).sum::<i128>())
+                });
+            },
+        );
+        let law = DiscreteGaussian::new(scale);
+        c.bench_function(
+            &format!("1000 discrete Gaussian numbers, scale {scale}"),
+            |b| {
+                b.iter(|| {
+                    law.as_ref()
+                        .map(|law| (0..N).map(|_| law.sample(&mut generator)).sum::<i128>())
+                });
+            },
+        );
+    }
+    c.bench_function("1000 bounded Gaussian numbers", |b| {
+        b.iter(|| Gaussian::new(N, 1.0).map(|law| law.sample_bounded(&mut generator)));
+    });
+    c.bench_function("1000 bounded spherical Laplace numbers", |b| {
+        b.iter(|| SphericalLaplace::new(N, 1.0).map(|law| law.sample_bounded(&mut generator)));
+    });
+    c.bench_function("bounded matrix Laplace, dim 91", |b| {
+        b.iter(|| MatrixLaplace::new(91, 1.0).map(|law| law.sample_bounded(&mut generator)));
+    });
+}
+
+criterion_group!(benches, gram, intervals, samplers, release_samplers);
 criterion_main!(benches);

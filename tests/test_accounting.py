@@ -13,11 +13,11 @@ from dp_accounting.pld import privacy_loss_distribution, privacy_loss_mechanism
 from dp_accounting.rdp import rdp_privacy_accountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.seal import left_of
 
 import dpci
 from dpci import _core
 from dpci.budgets import budget_from_parameters, check_budget
+from support.seal import left_of
 
 CALIBRATIONS = ("tight", "paper")
 DELTAS = (0.3, 1e-3, 1e-6, 1e-12)

@@ -68,7 +68,8 @@ def test_domains_beyond_the_bound_are_refused(rows, radius):
 def test_a_domain_that_just_reaches_the_bound_is_not(rows):
     radius = 1.0 / LONGEST
     keywords = {"l2_strength": 1e-3, "radius": radius, "intercept_scale": 0.5}
-    found = lowlevel.minimize_erm(rows, Y, loss=bounded(), **keywords)
+    # The slopes of a custom loss may err by 64 units in the last place of their bound, which the certificate counts.
+    found = lowlevel.minimize_erm(rows, Y, loss=bounded(), tolerance=1e-9, **keywords)
     peer = lowlevel.minimize_erm(rows, Y, loss="squared", **keywords)
     np.testing.assert_allclose(found.params, peer.params, atol=1e-9)
 

@@ -162,15 +162,23 @@ def test_shares_of_a_data_independent_report_are_refused():
 
 
 def test_the_steps_are_those_of_the_kind(made):
-    steps = json.loads(made.to_json())["result"]["steps"]
+    def changed(made, steps, seals):
+        values = json.loads(made.to_json())
+        values["result"] |= {"steps": steps, "seals": seals}
+        return json.dumps(values)
+
+    result = json.loads(made.to_json())["result"]
+    steps, seals = result["steps"], result["seals"]
     for others in (steps[:1], steps[:2], [*steps, steps[1]], [steps[0], *steps], steps[::-1]):
         with pytest.raises(
             InvalidInput, match=r"steps of the fit of a data_dependent report must be \('coefficients', "
         ):
-            Report.from_json(changed(made, ("result", "steps"), others))
+            Report.from_json(changed(made, others, seals[: 1 if len(others) == 1 else 3]))
     independent = report(kind="data_independent")
     with pytest.raises(InvalidInput, match="steps of the fit of a data_independent report must be"):
-        Report.from_json(changed(independent, ("result", "steps"), steps))
+        Report.from_json(changed(independent, steps, seals))
+    with pytest.raises(InvalidInput, match=r"the seals with a report must be those of \('params', 'gradient'"):
+        Report.from_json(changed(made, steps, seals[:2]))
 
 
 @pytest.mark.parametrize("noise", [{"mechanism": "output"}, {"noise_law": "spherical_laplace"}])

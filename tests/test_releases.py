@@ -28,7 +28,7 @@ def make_spec(n=N, dim=DIM, **keywords):
 
 def raw_release(spec, rows, seed):
     """Params, and noisy data parts of Hessian and gradient covariance before projection."""
-    values = _core.audit(spec, *rows, *rows, n_runs=1, seed=seed, n_threads=1)[0][0]
+    values = _core.simulate_releases(spec, *rows, n_runs=1, seed=seed, n_threads=1)[0]
     matrices = np.zeros((2, DIM, DIM))
     lower = np.tril_indices(DIM)
     for matrix, triangle in zip(matrices, values[DIM:].reshape(2, -1), strict=True):

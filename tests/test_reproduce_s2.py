@@ -20,6 +20,7 @@ from dpci.reproduce.per_instance_bounds import tight_cost
 from dpci.reproduce.rows import credit_default, separable_classes, soft_labels
 from dpci.reproduce.sources import Sources
 from support.experiments import FEW, sample_rows, shrink_per_instance
+from support.seal import left_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 
@@ -107,7 +108,8 @@ def test_rotation_shows_the_losses_of_the_turned_minimiser() -> None:
     assert points["pi/4", "misclassified"]["losses"]["paper"][1] > points["pi/4", "correct"]["losses"]["paper"][1]
     assert points["pi", "all"]["losses"]["paper"][1] > 10 * points["0", "all"]["losses"]["paper"][1]
     # sigma of Kifer, Smith & Thakurta, from their formula.
-    sigma = math.sqrt(8 * math.log(2e6) + 4)
+    epsilon, delta = left_of(1.0), left_of(1e-6)
+    sigma = math.sqrt(8 * math.log(2 / delta) + 4 * epsilon) / epsilon
     X, y = separable_classes(FEW.generator("rotation"), 200, 0.4)
     plain = dpci.lowlevel.minimize_erm(X, y, l2_strength=1 / 200).params
     expected = np.quantile(per_instance.rotated_losses(X, y, plain, sigma, FEW), (0.0, 0.5, 1.0))
@@ -127,9 +129,10 @@ def test_regularisation_goes_from_theorem_5_to_algorithm_2() -> None:
     assert len(cells) == 2 * 2 * 3
     ridges = [cell["Lambda"] for cell in cells if cell["rows"] == "soft labels" and cell["epsilon_1"] == 0.2]
     # 2t/epsilon with t=1/4; twice sigma_3 (2 sqrt d + 2 sqrt(log 2/phi)), sigma_3 of the analytic Gaussian mechanism.
-    sigma = 0.25 / math.sqrt(2.0) / dpci.lowlevel.gaussian_mu(0.1, 1e-6)
-    radius = sigma * (2.0 * math.sqrt(4.0) + 2.0 * math.sqrt(math.log(2e6)))
-    assert (ridges[0], ridges[-1]) == pytest.approx((2.5, 2.0 * radius), rel=1e-6)
+    sigma = 0.25 / math.sqrt(2.0) / dpci.lowlevel.gaussian_mu(left_of(0.1), left_of(1e-6))
+    # A thousandth more, for the noise of the seals.
+    radius = 1.001 * sigma * (2.0 * math.sqrt(4.0) + 2.0 * math.sqrt(math.log(2e6)))
+    assert (ridges[0], ridges[-1]) == pytest.approx((0.5 / left_of(0.2), 2.0 * radius), rel=1e-6)
     # Losses from the rows.
     X, y = sample_rows()
     cell = next(one for one in cells if one["rows"] == "credit default" and one["epsilon_1"] == 1.0)
@@ -171,15 +174,17 @@ def test_what_the_papers_releases_cost_together(soft: bool, monkeypatch: pytest.
     ridge = 250.0
     epsilon = tight_cost(data, ridge, FEW, 1e-6)
     # sigma_1 of Kifer et al., the others by the analytic Gaussian mechanism; the sum over corners for add/remove.
-    A = 0.2 / math.sqrt(8 * math.log(2e6) + 0.8)
-    mu = math.hypot(dpci.lowlevel.gaussian_mu(0.7, 1e-6), dpci.lowlevel.gaussian_mu(0.1, 1e-6))
-    left = epsilon - math.log1p(0.25 / ridge)
+    part, delta_part = left_of(0.2), left_of(1e-6)
+    A = part / math.sqrt(8 * math.log(2 / delta_part) + 4 * part)
+    mu = math.hypot(*(dpci.lowlevel.gaussian_mu(left_of(share), delta_part) for share in (0.7, 0.1)))
+    # The seals of the three releases, at (1, 3e-6) together, add what they spend.
+    left = epsilon - math.log1p(0.25 / ridge) - 1e-3
 
     def delta(ratio):
         return dpci.lowlevel.gaussian_delta(left, ratio)
 
     total = 2.0 * delta(math.hypot(A, mu)) if soft else delta(math.hypot(A, mu)) + delta(mu)
-    assert total == pytest.approx(1e-6, rel=1e-3)
+    assert total + 3e-9 == pytest.approx(1e-6, rel=1e-3)
     assert 0.65 < epsilon < 0.8
 
 
@@ -228,7 +233,8 @@ def test_data_dependent_bounds_are_tighter_on_the_credit_data() -> None:
     ]
     independent, dependent = cells[:2]
     assert (independent["method"], dependent["method"]) == ("independent, paper", "dependent, paper")
-    assert dependent["ratio_quartiles"][1] < 3.0 < independent["ratio_quartiles"][1]
+    # Of one draw of the noise: a factor from 2.2 to 6.3 with six seeds.
+    assert 2.0 * dependent["ratio_quartiles"][1] < independent["ratio_quartiles"][1]
     assert all(cell["broken"] == 0 for cell in cells)
 
 

@@ -21,6 +21,7 @@ from dpci.reproduce.sources import Sources
 from dpci.reproduce.utility_measure import LOSSES, Case, Span, measure
 from support.experiments import FEW, sample_rows, shrink_utility
 from support.reproduced import refused
+from support.seal import left_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 
@@ -74,13 +75,14 @@ def test_real_losses_are_those_of_the_perturbed_minimisers(mechanism: utility_me
     wanted = case("LR", mechanism)
     X, y = wanted.data.X, wanted.data.y
     found = measure(wanted, wanted.span.measured, FEW)
-    for column, epsilon in enumerate(SPAN.epsilons):
+    for column, whole in enumerate(SPAN.epsilons):
+        epsilon, delta = left_of(whole), left_of(1e-6)
         if mechanism == "paper":
             ridge = 0.01 + 0.5 / epsilon
-            sigma = math.sqrt(8 * math.log(2e6) + 4 * epsilon) / epsilon
+            sigma = math.sqrt(8 * math.log(2 / delta) + 4 * epsilon) / epsilon
         else:
             # The delta of the noise, from the profile: one_signed, add/remove.
-            ridge = 0.01 + 0.5 / 0.5
+            ridge = 0.01 + 0.5 / left_of(0.5)
             sigma = tight_sigma(epsilon, ridge)
         spec_noise = noise_of(wanted, FEW)
 
@@ -104,7 +106,7 @@ def tight_sigma(epsilon: float, ridge: float) -> float:
     """Least sigma with delta_G(epsilon - log(1 + t/ridge); 1/sigma) = 1e-6 for the coefficients alone."""
     from dpci.lowlevel import gaussian_mu  # noqa: PLC0415
 
-    return 1.0 / gaussian_mu(epsilon - math.log1p(0.25 / ridge), 1e-6)
+    return 1.0 / gaussian_mu(epsilon - math.log1p(0.25 / ridge), left_of(1e-6))
 
 
 @pytest.mark.parametrize("mechanism", utility_measure.MECHANISMS)
@@ -153,8 +155,8 @@ def test_curves_hold_what_was_measured() -> None:
     # Lambda + 2t/epsilon at the least epsilon under the tight mechanism, Lambda alone under the paper's.
     strengths = {(one["loss"], one["mechanism"], one["range"][0]): one["l2_strength"] * one["n"] for one in cells}
     assert strengths["LR", "paper", "0"] == pytest.approx(0.01)
-    assert strengths["LR", "tight", "0"] == pytest.approx(0.01 + 0.5 / 0.05)
-    assert strengths["SVM", "tight", "1"] == pytest.approx(0.01 + 10.0)
+    assert strengths["LR", "tight", "0"] == pytest.approx(0.01 + 0.5 / left_of(0.05))
+    assert strengths["SVM", "tight", "1"] == pytest.approx(0.01 + 1.0 / left_of(0.1))
     figure = finding.draw()
     assert len(figure.axes) == 6 * 4
     # Real losses, and two lines and a dot for each measuring point.

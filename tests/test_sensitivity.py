@@ -239,7 +239,7 @@ def test_moments_of_one_parameter_are_bounded(name, kind):
         assert share.max() <= ROUNDING
 
 
-def minimiser(loss, x, y, n_public, l2_strength):
+def minimiser(loss, x, y, n_public, l2_strength, tolerance=1e-9):
     """Of the sum of losses plus n_public * l2_strength / 2 times the square: what a fit minimises under add/remove."""
     return _core.minimize_erm(
         x,
@@ -250,7 +250,7 @@ def minimiser(loss, x, y, n_public, l2_strength):
         linear_term=None,
         start=None,
         solver="newton",
-        tolerance=1e-9,
+        tolerance=tolerance,
         max_iterations=500,
         n_threads=1,
     )["params"]
@@ -352,7 +352,8 @@ def test_argmin_is_reached(name, relation):
     for record in tilted(0.1, relation, target):
         x[0] = record.x[0]
         rows = (x, y) if record.x.any() else (x[1:], y[1:])
-        found.append(minimiser(loss, *rows, n, l2_strength))
+        # A certificate counts how far the slopes of a custom loss may err, which this λ multiplies.
+        found.append(minimiser(loss, *rows, n, l2_strength, tolerance=1e-7 * bound))
     share = np.linalg.norm(found[0] - found[1]) / bound
     assert 0.99 <= share <= ROUNDING
 

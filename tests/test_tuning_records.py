@@ -74,8 +74,9 @@ def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
         assert constants["l2_strength"] == alone.l2_strength > 1e-5
         assert model["noise_scale"] == alone.privacy["steps"][0]["scale"]
         rests_on = " ".join(record["conditions"])
-        assert ("seeded" in rests_on) == (seed is not None)
-        assert "double precision" in rests_on
+        assert ("none: the noise is seeded" in rests_on) == (seed is not None)
+        assert ("ChaCha20" in rests_on) == (seed is None)
+        assert "docs/noise.md" in rests_on
         assert "without looking at the data" in rests_on
         assert json.loads(result.to_json())["privacy"] == record
 
@@ -118,7 +119,7 @@ def test_saved_and_pickled(number):
     ("change", "message"),
     [
         (lambda v: v.update(schema="other"), "schema='dpci.TuneResult'"),
-        (lambda v: v.update(schema_version=9), "schema_version=1, got schema_version=9"),
+        (lambda v: v.update(schema_version=9), "schema_version=2, got schema_version=9"),
         (lambda v: v.pop("params"), "every field of its schema"),
         (lambda v: v.update(coefficients=[0.0] * 4), "the same in all its fields"),
         (lambda v: v["privacy"].update(private=True), "the same in all its fields"),

@@ -14,6 +14,10 @@ from dpci.validation import check_count, check_flag, check_positive, check_real
 __all__ = ["Axis", "Bins", "Levels", "OneHot", "axes_of"]
 
 
+# More cells than this are refused by the histogram; an array of their centres must not be asked for.
+_MOST_BINS = 2**25
+
+
 @dataclass(frozen=True)
 class Bins:
     """One numeric column, cut into equal bins between public bounds; a value beyond them falls into the end bin.
@@ -35,10 +39,12 @@ class Bins:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "column", check_count("column", self.column, least=0))
-        object.__setattr__(self, "count", check_count("count", self.count))
+        object.__setattr__(self, "count", check_bins("count", self.count))
         lower, upper = check_real("lower", self.lower), check_real("upper", self.upper)
-        if not (lower < upper and math.isfinite(upper - lower)):
+        if not (lower < upper and math.isfinite((upper - lower) * self.count)):
             raise InvalidInput(f"lower must be below upper, both finite, got lower={lower}, upper={upper}")
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -132,8 +138,10 @@ def axes_of(schema: Schema, bins: int | Mapping[str, int] = 10) -> tuple[Axis, .
     Raises
     ------
     InvalidInput
-        For counts below 1, or names that are no numeric columns of the schema.
+        For what is no schema, counts below 1, or names that are no numeric columns of the schema.
     """
+    if not isinstance(schema, Schema):
+        raise InvalidInput(f"schema must be a Schema, got {schema!r}")
     numeric = [column.name for column in schema.columns if isinstance(column, NumericColumn)]
     if isinstance(bins, Mapping):
         if unknown := sorted(set(bins) - set(numeric)):
@@ -163,12 +171,25 @@ def check_axes(axes: object) -> tuple[Axis, ...]:
     return tuple(axes)
 
 
+def check_bins(name: str, value: object) -> int:
+    """Return a number of bins, of whose centres an array can be had."""
+    count = check_count(name, value)
+    if count > _MOST_BINS:
+        raise InvalidInput(f"{name} must be at most {_MOST_BINS}, got {name}={count}")
+    return count
+
+
 def bin_centers(count: int, lower: float, upper: float) -> NDArray[np.float64]:
     """Return the centres of equal bins, shape (count,)."""
     return lower + (upper - lower) * (np.arange(count) + 0.5) / count
 
 
 def _checked_columns(columns: object) -> tuple[int, ...]:
-    if isinstance(columns, str) or not isinstance(columns, Sequence | np.ndarray) or not len(columns):
+    if (
+        not isinstance(columns, Sequence | np.ndarray)
+        or isinstance(columns, str)
+        or getattr(columns, "ndim", 1) != 1
+        or not len(columns)
+    ):
         raise InvalidInput(f"columns must be a sequence of at least one column index, got columns={columns!r}")
     return tuple(check_count("every one of columns", column, least=0) for column in columns)

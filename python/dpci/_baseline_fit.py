@@ -5,8 +5,8 @@ import textwrap
 from typing import Any, NoReturn
 
 from dpci._baseline_record import NON_PRIVATE, BaselineRecord
-from dpci._seal import seal_facts
 from dpci._linear_model import LinearModel
+from dpci._seal import seal_facts
 from dpci.accounting import Guarantee, seal_totals
 from dpci.budgets import ApproxDP, Budget
 from dpci.errors import InvalidInput

@@ -32,6 +32,11 @@ SCHEMA_VERSION = 2
 
 Method: TypeAlias = Literal["functional_mechanism", "projected_histogram", "non_private"]
 NON_PRIVATE: Method = "non_private"
+_SEALED: dict[Method, tuple[str, ...]] = {
+    "functional_mechanism": ("polynomial", "polynomial"),
+    "projected_histogram": ("the histogram",),
+    NON_PRIVATE: (),
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,6 +84,9 @@ class BaselineRecord:
             raise InvalidInput(
                 f"a budget and its steps must be there unless method={NON_PRIVATE!r}, got {self.method!r}"
             )
+        found = tuple(seal.release for seal in self.seals)
+        if found != _SEALED[self.method]:
+            raise InvalidInput(f"the seals of a {self.method} must be those of {_SEALED[self.method]}, got {found}")
         self.total_budget()
 
     @property

@@ -78,7 +78,8 @@ def _remainder(whole: float, part: float) -> float:
 
 def check_candidates(candidates: Candidates | None) -> list[dict[str, Any]]:
     """Return the candidates as dictionaries of keywords of a fit."""
-    if not isinstance(candidates, Iterable) or isinstance(candidates, Mapping | str | bytes):
+    scalar = isinstance(candidates, Mapping | str | bytes) or getattr(candidates, "ndim", 1) == 0
+    if scalar or not isinstance(candidates, Iterable):
         raise InvalidInput(
             f"candidates must be a list of dictionaries of keywords of fit, got candidates={candidates!r}"
         )

@@ -196,7 +196,7 @@ def _check_bounds(name: str, lower: object, upper: object) -> None:
 
 
 def _check_choice(name: str, field: str, value: object, choices: object) -> None:
-    if value not in get_args(choices):
+    if not isinstance(value, str) or value not in get_args(choices):
         msg = f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}"
         raise InvalidInput(msg)
 
@@ -237,7 +237,7 @@ def _bounded_numbers(name: str, values: object, lower: float, upper: float, outs
     try:
         # A cast would drop imaginary parts and turn dates into counts of days.
         numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind in "cmM" else "unsafe")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.fromiter((_number(cell) for cell in cells.tolist()), np.float64, cells.size)
     _check_rows(name, cells, np.isfinite(numbers), "hold finite numbers")
     if outside == "error":
@@ -255,6 +255,8 @@ def _number(cell: object) -> float:
         return float(cell)  # type: ignore[arg-type]  # the except clause is the check
     except (TypeError, ValueError):
         return math.nan
+    except OverflowError:  # an integer beyond the range of floats
+        return math.inf
 
 
 def _check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str) -> None:

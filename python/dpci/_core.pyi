@@ -234,6 +234,21 @@ def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
 def release_bits(n: int) -> NDArray[np.uint64]:
     """n words of the release generator (for tests of its independence across forks and threads)."""
 
+def simulation_bits(n: int, seed: int) -> NDArray[np.uint64]:
+    """The first n words of the simulation generator of this seed."""
+
+def bounded_noise(name: str, n: int, dim: int, scale: float, seed: int) -> tuple[_F64, float]:
+    """n draws of a release from those words (n, dim or dim**2), and their greatest distance from ideal ones.
+
+    The name is "gaussian", "laplace", "spherical_laplace", "square_laplace" or "matrix_laplace"; scale = 1/gamma.
+    """
+
+def discrete_noise(name: str, n: int, scale: int, seed: int) -> list[int]:
+    """n draws of the discrete "laplace" or "gaussian" law, from those words."""
+
+def elementary(name: str, x: _F64) -> _F64:
+    """ "cos", "log", "log1p" or "sin" as the noise uses it."""
+
 def minimize_erm(
     x: _Features,
     y: _F64,
@@ -348,6 +363,8 @@ class HistogramSpec:
         """An axis is its columns and its levels, one after another."""
 
     n_cells: int
+    def noise(self) -> tuple[str, float]:
+        """Law and scale of the noise of a count."""
 
 def release_histogram(
     spec: HistogramSpec, x: _Features, y: _F64, *, n_threads: int | None, seed: int | None
@@ -416,6 +433,9 @@ class ReportSpec:
         bound: str,
     ) -> ReportSpec:
         """Takes the choices of spec; shares are three, or None for the coefficients alone."""
+
+    def noise_scales(self) -> list[float]:
+        """Of the coefficients and, where they are released, the gradient and the Hessian."""
 
 def release_report(
     spec: ReportSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
@@ -527,18 +547,37 @@ class Utility:
     ) -> tuple[float, _F64, _F64]:
         """Mean loss or smoothed accuracy with gradient and Hessian, averaged over the noise."""
 
-def audit(
-    spec: Spec,
-    x1: _Features,
-    y1: _F64,
-    x2: _Features,
-    y2: _F64,
-    *,
-    n_runs: int,
-    seed: int,
-    n_threads: int | None,
-) -> tuple[_F64, _F64]:
-    """n_runs releases on each data set: rows of params and the lower triangles of both matrices, before projection."""
+def simulate_releases(spec: Spec, x: _Features, y: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
+    """One release a row: params, then the lower triangles of both noisy matrices, before projection. Not private."""
+
+@final
+class Seal:
+    """How a vector is sealed, as audits do it; holds no data."""
+
+    def __new__(cls, *, dim: int, distance: float, notion: str, epsilon: float, rho: float, delta: float) -> Seal: ...
+
+    lattice: float
+    def noise(self) -> tuple[str, int]:
+        """Law of the integer noise and its scale, in lattice steps."""
+
+def simulate_seals(seal: Seal, values: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
+    """The same values through the seal, a run a row. Not private."""
+
+def moment_steps(spec: Spec, margin: float) -> list[StepDict]:
+    """Steps of the moments, none without them, calibrated to margins of at most this size."""
+
+def simulate_reports(spec: ReportSpec, x: _Features, y: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
+    """One report a row: params, then, where released, gradient and lower triangle of the Hessian. Not private."""
+
+def simulate_functional_mechanism(
+    spec: FunctionalSpec, x: _Features, y: _F64, *, n_runs: int, seed: int, n_threads: int | None
+) -> _F64:
+    """(n_runs, n_params). Not private."""
+
+def simulate_histograms(
+    spec: HistogramSpec, x: _Features, y: _F64, *, n_runs: int, seed: int, n_threads: int | None
+) -> _F64:
+    """(n_runs, n_cells): noisy counts. Not private."""
 
 class TuningFacts(TypedDict):
     """What a tuning was calibrated to; fields that a method does not have are None."""

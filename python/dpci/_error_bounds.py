@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import chdtri, gammainccinv
 
 from dpci.errors import InvalidInput
-from dpci.settings import ModelKeywords, Settings, check_keywords, check_n_planned
+from dpci.settings import ModelKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
 from dpci.tables import format_facts
 from dpci.validation import check_choice, check_count, check_fraction, check_not_negative, check_reals
 
@@ -167,7 +167,7 @@ def _settings(keywords: BoundKeywords, n_samples: int) -> Settings:
     check_keywords("bound", keywords)
     moments = "none" if keywords.get("split") is None else "joint"
     complete: dict[str, Any] = {"mechanism": "output", "moments": moments, **keywords}
-    if complete.get("neighbors") == "add_remove":
+    if asks_add_remove(complete):
         complete["n_public"] = check_n_planned(n_samples, complete.get("n_public"))
     settings = Settings(**cast("ModelKeywords", complete))
     if settings.checked_mechanism.name != "output":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci import _core
 from dpci.arrays import Table
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.validation import check_threads
@@ -83,6 +84,10 @@ def ex_post_losses_not_private(
     PrivacyLeakWarning
         Always.
     """
+    # The compiled function behind the report is no part of its face.
+    bounds = getattr(report, "_bounds", None)
+    if not isinstance(bounds, _core.RecordBounds):
+        raise InvalidInput(f"report must be a Report of dpci.per_instance, got {report!r}")
     n_threads = check_threads(n_threads)
     features, labels = report.encoded(X, y)
     rows, row_targets = report.encoded(records, targets)
@@ -92,7 +97,6 @@ def ex_post_losses_not_private(
     )
     if rows.shape[0] == 0:
         return ExPostLosses(np.empty(0), inside)
-    bounds = report._bounds  # noqa: SLF001  # the compiled function behind the report is no part of its face
     signed = bounds.ex_post_losses_not_private(
         features.values, labels, rows.values, row_targets, inside, n_threads=n_threads
     )

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci._seal import seal_cost
 from dpci.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dpci.record import FitRecord
 
-# Of the greatest entry: what rounding may do to a matrix that was projected and saved exactly.
+# Of the greatest entry: what rounding may do to a matrix that was projected and saved exactly; and of the budget.
 _ROUNDING = 1e-9
 
 
@@ -71,6 +72,38 @@ def _contradictions(record: "FitRecord", *, selected: bool) -> Iterator[tuple[bo
         f"classes must be {'given for a loss of two classes' if two_classes else 'None for a loss with real targets'}",
         f"classes={record.classes!r} with loss={loss!r}",
     )
+    yield from _seal_contradictions(record, selected=selected)
+
+
+def _seal_contradictions(record: "FitRecord", *, selected: bool) -> Iterator[tuple[bool, str, str]]:
+    """Yield the rules of the seals, as :func:`_contradictions` does."""
+    expected: list[tuple[str, ...]]
+    if any(step.step == "report_gradient" for step in record.steps):
+        expected, what = [("params", "gradient", "hessian")], "a report"
+    elif record.moments == "none":
+        expected, what = [("params",)], "moments='none'"
+    else:
+        # A Hessian that is zero for every data set is not released.
+        expected = [("params", "hessian", "gradient_cov"), ("params", "gradient_cov")]
+        what = f"moments={record.moments!r}"
+    found = tuple(seal.release for seal in record.seals)
+    yield found not in expected, f"the seals with {what} must be those of {expected[0]}", str(found)
+    unit = tuple(record.budget)
+    for seal in record.seals:
+        # A selection's runs may be of another notion than its budget.
+        other = tuple(seal.cost) != unit and not selected
+        yield other, f"the cost of a seal must be in {' and '.join(unit)}, as the budget", f"cost={seal.cost}"
+        law = "discrete_laplace" if tuple(seal.cost) == ("epsilon",) else "discrete_gaussian"
+        rule = f"the noise of a seal that costs {' and '.join(seal.cost)} must be {law!r}"
+        yield seal.noise != law, rule, f"noise={seal.noise!r}"
+    if selected:
+        return
+    steps = 0.0 if record.notion == "approx" else sum(step.cost for step in record.steps)
+    for name, spent in seal_cost(record.seals, record.steps).items():
+        # Under approximate DP the steps are counted in another unit, and the guarantee composes them with the seals.
+        whole = record.budget[name]
+        rule = f"the steps and seals must spend at most the budget {name}={whole:g}"
+        yield not steps + spent <= whole * (1.0 + _ROUNDING), rule, f"{steps + spent:g}"
 
 
 def _check_matrix(name: str, matrix: NDArray[np.float64]) -> None:

@@ -1,8 +1,8 @@
-"""How released numbers were sealed: the lattice they lie on, the integer noise on it, and what that cost; all public."""
+"""How released numbers were sealed: their lattice, the integer noise on it, and what that cost; all public."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from math import frexp
+from math import frexp, isclose, nextafter, sqrt
 from typing import TYPE_CHECKING, Any
 
 from dpci._rules import Rule, one_of
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from dpci.record import Step
 
 FAILURE_PROBABILITY = 2.0**-988
-"""Bound on the probability of any draw of noise in a release beyond the range whose rounding the seal covers; such a draw is an error."""
+"""Bound on the probability that any draw of noise in a release is beyond the range that the seal covers: an error."""
+
+SHARE = 1e-3
+"""Share of every budget that pays for the seal, before any other share."""
 
 _UNITS = (("epsilon",), ("rho",), ("epsilon", "delta"))
 
@@ -58,6 +61,11 @@ class Seal:
         return {part.name: getattr(self, part.name) for part in fields(self)} | {"cost": dict(self.cost)}
 
 
+def unsealed(whole: float) -> float:
+    """Return what the seal leaves of a parameter of a budget, to the last bit as the core does."""
+    return nextafter(whole - whole * SHARE, 0.0)
+
+
 def seals_from(values: Iterable[Mapping[str, Any]]) -> tuple[Seal, ...]:
     """Build the seals of a release from the core's dictionaries."""
     return tuple(Seal.from_mapping(value) for value in values)
@@ -71,8 +79,8 @@ def seal_facts(seals: tuple[Seal, ...]) -> dict[str, Any]:
 def seal_costs(seals: Iterable[Seal], steps: Iterable["Step"] = ()) -> list[dict[str, float]]:
     """Return what sealing each vector spent.
 
-    A Hessian that is zero for every data set of its kind needs no seal. Its share is spent all the same, as that of its noise is: what a
-    fit spends does not depend on the parameters that came out.
+    A Hessian that the released parameters show to be free of data needs no seal. Its share is spent all the same, as
+    that of its noise is: what a fit spends does not depend on the parameters that came out.
     """
     costs = [seal.cost for seal in seals]
     needless = any(step.noise == "none" or (step.step == "moments" and step.hessian_scale is None) for step in steps)
@@ -108,13 +116,20 @@ def check_seals(name: str, value: object) -> tuple[Seal, ...]:
     for seal in seals:
         for part, rule in _RULES.items():
             rule(f"{name}.{part}", getattr(seal, part))
-        if not isinstance(seal.cost, dict) or tuple(seal.cost) not in _UNITS:
-            raise InvalidInput(f"{name}.cost must have one of the parameters {_UNITS}, got {seal.cost!r}")
-        for unit, cost in seal.cost.items():
-            check_positive(f"{name}.cost.{unit}", cost)
         if frexp(seal.lattice)[0] != 0.5:
             raise InvalidInput(f"{name}.lattice must be a power of two, got {seal.lattice!r}")
+        width = seal.scale * seal.lattice * (sqrt(2.0) if seal.noise == "discrete_laplace" else 1.0)
+        if not isclose(seal.std_dev, width, rel_tol=1e-9):
+            raise InvalidInput(f"{name}.std_dev must be that of the noise, {width!r}, got {seal.std_dev!r}")
     return seals
+
+
+def _check_cost(name: str, value: object) -> object:
+    if not isinstance(value, dict) or tuple(value) not in _UNITS:
+        raise InvalidInput(f"{name} must have one of the parameters {_UNITS}, got {name}={value!r}")
+    for unit, cost in value.items():
+        check_positive(f"{name}.{unit}", cost)
+    return value
 
 
 _RULES: dict[str, Rule] = {
@@ -124,4 +139,5 @@ _RULES: dict[str, Rule] = {
     "scale": check_count,
     "distance": check_positive,
     "std_dev": check_positive,
+    "cost": _check_cost,
 }

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from dpci import _core
-from dpci._seal import check_seals
 from dpci._rules import Rule, one_of
+from dpci._seal import check_seals
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, declaration, from_declaration
@@ -66,6 +66,8 @@ class Selection:
         n_parts = len(facts.get("chunk_sizes", ())) or n_candidates + 1
         if len(facts["radii"]) != n_candidates or n_parts != n_candidates + 1:
             raise InvalidInput(f"radii and chunk_sizes must fit n_candidates={n_candidates}, got {facts!r}")
+        if [seal["release"] for seal in facts["score_seal"]] != ["score"] * (chosen == "repeat"):
+            raise InvalidInput(f"score_seal must seal the scores of repeated runs alone, got {facts['score_seal']!r}")
         budget = budget_from_parameters(notion, values["budget"])
         return cls(chosen, index, n_candidates, budget, dict(values["validation_loss"]), facts)
 
@@ -98,11 +100,11 @@ _RULES: dict[str, Rule] = {
     "score_sensitivity": check_positive,
 }
 _RULES_OF: dict[Method, dict[str, Rule]] = {
-    "chunks": {"chunk_sizes": _list_of(check_count)},
+    "chunks": {"chunk_sizes": _list_of(check_count), "score_seal": _check_seal},
     "repeat": {
+        "score_seal": _check_seal,
         "expected_runs": check_positive,
         "greatest_runs": check_count,
         "shape": check_not_negative,
-        "score_seal": _check_seal,
     },
 }

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci._rules import read_saved
-from dpci._selection import Method, Selection
 from dpci._seal import Seal
+from dpci._selection import Method, Selection
 from dpci.accounting import Guarantee
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
@@ -25,7 +25,7 @@ from dpci.results import PrivateFit
 from dpci.tables import format_facts
 
 SCHEMA = "dpci.TuneResult"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _NOT_FRESH = (
     "the noise of a model that was selected by its own score is not fresh, so it has no intervals: tune with "
     "selection_share < 1, which fits again at the chosen parameters"
@@ -115,7 +115,7 @@ def _restored(record: FitRecord) -> SelectedFit:
 def selected_fit(
     selection: Selection, noise: tuple[str, float, float], seals: tuple[Seal, ...], public: dict[str, Any]
 ) -> SelectedFit:
-    """Wrap the parameters that a selection released, with the law, scale and sensitivity of their noise, and their seal."""
+    """Wrap the parameters that a selection released, with law, scale and sensitivity of their noise, and their seal."""
     law, scale, sensitivity = noise
     cost = next(iter(selection.budget.parameters().values()))
     facts = {**public, "radius": selection.facts["radii"][selection.index]}
@@ -311,7 +311,7 @@ class OracleSearch:
     losses : ndarray of shape (n_candidates,)
         Mean loss over the records, averaged over simulated models.
     std_errors : ndarray of shape (n_candidates,)
-        Standard errors of these averages.
+        Standard errors of these averages; NaN for one run.
     """
 
     params: dict[str, Any]

@@ -381,7 +381,8 @@ def _budgets(name: str, eps: ArrayLike) -> _F64:
     given = as_numbers(f"eps ({name})", eps)
     if given.dtype.kind == "b":
         raise InvalidInput(f"eps ({name}) must hold real numbers, got eps={eps!r}")
-    values = given.astype(np.float64)
+    with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which is refused
+        values = given.astype(np.float64)
     bad = values[~((values > 0.0) & np.isfinite(values))]
     if bad.size:
         raise InvalidInput(f"eps ({name}) must be finite and > 0, got {bad.flat[0]}")

@@ -1,5 +1,6 @@
 """The rows as the core takes them: a table of numbers becomes a C-contiguous matrix or compressed sparse rows."""
 
+import operator
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
@@ -152,7 +153,7 @@ def _csr(table: Any) -> Csr:  # noqa: ANN401  # any of SciPy's sparse classes
         raise InvalidInput(f"X must be two-dimensional, of shape (n_samples, n_columns), got shape {table.shape}")
     if table.shape[1] > np.iinfo(np.int32).max:
         raise InvalidInput(f"a sparse X must have fewer than 2**31 columns, got {table.shape[1]}")
-    rows = _checked_structure(table).tocsr()
+    rows = _checked_rows(table)
     if not rows.has_canonical_format:
         rows = rows.copy()  # the arrays may be the caller's
         rows.sum_duplicates()  # before the cast, so that the sums are those of toarray()
@@ -164,18 +165,31 @@ def _csr(table: Any) -> Csr:  # noqa: ANN401  # any of SciPy's sparse classes
     return indptr, indices, values, int(rows.shape[1])
 
 
-def _checked_structure(table: Any) -> Any:  # noqa: ANN401  # any of SciPy's sparse classes
-    """Refuse indices out of range, which SciPy's own conversions would follow beyond the end of their arrays."""
+def _checked_rows(table: Any) -> Any:  # noqa: ANN401  # any of SciPy's sparse classes
+    """Convert to CSR; refuse indices out of range, which SciPy's conversions would follow beyond the end of arrays."""
     try:
         if table.format in {"csr", "csc", "bsr"}:
             # A second object on the same arrays: flags on the caller's may be stale.
             table = type(table)((table.data, table.indices, table.indptr), shape=table.shape)
             table.check_format(full_check=True)
+            _check_offsets(table)
         elif table.format == "coo":
             table = type(table)((table.data, (table.row, table.col)), shape=table.shape)
-    except (ValueError, TypeError) as error:
+        elif table.format == "lil" and any(map(operator.ne, map(len, table.rows), map(len, table.data))):
+            raise ValueError("rows of other lengths than those of data")  # noqa: TRY301
+        rows = table.tocsr()
+        if rows is not table:
+            rows.check_format(full_check=True)
+            _check_offsets(rows)
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise InvalidInput(f"a sparse X must have valid indices, got {table.format} with {error}") from error
-    return table
+    return rows
+
+
+def _check_offsets(table: Any) -> None:  # noqa: ANN401  # one of SciPy's compressed classes
+    # SciPy's check leaves this out where the last offset says that there are no entries.
+    if np.any(np.diff(table.indptr) < 0):
+        raise ValueError("index pointer values must form a non-decreasing sequence")
 
 
 def _from_frame(frame: Frame) -> Matrix:

@@ -1,305 +1,350 @@
-"""Attacks by the holder of the data on fitted models: what a released model tells about a record. Never private."""
+"""Attacks on mechanisms and models: lower bounds on what a mechanism leaks, and what a model tells. Never private."""
 
-import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.arrays import Table, as_matrix, as_vector, check_finite
-from dpci.errors import InvalidInput, PrivacyLeakWarning
-from dpci.tables import format_facts
-from dpci.validation import check_not_negative, check_positive
+from dpci._audit_bounds import Event, Inversion, LowerBound, Quantity, delta_at, epsilon_at, lower_bound, rho
+from dpci._audit_cases import WorstCase, delta_of
+from dpci._audit_catalogue import MECHANISMS, all_cases, make_case
+from dpci._audit_inversion import ModelInversion, Regression, model_inversion
+from dpci._audit_report import AuditReport
+from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP, check_budget
+from dpci.errors import InvalidInput
+from dpci.settings import Neighbors
+from dpci.validation import check_count, check_fraction, check_not_negative, check_real, check_seed, check_threads
 
-__all__ = ["ModelInversion", "Regression", "model_inversion"]
+__all__ = [
+    "MECHANISMS",
+    "AuditReport",
+    "Event",
+    "LowerBound",
+    "ModelInversion",
+    "Regression",
+    "WorstCase",
+    "delta_lower_bound",
+    "epsilon_lower_bound",
+    "model_inversion",
+    "report",
+    "rho_lower_bound",
+    "worst_case",
+]
 
 _F64: TypeAlias = NDArray[np.float64]
 
-# A prior may miss 1 by rounding of its entries.
-_PRIOR_SLACK = 1e-9
+Draw: TypeAlias = Callable[[Any], ArrayLike]
 
-# A coded value is found again up to rounding.
-_VALUE_SLACK = 1e-9
+# One run to choose and one to measure would be legal, and say nothing.
+_LEAST_RUNS = 4
 
+# Where a claim is not pure and has no delta, one that some thousand runs can measure.
+_DELTA = 0.01
 
-class Regression(Protocol):
-    """A fitted regression: :class:`dpci.PrivateFit`, or anything that predicts."""
-
-    def predict(self, X: Any, /) -> Any:  # noqa: ANN401  # whatever the model takes and gives
-        """Return a number for each row."""
+_BUDGETS = (PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, _DELTA))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class ModelInversion:
-    """How often the attack finds the hidden attribute. Not private: it reads the data.
+def worst_case(mechanism: str, *, budget: Budget, neighbors: Neighbors | None = None) -> WorstCase:
+    """Return two neighbouring data sets on which a mechanism of dpci leaks most, or near it.
 
-    Attributes
-    ----------
-    accuracy, standard_error : float
-        Share of the records whose level was guessed, and its binomial standard error.
-    prior_accuracy, prior_standard_error : float
-        The same for an attacker without the model, who always guesses the mode of the prior.
-    levels : tuple
-        The levels, in the order of the prior.
-    guesses : ndarray of shape (n,)
-        Position of the guess among the levels, by record.
-    truth : ndarray of shape (n,)
-        Position of the record's own level.
-    """
-
-    accuracy: float
-    standard_error: float
-    prior_accuracy: float
-    prior_standard_error: float
-    levels: tuple[Hashable, ...]
-    guesses: NDArray[np.int64]
-    truth: NDArray[np.int64]
-
-    @property
-    def n_samples(self) -> int:
-        """Number of records."""
-        return len(self.guesses)
-
-    @property
-    def private(self) -> bool:
-        """False: guesses and accuracy are read off the data."""
-        return False
-
-    def summary(self) -> str:
-        """Aligned lines of what was found."""
-        facts = [
-            ("records", f"{self.n_samples:,}"),
-            ("levels", ", ".join(map(str, self.levels))),
-            ("accuracy", f"{self.accuracy:.4f} (standard error {self.standard_error:.4f})"),
-            ("mode of the prior", f"{self.prior_accuracy:.4f} (standard error {self.prior_standard_error:.4f})"),
-        ]
-        return f"Model inversion. NOT PRIVATE\n\n{format_facts(facts)}"
-
-    def __repr__(self) -> str:
-        return self.summary()
-
-
-class _Attribute(NamedTuple):
-    """Where the hidden attribute stands in the rows, and what its levels look like there."""
-
-    columns: tuple[int, ...]
-    levels: tuple[Hashable, ...]
-    values: _F64
-    """Of shape (levels, columns)."""
-    prior: _F64
-
-
-def model_inversion(
-    result: Regression,
-    X: Table,
-    y: ArrayLike,
-    *,
-    column: int | str | Sequence[int | str],
-    prior: Mapping[Any, float],
-    residual_variance: float,
-    on: float | None = None,
-) -> ModelInversion:
-    """Guess a hidden attribute of each record from its target and its other columns, by a fitted regression.
-
-    The attack of Fredrikson et al. (2014): who knows the model f, the target y and all columns v of a record but one
-    attribute, guesses the level t that maximises ``prior(t) N(y - f(v, t); 0, residual_variance)``. The result is NOT
-    PRIVATE: it is for the holder of the data.
+    Its runs are simulated in the core, through all that a release goes through; the records are made up.
 
     Parameters
     ----------
-    result : PrivateFit or object with ``predict``
-        The model; it must predict numbers.
-    X : array-like of shape (n, d)
-        Dense rows as the model takes them, with the true levels.
-    y : array-like of shape (n,)
-        Targets, in the unit in which the model predicts.
-    column : int, str or sequence of these
-        The hidden attribute. An index or the name of a column: its values are the levels. A sequence: indicator
-        columns, 0 or ``on``, of which each record has at most one that is not zero. A name that is no column but stands
-        before "=" in some, as of a schema: these.
-    prior : mapping
-        Public probability of each level; zeros are legal, the sum must be 1. Keys: the values of a coded column; the
-        entries of the sequence; or what stands after "=". Of indicator columns one more key may be there: the
-        reference level, all columns zero.
-    residual_variance : float
-        Public variance of ``y - f`` at the true level, > 0, in the unit of ``y`` squared.
-    on : float
-        What stands for a level in its indicator column: 1, or for rows scaled by a schema ``1 / schema.row_scale``.
-        Required with indicator columns, as it is never read off the rows; a coded column has none.
+    mechanism : str
+        One of :data:`MECHANISMS`.
+    budget : PureDP, ZCDP or ApproxDP
+        What the mechanism claims.
+    neighbors : {"replace_one", "add_remove"}, optional
+        Relation of the two data sets; by default "replace_one" where the mechanism has it.
 
     Returns
     -------
-    ModelInversion
-        Accuracy of the guesses, and that of the prior's mode. Of equal scores the first in the prior wins.
+    WorstCase
+        For :func:`epsilon_lower_bound` and the others.
 
     Raises
     ------
     InvalidInput
-        For arguments out of range, a record whose level the prior does not list, or predictions that are no numbers.
+        For an unknown mechanism, or a budget or relation that its worst case does not have.
+    """
+    return make_case(mechanism, check_budget(budget), neighbors)
 
-    Warns
-    -----
-    PrivacyLeakWarning
-        Always.
+
+def epsilon_lower_bound(
+    draw: Draw | WorstCase,
+    D: object = None,
+    D2: object = None,
+    *,
+    n_runs: int,
+    confidence: float = 0.999,
+    delta: float = 0.0,
+    claim: Budget | None = None,
+    seed: int | None = None,
+    n_threads: int | None = None,
+) -> LowerBound:
+    """Bound the epsilon of a mechanism from below by running it on two neighbouring data sets.
+
+    On one half of the runs an event is chosen that tells the data sets apart: a threshold and a direction of a
+    statistic, which of vectors is a coordinate or Fisher's discriminant. On the other half Clopper-Pearson bounds p <=
+    P(event on one data set) and q >= P(event on the other), each at half of the error; then epsilon is at least
+    log((p - delta) / q). The bound holds with the confidence whatever the mechanism does, and is not private.
+
+    Parameters
+    ----------
+    draw : callable or WorstCase
+        ``draw(D)`` runs the mechanism once and returns a number or a vector, of the same length each time. Or a canned
+        case, which is simulated in Rust.
+    D, D2 : object
+        The two data sets, as ``draw`` takes them; not given with a canned case.
+    n_runs : int
+        Runs on each data set, at least 4.
+    confidence : float
+        Probability that the bound holds, between 0 and 1.
+    delta : float
+        Of the statement (epsilon, delta), at least 0 and below 1; 0 is pure differential privacy.
+    claim : PureDP, ZCDP or ApproxDP, optional
+        What the mechanism promises, for :meth:`LowerBound.refutes`; a canned case brings its own.
+    seed : int, optional
+        Of the noise of a canned case; None: a fresh one.
+    n_threads : int, optional
+        For a canned case; None: all cores. The result does not depend on it.
+
+    Returns
+    -------
+    LowerBound
+        Value, event and counts.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, or outputs that are NaN or not of one length.
+
+    References
+    ----------
+    Jagielski, Ullman & Oprea, "Auditing differentially private machine learning: how private is private SGD?", 2020.
 
     Examples
     --------
-    >>> import warnings, numpy as np, dpci
-    >>> warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
-    >>> class Dose:
-    ...     def predict(self, X):
-    ...         return X @ np.array([1.0, -0.5])
-    >>> X = np.array([[0.2, 0.0], [0.2, 1.0], [0.9, 1.0]])
-    >>> found = dpci.audit.model_inversion(
-    ...     Dose(), X, [0.2, -0.3, 0.4], column=1, prior={0: 0.6, 1: 0.4}, residual_variance=0.01
+    >>> import numpy as np, dpci
+    >>> rng = np.random.default_rng(0)
+    >>> found = dpci.audit.epsilon_lower_bound(
+    ...     lambda data: data + rng.laplace(scale=0.5), 0.0, 1.0, n_runs=4000, claim=dpci.PureDP(1.0)
     ... )
-    >>> found.accuracy, found.guesses.tolist()
-    (1.0, [0, 1, 1])
+    >>> 1.0 < found.value < 2.0, found.refutes()
+    (True, True)
     """
-    if not callable(getattr(result, "predict", None)):
-        raise InvalidInput(
-            f"result must have a method predict, got {type(result).__name__} (of a tuning pass its result)"
+    delta = _check_delta(delta)
+    runs = _Runs(draw, D, D2, n_runs=n_runs, confidence=confidence, claim=claim, seed=seed, n_threads=n_threads)
+    return runs.bound(epsilon_at(delta), quantity="epsilon", at=delta)
+
+
+def delta_lower_bound(
+    draw: Draw | WorstCase,
+    D: object = None,
+    D2: object = None,
+    *,
+    epsilon: float,
+    n_runs: int,
+    confidence: float = 0.999,
+    claim: Budget | None = None,
+    seed: int | None = None,
+    n_threads: int | None = None,
+) -> LowerBound:
+    """Bound the delta of a mechanism at an epsilon from below; see :func:`epsilon_lower_bound`.
+
+    Parameters
+    ----------
+    draw, D, D2, n_runs, confidence, claim, seed, n_threads
+        As in :func:`epsilon_lower_bound`.
+    epsilon : float
+        Of the statement (epsilon, delta), at least 0 and at most 700.
+
+    Returns
+    -------
+    LowerBound
+        The greatest ``p - exp(epsilon) q`` that the runs show.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`epsilon_lower_bound`.
+    """
+    epsilon = check_not_negative("epsilon", epsilon)
+    if epsilon > _GREATEST_EPSILON:
+        raise InvalidInput(f"epsilon must be at most {_GREATEST_EPSILON}, got epsilon={epsilon}")
+    runs = _Runs(draw, D, D2, n_runs=n_runs, confidence=confidence, claim=claim, seed=seed, n_threads=n_threads)
+    return runs.bound(delta_at(epsilon), quantity="delta", at=epsilon)
+
+
+def rho_lower_bound(
+    draw: Draw | WorstCase,
+    D: object = None,
+    D2: object = None,
+    *,
+    n_runs: int,
+    confidence: float = 0.999,
+    claim: Budget | None = None,
+    seed: int | None = None,
+    n_threads: int | None = None,
+) -> LowerBound:
+    """Bound the rho of a zCDP mechanism from below; see :func:`epsilon_lower_bound`.
+
+    A yes/no question about an output has no greater Renyi divergence than the output itself: ten orders are tried.
+
+    Parameters
+    ----------
+    draw, D, D2, n_runs, confidence, claim, seed, n_threads
+        As in :func:`epsilon_lower_bound`.
+
+    Returns
+    -------
+    LowerBound
+        The greatest D_alpha / alpha that the runs show.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`epsilon_lower_bound`.
+    """
+    runs = _Runs(draw, D, D2, n_runs=n_runs, confidence=confidence, claim=claim, seed=seed, n_threads=n_threads)
+    return runs.bound(rho, quantity="rho", at=0.0)
+
+
+def report(
+    *,
+    budgets: Sequence[Budget] = _BUDGETS,
+    mechanisms: Sequence[str] = MECHANISMS,
+    n_runs: int = 100_000,
+    confidence: float = 0.999,
+    seed: int | None = None,
+    n_threads: int | None = None,
+    progress: Callable[[LowerBound], None] | None = None,
+) -> AuditReport:
+    """Audit every mechanism of dpci on its worst cases: under pure and approximate DP epsilon, under zCDP rho.
+
+    Parameters
+    ----------
+    budgets : sequence of PureDP, ZCDP and ApproxDP
+        Claims, at most one of each notion; a mechanism is audited under those that it takes.
+    mechanisms : sequence of str
+        Of :data:`MECHANISMS`.
+    n_runs : int
+        Runs on each of the two data sets of a case, half of them to choose the event.
+    confidence : float
+        Of each bound by itself.
+    seed : int, optional
+        Of the noise; None: a fresh one.
+    n_threads : int, optional
+        None: all cores. The result does not depend on it.
+    progress : callable, optional
+        Called with each bound as soon as it is there.
+
+    Returns
+    -------
+    AuditReport
+        A bound for each mechanism, notion and relation; printed, a table.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range.
+    """
+    by_notion: dict[str, Budget] = {check_budget(budget).notion: budget for budget in budgets}
+    if not by_notion or len(by_notion) != len(budgets):
+        raise InvalidInput(f"budgets must hold at most one budget of a notion, and at least one, got {list(budgets)!r}")
+    seed = _fresh_seed(seed)
+    found = []
+    for case in all_cases(by_notion, tuple(mechanisms)):
+        runs = _Runs(case, None, None, n_runs=n_runs, confidence=confidence, claim=None, seed=seed, n_threads=n_threads)
+        if case.budget.notion == "zcdp":
+            bound = runs.bound(rho, quantity="rho", at=0.0)
+        else:
+            delta = delta_of(case.budget, _DELTA)
+            bound = runs.bound(epsilon_at(delta), quantity="epsilon", at=delta)
+        found.append(bound)
+        if progress is not None:
+            progress(bound)
+    return AuditReport(bounds=tuple(found), n_runs=n_runs, seed=seed)
+
+
+# Beyond it e^epsilon is near the end of the range of floats.
+_GREATEST_EPSILON = 700.0
+
+
+class _Runs:
+    """Scores, or outputs, of all runs of one audit."""
+
+    def __init__(
+        self,
+        draw: Draw | WorstCase,
+        first: object,
+        second: object,
+        *,
+        n_runs: int,
+        confidence: float,
+        claim: Budget | None,
+        seed: int | None,
+        n_threads: int | None,
+    ) -> None:
+        n_runs = check_count("n_runs", n_runs, least=_LEAST_RUNS)
+        self._confidence = check_fraction("confidence", confidence)
+        self._claim = None if claim is None else check_budget(claim)
+        self._name = None
+        threads = check_threads(n_threads)
+        if isinstance(draw, WorstCase):
+            if first is not None or second is not None:
+                raise InvalidInput(f"a canned case brings its data sets: D and D2 must not be given, got D={first!r}")
+            self._claim, self._name = self._claim or draw.budget, draw.title
+            self._outputs = draw.simulate(n_runs=n_runs, seed=_fresh_seed(seed), n_threads=threads)
+            return
+        if not callable(draw):
+            raise InvalidInput(f"draw must be callable or of worst_case, got draw={draw!r}")
+        if seed is not None:
+            raise InvalidInput(f"seed belongs to a canned case; draw has its own randomness, got seed={seed!r}")
+        # In turns, so that whatever drifts does so on both.
+        outputs = [(draw(first), draw(second)) for _ in range(n_runs)]
+        self._outputs = _as_outputs([a for a, _ in outputs]), _as_outputs([b for _, b in outputs])
+        if self._outputs[0].shape != self._outputs[1].shape:
+            raise InvalidInput(
+                "outputs must have one length, "
+                f"got shapes {self._outputs[0].shape[1:]} and {self._outputs[1].shape[1:]}"
+            )
+
+    def bound(self, invert: Inversion, *, quantity: Quantity, at: float) -> LowerBound:
+        return lower_bound(
+            *self._outputs,
+            invert,
+            quantity=quantity,
+            at=at,
+            confidence=self._confidence,
+            claim=self._claim,
+            name=self._name,
         )
-    rows, names = as_matrix(X)
-    targets = as_vector("y", y)
-    if len(rows) == 0 or len(targets) != len(rows):
-        raise InvalidInput(f"X and y must have equally many rows, at least one, got {len(rows)} and {len(targets)}")
-    check_finite("X", rows)
-    check_finite("y", targets)
-    if (classes := getattr(result, "classes", None)) is not None:
-        raise InvalidInput(f"model inversion needs a regression, got a model of the classes {classes!r}")
-    shares = _checked_prior(prior)
-    variance = check_positive("residual_variance", residual_variance)
-    hidden = _attribute(rows.shape[1], names or _names_of(result, rows.shape[1]), column, shares, on)
-    truth = _true_levels(rows, hidden)
-    warnings.warn(
-        "model inversion is NOT PRIVATE: it reads targets and hidden attributes off the data",
-        PrivacyLeakWarning,
-        stacklevel=2,
-    )
-    guesses = _guess(result, rows, targets, hidden, residual_variance=variance)
-    return _scored(guesses, truth, hidden)
 
 
-def _guess(
-    result: Regression, rows: _F64, targets: _F64, hidden: _Attribute, *, residual_variance: float
-) -> NDArray[np.int64]:
-    """Return the position of the most probable level of each record; a level of prior zero is never guessed."""
-    possible = np.flatnonzero(hidden.prior)
-    scores = np.empty((len(possible), len(rows)))
-    changed = rows.copy()
-    for score, level in zip(scores, possible, strict=True):
-        changed[:, hidden.columns] = hidden.values[level]
-        # A target far away may have a square beyond the range: then no level is better than another.
-        with np.errstate(over="ignore"):
-            misfit = (targets - _predictions(result, changed)) ** 2
-        # Times twice the variance, because a quotient of a tiny one is infinite for every level.
-        score[:] = 2.0 * residual_variance * np.log(hidden.prior[level]) - misfit
-    return np.asarray(possible[np.argmax(scores, axis=0)], dtype=np.int64)
-
-
-def _predictions(result: Regression, rows: _F64) -> _F64:
-    predicted = result.predict(rows)
+def _as_outputs(outputs: list[ArrayLike]) -> _F64:
+    """Of shape (n_runs,) or (n_runs, k)."""
     try:
-        numbers = np.asarray(predicted, dtype=np.float64)
+        table = np.array(outputs, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"the model must predict numbers, got {np.asarray(predicted).dtype}") from error
-    if numbers.shape != (len(rows),):
-        raise InvalidInput(f"the model must predict a number for each row, got shape {numbers.shape}")
-    return check_finite("predictions", numbers)
+        raise InvalidInput(f"outputs must be numbers or vectors of one length, got {outputs[0]!r} first") from error
+    if table.ndim > 1:
+        table = table.reshape(len(table), -1)
+    if np.isnan(table).any() or table.size == 0:
+        raise InvalidInput("outputs must not be NaN or empty: map them to a number that stands for that")
+    return table
 
 
-def _scored(guesses: NDArray[np.int64], truth: NDArray[np.int64], hidden: _Attribute) -> ModelInversion:
-    shares = np.mean(guesses == truth), np.mean(truth == np.argmax(hidden.prior))
-    errors = np.sqrt(np.multiply(shares, np.subtract(1.0, shares)) / len(truth))
-    return ModelInversion(
-        accuracy=float(shares[0]),
-        standard_error=float(errors[0]),
-        prior_accuracy=float(shares[1]),
-        prior_standard_error=float(errors[1]),
-        levels=hidden.levels,
-        guesses=guesses,
-        truth=truth,
-    )
+def _check_delta(delta: object) -> float:
+    number = check_real("delta", delta)
+    if not (0.0 <= number < 1.0):
+        raise InvalidInput(f"delta must be >= 0 and < 1, got delta={number}")
+    return number
 
 
-def _checked_prior(prior: object) -> dict[Hashable, float]:
-    if not isinstance(prior, Mapping) or not prior:
-        raise InvalidInput(f"prior must be a mapping of levels to probabilities, got prior={prior!r}")
-    shares = {level: check_not_negative(f"prior[{level!r}]", share) for level, share in prior.items()}
-    total = sum(shares.values())
-    if not (abs(total - 1.0) <= _PRIOR_SLACK):
-        raise InvalidInput(f"prior must sum to 1, got {total}")
-    return shares
-
-
-def _names_of(result: Regression, n_columns: int) -> tuple[str, ...] | None:
-    """Names by which a fit knows its columns, if it does; the intercept comes after them."""
-    names = getattr(result, "names", None)
-    return tuple(names[:n_columns]) if isinstance(names, tuple) and len(names) >= n_columns else None
-
-
-def _attribute(
-    width: int, names: tuple[str, ...] | None, column: object, shares: Mapping[Hashable, float], on: object
-) -> _Attribute:
-    known, levels, prior = names or (), tuple(shares), np.array(list(shares.values()))
-    keys: tuple[Hashable, ...]
-    if isinstance(column, str) and column not in known and any(name.startswith(f"{column}=") for name in known):
-        group = [name for name in known if name.startswith(f"{column}=")]
-        keys, columns = tuple(name.split("=", 1)[1] for name in group), [known.index(name) for name in group]
-    elif isinstance(column, Sequence) and not isinstance(column, str | bytes):
-        keys, columns = tuple(column), [_position(key, known, width) for key in column]
-    else:
-        at = _position(column, known, width)
-        if on is not None:
-            raise InvalidInput(f"on belongs to indicator columns, which column={column!r} is not, got on={on!r}")
-        values = np.array([_coded_level(level) for level in levels])
-        return _Attribute((at,), levels, values[:, None], prior)
-    return _Attribute(tuple(columns), levels, _indicators(columns, keys, levels, on), prior)
-
-
-def _coded_level(level: object) -> float:
-    """Return a level of a coded column, which must be a finite number."""
-    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not np.isfinite(level):
-        raise InvalidInput(f"the levels of a coded column must be finite numbers, got {level!r}")
-    return float(level)
-
-
-def _position(column: object, names: tuple[str, ...], n_columns: int) -> int:
-    if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < n_columns:
-        return int(column)
-    if isinstance(column, str) and column in names:
-        return names.index(column)
-    raise InvalidInput(f"column must be an index below {n_columns} or a name of {list(names)}, got column={column!r}")
-
-
-def _indicators(columns: Sequence[int], keys: tuple[Hashable, ...], levels: tuple[Hashable, ...], on: object) -> _F64:
-    """Levels of indicator columns; what stands for a level is public, else a guess would depend on the other rows."""
-    if not columns or len(set(columns)) != len(columns):
-        raise InvalidInput(f"column must name different columns, at least one, got {list(keys)}")
-    if missing := [key for key in keys if key not in levels]:
-        raise InvalidInput(f"prior must have a key for every column, got none for {missing[0]!r}")
-    if len(extra := [level for level in levels if level not in keys]) > 1:
-        raise InvalidInput(f"prior may have one key that is no column, the reference level, got {extra}")
-    if on is None:
-        raise InvalidInput("on must be given with indicator columns: 1, or 1 / schema.row_scale, got on=None")
-    value = check_positive("on", on)
-    values = np.zeros((len(levels), len(columns)))
-    for position, key in enumerate(keys):
-        values[levels.index(key), position] = value
-    return values
-
-
-def _true_levels(rows: _F64, hidden: _Attribute) -> NDArray[np.int64]:
-    present = rows[:, hidden.columns]
-    distance = np.abs(present[:, None, :] - hidden.values[None, :, :]).max(axis=2)
-    nearest = np.argmin(distance, axis=1)
-    if (unlisted := distance[np.arange(len(rows)), nearest] > _VALUE_SLACK * np.abs(hidden.values).max()).any():
-        row = int(np.argmax(unlisted))
-        raise InvalidInput(
-            f"every record must have a level of the prior, one of {hidden.values.tolist()}, "
-            f"got {present[row].tolist()} in row {row}"
-        )
-    return np.asarray(nearest, dtype=np.int64)
+def _fresh_seed(seed: int | None) -> int:
+    checked = check_seed(seed)
+    return secrets.randbits(64) if checked is None else checked

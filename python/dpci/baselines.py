@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci._axes import Axis, Bins, Levels, OneHot, axes_of, bin_centers, check_axes
+from dpci._axes import Axis, Bins, Levels, OneHot, axes_of, bin_centers, check_axes, check_bins
 from dpci._baseline_choices import Choices, PrivateChoices, polynomial_loss, unbounded_loss
 from dpci._baseline_fit import BaselineFit
 from dpci.arrays import Table
@@ -17,7 +17,7 @@ from dpci.errors import PrivacyLeakWarning
 from dpci.ledger import Ledger
 from dpci.losses import Logistic, Squared
 from dpci.settings import LossLike, Neighbors, OnViolation
-from dpci.validation import check_choice, check_count, check_not_negative, check_positive
+from dpci.validation import check_choice, check_not_negative, check_positive
 
 __all__ = [
     "BaselineFit",
@@ -276,7 +276,7 @@ def projected_histogram(
     payment = choices.payment("dpci.baselines.projected_histogram", ledger)
     axes = check_axes(axes)
     l2_strength = check_positive("l2_strength", l2_strength)
-    target_bins = check_count("target_bins", target_bins)
+    target_bins = check_bins("target_bins", target_bins)
     features, names = choices.shape(X)
     n_samples, n_columns = features.shape
     bounds = choices.target_bounds

@@ -20,7 +20,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 when all went well, 2 for wrong usage or refused input, 130 after Ctrl-C.
     """
     try:
-        from dpci import _ledger_command, _tables_command  # noqa: F401, PLC0415  # add commands to those of the next line
+        # They add their commands to those of the last line.
+        from dpci import _audit_command, _ledger_command, _tables_command  # noqa: F401, PLC0415
         from dpci._commands import app  # noqa: PLC0415  # needs an optional package
     except ModuleNotFoundError as error:
         if error.name != "typer":

@@ -20,7 +20,12 @@ _CLASSES_RULE = "classes must be two different booleans, finite numbers or strin
 
 def check_classes(classes: object) -> Classes:
     """Return the caller's (negative, positive) as plain Python values."""
-    if not isinstance(classes, Sequence | np.ndarray) or isinstance(classes, str) or len(classes) != 2:
+    if (
+        not isinstance(classes, Sequence | np.ndarray)
+        or isinstance(classes, str)
+        or getattr(classes, "ndim", 1) != 1
+        or len(classes) != 2
+    ):
         raise InvalidInput(f"{_CLASSES_RULE}, got classes={classes!r}")
     negative, positive = (label.item() if isinstance(label, np.generic) else label for label in classes)
     for label in (negative, positive):

@@ -85,17 +85,19 @@ def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     -------
     numpy.ndarray of shape (n, dim)
     """
-    return _core.spherical_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    return check_finite(
+        "every draw", _core.spherical_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    )
 
 
 def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
     """Not private by itself. Draw vectors of independent normal coordinates, shape (n, dim)."""
-    return _core.gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
+    return check_finite("every draw", _core.gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed)))
 
 
 def laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     """Not private by itself. Draw vectors of independent Laplace coordinates, shape (n, dim)."""
-    return _core.laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    return check_finite("every draw", _core.laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed)))
 
 
 def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
@@ -103,7 +105,9 @@ def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
 
     The diagonal has standard deviation ``std_dev``, other entries ``std_dev / sqrt(2)``.
     """
-    return _core.symmetric_gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
+    return check_finite(
+        "every draw", _core.symmetric_gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
+    )
 
 
 def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
@@ -111,7 +115,9 @@ def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
 
     Their density changes by at most exp(t / scale) under a shift of nuclear norm t (docs/method.md, "Noise").
     """
-    return _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    return check_finite(
+        "every draw", _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    )
 
 
 def minimize_erm(
@@ -198,7 +204,7 @@ def erm_value_and_gradient(
 
     A custom loss with ``predictor_bound`` is refused where a linear predictor is beyond it.
     """
-    return _core.erm_value_and_gradient(
+    value, gradient = _core.erm_value_and_gradient(
         as_features(X).values,
         as_vector("y", y),
         _vector("params", params),
@@ -207,6 +213,8 @@ def erm_value_and_gradient(
         intercept=_intercept(intercept_scale),
         n_threads=check_threads(n_threads),
     )
+    check_finite("the risk", np.array([value]))
+    return value, check_finite("the gradient", gradient)
 
 
 def hessian_and_gradient_cov(
@@ -225,7 +233,7 @@ def hessian_and_gradient_cov(
     gradient of the objective vanishes. The hinge, which has no Hessian, is refused, as is a custom loss with
     ``predictor_bound`` where a linear predictor is beyond it.
     """
-    return _core.hessian_and_gradient_cov(
+    hessian, gradient_cov = _core.hessian_and_gradient_cov(
         as_features(X).values,
         as_vector("y", y),
         _vector("params", params),
@@ -234,6 +242,7 @@ def hessian_and_gradient_cov(
         intercept=_intercept(intercept_scale),
         n_threads=check_threads(n_threads),
     )
+    return check_finite("the Hessian", hessian), check_finite("the gradient covariance", gradient_cov)
 
 
 def checked_rows(
@@ -244,9 +253,7 @@ def checked_rows(
     intercept_scale: float | None = None,
     n_threads: int | None = None,
 ) -> _F64:
-    """Not private by itself. The rows as a fit uses them, none of them longer than the bound in exact arithmetic.
-
-    A row whose norm may be above the bound is scaled to just below it (docs/certificates.md, "Rows").
+    """Not private by itself. The rows as a fit uses them, none longer than the bound (docs/certificates.md, "Rows").
 
     Parameters
     ----------
@@ -257,21 +264,16 @@ def checked_rows(
     on_violation : {"error", "clip"}
         Whether rows more than 1e-9 of the bound above it are refused or scaled too.
     intercept_scale : float, optional
-        Constant appended to every row, which the bound does not count; None: no intercept.
-    n_threads : int, optional
-        Threads; None: all cores.
+        Constant appended to every row as its last entry, which the bound does not count; None: no intercept.
 
     Returns
     -------
     numpy.ndarray of shape (n_samples, k)
-        The intercept last.
 
     Raises
     ------
-    RowNormViolation
-        For longer rows, with "error".
     InvalidInput
-        For entries that are not finite, and for rows longer than 1e150.
+        For entries that are not finite and rows longer than 1e150; with "error" :class:`~dpci.RowNormViolation`.
     """
     features = as_features(X)
     return _core.checked_rows(
@@ -286,7 +288,8 @@ def checked_rows(
 
 def weighted_gram(X: Table, weights: ArrayLike, *, n_threads: int | None = None) -> _F64:
     """Not private by itself. XᵀWX for a diagonal W of ``weights`` (n_samples,), shape (n_columns, n_columns)."""
-    return _core.weighted_gram(as_matrix(X).values, as_vector("weights", weights), n_threads=check_threads(n_threads))
+    gram = _core.weighted_gram(as_matrix(X).values, _vector("weights", weights), n_threads=check_threads(n_threads))
+    return check_finite("the Gram matrix", gram)
 
 
 def error_components(
@@ -302,13 +305,14 @@ def error_components(
     Pass released matrices only. The error of a contrast is normal with that variance plus the multiplier times one
     coordinate of the coefficients' noise (Wang, Kifer & Lee, section 4).
     """
-    return _core.error_components(
+    variance, multiplier = _core.error_components(
         as_square("hessian", hessian),
         as_square("gradient_cov", gradient_cov),
         check_count("n_samples", n_samples),
         check_choice("mechanism", mechanism, ("objective", "output")),
         as_matrix(contrast).values,
     )
+    return check_finite("the variance", variance), check_finite("the multiplier", multiplier)
 
 
 def exact_half_widths(
@@ -324,7 +328,7 @@ def exact_half_widths(
 
     ``dim`` is the number of parameters, ``noise_scale`` 1/rate or the standard deviation.
     """
-    return _core.exact_half_widths(
+    widths = _core.exact_half_widths(
         _vector("variance", variance),
         _vector("multiplier", multiplier),
         check_choice("noise_law", noise_law, _LAWS),
@@ -332,6 +336,7 @@ def exact_half_widths(
         check_count("dim", dim),
         check_fraction("level", level),
     )
+    return check_finite("every half width", widths)
 
 
 def monte_carlo_interval(
@@ -349,7 +354,7 @@ def monte_carlo_interval(
 
     To be added to the estimate. Draws are shared by the contrasts, whose intervals are marginal.
     """
-    return _core.monte_carlo_interval(
+    lower, upper = _core.monte_carlo_interval(
         _vector("variance", variance),
         _vector("multiplier", multiplier),
         check_choice("noise_law", noise_law, _LAWS),
@@ -359,6 +364,7 @@ def monte_carlo_interval(
         check_count("n_draws", n_draws),
         check_seed(seed),
     )
+    return check_finite("every quantile", lower), check_finite("every quantile", upper)
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:

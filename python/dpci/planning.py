@@ -7,7 +7,7 @@ from dpci._seal import Seal, describe_seals, seals_from
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.losses import describe
 from dpci.record import Step, cost_unit
-from dpci.settings import KEYWORDS, FitKeywords, Settings, check_keywords, check_n_planned
+from dpci.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
 from dpci.tables import format_facts, format_table
 from dpci.validation import check_count
 
@@ -125,7 +125,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     """
     n_samples = check_count("n_samples", n_samples)
     n_features = check_count("n_features", n_features, least=0)
-    if keywords.get("neighbors") == "add_remove":
+    if asks_add_remove(keywords):
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
     check_keywords("plan", keywords, allowed=KEYWORDS)
     settings = Settings(**keywords)

@@ -193,8 +193,8 @@ class PrivateFit(LinearModel):
         """Confidence intervals for parameters or contrasts of them, marginally.
 
         The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by
-        coordinate. Intervals account for sampling, for the noise of the coefficients and for that of their seal (as if it
-        were normal), not for the noise in the released matrices.
+        coordinate. Intervals account for sampling, for the noise of the coefficients and for that of their seal (as if
+        it were normal), not for the noise in the released matrices.
 
         Parameters
         ----------
@@ -274,7 +274,9 @@ class PrivateFit(LinearModel):
     def _error_components(self, contrasts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         hessian, gradient_cov = self._moments()
         v, a = _core.error_components(hessian, gradient_cov, self.n_samples, self.mechanism, contrasts)
-        return v + self._seal_variance * (contrasts**2).sum(axis=1), a
+        # Contrasts beyond the range of floats are refused with the variance that they make infinite.
+        with np.errstate(over="ignore"):
+            return v + self._seal_variance * (contrasts**2).sum(axis=1), a
 
     @property
     def _seal_variance(self) -> float:
@@ -286,7 +288,8 @@ class PrivateFit(LinearModel):
         if contrast is None:
             return np.eye(k), self.names
         try:
-            matrix = np.atleast_2d(as_numbers("contrast", contrast)).astype(np.float64)
+            with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which is refused
+                matrix = np.atleast_2d(as_numbers("contrast", contrast)).astype(np.float64)
         except InvalidInput as error:
             raise InvalidInput(f"contrast must be an array of numbers, got {contrast!r}") from error
         if matrix.ndim != 2 or matrix.shape[1] != k:
@@ -303,6 +306,7 @@ def conditions(record: FitRecord) -> list[str]:
         rests_on.append("the declared bounds of the custom loss hold for every predictor and target")
     if record.on_violation == "error":
         rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
-    rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
+    if record.private:
+        rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
     rests_on.append("elementary functions err by no more than docs/noise.md assumes")
     return rests_on

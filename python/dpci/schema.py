@@ -9,7 +9,7 @@ import dataclasses
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -86,7 +86,17 @@ class Schema:
     licence: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", tuple(self.columns))
+        columns: object = self.columns
+        if not isinstance(columns, Sequence) or not all(
+            isinstance(c, NumericColumn | CategoricalColumn) for c in columns
+        ):
+            msg = f"columns must be a sequence of NumericColumn and CategoricalColumn, got {columns!r}"
+            raise InvalidInput(msg)
+        object.__setattr__(self, "columns", tuple(columns))
+        target: object = self.target
+        if not isinstance(target, ClassTarget | NumericTarget):
+            msg = f"target must be a ClassTarget or a NumericTarget, got {target!r}"
+            raise InvalidInput(msg)
         if not self.columns:
             msg = "a schema must name at least one column, got none"
             raise InvalidInput(msg)

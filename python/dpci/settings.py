@@ -1,7 +1,7 @@
 """The keywords of a fit: validated together before any data are looked at, then one specification for the core."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypedDict, cast
 
@@ -243,9 +243,15 @@ def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
     return check_count("n_public", n_public)
 
 
+def asks_add_remove(keywords: Mapping[str, object]) -> bool:
+    """Whether keywords that nobody has looked at yet ask for add/remove; an array compares to no truth value."""
+    neighbors = keywords.get("neighbors")
+    return isinstance(neighbors, str) and neighbors == "add_remove"
+
+
 def check_n_planned(n_samples: int, n_public: object) -> int:
     """Return the public number of records of a plan, which may be given twice but not in two sizes."""
-    if n_public is not None and n_public != n_samples:
+    if n_public is not None and check_count("n_public", n_public) != n_samples:
         raise InvalidInput(
             f"n_public must equal n_samples={n_samples}, the public number of samples, got n_public={n_public!r}"
         )

@@ -229,8 +229,9 @@ class CoverageStudy(_Study):
 
     @property
     def length_ratio(self) -> float | None:
-        """``mean_length`` over ``variability_length``; near 1 nothing is wasted."""
-        return None if self.variability is None else self.mean_length / self.variability.variability_length
+        """``mean_length`` over ``variability_length``; near 1 nothing is wasted. None without the latter, or for 0."""
+        length = self.variability_length
+        return None if not length else self.mean_length / length
 
     def __repr__(self) -> str:
         ratio = "" if self.length_ratio is None else f", length ratio {self.length_ratio:.3f}"
@@ -253,7 +254,8 @@ class CoverageStudy(_Study):
         }
         if self.variability is not None:
             columns["variability_length"] = self.variability.variability_length_by_param
-            columns["length_ratio"] = columns["mean_length"] / columns["variability_length"]
+            with np.errstate(divide="ignore", invalid="ignore"):  # equal replicates, or a level next to 0
+                columns["length_ratio"] = columns["mean_length"] / columns["variability_length"]
         return columns
 
     def _facts(self) -> dict[str, float | int | None]:

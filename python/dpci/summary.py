@@ -32,7 +32,7 @@ def _table(result: "PrivateFit", level: float) -> str:
     intervals = result.conf_int(level=level)
     columns = (result.params, result.std_errors, intervals.lower, intervals.upper)
     rows = [[name, *(f"{number:.4f}" for number in row)] for name, *row in zip(result.names, *columns, strict=True)]
-    return f"{format_percent(level)} confidence intervals\n{format_table(header, rows)}"
+    return f"{format_percent(intervals.level)} confidence intervals\n{format_table(header, rows)}"
 
 
 def _facts(result: "PrivateFit") -> list[tuple[str, str]]:

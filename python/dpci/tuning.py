@@ -20,8 +20,8 @@ from dpci._candidates import (
     validation_loss_of,
 )
 from dpci._payment import Payment
-from dpci._selection import METHODS, Selection
 from dpci._seal import seals_from
+from dpci._selection import METHODS, Selection
 from dpci._tuning_result import OracleSearch, TuneResult, selected_fit
 from dpci.api import encode_targets, param_names, release_fit
 from dpci.arrays import Table, as_features

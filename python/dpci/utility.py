@@ -17,7 +17,7 @@ from dpci.api import encode_targets, param_names
 from dpci.arrays import Table, as_features, as_vector
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.errors import InvalidInput, PrivacyLeakWarning
-from dpci.settings import MODEL_KEYWORDS, ModelKeywords, Settings, check_keywords
+from dpci.settings import MODEL_KEYWORDS, ModelKeywords, Settings, asks_add_remove, check_keywords
 from dpci.validation import check_count, check_seed, check_threads
 
 __all__ = ["ErrorBound", "ExpectedUtility", "Metric", "SmoothedAccuracy", "UtilityCurve", "bound", "curve"]
@@ -150,7 +150,7 @@ def _settings(at: object, keywords: CurveKeywords, n_samples: int) -> Settings:
     # A split speaks of moments.
     moments = "none" if keywords.get("split") is None else "joint"
     complete: dict[str, Any] = {"moments": moments, **keywords, "budget": at}
-    if complete.get("neighbors") == "add_remove" and complete.get("n_public") is None:
+    if asks_add_remove(complete) and complete.get("n_public") is None:
         # Nothing here is private, so the number of rows may stand for the public one.
         complete["n_public"] = n_samples
     settings = Settings(**cast("ModelKeywords", complete))

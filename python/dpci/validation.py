@@ -21,6 +21,8 @@ def check_real(name: str, value: object) -> float:
         raise InvalidInput(f"{name} must be a real number, got {name}={value!r}")
     try:
         return float(value)
+    except TypeError as error:  # a duration of NumPy is registered as a number
+        raise InvalidInput(f"{name} must be a real number, got {name}={value!r}") from error
     except OverflowError:  # an integer beyond the range of floats
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # reals are ordered
 

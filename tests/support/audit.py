@@ -1,66 +1,52 @@
-"""Lower bounds on what a mechanism leaks, from scores of many releases on two neighbouring data sets."""
+"""Lower bounds on what a mechanism leaks, from scores of many runs on two neighbours, and their evidence."""
 
+import dataclasses
 import datetime as dt
 import os
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from scipy import stats
+import dpci
+from dpci._audit_bounds import epsilon_at, rho
+from dpci._audit_bounds import lower_bound as bound
 
 ROOT = Path(__file__).parents[2]
-CONFIDENCE = 0.999
+# One false alarm in a million bounds.
+CONFIDENCE = 1.0 - 1e-6
+# Where no delta is claimed, one that some hundred thousand runs can measure.
+DELTA = 0.01
+PURE, ZCDP, APPROX = dpci.PureDP(1.0), dpci.ZCDP(0.5), dpci.ApproxDP(1.0, DELTA)
+TWICE = {PURE: dpci.PureDP(2.0), ZCDP: dpci.ZCDP(1.0), APPROX: dpci.ApproxDP(2.0, DELTA)}
 
 
-def event_probabilities(hits, others, n):
-    """Least probability of an event that came ``hits`` times in ``n``, and the greatest of one that came ``others``."""
-    alpha = (1.0 - CONFIDENCE) / 2.0
-    least = np.where(hits > 0, stats.beta.ppf(alpha, np.maximum(hits, 1), n - hits + 1), 0.0)
-    most = np.where(others < n, stats.beta.ppf(1.0 - alpha, others + 1, np.maximum(n - others, 1)), 1.0)
-    return least, most
+def epsilon_of(first, second, delta=0.0):
+    """The epsilon that scores show."""
+    return bound(first, second, epsilon_at(delta), quantity="epsilon", at=delta, confidence=CONFIDENCE).value
 
 
-@dataclass(frozen=True)
-class EpsilonBound:
-    """Epsilon at ``delta`` that an event of probability p, and q < p on the other data set, refutes."""
-
-    delta: float
-
-    def __call__(self, p, q):
-        return np.log(np.maximum(p - self.delta, 1e-300) / q)
-
-
-@dataclass(frozen=True)
-class RhoBound:
-    """Rho likewise: the greatest D_alpha / alpha of the two yes/no laws, in both directions."""
-
-    def __call__(self, p, q):
-        p, q = np.asarray(p)[..., None], np.asarray(q)[..., None]
-        with np.errstate(divide="ignore"):
-            logs = [np.log(x) for x in (p, q, 1.0 - p, 1.0 - q)]
-        alpha = np.array([1.001, 1.1, 1.3, 1.6, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0])
-        rho = [
-            np.logaddexp(alpha * a + (1.0 - alpha) * b, alpha * c + (1.0 - alpha) * d) / (alpha - 1.0) / alpha
-            for a, b, c, d in (logs, [logs[i] for i in (1, 0, 3, 2)])
+def statements(budget):
+    """What a budget promises: name, inversion, quantity, delta and value, the sharpest first."""
+    if budget.notion == "zcdp":
+        implied = budget.to_approx(DELTA).epsilon
+        return [
+            ("ρ", rho, "rho", 0.0, budget.rho),
+            (f"ε at δ={DELTA}", epsilon_at(DELTA), "epsilon", DELTA, implied),
         ]
-        return np.where(p[..., 0] > q[..., 0], np.nan_to_num(np.max(rho, axis=(0, -1)), posinf=0.0), 0.0)
+    delta = budget.parameters().get("delta", 0.0)
+    return [(f"ε at δ={delta}" if delta else "ε", epsilon_at(delta), "epsilon", delta, budget.epsilon)]
 
 
-def lower_bound(first, second, bound):
-    """Chosen on the even runs, measured on the odd ones."""
-    # The event is a score of at least the threshold; with its sign changed, the data sets change places.
-    candidates = []
-    for ours, theirs in ((first, second), (-second, -first)):
-        chosen, others = np.sort(ours[::2]), np.sort(theirs[::2])
-        thresholds = np.unique(np.quantile(chosen, np.linspace(0.0, 0.999, 1000), method="higher"))
-        hits, misses = (len(x) - np.searchsorted(x, thresholds) for x in (chosen, others))
-        found = bound(*event_probabilities(hits, misses, len(chosen)))
-        best = int(np.argmax(found))
-        candidates.append((found[best], thresholds[best], ours[1::2], theirs[1::2]))
-    _, threshold, ours, theirs = max(candidates, key=lambda candidate: candidate[0])
-    counts = (ours >= threshold).sum(), (theirs >= threshold).sum()
-    return max(0.0, float(bound(*event_probabilities(*counts, len(ours)))))
+def check(case, *, n_runs, n_twice, seed, twice=None):
+    """Audit a case and the same at twice its budget: lines of the table, the sharpest claim, and the latter's bound."""
+    twice = dataclasses.replace(case, budget=TWICE[case.budget]) if twice is None else twice
+    scores = case.simulate(n_runs=n_runs, seed=seed), twice.simulate(n_runs=n_twice, seed=seed)
+    lines, found = [], []
+    for name, invert, quantity, at, claim in statements(case.budget):
+        one, other = (bound(*pair, invert, quantity=quantity, at=at, confidence=CONFIDENCE).value for pair in scores)
+        lines.append(f"| {case.title} | {name} | {claim:.3f} | {one:.3f} | {other:.3f} |")
+        assert one <= claim, lines[-1]
+        found.append((claim, other))
+    return lines, found[0]
 
 
 def publish(name, lines, runs, note=""):
@@ -74,7 +60,7 @@ def publish(name, lines, runs, note=""):
         date = dt.datetime.now(dt.UTC).date()
         head = (
             f"# Audit\n\n`make prove`, commit {commit}, {date}, {runs} on each of two neighbouring data sets, half of "
-            f"them to choose the event, half to measure it; confidence {CONFIDENCE:.1%}. Twice the budget is 2ε, or "
-            f"2ρ. {note}"
+            "them to choose the event, half to measure it; a bound exceeds the truth by one chance in a million. Twice "
+            f"the budget is 2ε, or 2ρ. {note}"
         ).strip()
         (ROOT / "docs" / "evidence" / f"{name}.md").write_text(f"{head}\n\n{table}\n", encoding="utf-8")

@@ -52,7 +52,8 @@ def schema_names() -> tuple[str, ...]:
 
 def load_schema(name: str) -> Schema:
     """Return a packaged public schema: "adult", "adult_demo", "bank", "credit_default", "kddcup99" or "warfarin"."""
-    if name not in schema_names():
+    given: object = name
+    if not isinstance(given, str) or given not in schema_names():
         msg = f"a packaged schema must be one of {list(schema_names())}, got {name!r}"
         raise InvalidInput(msg)
     with resources.as_file(resources.files(__package__).joinpath("schemas", f"{name}.toml")) as path:
@@ -144,7 +145,7 @@ def load_kddcup99(*, percent10: bool = True, sparse: bool = False, download: boo
 
 
 def _dataset(name: str, table: Table, schema_name: str | None = None) -> Dataset:
-    schema = load_schema(schema_name or name)
+    schema = load_schema(name if schema_name is None else schema_name)
     X, y, names = schema.transform(table)
     source = CATALOGUE[name]
     return Dataset(X=X, y=y, names=names, schema=schema, licence=f"{source.licence}: {source.citation}")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import dpci
+from dpci._seal import unsealed
 from dpci.budgets import Calibration
 from dpci.reproduce.finding import Repeats, Report
 from dpci.reproduce.rows import NOMINAL, DataSet, credit_default, soft_labels
@@ -72,8 +73,8 @@ def std_dev(data: DataSet, epsilon: float, ridge: float, calibration: Calibratio
 
 
 def least_ridge(data: DataSet, epsilon: float) -> float:
-    """Return the least Lambda of Theorem 5, 2t/epsilon with the curvature bound t."""
-    return 2.0 * data.loss.to_core().curvature_bound / epsilon * _ABOVE
+    """Return the least Lambda of Theorem 5, 2t/epsilon with the curvature bound t and the epsilon left by the seal."""
+    return 2.0 * data.loss.to_core().curvature_bound / unsealed(epsilon) * _ABOVE
 
 
 def required_ridge(data: DataSet, run: Repeats) -> float:

@@ -58,6 +58,9 @@ pub fn blocks(chunk: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 /// Below this many elements a second thread costs more than it saves.
 const ELEMENTS_PER_THREAD: usize = 1 << 16;
 
+/// What passes need whatever the number of rows: blocks, packed panels, accumulators; 8 MB.
+const SPARE_NUMBERS: usize = 1 << 20;
+
 /// Runs chunks of work on a private thread pool and stops when the caller cancels.
 #[derive(Debug)]
 pub struct Executor<'c> {
@@ -121,7 +124,7 @@ impl<'c> Executor<'c> {
     /// Applies `work` to the chunks `0..n_chunks`; results come in chunk order, the first error by chunk order wins.
     ///
     /// # Errors
-    /// The error of a chunk, or [`Error::Interrupted`].
+    /// The error of a chunk, [`Error::Interrupted`], or [`Error::Resource`] for more outcomes than memory holds.
     pub fn map<T: Send>(
         &self,
         n_chunks: usize,
@@ -130,18 +133,45 @@ impl<'c> Executor<'c> {
         self.check()?;
         match &self.pool {
             Some(pool) if n_chunks > 1 => {
-                let results: Vec<Result<T>> = pool.install(|| {
+                let mut results: Vec<Result<T>> = reserved(n_chunks)?;
+                pool.install(|| {
                     (0..n_chunks)
                         .into_par_iter()
                         .with_max_len(1)
                         .map(&work)
-                        .collect()
+                        .collect_into_vec(&mut results);
                 });
                 results.into_iter().collect()
             }
-            _ => (0..n_chunks).map(work).collect(),
+            _ => {
+                let mut values = reserved(n_chunks)?;
+                for chunk in 0..n_chunks {
+                    values.push(work(chunk)?);
+                }
+                Ok(values)
+            }
         }
     }
+}
+
+/// An empty vector with room for `n` values. An allocation that fails elsewhere aborts the process.
+///
+/// # Errors
+/// [`Error::Resource`] where the system does not grant the room.
+pub(crate) fn reserved<T>(n: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(n)
+        .map_err(|e| Error::Resource(e.to_string()))?;
+    Ok(values)
+}
+
+/// Asks for room for `numbers` more numbers, and gives it back: better an error before the work than an abort during it.
+///
+/// # Errors
+/// [`Error::Resource`] where the system does not grant it.
+pub(crate) fn check_room(numbers: usize) -> Result<()> {
+    reserved::<f64>(numbers.saturating_add(SPARE_NUMBERS)).map(drop)
 }
 
 #[cfg(test)]
@@ -173,6 +203,19 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn more_outcomes_than_memory_are_an_error() {
+        let cancel = AtomicBool::new(false);
+        for threads in [1, 2] {
+            let exec = Executor::new(Some(threads), usize::MAX / 2, &cancel).unwrap();
+            for n_chunks in [usize::MAX, usize::MAX / 2, 1 << 45] {
+                assert!(matches!(exec.map(n_chunks, Ok), Err(Error::Resource(_))));
+            }
+        }
+        assert!(matches!(check_room(usize::MAX), Err(Error::Resource(_))));
+        check_room(1000).unwrap();
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! budgets, sensitivities and calibrations; [`mechanism`] is the only place where data meets noise; [`interval`] turns
 //! released values into confidence intervals, [`per_instance`] into bounds on the privacy loss of a record. [`study`] repeats simulated releases and is never private.
 
+pub mod bugs;
 pub mod design;
 pub mod erm;
 pub mod error;

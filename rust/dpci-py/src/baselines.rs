@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dpci_core::Result;
 use dpci_core::design::{Axis, Design, Grid, OnViolation, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{self as core, CellRegression, FunctionalChoices};
@@ -20,7 +21,7 @@ use crate::task;
 /// Validated public choices of the functional mechanism; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct FunctionalSpec {
-    inner: core::FunctionalSpec,
+    pub(crate) inner: core::FunctionalSpec,
 }
 
 #[pymethods]
@@ -118,10 +119,22 @@ pub(crate) fn release_functional_mechanism<'py>(
 /// A public grid, the noise on its counts, and the regression on its cells; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct HistogramSpec {
-    inner: core::HistogramSpec,
+    pub(crate) inner: core::HistogramSpec,
     loss: Loss,
     l2_strength: f64,
     intercept: Option<f64>,
+}
+
+impl HistogramSpec {
+    /// Every record has a nearest cell, so rows need no bound.
+    pub(crate) fn design<'a>(&self, data: &Data<'a>, exec: &Executor<'_>) -> Result<Design<'a>> {
+        let bounds = RowBounds {
+            row_norm: f64::MAX,
+            targets: self.loss.inner.targets(),
+            on_violation: OnViolation::Clip,
+        };
+        Design::new(data.rows(), data.targets(), self.intercept, &bounds, exec)
+    }
 }
 
 #[pymethods]
@@ -160,6 +173,11 @@ impl HistogramSpec {
         })
     }
 
+    /// Law and scale of the noise of a count.
+    fn noise(&self) -> (&'static str, f64) {
+        (self.inner.step().noise, self.inner.step().scale)
+    }
+
     #[getter]
     fn n_cells(&self) -> usize {
         self.inner.grid().n_cells()
@@ -179,15 +197,9 @@ pub(crate) fn release_histogram<'py>(
     let data = Data::new(&x, &y)?;
     let spec = spec.get();
     let loss = &*spec.loss.inner;
-    // Every record has a nearest cell, so rows need no bound.
-    let bounds = RowBounds {
-        row_norm: f64::MAX,
-        targets: loss.targets(),
-        on_violation: OnViolation::Clip,
-    };
     let (counts, params) = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = Design::new(data.rows(), data.targets(), spec.intercept, &bounds, &exec)?;
+        let design = spec.design(&data, &exec)?;
         let counts = match seed {
             None => {
                 let mut generator = ReleaseGenerator::new()?;

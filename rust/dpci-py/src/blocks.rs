@@ -28,11 +28,11 @@ use crate::loss::Loss;
 use crate::task;
 
 /// `n` samples of `width` numbers each, one after another.
-fn draws(
+pub(crate) fn draws(
     py: Python<'_>,
     n: usize,
     width: usize,
-    mut sample: impl FnMut() -> Vec<f64> + Send,
+    mut sample: impl FnMut() -> Result<Vec<f64>> + Send,
 ) -> PyResult<Vec<f64>> {
     task::run(py, |cancel| {
         let exec = Executor::sequential(cancel);
@@ -44,7 +44,7 @@ fn draws(
             .map_err(|e| Error::Resource(e.to_string()))?;
         for _ in 0..n {
             exec.check()?;
-            out.extend(sample());
+            out.extend(sample()?);
         }
         Ok(out)
     })
@@ -60,7 +60,7 @@ pub(crate) fn spherical_laplace(
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let law = SphericalLaplace::new(dim, 1.0 / scale).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
+    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
 }
 
 #[pyfunction]
@@ -73,7 +73,7 @@ pub(crate) fn gaussian(
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let law = Gaussian::new(dim, std_dev).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
+    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
 }
 
 #[pyfunction]
@@ -86,7 +86,7 @@ pub(crate) fn laplace(
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let law = Laplace::new(dim, scale).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || law.sample(&mut generator))?).reshape([n, dim])
+    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
 }
 
 #[pyfunction]
@@ -100,7 +100,7 @@ pub(crate) fn symmetric_gaussian(
     check_matrix_dim(dim).map_err(to_python)?;
     let law = Gaussian::new(symmetric::isometric_dim(dim), std_dev).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    let matrix = || symmetric::from_isometric(dim, &law.sample(&mut generator));
+    let matrix = || Ok(symmetric::from_isometric(dim, &law.sample(&mut generator)));
     PyArray1::from_vec(py, draws(py, n, dim * dim, matrix)?).reshape([n, dim, dim])
 }
 
@@ -115,8 +115,11 @@ pub(crate) fn symmetric_matrix_laplace(
     check_matrix_dim(dim).map_err(to_python)?;
     let law = MatrixLaplace::new(dim, 1.0 / scale).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim * dim, || law.sample(&mut generator))?)
-        .reshape([n, dim, dim])
+    PyArray1::from_vec(
+        py,
+        draws(py, n, dim * dim, || Ok(law.sample(&mut generator)))?,
+    )
+    .reshape([n, dim, dim])
 }
 
 #[pyfunction]

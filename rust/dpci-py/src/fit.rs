@@ -1,11 +1,8 @@
-//! The private fit, and repeated simulated releases for audits.
-
-use std::sync::atomic::AtomicBool;
+//! The private fit.
 
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{Fit, release_fit};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
-use dpci_core::study::{release_width, simulate_releases};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -80,40 +77,3 @@ fn to_dict<'py>(
 
 /// Two matrices.
 pub(crate) type Matrices<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
-
-#[pyfunction]
-#[pyo3(signature = (spec, x1, y1, x2, y2, *, n_runs, seed, n_threads))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "two data sets of two arrays each"
-)]
-pub(crate) fn audit<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, Spec>,
-    x1: Features<'py>,
-    y1: PyReadonlyArray1<'py, f64>,
-    x2: Features<'py>,
-    y2: PyReadonlyArray1<'py, f64>,
-    n_runs: usize,
-    seed: u64,
-    n_threads: Option<usize>,
-) -> PyResult<Matrices<'py>> {
-    let sets = [Data::new(&x1, &y1)?, Data::new(&x2, &y2)?];
-    let spec = spec.get();
-    let simulate = |cancel: &AtomicBool, data: &Data<'_>, seed: u64| {
-        let exec = Executor::new(n_threads, usize::MAX, cancel)?;
-        let design = data.design(spec, false, &exec)?;
-        simulate_releases(&spec.inner, &design, n_runs, seed, &exec)
-    };
-    let [first, second] = task::run(py, |cancel| {
-        Ok([
-            simulate(cancel, &sets[0], seed)?,
-            simulate(cancel, &sets[1], !seed)?,
-        ])
-    })?;
-    let shape = [n_runs, release_width(&spec.inner)];
-    Ok((
-        PyArray1::from_vec(py, first).reshape(shape)?,
-        PyArray1::from_vec(py, second).reshape(shape)?,
-    ))
-}

@@ -1,5 +1,6 @@
 //! Python bindings: extract, release the interpreter, call the core, map the error, wrap.
 
+mod audit;
 mod baselines;
 mod blocks;
 mod check;
@@ -8,6 +9,7 @@ mod errors;
 mod fit;
 mod intervals;
 mod loss;
+mod noise;
 mod per_instance;
 mod privacy;
 mod spec;
@@ -21,6 +23,11 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
+    use super::audit::{
+        Seal, moment_steps, simulate_functional_mechanism, simulate_histograms, simulate_releases,
+        simulate_reports, simulate_seals,
+    };
+    #[pymodule_export]
     use super::baselines::{
         FunctionalSpec, HistogramSpec, release_functional_mechanism, release_histogram,
     };
@@ -33,13 +40,15 @@ mod _core {
     #[pymodule_export]
     use super::check::check_rows;
     #[pymodule_export]
-    use super::fit::{audit, fit};
+    use super::fit::fit;
     #[pymodule_export]
     use super::intervals::{
         error_components, error_cov, exact_half_widths, exact_pvalues, monte_carlo_interval,
     };
     #[pymodule_export]
     use super::loss::Loss;
+    #[pymodule_export]
+    use super::noise::{bounded_noise, discrete_noise, elementary, simulation_bits};
     #[pymodule_export]
     use super::per_instance::{RecordBounds, ReportSpec, release_report};
     #[pymodule_export]

@@ -22,8 +22,8 @@ use crate::task;
 /// Validated public choices of a model with its report; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct ReportSpec {
-    inner: core::ReportSpec,
-    fit: Spec,
+    pub(crate) inner: core::ReportSpec,
+    pub(crate) fit: Spec,
 }
 
 #[pymethods]
@@ -45,6 +45,11 @@ impl ReportSpec {
             inner: inner.fit().clone(),
         };
         Ok(Self { inner, fit })
+    }
+
+    /// Of the coefficients and, where they are released, the gradient and the Hessian.
+    fn noise_scales(&self) -> Vec<f64> {
+        self.inner.steps().iter().map(|step| step.scale).collect()
     }
 }
 

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::check_length;
-use crate::exec::{Executor, row_chunks};
+use crate::exec::{Executor, check_room, row_chunks};
 use crate::linalg::{GramAccumulator, PackedBlock};
 use crate::loss::Targets;
 use crate::{Error, Result};
@@ -100,7 +100,7 @@ impl<'a> Design<'a> {
     ///
     /// # Errors
     /// [`Error::Empty`], [`Error::Length`], [`Error::NonFiniteRow`], [`Error::RowNorm`], [`Error::Target`],
-    /// [`Error::Interrupted`].
+    /// [`Error::Interrupted`], [`Error::Resource`] where there is no memory to work in.
     pub fn new(
         rows: Rows<'a>,
         targets: &'a [f64],
@@ -117,6 +117,8 @@ impl<'a> Design<'a> {
             });
         }
         rows.check_rows(n_records)?;
+        // Merging copies at most half of the entries; labels, predictors, weights and hashes are a few numbers a row.
+        check_room(rows.n_entries() / 2 + n_records.saturating_mul(16))?;
         let mut design = Self {
             rows,
             targets: check::checked_targets(targets, bounds)?,

@@ -11,6 +11,7 @@ mod refine;
 mod risk;
 mod smoothed;
 
+use crate::error::check_length;
 use crate::exec::{BLOCK, blocks};
 use crate::loss::PREDICTOR_ROOM;
 use crate::objective::Objective;
@@ -29,7 +30,11 @@ pub fn minimize_risk(
     start: Option<&[f64]>,
     options: &Options,
 ) -> Result<Minimum> {
-    let zero = vec![0.0; objective.design.n_params()];
+    let dim = objective.design.n_params();
+    if let Some(linear) = objective.linear_term {
+        check_length("linear_term", dim, linear.len())?;
+    }
+    let zero = vec![0.0; dim];
     let start = start.unwrap_or(&zero);
     if let Some(bound) = objective.loss.predictor_bound() {
         check_domain(bound, longest_row(objective)?, options.radius)?;

@@ -90,7 +90,9 @@ pub fn monte_carlo(
         .iter()
         .map(|spread| {
             check_cancel()?;
-            Ok((-lower.quantile(spread, rank), upper.quantile(spread, rank)))
+            // At a level next to 0 both are the median, and rounding may let them cross.
+            let end = upper.quantile(spread, rank);
+            Ok(((-lower.quantile(spread, rank)).min(end), end))
         })
         .collect()
 }

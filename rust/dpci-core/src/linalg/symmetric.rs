@@ -18,7 +18,7 @@ impl Cholesky {
     /// # Errors
     /// [`Error::NotPositiveDefinite`], also for entries that are not finite.
     pub fn new(matrix: &[f64], dim: usize, name: &'static str) -> Result<Self> {
-        if !matrix.iter().all(|v| v.is_finite()) {
+        if dim == 0 || !matrix.iter().all(|v| v.is_finite()) {
             return Err(Error::NotPositiveDefinite(name));
         }
         let view = MatRef::from_row_major_slice(matrix, dim, dim);
@@ -174,6 +174,7 @@ mod tests {
         }
         assert!(Cholesky::new(&[1.0, 2.0, 2.0, 1.0], 2, "a").is_err());
         assert!(Cholesky::new(&[f64::NAN], 1, "a").is_err());
+        assert!(Cholesky::new(&[], 0, "a").is_err());
     }
 
     #[test]

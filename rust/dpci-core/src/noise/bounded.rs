@@ -9,6 +9,7 @@ use std::f64::consts::FRAC_PI_4;
 
 use super::NoiseGenerator;
 use super::uniform::LongUniform;
+use crate::bugs::{Bug, active};
 use crate::{Error, Result};
 
 /// Unit roundoff.
@@ -65,6 +66,9 @@ pub(super) fn normals(n: usize, generator: &mut impl NoiseGenerator) -> Result<(
         half_squares.add(half_square);
     }
     draw.truncate(n);
+    if active(Bug::ClippedTail) {
+        draw.iter_mut().for_each(|x| *x = x.clamp(-3.0, 3.0));
+    }
     Ok((draw, half_squares.value()))
 }
 

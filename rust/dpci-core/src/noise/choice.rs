@@ -1,8 +1,5 @@
 //! Random choices without bias: one of several at given odds, the exponential mechanism, a partition into parts of given sizes.
 
-use rand::RngExt;
-use rand_distr::Exp1;
-
 use super::NoiseGenerator;
 use super::integer::{bernoulli, bernoulli_exp, uniform_below};
 
@@ -73,16 +70,11 @@ pub fn partition(sizes: &[usize], generator: &mut impl NoiseGenerator) -> Vec<Ve
     parts
 }
 
-/// Standard Gumbel noise: `argmax(wᵢ + noiseᵢ)` is i with probability proportional to `exp(wᵢ)`.
-pub fn gumbel(generator: &mut impl NoiseGenerator) -> f64 {
-    -generator.sample::<f64, _>(Exp1).ln()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::noise::SimulationGenerator;
-    use crate::noise::testing::{assert_cdf, assert_counts};
+    use crate::noise::testing::assert_counts;
 
     #[test]
     fn choices_have_their_odds() {
@@ -156,12 +148,5 @@ mod tests {
         }
         let odds: [f64; 16] = std::array::from_fn(|e| if e / 4 < e % 4 { 1.0 / 6.0 } else { 0.0 });
         assert_counts(&counts, &odds);
-    }
-
-    #[test]
-    fn gumbel_noise_has_its_law() {
-        let mut generator = SimulationGenerator::new(33, 0);
-        let draws = (0..20_000).map(|_| gumbel(&mut generator)).collect();
-        assert_cdf(draws, |x| (-(-x).exp()).exp());
     }
 }

@@ -4,6 +4,7 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use super::{NoiseGenerator, bounded, check_dim, check_positive};
+use crate::bugs;
 use crate::{Error, Result};
 
 /// `N(0, σ²I)` on `R^dim`.
@@ -41,7 +42,7 @@ impl Gaussian {
         for x in &mut draw {
             *x *= self.std_dev;
         }
-        Ok(draw)
+        Ok(bugs::stale(draw))
     }
 
     /// Greatest Euclidean distance of [`Self::sample_bounded`] from the ideal draw, also after a map of [`super::symmetric`].
@@ -91,10 +92,15 @@ mod tests {
             let law = Gaussian::new(dim, 3.0).unwrap();
             let mut generator = SimulationGenerator::new(21, dim as u64);
             let draws: Vec<_> = (0..20_000).map(|_| law.sample(&mut generator)).collect();
-            for coordinate in [0, dim - 1] {
-                assert_cdf(draws.iter().map(|b| b[coordinate]).collect(), |x| {
-                    normal_cdf(x / 3.0)
-                });
+            let bounded: Vec<_> = (0..20_000)
+                .map(|_| law.sample_bounded(&mut generator).unwrap())
+                .collect();
+            for draws in [draws, bounded] {
+                for coordinate in [0, dim - 1] {
+                    assert_cdf(draws.iter().map(|b| b[coordinate]).collect(), |x| {
+                        normal_cdf(x / 3.0)
+                    });
+                }
             }
         }
     }

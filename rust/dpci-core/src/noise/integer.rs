@@ -27,10 +27,14 @@ pub(super) fn uniform_below(n: u128, generator: &mut impl NoiseGenerator) -> u12
 
 /// True with probability exactly `exp(-a/b)`, for `b = 0` with its limit (Canonne, Kamath & Steinke 2020, Algorithm 1).
 pub(super) fn bernoulli_exp(a: u128, b: u128, generator: &mut impl NoiseGenerator) -> bool {
-    // The first failure settles it, so that the number of rounds has a mean below 2 for any a.
+    // Divisions of 128 bits are slow, and seldom needed.
+    if a == 0 || a < b {
+        return a == 0 || bernoulli_exp_fraction(a, b, generator);
+    }
     let Some(mut whole) = a.checked_div(b) else {
-        return a == 0;
+        return false;
     };
+    // The first failure settles it, so that the number of rounds has a mean below 2 for any a.
     while whole > 0 {
         if !bernoulli_exp_fraction(1, 1, generator) {
             return false;

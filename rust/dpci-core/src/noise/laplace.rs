@@ -73,13 +73,18 @@ mod tests {
         let law = Laplace::new(3, 2.5).unwrap();
         let mut generator = SimulationGenerator::new(31, 0);
         let draws: Vec<_> = (0..20_000).map(|_| law.sample(&mut generator)).collect();
-        for coordinate in [0, 2] {
-            assert_cdf(draws.iter().map(|b| b[coordinate]).collect(), |x| {
-                let half_tail = 0.5 * (-x.abs() / 2.5).exp();
-                if x < 0.0 { half_tail } else { 1.0 - half_tail }
-            });
+        let bounded: Vec<_> = (0..20_000)
+            .map(|_| law.sample_bounded(&mut generator).unwrap())
+            .collect();
+        for draws in [draws, bounded] {
+            for coordinate in [0, 2] {
+                assert_cdf(draws.iter().map(|b| b[coordinate]).collect(), |x| {
+                    let half_tail = 0.5 * (-x.abs() / 2.5).exp();
+                    if x < 0.0 { half_tail } else { 1.0 - half_tail }
+                });
+            }
+            assert_mean(&draws.iter().map(|b| b[0] * b[1]).collect::<Vec<_>>(), 0.0);
         }
-        assert_mean(&draws.iter().map(|b| b[0] * b[1]).collect::<Vec<_>>(), 0.0);
     }
 
     #[test]

@@ -164,24 +164,42 @@ mod tests {
 
     const RATE: f64 = 1.5;
 
-    fn draws(dim: usize, count: usize, stream: u64) -> Vec<Vec<f64>> {
+    /// Draws of a simulation, or as a release makes them.
+    fn draws(dim: usize, count: usize, stream: u64, bounded: bool) -> Vec<Vec<f64>> {
         let law = MatrixLaplace::new(dim, RATE).unwrap();
         let mut generator = SimulationGenerator::new(23, stream);
-        (0..count).map(|_| law.sample(&mut generator)).collect()
+        let draw = |_| {
+            if bounded {
+                law.sample_bounded(&mut generator).unwrap()
+            } else {
+                law.sample(&mut generator)
+            }
+        };
+        (0..count).map(draw).collect()
     }
 
     #[test]
     fn one_dimension_is_the_laplace_law() {
-        assert_cdf(draws(1, 20_000, 0).iter().map(|m| m[0]).collect(), |x| {
-            let half_tail = 0.5 * (-RATE * x.abs()).exp();
-            if x < 0.0 { half_tail } else { 1.0 - half_tail }
-        });
+        for bounded in [false, true] {
+            let values = draws(1, 20_000, 0, bounded).iter().map(|m| m[0]).collect();
+            assert_cdf(values, |x| {
+                let half_tail = 0.5 * (-RATE * x.abs()).exp();
+                if x < 0.0 { half_tail } else { 1.0 - half_tail }
+            });
+        }
     }
 
     #[test]
     fn entries_have_mean_zero_and_the_stated_variance() {
-        for dim in [2, 5, 11] {
-            let draws = draws(dim, 20_000, 1);
+        for (dim, bounded) in [
+            (2, false),
+            (5, false),
+            (11, false),
+            (2, true),
+            (5, true),
+            (11, true),
+        ] {
+            let draws = draws(dim, 20_000, 1, bounded);
             let std_dev = MatrixLaplace::new(dim, RATE).unwrap().isometric_std_dev();
             let last = dim * dim - 1;
             for (entry, variance) in [(0, 1.0), (last, 1.0), (1, 0.5), (last - 1, 0.5)] {
@@ -225,21 +243,38 @@ mod tests {
                 .map(|(i, j)| u[i] * u[j] * m[i * dim + j])
                 .sum::<f64>()
         };
-        let rotated = draws(dim, 20_000, 2).iter().map(form).collect::<Vec<_>>();
-        let entry = draws(dim, 20_000, 3)
-            .iter()
-            .map(|m| m[4])
-            .collect::<Vec<_>>();
-        assert_same_law(entry.clone(), rotated.clone());
-        assert_same_law(entry, rotated.iter().map(|x| -x).collect());
+        for bounded in [false, true] {
+            let rotated: Vec<_> = draws(dim, 20_000, 2, bounded).iter().map(form).collect();
+            let entry: Vec<_> = draws(dim, 20_000, 3, bounded)
+                .iter()
+                .map(|m| m[4])
+                .collect();
+            assert_same_law(entry.clone(), rotated.clone());
+            assert_same_law(entry, rotated.iter().map(|x| -x).collect());
+        }
+    }
+
+    #[test]
+    fn both_samplers_have_one_law() {
+        // Eigenvalues see the joint law of the entries: those of a 2x2 matrix, and the Frobenius norm in three dimensions.
+        let greatest = |m: &Vec<f64>| f64::midpoint(m[0], m[3]) + (0.5 * (m[0] - m[3])).hypot(m[1]);
+        let norm = |m: &Vec<f64>| m.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let of = |dim, bounded, f: &dyn Fn(&Vec<f64>) -> f64| {
+            let stream = 5 + u64::from(bounded);
+            draws(dim, 40_000, stream, bounded).iter().map(f).collect()
+        };
+        assert_same_law(of(2, false, &greatest), of(2, true, &greatest));
+        assert_same_law(of(3, false, &norm), of(3, true, &norm));
     }
 
     #[test]
     fn draws_are_exactly_symmetric() {
-        let m = &draws(7, 1, 4)[0];
-        for row in 0..7 {
-            for column in 0..row {
-                assert_eq!(m[row * 7 + column].to_bits(), m[column * 7 + row].to_bits());
+        for bounded in [false, true] {
+            let m = &draws(7, 1, 4, bounded)[0];
+            for row in 0..7 {
+                for column in 0..row {
+                    assert_eq!(m[row * 7 + column].to_bits(), m[column * 7 + row].to_bits());
+                }
             }
         }
     }

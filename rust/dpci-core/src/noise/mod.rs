@@ -19,7 +19,7 @@ pub mod symmetric;
 mod testing;
 mod uniform;
 
-pub use choice::{exponential_index, gumbel, partition, uniform_index, weighted_index};
+pub use choice::{exponential_index, partition, uniform_index, weighted_index};
 pub use discrete::{DiscreteGaussian, DiscreteLaplace};
 pub use gaussian::Gaussian;
 pub use generator::{NoiseGenerator, ReleaseGenerator, SimulationGenerator};

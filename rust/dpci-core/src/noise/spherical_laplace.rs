@@ -5,6 +5,7 @@ use rand_distr::{Distribution, Gamma, StandardNormal};
 
 use super::bounded::{self, Sum, U};
 use super::{NoiseGenerator, check_dim, check_positive};
+use crate::bugs::{Bug, active};
 use crate::{Error, Result};
 
 /// The law with density `∝ exp(-γ‖b‖₂)` on `R^D`: a Gamma(D, 1/γ) radius times a uniform direction.
@@ -49,7 +50,7 @@ impl SphericalLaplace {
     /// [`Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data.
     pub fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
         let mut radius = Sum::default();
-        for _ in 0..self.dim {
+        for _ in usize::from(active(Bug::RadiusDimension))..self.dim {
             radius.add(bounded::exponential(generator)?);
         }
         bounded::check_tail(radius.value(), bounded::sum_tail(self.dim))?;
@@ -137,10 +138,23 @@ mod tests {
 
     const RATE: f64 = 2.5;
 
-    fn draws(dim: usize, count: usize) -> Vec<Vec<f64>> {
+    /// Draws of a simulation, or as a release makes them.
+    fn draws(dim: usize, count: usize, bounded: bool) -> Vec<Vec<f64>> {
         let law = SphericalLaplace::new(dim, RATE).unwrap();
         let mut generator = SimulationGenerator::new(20, dim as u64);
-        (0..count).map(|_| law.sample(&mut generator)).collect()
+        let draw = |_| {
+            if bounded {
+                law.sample_bounded(&mut generator).unwrap()
+            } else {
+                law.sample(&mut generator)
+            }
+        };
+        (0..count).map(draw).collect()
+    }
+
+    /// Each dimension with each sampler.
+    fn cases(dims: &[usize]) -> impl Iterator<Item = (usize, bool)> {
+        dims.iter().flat_map(|dim| [(*dim, false), (*dim, true)])
     }
 
     /// P(X ≤ x) for one coordinate, by trapezoids in log Ω of the normal mixture: the variance-gamma law.
@@ -159,9 +173,9 @@ mod tests {
 
     #[test]
     fn radius_is_gamma() {
-        for dim in [1, 2, 11, 66, 4186] {
+        for (dim, bounded) in cases(&[1, 2, 11, 66, 4186]) {
             let count = if dim > 1000 { 1000 } else { 20_000 };
-            let radii = draws(dim, count)
+            let radii = draws(dim, count, bounded)
                 .iter()
                 .map(|b| b.iter().map(|x| x * x).sum::<f64>().sqrt())
                 .collect();
@@ -171,8 +185,8 @@ mod tests {
 
     #[test]
     fn coordinate_is_variance_gamma() {
-        for dim in [1, 2, 11, 66] {
-            let last = draws(dim, 20_000)
+        for (dim, bounded) in cases(&[1, 2, 11, 66]) {
+            let last = draws(dim, 20_000, bounded)
                 .iter()
                 .map(|b| b[dim - 1])
                 .collect::<Vec<_>>();
@@ -191,24 +205,29 @@ mod tests {
 
     #[test]
     fn one_dimension_is_the_laplace_law() {
-        let values = draws(1, 20_000).iter().map(|b| b[0]).collect();
-        assert_cdf(values, |x| {
-            let half_tail = 0.5 * (-RATE * x.abs()).exp();
-            if x < 0.0 { half_tail } else { 1.0 - half_tail }
-        });
+        for bounded in [false, true] {
+            let values = draws(1, 20_000, bounded).iter().map(|b| b[0]).collect();
+            assert_cdf(values, |x| {
+                let half_tail = 0.5 * (-RATE * x.abs()).exp();
+                if x < 0.0 { half_tail } else { 1.0 - half_tail }
+            });
+        }
     }
 
     #[test]
     fn direction_is_uniform() {
         // In the plane the angle is uniform; in any dimension the square of a direction's coordinate is Beta(1/2, (D-1)/2),
         // whose mean is 1/D.
-        let angles = draws(2, 20_000).iter().map(|b| b[1].atan2(b[0])).collect();
-        assert_cdf(angles, |angle| 0.5 + angle / std::f64::consts::TAU);
-        let squares: Vec<_> = draws(11, 20_000)
-            .iter()
-            .map(|b| b[3].powi(2) / b.iter().map(|x| x * x).sum::<f64>())
-            .collect();
-        assert_mean(&squares, 1.0 / 11.0);
+        for bounded in [false, true] {
+            let plane = draws(2, 20_000, bounded);
+            let angles = plane.iter().map(|b| b[1].atan2(b[0])).collect();
+            assert_cdf(angles, |angle| 0.5 + angle / std::f64::consts::TAU);
+            let squares: Vec<_> = draws(11, 20_000, bounded)
+                .iter()
+                .map(|b| b[3].powi(2) / b.iter().map(|x| x * x).sum::<f64>())
+                .collect();
+            assert_mean(&squares, 1.0 / 11.0);
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! entry times √2. So a vector mechanism on `R^D` calibrated to a Frobenius sensitivity, mapped by [`from_isometric`], is
 //! the mechanism on matrices.
 
-use std::f64::consts::FRAC_1_SQRT_2;
+use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
+
+use crate::bugs::{self, Bug};
 
 /// Number `dim(dim+1)/2` of isometric coordinates of a symmetric `dim`×`dim` matrix.
 #[must_use]
@@ -15,7 +17,8 @@ pub fn isometric_dim(dim: usize) -> usize {
 /// The symmetric matrix, row-major, whose [`isometric_dim`] isometric coordinates (lower triangle, row by row) are given.
 #[must_use]
 pub fn from_isometric(dim: usize, coordinates: &[f64]) -> Vec<f64> {
-    from_lower_triangle(dim, coordinates, FRAC_1_SQRT_2)
+    let factor = bugs::factor(Bug::SquareDimension, SQRT_2);
+    from_lower_triangle(dim, coordinates, FRAC_1_SQRT_2 * factor)
 }
 
 /// The lower triangle, row by row, of a row-major matrix.

@@ -21,8 +21,9 @@ impl LongUniform {
     /// A draw: three words, more where the first are zero.
     ///
     /// # Errors
-    /// [`Error::NoiseTail`] with probability below `2⁻¹⁰²⁰`.
+    /// [`Error::NoiseTail`] with probability below `2⁻¹⁰²⁰`, [`Error::Entropy`].
     pub(super) fn draw(generator: &mut impl NoiseGenerator) -> Result<Self> {
+        generator.refresh()?;
         let mut exponent = 0;
         loop {
             let word = generator.next_u64();

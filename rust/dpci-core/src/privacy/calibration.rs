@@ -2,6 +2,7 @@
 
 use super::rounding::{down, up};
 use super::{DataBounds, check_non_negative, check_positive};
+use crate::bugs::{self, Bug};
 use crate::{Error, Result};
 
 /// Rate `γ = ε/Δ` of a Laplace-type law, rounded down: spherical Laplace for an L2 sensitivity Δ, symmetric matrix Laplace
@@ -15,7 +16,8 @@ use crate::{Error, Result};
 pub fn laplace_rate(sensitivity: f64, epsilon: f64) -> Result<f64> {
     check_positive("sensitivity", sensitivity)?;
     check_positive("epsilon", epsilon)?;
-    Ok(down(epsilon / sensitivity))
+    let factor = bugs::factor(Bug::HalfNoise, 2.0);
+    Ok(down(epsilon / sensitivity * factor))
 }
 
 /// Standard deviation `Δ/μ` of Gaussian noise for an L2 sensitivity Δ, rounded up.
@@ -29,7 +31,8 @@ pub fn laplace_rate(sensitivity: f64, epsilon: f64) -> Result<f64> {
 pub fn gaussian_std_dev(sensitivity: f64, mu: f64) -> Result<f64> {
     check_positive("sensitivity", sensitivity)?;
     check_positive("mu", mu)?;
-    Ok(up(sensitivity / mu))
+    let factor = bugs::factor(Bug::LostRootTwo, std::f64::consts::FRAC_1_SQRT_2);
+    Ok(up(sensitivity / mu * factor))
 }
 
 /// Least λ (exclusive, rounded up) at which objective perturbation has noise to offer: `tR²/(n(e^ε₁ - 1))`, t the curvature
@@ -61,7 +64,8 @@ pub fn objective_rate(
     check_non_negative("curvature_bound", curvature_bound)?;
     check_positive("epsilon", epsilon)?;
     let least = least_l2_strength(bounds, curvature_bound, epsilon);
-    let left = epsilon - up(bounds.kappa(curvature_bound, l2_strength).ln_1p());
+    let curvature = up(bounds.kappa(curvature_bound, l2_strength).ln_1p());
+    let left = epsilon - curvature * bugs::factor(Bug::ForgottenCurvature, 0.0);
     if !(l2_strength > least && left > 0.0) {
         return Err(Error::RegularizationTooSmall {
             // Above the least by no more than rounding: the value given is itself too small.

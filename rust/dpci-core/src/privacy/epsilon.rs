@@ -32,8 +32,8 @@ fn epsilon(mu: f64, at_most: f64) -> f64 {
     for _ in 0..MAX_ITERATIONS {
         let (value, descent) = (delta(epsilon, mu), delta_descent(epsilon, mu));
         let step = (target.ln() - value.ln()) * value / descent;
-        // Also where δ underflows: the iterate is valid as it is.
-        if !(step > STEP * epsilon) {
+        // Also where δ underflows, or a cancellation at huge μ makes the step absurd: the iterate is valid as it is.
+        if !(step > STEP * epsilon && step < epsilon) {
             break;
         }
         epsilon -= step;
@@ -105,6 +105,10 @@ impl EpsilonTable {
                 None => return epsilon(mu, self.delta),
             },
         };
+        if right.1.is_infinite() {
+            // Beyond the range of floats there is no chord.
+            return f64::INFINITY;
+        }
         let share = (mu - left.0) / (right.0 - left.0);
         (left.1 + share * (right.1 - left.1)) * (1.0 + 4.0 * f64::EPSILON)
     }
@@ -131,6 +135,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_huge_ratio_has_a_huge_epsilon() {
+        for delta in [0.9, 1e-6, 4.778e-299] {
+            for exponent in 4..154 {
+                let mu = 2.0 * 10.0_f64.powi(exponent);
+                let epsilon = gaussian_epsilon(mu, delta).unwrap();
+                assert!(epsilon >= 0.499 * mu * mu, "{mu} {epsilon}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_epsilon_beyond_the_floats_is_infinite() {
+        let table = EpsilonTable::new(f64::MAX, 0.5).unwrap();
+        for mu in [1e160, f64::MAX / 2.0, f64::MAX] {
+            assert!(table.at(mu) == f64::INFINITY);
+        }
+        assert!(table.at(1e3).is_finite());
     }
 
     #[test]

@@ -10,7 +10,10 @@ mod tuning;
 mod utility;
 mod weights;
 
-pub use audit::{release_width, simulate_releases};
+pub use audit::{
+    functional_width, release_width, report_width, simulate_functional_mechanism,
+    simulate_histograms, simulate_releases, simulate_reports, simulate_seals,
+};
 pub use ex_post::ex_post_losses;
 pub use replicates::{GROUP, Outcome, Study};
 pub use tuning::{simulate_losses, simulate_tunings};

@@ -51,7 +51,7 @@ pub fn simulate_losses(
         let radius = candidate.radius().unwrap_or(f64::INFINITY);
         check_predictor(&**loss, candidate.row_norm() * radius)?;
     }
-    exec.map(candidates.len() * n_runs, |run| {
+    exec.map(candidates.len().saturating_mul(n_runs), |run| {
         let single = Executor::sequential(exec.cancel_flag());
         let mut generator = SimulationGenerator::new(seed, run as u64);
         let candidate = &candidates[run / n_runs];

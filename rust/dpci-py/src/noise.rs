@@ -1,0 +1,115 @@
+//! Release samplers on a simulation generator, and its words: for tests that compute the same draws with more digits.
+
+use dpci_core::linalg::check_matrix_dim;
+use dpci_core::noise::{
+    DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, MatrixLaplace, SimulationGenerator,
+    SphericalLaplace, SquareLaplace,
+};
+use dpci_core::{Error, Result};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use pyo3::prelude::*;
+use rand::Rng;
+
+use crate::blocks::draws;
+use crate::errors::to_python;
+use crate::task;
+
+/// A sampler of `width` numbers at a time, and its error bound.
+type Sampler = (
+    usize,
+    f64,
+    Box<dyn Fn(&mut SimulationGenerator) -> Result<Vec<f64>> + Send + Sync>,
+);
+
+fn unknown(name: &str) -> Error {
+    Error::Unsupported(format!(
+        "name must be that of a law or function, got {name:?}"
+    ))
+}
+
+fn sampler(name: &str, dim: usize, scale: f64) -> Result<Sampler> {
+    if matches!(name, "square_laplace" | "matrix_laplace") {
+        check_matrix_dim(dim)?;
+    }
+    macro_rules! sampler {
+        ($width:expr, $law:expr) => {{
+            let law = $law?;
+            (
+                $width,
+                law.error_bound(),
+                Box::new(move |g| law.sample_bounded(g)),
+            )
+        }};
+    }
+    Ok(match name {
+        "gaussian" => sampler!(dim, Gaussian::new(dim, scale)),
+        "laplace" => sampler!(dim, Laplace::new(dim, scale)),
+        "spherical_laplace" => sampler!(dim, SphericalLaplace::new(dim, 1.0 / scale)),
+        "square_laplace" => sampler!(dim * dim, SquareLaplace::new(dim, 1.0 / scale)),
+        "matrix_laplace" => sampler!(dim * dim, MatrixLaplace::new(dim, 1.0 / scale)),
+        other => return Err(unknown(other)),
+    })
+}
+
+#[pyfunction]
+pub(crate) fn bounded_noise<'py>(
+    py: Python<'py>,
+    name: &str,
+    n: usize,
+    dim: usize,
+    scale: f64,
+    seed: u64,
+) -> PyResult<(Bound<'py, PyArray2<f64>>, f64)> {
+    let (width, bound, sample) = sampler(name, dim, scale).map_err(to_python)?;
+    let mut generator = SimulationGenerator::new(seed, 0);
+    let values = draws(py, n, width, || sample(&mut generator))?;
+    Ok((PyArray1::from_vec(py, values).reshape([n, width])?, bound))
+}
+
+#[pyfunction]
+pub(crate) fn discrete_noise(
+    py: Python<'_>,
+    name: &str,
+    n: usize,
+    scale: u64,
+    seed: u64,
+) -> PyResult<Vec<i128>> {
+    task::run(py, |_| {
+        let mut generator = SimulationGenerator::new(seed, 0);
+        let indexes = 0..n;
+        Ok(match name {
+            "laplace" => {
+                let law = DiscreteLaplace::new(scale)?;
+                indexes.map(|_| law.sample(&mut generator)).collect()
+            }
+            "gaussian" => {
+                let law = DiscreteGaussian::new(scale)?;
+                indexes.map(|_| law.sample(&mut generator)).collect()
+            }
+            other => return Err(unknown(other)),
+        })
+    })
+}
+
+#[pyfunction]
+pub(crate) fn simulation_bits(py: Python<'_>, n: usize, seed: u64) -> Bound<'_, PyArray1<u64>> {
+    let mut generator = SimulationGenerator::new(seed, 0);
+    PyArray1::from_vec(py, (0..n).map(|_| generator.next_u64()).collect())
+}
+
+#[pyfunction]
+pub(crate) fn elementary<'py>(
+    py: Python<'py>,
+    name: &str,
+    x: PyReadonlyArray1<'py, f64>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let function = match name {
+        "cos" => libm::cos,
+        "log" => libm::log,
+        "log1p" => libm::log1p,
+        "sin" => libm::sin,
+        other => return Err(to_python(unknown(other))),
+    };
+    let values = x.as_slice()?.iter().map(|x| function(*x)).collect();
+    Ok(PyArray1::from_vec(py, values))
+}

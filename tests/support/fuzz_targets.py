@@ -1,0 +1,328 @@
+"""What is fuzzed: all public functions, classes and methods, found by walking the package, with legal arguments."""
+
+import functools
+import inspect
+import types
+import typing
+import warnings
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+import dpci
+from dpci import baselines, losses, lowlevel, schema, utility
+from dpci.budgets import ApproxDP, PureDP
+from support.fuzz_documents import command_line, mutated_command, mutated_document, read_document
+
+N, D = 40, 2
+_RNG = np.random.default_rng(20)
+X = _RNG.uniform(-0.6, 0.6, size=(N, D))
+CLASSES = (X @ [3.0, -2.0] + _RNG.logistic(size=N) > 0).astype(int)
+REALS = np.clip(X @ [0.9, -0.6] + 0.1 * _RNG.normal(size=N), -1.0, 1.0)
+CURVE = (
+    lambda u, _y: np.logaddexp(0.0, u),
+    lambda u, _y: 0.5 + 0.5 * np.tanh(u / 2),
+    lambda u, _y: 0.25 * (1.0 - np.tanh(u / 2) ** 2),
+)
+
+
+class Left:
+    """What is left out, each with its reason."""
+
+    # Downloads, or reads files of the user's machine; their readers are fuzzed through the command line.
+    FUNCTIONS = frozenset({
+        "load_adult", "load_bank", "load_credit_default", "load_kddcup99", "load_warfarin", "load_table",
+        "load_with_data_dependent_scaling", "simulate_kddcup99",
+    })  # fmt: skip
+    # Made by the library alone; callers get them, and read them.
+    RESULTS = frozenset({
+        "BaselineFit", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound", "ExPostLosses",
+        "ExpectedUtility", "Minimum", "ModelInversion", "OracleSearch", "Plan", "PrivateFit", "RecordLosses", "Report",
+        "TuneResult", "UtilityCurve", "VariabilityStudy",
+    })  # fmt: skip
+    # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample.
+    METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private"})
+    # NaN by their documentation: standard errors of one run. The source of public bounds is any remark.
+    ATTRIBUTES: typing.ClassVar = {
+        "CoverageStudy": {"coverage_se"},
+        "OracleSearch": {"std_errors"},
+        "CategoricalColumn": {"source"},
+        "NumericColumn": {"source"},
+        "NumericTarget": {"source"},
+        "Schema": {"name", "title", "source", "licence"},
+    }
+    # Keywords that choose where files are, which are no numbers.
+    KEYWORDS = frozenset({"checkpoint", "parallel", "progress", "stacklevel", "download", "ax", "path"})
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function with the names of its arguments, and what legal ones are."""
+
+    name: str
+    call: typing.Callable
+    parameters: tuple
+    required: frozenset = frozenset()
+    weight: int = 2
+    made: typing.Callable | None = None
+    values: dict = field(default_factory=dict)
+
+    def typical(self, rng):
+        """Return legal arguments: the required ones, those of a scenario, and now and then others."""
+        if self.made is not None:
+            return self.made(rng)
+        scenario = {**rng.choice(SCENARIOS), **self.values}
+        chosen = {}
+        for name in self.parameters:
+            if name in self.required or (name in scenario and rng.random() < 0.9):
+                chosen[name] = scenario[name] if name in scenario else rng.choice(TYPICAL.get(name, (None, "a", 1.0)))
+            elif name in TYPICAL and (name in _SMALL or rng.random() < 0.1):
+                chosen[name] = rng.choice(TYPICAL[name])
+        return chosen
+
+
+def _scenario(loss, budget, y=CLASSES, rows=X, **keywords):
+    return {"X": rows, "y": y, "loss": loss, "budget": budget, "at": budget, "l2_strength": 0.5, **keywords}
+
+
+SCENARIOS = (
+    _scenario("logistic", PureDP(2.0)),
+    _scenario("logistic", dpci.ZCDP(1.0), mechanism="output", moments="separate"),
+    _scenario("logistic", ApproxDP(1.0, 1e-5), neighbors="add_remove", n_public=N),
+    _scenario("logistic", ApproxDP(1.0, 1e-5), calibration="paper", neighbors="add_remove", n_public=N, seed=3),
+    _scenario("logistic", PureDP(2.0), calibration="paper", seed=4),
+    _scenario("logistic", PureDP(2.0), moments="none", radius=2.0, seed=5, mechanism="output"),
+    _scenario("logistic", PureDP(2.0), mechanism=dpci.ObjectivePerturbation(variant="cms11"), moments="none"),
+    _scenario("huber_hinge", dpci.ZCDP(1.0), y=2 * CLASSES - 1, projection="cautious"),
+    _scenario("smooth_hinge", PureDP(2.0), on_violation="clip", fit_intercept=False, row_norm=0.3),
+    _scenario("hinge", PureDP(2.0), mechanism="output", moments="none"),
+    _scenario("squared", dpci.ZCDP(1.0), y=REALS, radius=1.0),
+    _scenario("squared", PureDP(2.0), y=REALS, radius=1.0, mechanism="output", seed=6),
+    _scenario("soft_logistic", PureDP(2.0), y=(REALS + 1) / 2),
+    _scenario(
+        losses.Custom(*CURVE, slope_bound=1.0, curvature_bound=0.25, one_signed=True), dpci.ZCDP(1.0), l2_strength=1.0
+    ),
+    _scenario(
+        "logistic", PureDP(2.0), y=CLASSES.astype(bool), rows=scipy.sparse.csr_array(np.where(abs(X) > 0.3, X, 0.0))
+    ),
+)
+
+SMALL_SCHEMA = schema.Schema(
+    columns=(
+        schema.NumericColumn(name="a", lower=0.0, upper=2.0),
+        schema.CategoricalColumn(name="b", categories=("u", "v"), reference="u"),
+    ),
+    target=schema.ClassTarget(column="c", negative=("no",), positive=("yes",)),
+)
+SMALL_TABLE = {"a": [0.5, 1.0, 2.0], "b": ["u", "v", "v"], "c": ["no", "yes", "no"]}
+
+# Legal values by the name of the parameter, whatever function it belongs to.
+TYPICAL = {
+    **{name: (np.eye(3)[:2], np.ones((1, 3))) for name in ("contrast",)},
+    **{name: (np.array([[1.0, 0.2], [0.2, 2.0]]), np.eye(3), np.eye(1)) for name in ("hessian", "gradient_cov")},
+    **{name: (np.array([1.0, 0.5]), np.array([0.0, 0.1])) for name in ("variance", "multiplier")},
+    **dict.fromkeys(
+        ("epsilon", "rho", "scale", "std_dev", "mu", "h", "s", "target_bound", "width", "noise_scale"), (1.0, 0.3)
+    ),
+    **dict.fromkeys(("level", "selection_share", "failure_probability", "statistic"), (0.9, 0.5)),
+    **dict.fromkeys(("delta", "tolerance"), (1e-06, 0.1)),
+    **dict.fromkeys(("n", "n_draws", "n_replicates", "n_variability", "n_runs"), (1, 5, 30)),
+    **dict.fromkeys(("dim", "n_features", "n_params", "n_steps", "target_bins", "count"), (1, 2, 3)),
+    **dict.fromkeys(("n_samples", "n_public"), (100, N)),
+    **{name: (lambda *u: u[0], np.tanh) for name in ("value", "slope", "curvature", "gradient")},
+    **dict.fromkeys(("column", "columns"), (0, 1)),
+    "X": (X,),
+    "y": (CLASSES, REALS),
+    "records": (X[:3],),
+    "targets": (CLASSES[:3],),
+    "member": (np.array([True, True, True]),),
+    "weights": (np.ones(N),),
+    "params": (np.zeros(3), np.zeros(2)),
+    "linear_term": (np.full(3, 0.1), np.full(2, 0.1)),
+    "start": (np.zeros(3), np.ones(2)),
+    "budget": (PureDP(1.0), dpci.ZCDP(1.0), ApproxDP(1.0, 1e-6)),
+    "at": (PureDP(1.0), dpci.ZCDP(1.0), ApproxDP(1.0, 1e-6)),
+    "total": (PureDP(10.0), dpci.ZCDP(10.0), ApproxDP(10.0, 1e-3)),
+    "ledger": (None, dpci.Ledger(dpci.PureDP(1e6)), dpci.Ledger(dpci.ZCDP(1.0)), dpci.Ledger(ApproxDP(10.0, 0.1))),
+    "l2_strength": (0.5, 2.0),
+    "loss": ("logistic", "squared", "huber_hinge"),
+    "validation_loss": ("logistic", "huber_hinge"),
+    "mechanism": ("objective", "output"),
+    "split": ((0.6, 0.2, 0.2), None),
+    "shares": ((0.2, 0.7, 0.1),),
+    "moments": ("joint", "separate", "none"),
+    "projection": ("auto", "floor", "cautious"),
+    "calibration": ("tight", "paper"),
+    "radius": (1.0, 3.0),
+    "validation_radius": (1.0,),
+    "classes": ((0, 1),),
+    "fit_intercept": (True, False),
+    "intercept_scale": (1.0, 0.5),
+    "row_norm": (1.0, 2.0),
+    "on_violation": ("error", "clip"),
+    "neighbors": ("replace_one", "add_remove"),
+    "n_threads": (1, 2),
+    "seed": (0, 1),
+    "metric": ("loss", "smoothed_accuracy", utility.SmoothedAccuracy(width=0.3)),
+    "eps": (1.5, np.array([0.5, 3.0])),
+    "target": (0.6, 0.9),
+    "noise_law": ("spherical_laplace", "gaussian"),
+    "noise": (None, "gaussian", "spherical_laplace"),
+    "method": ("exact", "monte_carlo", "newton", "repeat", "chunks", "public_rule"),
+    "kind": ("data_dependent", "data_independent"),
+    "bound": ("interpolated", "paper"),
+    "solver": ("auto", "newton", "lbfgs", "ball"),
+    "max_iterations": (100,),
+    "candidates": ([{"l2_strength": 0.5}, {"l2_strength": 1.0}],),
+    "configs": ([{"l2_strength": 0.5}, {"l2_strength": 1.0}], None),
+    "axes": ([baselines.Bins(column=0, count=3), baselines.Bins(column=1, count=2)],),
+    "points": ([0.0, 0.5],),
+    "prior": ({-0.5: 0.5, 0.5: 0.5},),
+    "residual_variance": (0.5,),
+    "schema": (SMALL_SCHEMA,),
+    "table": (SMALL_TABLE,),
+    "slope_bound": (1.0,),
+    "curvature_bound": (1.0,),
+    "predictor_bound": (1.0,),
+    "rate": ((1.0, 0.5), None),
+    "of": ("training", "empirical", "regularized", "population"),
+    "lower": (-1.0, np.zeros(2)),
+    "upper": (1.0, np.ones(2)),
+    "names": (("a", "b"),),
+}
+# A default would take seconds.
+_SMALL = frozenset({"n_draws", "n_replicates", "n_variability", "n_runs"})
+_REQUIRED_KEYWORDS = frozenset({"budget", "l2_strength"})
+_MODULES = (
+    dpci,
+    dpci.audit,
+    dpci.baselines,
+    dpci.datasets,
+    losses,
+    lowlevel,
+    dpci.per_instance,
+    dpci.simulate,
+    dpci.tuning,
+    utility,
+    schema,
+)
+_WEIGHTS = {
+    "fit": 12,
+    "plan": 4,
+    "tune": 4,
+    "coverage": 4,
+    "variability": 4,
+    "curve": 4,
+    "report": 4,
+    "minimize_erm": 4,
+}
+
+
+def parameters_of(function):
+    """Return the names of what a function takes, and the required among them; typed ``**keywords`` are unpacked."""
+    names, required = [], set()
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            unpacked = typing.get_args(parameter.annotation)
+            extra = [*typing.get_type_hints(unpacked[0])] if unpacked else []
+            taken = [name for name in extra if name not in names and not (name == "budget" and "at" in names)]
+            names += taken
+            required |= _REQUIRED_KEYWORDS.intersection(taken)
+        elif parameter.kind is not parameter.VAR_POSITIONAL and parameter.name not in Left.KEYWORDS:
+            names.append(parameter.name)
+            if parameter.default is parameter.empty:
+                required.add(parameter.name)
+    return tuple(names), frozenset(required)
+
+
+def _target(name, function, weight=2, **values):
+    names, required = parameters_of(function)
+    return Target(name, function, names, required, weight, values=values)
+
+
+def public_callables():
+    """Return what the modules export and can be called, by qualified name, left-outs and exceptions not included."""
+    found = {}
+    for module in _MODULES:
+        for name in module.__all__:
+            value = getattr(module, name)
+            is_error = isinstance(value, type) and issubclass(value, Exception | Warning)
+            is_protocol = getattr(value, "_is_protocol", False)
+            is_plain = isinstance(value, types.FunctionType | type)
+            if is_plain and not is_error and not is_protocol and name not in Left.FUNCTIONS | Left.RESULTS:
+                found[f"{module.__name__.removeprefix('dpci.')}.{name}"] = value
+    return found
+
+
+@functools.cache
+def samples():
+    """Results of each kind, whose methods are fuzzed and whose documents are mutated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        settings = {"l2_strength": 0.5, "seed": 1}
+        fits = {
+            "pure": dpci.fit(X, CLASSES, budget=PureDP(2.0), **settings),
+            "approx": dpci.fit(X, CLASSES, budget=ApproxDP(1.0, 1e-5), neighbors="add_remove", n_public=N, **settings),
+            "ball": dpci.fit(X, REALS, budget=dpci.ZCDP(1.0), loss="squared", radius=1.0, **settings),
+            "no moments": dpci.fit(X, CLASSES, budget=PureDP(2.0), moments="none", **settings),
+        }
+        grid = [{"l2_strength": 0.5}, {"l2_strength": 1.0}]
+        tuned = dpci.tuning.tune(X, CLASSES, budget=PureDP(4.0), candidates=grid, validation_radius=2.0, seed=1)
+        selected = dpci.tuning.tune(
+            X, CLASSES, budget=PureDP(4.0), candidates=grid, validation_radius=2.0, seed=1, selection_share=1.0
+        )
+        few = {"n_replicates": 4, "n_variability": 4, "n_threads": 1}
+        return {
+            **fits,
+            "intervals": fits["pure"].conf_int(),
+            "plan": dpci.plan(n_samples=100, n_features=2, budget=PureDP(1.0), l2_strength=0.5),
+            "report": dpci.per_instance.report(X, CLASSES, budget=ApproxDP(1.0, 1e-5), n_public=N, **settings),
+            "curve": utility.curve(X, CLASSES, at=PureDP(1.0), n_draws=2, **settings),
+            "coverage": dpci.simulate.coverage(X, CLASSES, budget=PureDP(2.0), l2_strength=0.5, **few),
+            "tuned": tuned,
+            "selected": selected,
+            "functional": baselines.functional_mechanism(X, REALS, budget=PureDP(2.0), **settings),
+            "histogram": baselines.projected_histogram(
+                X, REALS, budget=PureDP(2.0), axes=TYPICAL["axes"][0], **settings
+            ),
+            "non-private": baselines.non_private(X, CLASSES, loss="logistic", l2_strength=0.5),
+            "schema": SMALL_SCHEMA,
+            "ledger": dpci.Ledger(dpci.PureDP(1e6)),
+        }
+
+
+class _Methods(NamedTuple):
+    name: str
+    value: object
+
+    def targets(self):
+        for attribute in sorted(dir(type(self.value))):
+            is_method = inspect.isfunction(getattr(type(self.value), attribute))  # documents have a target of their own
+            if is_method and not attribute.startswith("_") and attribute not in Left.METHODS:
+                yield _target(f"{self.name}.{attribute}", getattr(self.value, attribute), weight=1)
+
+
+@functools.cache
+def targets():
+    """Return all targets."""
+    found = []
+    for name, function in public_callables().items():
+        short = name.rpartition(".")[2]
+        values = {"report": samples()["report"]} if short == "ex_post_losses_not_private" else {}
+        if short == "model_inversion":
+            values = {"result": samples()["ball"], "y": REALS, "column": 0}
+        if short in {"load_schema", "from_file"}:
+            continue
+        found.append(_target(name, function, _WEIGHTS.get(short, 2), **values))
+    for name, value in samples().items():
+        found.extend(_Methods(name, value).targets())
+    report = samples()["report"]
+    found.append(_target("report()", report.__call__))
+    readable = [value for name, value in samples().items() if hasattr(value, "from_json") and name != "selected"]
+    texts = [(type(value), value.to_json()) for value in readable]
+    made = functools.partial(mutated_document, documents=texts)
+    found.append(Target("document", read_document, ("text",), made=made, weight=20))
+    found.append(Target("command line", command_line, (), made=mutated_command, weight=2))
+    return tuple(found)
