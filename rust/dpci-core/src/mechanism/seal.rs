@@ -297,7 +297,7 @@ pub(super) fn lattice_below(bound: f64) -> f64 {
 )]
 fn steps(scale: f64) -> Result<u64> {
     let scale = (scale * MARGIN).ceil();
-    if scale >= 1.0 && scale <= GREATEST_SCALE {
+    if (1.0..=GREATEST_SCALE).contains(&scale) {
         Ok(scale as u64)
     } else {
         Err(out_of_range("the scale of the seal's noise", scale))
