@@ -124,7 +124,10 @@ def test_data_independent_is_the_minimiser_and_noise(split):
         regression_methods.data_independent(split, 0.5, 7, paper_noise=paper) - exact for paper in (False, True)
     )
     # One draw of the noise, two scales.
-    np.testing.assert_allclose(paper, ours * 20.0 / math.sqrt(27.0), atol=1e-5)
+    ratio = 20.0 / math.sqrt(27.0)
+    assert paper @ ours / (ours @ ours) == pytest.approx(ratio, rel=0.02)
+    # The seals differ, each by 1% of the noise: beyond 20 of its standard deviations with probability 1e-11.
+    assert np.abs(paper - ratio * ours).max() < 20.0 * 0.01 * 2.0 * np.linalg.norm(paper) / math.sqrt(14.0)
     projected = regression_methods.data_independent(split, 0.5, 7, project=True)
     inside = (exact + ours) / max(1.0, np.linalg.norm(exact + ours))
     np.testing.assert_allclose(projected, inside, atol=1e-6)

@@ -155,8 +155,8 @@ def test_curves_hold_what_was_measured() -> None:
     # Lambda + 2t/epsilon at the least epsilon under the tight mechanism, Lambda alone under the paper's.
     strengths = {(one["loss"], one["mechanism"], one["range"][0]): one["l2_strength"] * one["n"] for one in cells}
     assert strengths["LR", "paper", "0"] == pytest.approx(0.01)
-    assert strengths["LR", "tight", "0"] == pytest.approx(0.01 + 0.5 / 0.05)
-    assert strengths["SVM", "tight", "1"] == pytest.approx(0.01 + 10.0)
+    assert strengths["LR", "tight", "0"] == pytest.approx(0.01 + 0.5 / left_of(0.05))
+    assert strengths["SVM", "tight", "1"] == pytest.approx(0.01 + 1.0 / left_of(0.1))
     figure = finding.draw()
     assert len(figure.axes) == 6 * 4
     # Real losses, and two lines and a dot for each measuring point.

@@ -67,7 +67,8 @@ fn budget((kind, first, second): (u8, Number, Number)) -> Option<Budget> {
 pub fn run(input: Input) {
     let columns = usize::from(input.n_columns % 6);
     let (values, targets) = (plain(&input.values), plain(&input.targets));
-    let (Some(loss), Some(budget)) = (loss(input.loss.0, input.loss.1.0), budget(input.budget)) else {
+    let (Some(loss), Some(budget)) = (loss(input.loss.0, input.loss.1.0), budget(input.budget))
+    else {
         return;
     };
     let split = input.split.map(|(a, b, c)| Split::new(a.0, b.0, c.0));
@@ -83,18 +84,39 @@ pub fn run(input: Input) {
         l2_strength: input.l2_strength.0,
         radius: input.radius.map(|radius| radius.0),
         budget,
-        perturbation: if input.output { Perturbation::Output } else { Perturbation::Objective },
-        variant: if input.cms11 { Variant::Cms11 } else { Variant::Standard },
+        perturbation: if input.output {
+            Perturbation::Output
+        } else {
+            Perturbation::Objective
+        },
+        variant: if input.cms11 {
+            Variant::Cms11
+        } else {
+            Variant::Standard
+        },
         project: input.project,
-        noise: input
-            .noise
-            .map(|normal| if normal { NoiseKind::Gaussian } else { NoiseKind::SphericalLaplace }),
+        noise: input.noise.map(|normal| {
+            if normal {
+                NoiseKind::Gaussian
+            } else {
+                NoiseKind::SphericalLaplace
+            }
+        }),
         split: split.and_then(Result::ok),
         moments: [Moments::Joint, Moments::Separate, Moments::None][usize::from(input.moments % 3)],
         reserve: 0.0,
-        projection: [Projection::Auto, Projection::Floor, Projection::Cautious][usize::from(input.projection % 3)],
-        calibration: if input.paper { Calibration::Paper } else { Calibration::Tight },
-        neighbors: if input.add_remove { Neighbors::AddRemove } else { Neighbors::ReplaceOne },
+        projection: [Projection::Auto, Projection::Floor, Projection::Cautious]
+            [usize::from(input.projection % 3)],
+        calibration: if input.paper {
+            Calibration::Paper
+        } else {
+            Calibration::Tight
+        },
+        neighbors: if input.add_remove {
+            Neighbors::AddRemove
+        } else {
+            Neighbors::ReplaceOne
+        },
     };
     let Ok(spec) = Spec::new(choices) else {
         return;
@@ -109,10 +131,20 @@ pub fn run(input: Input) {
     let bounds = RowBounds {
         row_norm: input.row_norm.0,
         targets: loss.targets(),
-        on_violation: if input.clip { OnViolation::Clip } else { OnViolation::Error },
+        on_violation: if input.clip {
+            OnViolation::Clip
+        } else {
+            OnViolation::Error
+        },
     };
     let intercept = spec.choices().intercept;
-    let Ok(design) = Design::new(Rows::dense(&values, columns), &targets, intercept, &bounds, &exec) else {
+    let Ok(design) = Design::new(
+        Rows::dense(&values, columns),
+        &targets,
+        intercept,
+        &bounds,
+        &exec,
+    ) else {
         return;
     };
     let mut generator = SimulationGenerator::new(input.seed, 0);
@@ -130,7 +162,8 @@ pub fn run(input: Input) {
         assert!(matrix.iter().all(|entry| entry.is_finite()));
     }
     let n = spec.choices().n_samples as f64;
-    let Ok(sandwich) = Sandwich::new(hessian, gradient_cov, dim, n, spec.choices().perturbation) else {
+    let Ok(sandwich) = Sandwich::new(hessian, gradient_cov, dim, n, spec.choices().perturbation)
+    else {
         return;
     };
     let mut contrast = vec![0.0; dim];

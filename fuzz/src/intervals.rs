@@ -31,10 +31,18 @@ pub struct Input {
 /// For a width that is negative or NaN, or a probability outside [0, 1].
 pub fn run(input: Input) {
     let (normal, dim, scale) = input.law;
-    let name = if normal { "gaussian" } else { "spherical_laplace" };
+    let name = if normal {
+        "gaussian"
+    } else {
+        "spherical_laplace"
+    };
     let law = NoiseLaw::from_name(name, usize::from(dim), scale.0);
     let size = usize::from(input.dim % 5);
-    let perturbation = if input.output { Perturbation::Output } else { Perturbation::Objective };
+    let perturbation = if input.output {
+        Perturbation::Output
+    } else {
+        Perturbation::Objective
+    };
     let (hessian, gradient_cov) = (plain(&input.hessian), plain(&input.gradient_cov));
     if let Ok(sandwich) = Sandwich::new(&hessian, &gradient_cov, size, input.n.0, perturbation) {
         // Released matrices are finite; others give what they give, without a panic.
@@ -56,7 +64,18 @@ pub fn run(input: Input) {
     let cancel = AtomicBool::new(false);
     let mut generator = SimulationGenerator::new(1, 0);
     let draws = usize::from(input.n_draws);
-    if let Ok(found) = monte_carlo(&variances, &multipliers, &law, input.level.0, draws, &mut generator, &cancel) {
-        assert!(found.iter().all(|(lower, upper)| lower <= upper), "{found:?}");
+    if let Ok(found) = monte_carlo(
+        &variances,
+        &multipliers,
+        &law,
+        input.level.0,
+        draws,
+        &mut generator,
+        &cancel,
+    ) {
+        assert!(
+            found.iter().all(|(lower, upper)| lower <= upper),
+            "{found:?}"
+        );
     }
 }

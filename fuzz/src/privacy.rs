@@ -2,10 +2,10 @@
 
 use arbitrary::Arbitrary;
 use dpci_core::privacy::{
-    Budget, Calibration, DataBounds, EpsilonTable, Neighbors, ObjectiveProfile, Polynomial, RunCount, approx_to_zcdp,
-    exponential_epsilon, gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_std_dev, laplace_rate,
-    least_l2_strength, objective_rate, pure_epsilon, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon,
-    zcdp_to_pure,
+    Budget, Calibration, DataBounds, EpsilonTable, Neighbors, ObjectiveProfile, Polynomial,
+    RunCount, approx_to_zcdp, exponential_epsilon, gaussian_delta, gaussian_epsilon, gaussian_mu,
+    gaussian_std_dev, laplace_rate, least_l2_strength, objective_rate, pure_epsilon, pure_to_zcdp,
+    zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
 };
 
 use crate::number::Number;
@@ -40,8 +40,16 @@ const ROOM: f64 = 1.0 + 1e-9;
 /// If a result is NaN or negative, or a conversion and its inverse promise more privacy than there was.
 pub fn run(input: Input) {
     let (epsilon, delta, mu, rho) = (input.epsilon.0, input.delta.0, input.mu.0, input.rho.0);
-    let calibration = if input.paper { Calibration::Paper } else { Calibration::Tight };
-    let neighbors = if input.add_remove { Neighbors::AddRemove } else { Neighbors::ReplaceOne };
+    let calibration = if input.paper {
+        Calibration::Paper
+    } else {
+        Calibration::Tight
+    };
+    let neighbors = if input.add_remove {
+        Neighbors::AddRemove
+    } else {
+        Neighbors::ReplaceOne
+    };
     let sound = |name: &str, value: dpci_core::Result<f64>| {
         if let Ok(value) = value {
             assert!(value >= 0.0, "{name} gave {value}");
@@ -55,7 +63,10 @@ pub fn run(input: Input) {
         if found > 0.0
             && let Ok(back) = gaussian_delta(epsilon, found)
         {
-            assert!(back <= delta * ROOM, "mu {found:e} of ({epsilon:e}, {delta:e}) costs {back:e}");
+            assert!(
+                back <= (delta * ROOM).max(f64::MIN_POSITIVE),
+                "mu {found:e} of ({epsilon:e}, {delta:e}) costs {back:e}"
+            );
         }
     }
     sound("gaussian_epsilon", gaussian_epsilon(mu, delta));
@@ -64,27 +75,47 @@ pub fn run(input: Input) {
         && found > 0.0
         && let Ok(back) = pure_to_zcdp(found, calibration)
     {
-        assert!(back <= rho * ROOM, "epsilon {found:e} costs {back:e}, not {rho:e}");
+        assert!(
+            back <= rho * ROOM,
+            "epsilon {found:e} costs {back:e}, not {rho:e}"
+        );
     }
     sound("zcdp_to_approx_delta", zcdp_to_approx_delta(rho, epsilon));
-    sound("zcdp_to_approx_epsilon", zcdp_to_approx_epsilon(rho, delta, calibration));
+    sound(
+        "zcdp_to_approx_epsilon",
+        zcdp_to_approx_epsilon(rho, delta, calibration),
+    );
     if let Ok(found) = approx_to_zcdp(epsilon, delta, calibration)
         && found > 0.0
         && let Ok(back) = zcdp_to_approx_delta(found, epsilon)
     {
         // The margin for the rounding of the logarithm is added on both ways.
-        assert!(back <= delta * 1.000_001, "rho {found:e} has delta {back:e}, not {delta:e}");
+        // A δ below the normal numbers is rounded up to them.
+        let allowed = (delta * 1.000_001).max(f64::MIN_POSITIVE);
+        assert!(
+            back <= allowed,
+            "rho {found:e} has delta {back:e}, not {delta:e}"
+        );
     }
     sound("laplace_rate", laplace_rate(mu, epsilon));
     sound("gaussian_std_dev", gaussian_std_dev(rho, mu));
-    for budget in [Budget::pure(epsilon), Budget::zcdp(rho), Budget::approx(epsilon, delta)]
-        .into_iter()
-        .flatten()
+    for budget in [
+        Budget::pure(epsilon),
+        Budget::zcdp(rho),
+        Budget::approx(epsilon, delta),
+    ]
+    .into_iter()
+    .flatten()
     {
         sound("exponential_epsilon", exponential_epsilon(&budget));
         sound("pure_epsilon", pure_epsilon(&budget));
     }
-    if let Ok(bounds) = DataBounds::new(input.n.0, input.row_norm.0, neighbors, usize::from(input.params)) {
+    if let Ok(bounds) = DataBounds::new(
+        input.n.0,
+        input.row_norm.0,
+        neighbors,
+        usize::from(input.params),
+    ) {
         let (strength, curvature) = (input.strength.0, input.curvature.0);
         if strength > 0.0 && strength.is_finite() && curvature >= 0.0 && curvature.is_finite() {
             assert!(!bounds.kappa(curvature, strength).is_nan());
@@ -100,7 +131,8 @@ pub fn run(input: Input) {
         assert!(!table.at(mu / 2.0).is_nan());
     }
     if let Ok(polynomial) = Polynomial::squared(input.row_norm.0) {
-        let found = polynomial.l1_sensitivity(usize::from(input.params) + 1, neighbors, calibration);
+        let found =
+            polynomial.l1_sensitivity(usize::from(input.params) + 1, neighbors, calibration);
         assert!(!found.is_nan());
     }
     // The law of the number of runs is a table as long as twenty times its mean.
@@ -115,7 +147,12 @@ pub fn run(input: Input) {
 }
 
 fn profile(input: &Input, bounds: &DataBounds) {
-    let Ok(profile) = ObjectiveProfile::new(bounds, input.one_signed, input.curvature.0, input.strength.0) else {
+    let Ok(profile) = ObjectiveProfile::new(
+        bounds,
+        input.one_signed,
+        input.curvature.0,
+        input.strength.0,
+    ) else {
         return;
     };
     if let Ok(found) = profile.mu_squared(input.epsilon.0, input.delta.0, input.share.0) {

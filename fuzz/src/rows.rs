@@ -57,8 +57,13 @@ pub fn run(input: Input) {
     let exec = Executor::sequential(&cancel);
     // The public numbers are checked by `Spec` and by the Python side before any rows are looked at.
     let public = input.row_norm.0 > 0.0 && input.row_norm.0.is_finite();
-    let scale = input.intercept.map(|scale| scale.0).filter(|s| *s > 0.0 && s.is_finite());
-    let ordered = input.interval.is_none_or(|(lower, upper)| lower.0 <= upper.0);
+    let scale = input
+        .intercept
+        .map(|scale| scale.0)
+        .filter(|s| *s > 0.0 && s.is_finite());
+    let ordered = input
+        .interval
+        .is_none_or(|(lower, upper)| lower.0 <= upper.0);
     if !public || !ordered {
         return;
     }
@@ -91,7 +96,11 @@ fn check(design: &Design<'_>, bounds: &RowBounds, intercept: Option<f64>) {
             let norm = scaled.sqrt() * greatest;
             let room = 1.0 + (k as f64 + 8.0) * f64::EPSILON;
             // A subnormal bound has fewer digits than the room.
-            assert!(norm <= bounds.row_norm * room + 1e-320, "{norm:e} above {:e}", bounds.row_norm);
+            assert!(
+                norm <= bounds.row_norm * room + 1e-320,
+                "{norm:e} above {:e}",
+                bounds.row_norm
+            );
         }
     }
     for target in design.targets(0..n) {

@@ -2,8 +2,8 @@
 
 use arbitrary::Arbitrary;
 use dpci_core::noise::{
-    Gaussian, Laplace, MatrixLaplace, SimulationGenerator, SphericalLaplace, partition, symmetric, uniform_index,
-    weighted_index,
+    Gaussian, Laplace, MatrixLaplace, SimulationGenerator, SphericalLaplace, partition, symmetric,
+    uniform_index, weighted_index,
 };
 
 use crate::number::{Number, plain};
@@ -30,7 +30,10 @@ pub fn run(input: Input) {
         assert_eq!(draw.len(), expected);
         // Beyond these scales draws overflow, which a release refuses.
         let moderate = (1e-150..1e150).contains(&scale);
-        assert!(!moderate || draw.iter().all(|x| x.is_finite()), "{draw:?} at scale {scale:e}");
+        assert!(
+            !moderate || draw.iter().all(|x| x.is_finite()),
+            "{draw:?} at scale {scale:e}"
+        );
     };
     if let Ok(law) = Gaussian::new(dim, scale) {
         check(law.sample(&mut generator), dim);
@@ -65,10 +68,21 @@ pub fn run(input: Input) {
             check(draw, dim * dim);
         }
     }
-    check(symmetric::from_isometric(dim, &vec![scale; symmetric::isometric_dim(dim)]), dim * dim);
-    let sizes: Vec<usize> = input.sizes.iter().take(20).map(|n| usize::from(*n)).collect();
+    check(
+        symmetric::from_isometric(dim, &vec![scale; symmetric::isometric_dim(dim)]),
+        dim * dim,
+    );
+    let sizes: Vec<usize> = input
+        .sizes
+        .iter()
+        .take(20)
+        .map(|n| usize::from(*n))
+        .collect();
     let parts = partition(&sizes, &mut generator);
-    assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), sizes.iter().sum());
+    assert_eq!(
+        parts.iter().map(Vec::len).sum::<usize>(),
+        sizes.iter().sum()
+    );
     if dim > 0 {
         assert!(uniform_index(dim, &mut generator) < dim);
     }

@@ -35,7 +35,11 @@ pub fn run(input: Input) {
     if !(cost > 0.0 && cost.is_finite()) {
         return;
     }
-    let cost = if input.pure { Cost::Epsilon(cost) } else { Cost::Rho(cost) };
+    let cost = if input.pure {
+        Cost::Epsilon(cost)
+    } else {
+        Cost::Rho(cost)
+    };
     let Ok(seal) = Seal::new("values", usize::from(input.dim), input.distance.0, cost) else {
         return;
     };
@@ -45,6 +49,10 @@ pub fn run(input: Input) {
     assert_eq!(sealed.values().len(), usize::from(input.dim));
     for value in sealed.values() {
         let steps = value / seal.lattice();
-        assert!(value.is_finite() && steps == steps.round(), "{value:e} on {:e}", seal.lattice());
+        assert!(
+            value.is_finite() && steps == steps.round(),
+            "{value:e} on {:e}",
+            seal.lattice()
+        );
     }
 }

@@ -238,7 +238,7 @@ def simulation_bits(n: int, seed: int) -> NDArray[np.uint64]:
     """The first n words of the simulation generator of this seed."""
 
 def bounded_noise(name: str, n: int, dim: int, scale: float, seed: int) -> tuple[_F64, float]:
-    """n draws as a release makes them, from those words (n, dim or dim**2), and their greatest distance from ideal.
+    """n draws of a release from those words (n, dim or dim**2), and their greatest distance from ideal ones.
 
     The name is "gaussian", "laplace", "spherical_laplace", "square_laplace" or "matrix_laplace"; scale = 1/gamma.
     """
@@ -247,7 +247,7 @@ def discrete_noise(name: str, n: int, scale: int, seed: int) -> list[int]:
     """n draws of the discrete "laplace" or "gaussian" law, from those words."""
 
 def elementary(name: str, x: _F64) -> _F64:
-    """The function "cos", "log", "log1p" or "sin" as the noise uses it."""
+    """ "cos", "log", "log1p" or "sin" as the noise uses it."""
 
 def minimize_erm(
     x: _Features,

@@ -115,7 +115,7 @@ def computed_root(compute: Callable[[float], float], values: _F64) -> tuple[floa
     for i in range(len(gaps)):
         if gaps[i] == 0.0:
             return float(values[i]), gaps
-        if i + 1 < len(gaps) and gaps[i] * gaps[i + 1] < 0.0:
+        if i + 1 < len(gaps) and np.sign(gaps[i]) * np.sign(gaps[i + 1]) < 0.0:
             low, high = np.log(values[i]), np.log(values[i + 1])
             log = brentq(lambda x: compute(float(np.exp(x))), float(low), float(high), xtol=_LAST_STEP)
             return float(np.exp(float(log))), gaps

@@ -253,9 +253,7 @@ def checked_rows(
     intercept_scale: float | None = None,
     n_threads: int | None = None,
 ) -> _F64:
-    """Not private by itself. The rows as a fit uses them, none of them longer than the bound in exact arithmetic.
-
-    A row whose norm may be above the bound is scaled to just below it (docs/certificates.md, "Rows").
+    """Not private by itself. The rows as a fit uses them, none longer than the bound (docs/certificates.md, "Rows").
 
     Parameters
     ----------
@@ -266,21 +264,16 @@ def checked_rows(
     on_violation : {"error", "clip"}
         Whether rows more than 1e-9 of the bound above it are refused or scaled too.
     intercept_scale : float, optional
-        Constant appended to every row, which the bound does not count; None: no intercept.
-    n_threads : int, optional
-        Threads; None: all cores.
+        Constant appended to every row as its last entry, which the bound does not count; None: no intercept.
 
     Returns
     -------
     numpy.ndarray of shape (n_samples, k)
-        The intercept last.
 
     Raises
     ------
-    RowNormViolation
-        For longer rows, with "error".
     InvalidInput
-        For entries that are not finite, and for rows longer than 1e150.
+        For entries that are not finite and rows longer than 1e150; with "error" :class:`~dpci.RowNormViolation`.
     """
     features = as_features(X)
     return _core.checked_rows(

@@ -288,7 +288,8 @@ class PrivateFit(LinearModel):
         if contrast is None:
             return np.eye(k), self.names
         try:
-            matrix = np.atleast_2d(as_numbers("contrast", contrast)).astype(np.float64)
+            with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which is refused
+                matrix = np.atleast_2d(as_numbers("contrast", contrast)).astype(np.float64)
         except InvalidInput as error:
             raise InvalidInput(f"contrast must be an array of numbers, got {contrast!r}") from error
         if matrix.ndim != 2 or matrix.shape[1] != k:

@@ -42,8 +42,8 @@ class Left:
         "ExpectedUtility", "Minimum", "ModelInversion", "OracleSearch", "Plan", "PrivateFit", "RecordLosses", "Report",
         "TuneResult", "UtilityCurve", "VariabilityStudy",
     })  # fmt: skip
-    # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check.
-    METHODS = frozenset({"encoded", "plot", "histogram", "plot_bound_against_truth_not_private"})
+    # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample.
+    METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private"})
     # NaN by their documentation: standard errors of one run. The source of public bounds is any remark.
     ATTRIBUTES: typing.ClassVar = {
         "CoverageStudy": {"coverage_se"},
@@ -54,7 +54,7 @@ class Left:
         "Schema": {"name", "title", "source", "licence"},
     }
     # Keywords that choose where files are, which are no numbers.
-    KEYWORDS = frozenset({"checkpoint", "parallel", "progress", "stacklevel", "download", "ax", "path", "ledger"})
+    KEYWORDS = frozenset({"checkpoint", "parallel", "progress", "stacklevel", "download", "ax", "path"})
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,7 @@ TYPICAL = {
     "budget": (PureDP(1.0), dpci.ZCDP(1.0), ApproxDP(1.0, 1e-6)),
     "at": (PureDP(1.0), dpci.ZCDP(1.0), ApproxDP(1.0, 1e-6)),
     "total": (PureDP(10.0), dpci.ZCDP(10.0), ApproxDP(10.0, 1e-3)),
+    "ledger": (None, dpci.Ledger(dpci.PureDP(1e6)), dpci.Ledger(dpci.ZCDP(1.0)), dpci.Ledger(ApproxDP(10.0, 0.1))),
     "l2_strength": (0.5, 2.0),
     "loss": ("logistic", "squared", "huber_hinge"),
     "validation_loss": ("logistic", "huber_hinge"),
@@ -288,6 +289,7 @@ def samples():
             ),
             "non-private": baselines.non_private(X, CLASSES, loss="logistic", l2_strength=0.5),
             "schema": SMALL_SCHEMA,
+            "ledger": dpci.Ledger(dpci.PureDP(1e6)),
         }
 
 

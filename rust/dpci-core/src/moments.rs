@@ -258,7 +258,9 @@ mod tests {
                         );
                     }
                     let mut found = second_moments(design, exec).unwrap().gram;
-                    found.iter_mut().for_each(|v| *v /= n as f64);
+                    for v in &mut found {
+                        *v /= n as f64;
+                    }
                     assert!(distance(&found, &exact(&rows, |_| 1.0)) <= second_moment_rounding(n));
                 });
             }

@@ -167,7 +167,12 @@ fn row_scale(
 /// A factor `s` such that a row of at most this norm, its entries `s·v` rounded, is no longer than the bound: `s` has two roundings and
 /// each entry one, or where it is subnormal an error below the least number.
 fn safe_scale(norm: f64, len: usize, bound: f64) -> f64 {
-    let room = (bound - len as f64 * f64::from_bits(1)).max(0.0);
+    // Above this the factor 1 - 4ε leaves more than the errors of subnormal entries.
+    let room = if bound > LEAST_FAST_BOUND {
+        bound
+    } else {
+        subnormal_room(len, bound)
+    };
     let scale = room / norm * (1.0 - 4.0 * f64::EPSILON);
     // A subnormal factor has lost the digits on which the above rests.
     if scale < f64::MIN_POSITIVE {
@@ -175,6 +180,12 @@ fn safe_scale(norm: f64, len: usize, bound: f64) -> f64 {
     } else {
         scale
     }
+}
+
+/// A bound less what subnormal entries can err by. Apart, because arithmetic with subnormal numbers is slow wherever it is not skipped.
+#[cold]
+fn subnormal_room(len: usize, bound: f64) -> f64 {
+    (bound - len as f64 * f64::from_bits(1)).max(0.0)
 }
 
 /// The targets, checked and where asked clipped; borrowed when nothing changes.

@@ -65,7 +65,7 @@ pub(super) fn refine(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result
     if let Some(radius) = options.radius
         && vector::norm(&stall.params) >= radius * (1.0 - NEAR)
     {
-        refiner.move_to_sphere(&mut point, radius);
+        move_to_sphere(&mut point, radius);
     }
     let mut here = refiner.observe(point)?;
     let mut factor = None;
@@ -161,7 +161,7 @@ impl Refiner<'_> {
         let gradient = self.gradient(&point)?;
         let mut multiplier = 0.0;
         if let Some(radius) = self.radius
-            && self.slack(&point, radius).abs() <= 0.5 * f64::EPSILON * radius
+            && slack(&point, radius).abs() <= 0.5 * f64::EPSILON * radius
         {
             let pairs = gradient.iter().zip(&point);
             let along = pairs.fold(Doubled::default(), |sum, (&g, &t)| sum + g * t);
@@ -180,35 +180,22 @@ impl Refiner<'_> {
         })
     }
 
-    /// `W - ‖θ‖`, but for its rounding, for a point near the sphere.
-    fn slack(&self, point: &[Doubled], radius: f64) -> f64 {
-        let short = Doubled::product(radius, radius) - Doubled::squared_norm(point);
-        0.5 * short.rounded() / radius
-    }
-
-    fn move_to_sphere(&self, point: &mut [Doubled], radius: f64) {
-        let scale = Doubled::squared_norm(point).reciprocal_root() * radius;
-        for t in point {
-            *t = *t * scale;
-        }
-    }
-
     /// The point in f64, inside the ball where there is one, and the bound on its distance to the minimiser.
     fn certified(&self, state: &State) -> (Vec<f64>, f64) {
         let params: Vec<f64> = state.point.iter().map(|t| t.rounded()).collect();
         let params_norm = vector::norm_bound(&params) * (1.0 + f64::EPSILON);
         let mut rounding = self.risk.doubled_rounding(params_norm);
-        let (mut strength, mut slack) = (self.risk.strong_convexity(), 0.0);
+        let (mut strength, mut way) = (self.risk.strong_convexity(), 0.0);
         let mut inside = params;
         if let Some(radius) = self.radius {
             inside = solver::pulled_into_ball(inside, radius);
             // Where the point lies off the sphere that the multiplier speaks of, or outside the ball: on the way there the residual
             // changes by at most (H + ν) times the distance.
-            let off = self.slack(&state.point, radius);
+            let off = slack(&state.point, radius);
             if state.multiplier > 0.0 || off <= 0.0 {
                 let roundings = state.point.len() as f64 + 8.0;
-                slack = 2.0 * off.abs() + roundings * DOUBLED_EPSILON * radius;
-                rounding += (self.risk.steepness() + state.multiplier) * slack;
+                way = 2.0 * off.abs() + roundings * DOUBLED_EPSILON * radius;
+                rounding += (self.risk.steepness() + state.multiplier) * way;
                 strength += 0.5 * state.multiplier;
             }
         }
@@ -217,7 +204,7 @@ impl Refiner<'_> {
         let lost = state.point.iter().zip(&inside);
         let lost: Vec<f64> = lost.map(|(t, &p)| (*t - p.into()).rounded()).collect();
         let bound =
-            solver::certificate(state.norm, rounding, strength) + slack + vector::norm_bound(&lost);
+            solver::certificate(state.norm, rounding, strength) + way + vector::norm_bound(&lost);
         (inside, bound * (1.0 + 4.0 * f64::EPSILON))
     }
 
@@ -247,9 +234,9 @@ impl Refiner<'_> {
             let moved = here.point.iter().zip(&step);
             let mut point: Vec<Doubled> = moved.map(|(&t, s)| t + (length * s).into()).collect();
             if let Some(radius) = self.radius
-                && (here.multiplier > 0.0 || self.slack(&point, radius) < 0.0)
+                && (here.multiplier > 0.0 || slack(&point, radius) < 0.0)
             {
-                self.move_to_sphere(&mut point, radius);
+                move_to_sphere(&mut point, radius);
             }
             let next = self.observe(point)?;
             if next.norm < here.norm {
@@ -258,5 +245,18 @@ impl Refiner<'_> {
             length *= 0.5;
         }
         Ok(None)
+    }
+}
+
+/// `W - ‖θ‖`, but for its rounding, for a point near the sphere.
+fn slack(point: &[Doubled], radius: f64) -> f64 {
+    let short = Doubled::product(radius, radius) - Doubled::squared_norm(point);
+    0.5 * short.rounded() / radius
+}
+
+fn move_to_sphere(point: &mut [Doubled], radius: f64) {
+    let scale = Doubled::squared_norm(point).reciprocal_root() * radius;
+    for t in point {
+        *t = *t * scale;
     }
 }

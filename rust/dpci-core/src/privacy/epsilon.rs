@@ -32,8 +32,8 @@ fn epsilon(mu: f64, at_most: f64) -> f64 {
     for _ in 0..MAX_ITERATIONS {
         let (value, descent) = (delta(epsilon, mu), delta_descent(epsilon, mu));
         let step = (target.ln() - value.ln()) * value / descent;
-        // Also where δ underflows: the iterate is valid as it is.
-        if !(step > STEP * epsilon) {
+        // Also where δ underflows, or a cancellation at huge μ makes the step absurd: the iterate is valid as it is.
+        if !(step > STEP * epsilon && step < epsilon) {
             break;
         }
         epsilon -= step;
@@ -133,6 +133,17 @@ mod tests {
                         "{mu} {back}"
                     );
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_huge_ratio_has_a_huge_epsilon() {
+        for delta in [0.9, 1e-6, 4.778e-299] {
+            for exponent in 4..154 {
+                let mu = 2.0 * 10.0_f64.powi(exponent);
+                let epsilon = gaussian_epsilon(mu, delta).unwrap();
+                assert!(epsilon >= 0.499 * mu * mu, "{mu} {epsilon}");
             }
         }
     }
