@@ -122,6 +122,7 @@ impl Spec {
             3
         };
         Self::with_seal(choices, asked, share_seal(seal, vectors))
+            .map_err(|e| asked_epsilon(e, asked))
     }
 
     /// The choices with the budget that the seal left of `asked_budget`, and what sealing one vector may spend.
@@ -304,6 +305,20 @@ impl Spec {
     /// Least and greatest factor from the noise to a coefficient's error, over all Hessians λI ≤ H ≤ (λ + tR²)I.
     pub(super) fn noise_gain(&self) -> [f64; 2] {
         noise_gain(&self.choices, &self.bounds, &self.domain)
+    }
+}
+
+/// A refusal that names the whole ε of an (ε, δ) budget as it was asked for, not what the seal leaves of it.
+fn asked_epsilon(error: Error, asked: Budget) -> Error {
+    match (error, asked) {
+        (Error::RegularizationTooSmall { least, value, .. }, Budget::Approx { epsilon, .. }) => {
+            Error::RegularizationTooSmall {
+                least,
+                value,
+                epsilon,
+            }
+        }
+        (error, _) => error,
     }
 }
 
