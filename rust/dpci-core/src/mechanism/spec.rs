@@ -121,8 +121,9 @@ impl Spec {
         } else {
             3
         };
+        let whole = choices.moments == Moments::None && choices.reserve == 0.0;
         Self::with_seal(choices, asked, share_seal(seal, vectors))
-            .map_err(|e| asked_epsilon(e, asked))
+            .map_err(|error| asked_epsilon(error, asked, whole))
     }
 
     /// The choices with the budget that the seal left of `asked_budget`, and what sealing one vector may spend.
@@ -308,10 +309,18 @@ impl Spec {
     }
 }
 
-/// A refusal that names the whole ε of an (ε, δ) budget as it was asked for, not what the seal leaves of it.
-fn asked_epsilon(error: Error, asked: Budget) -> Error {
+/// A refusal that names ε as it was asked for, not what the seal leaves of it, where it names a whole budget: always under (ε, δ), and
+/// under pure DP where all of it goes to the coefficients.
+fn asked_epsilon(error: Error, asked: Budget, whole: bool) -> Error {
     match (error, asked) {
         (Error::RegularizationTooSmall { least, value, .. }, Budget::Approx { epsilon, .. }) => {
+            Error::RegularizationTooSmall {
+                least,
+                value,
+                epsilon,
+            }
+        }
+        (Error::RegularizationTooSmall { least, value, .. }, Budget::Pure { epsilon }) if whole => {
             Error::RegularizationTooSmall {
                 least,
                 value,
