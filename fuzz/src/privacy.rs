@@ -110,8 +110,9 @@ pub fn run(input: Input) {
         sound("exponential_epsilon", exponential_epsilon(&budget));
         sound("pure_epsilon", pure_epsilon(&budget));
     }
+    // A number of records, which `Spec` takes as an integer.
     if let Ok(bounds) = DataBounds::new(
-        input.n.0,
+        input.n.0.max(1.0),
         input.row_norm.0,
         neighbors,
         usize::from(input.params),
