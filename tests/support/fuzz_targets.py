@@ -38,9 +38,10 @@ class Left:
     })  # fmt: skip
     # Made by the library alone; callers get them, and read them.
     RESULTS = frozenset({
-        "BaselineFit", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound", "ExPostLosses",
-        "ExpectedUtility", "Minimum", "ModelInversion", "OracleSearch", "Plan", "PrivateFit", "RecordLosses", "Report",
-        "TuneResult", "UtilityCurve", "VariabilityStudy",
+        "AuditReport", "BaselineFit", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound",
+        "Event", "ExPostLosses", "ExpectedUtility", "LowerBound", "Minimum", "ModelInversion", "OracleSearch",
+        "Plan", "PrivateFit", "RecordLosses", "Report", "TuneResult", "UtilityCurve", "VariabilityStudy",
+        "WorstCase",
     })  # fmt: skip
     # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample.
     METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private"})
@@ -186,6 +187,13 @@ TYPICAL = {
     "slope_bound": (1.0,),
     "curvature_bound": (1.0,),
     "predictor_bound": (1.0,),
+    "draw": (lambda data: _RNG.normal(float(isinstance(data, float))),),
+    "D": (0.0,),
+    "D2": (1.0,),
+    "budgets": ((PureDP(1.0),), (dpci.ZCDP(0.5), ApproxDP(1.0, 1e-3))),
+    "mechanisms": (("objective",), ("output", "functional")),
+    "confidence": (0.9, 0.999),
+    "claim": (None, PureDP(1.0)),
     "rate": ((1.0, 0.5), None),
     "of": ("training", "empirical", "regularized", "population"),
     "lower": (-1.0, np.zeros(2)),

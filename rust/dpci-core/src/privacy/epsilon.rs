@@ -154,7 +154,6 @@ mod tests {
         for mu in [1e160, f64::MAX / 2.0, f64::MAX] {
             assert!(table.at(mu) == f64::INFINITY);
         }
-        assert!(table.at(1e3).is_finite());
     }
 
     #[test]
