@@ -111,8 +111,11 @@ def _tuning(method: Literal["repeat", "chunks"], n: int) -> _Maker:
 
 
 def _seal(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
-    """Two values a step and a half from zero, each rounded away from it: as far apart as the seal provides for."""
-    values = np.full((1, 2), 1.5)
+    """Values a step and a half from zero, all rounded away from it: as far apart as the seal provides for.
+
+    There are twelve, so that the scale of the noise, a whole number of steps, is not much above what it has to be.
+    """
+    values = np.full((1, 12), 1.5)
     distance = float(np.linalg.norm(values)) * (1.0 + 1e-12)
     first, second = ((sign * values, np.ones(1)) for sign in (1.0, -1.0))
     return SealCase(name=name, budget=budget, neighbors=neighbors, first=first, second=second, distance=distance)

@@ -3,7 +3,7 @@
 use super::spec::{Moments, Spec};
 use crate::interval::Perturbation;
 use crate::noise::NoiseLaw;
-use crate::privacy::{self, Budget, Calibration};
+use crate::privacy::{self, Budget, Calibration, SEAL_SHARE};
 
 impl Spec {
     /// Share of the coefficients in the budget.
@@ -24,6 +24,12 @@ impl Spec {
     /// the shares.
     #[must_use]
     pub fn scale_slope(&self) -> f64 {
+        // The noise gets what the seal leaves.
+        (1.0 - SEAL_SHARE) * self.unsealed_scale_slope()
+    }
+
+    /// The same in the budget without the share of the seal.
+    fn unsealed_scale_slope(&self) -> f64 {
         let c = &self.choices;
         let share = self.coefficient_share();
         let (scale, cost) = (self.law.scale(), self.coefficients.cost.value());

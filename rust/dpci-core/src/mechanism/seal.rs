@@ -106,16 +106,20 @@ impl Seal {
             return Err(out_of_range("the distance to the ideal value", distance));
         }
         let apart = 2.0 * distance / lattice;
+        let extreme = |_| out_of_range("the distance to the ideal value", distance);
         let (scale, noise) = match cost {
             Cost::Epsilon(epsilon) => {
                 let scale = steps((d.sqrt() * apart + d) / epsilon)?;
-                (scale, LatticeNoise::Laplace(DiscreteLaplace::new(scale)?))
+                (
+                    scale,
+                    LatticeNoise::Laplace(DiscreteLaplace::new(scale).map_err(extreme)?),
+                )
             }
             cost => {
                 let std_dev = steps((apart + d.sqrt()) / (2.0 * rho(cost)?).sqrt())?;
                 (
                     std_dev,
-                    LatticeNoise::Gaussian(DiscreteGaussian::new(std_dev)?),
+                    LatticeNoise::Gaussian(DiscreteGaussian::new(std_dev).map_err(extreme)?),
                 )
             }
         };
@@ -135,10 +139,14 @@ impl Seal {
     /// # Errors
     /// As [`approx_to_zcdp`].
     pub fn distance_for(std_dev: f64, dim: usize, cost: Cost) -> Result<f64> {
-        // At most 3√dim, resp. 3, lattice steps of at most τ/√dim; a discrete Laplace law has less variance than twice its squared scale.
+        // A scale of at most 3dim/ε, resp. 3√dim/√(2ρ), steps, rounded up to a whole one; a step is at most τ/√dim. A discrete Laplace
+        // law has less variance than twice its squared scale.
+        let root = (dim as f64).sqrt();
         Ok(match cost {
-            Cost::Epsilon(epsilon) => std_dev * epsilon / (3.0 * (2.0 * dim as f64).sqrt()),
-            cost => std_dev * (2.0 * rho(cost)?).sqrt() / 3.0,
+            Cost::Epsilon(epsilon) => {
+                std_dev / (std::f64::consts::SQRT_2 * (3.0 * root / epsilon + 1.0 / root))
+            }
+            cost => std_dev / (3.0 / (2.0 * rho(cost)?).sqrt() + 1.0 / root),
         })
     }
 
@@ -297,7 +305,7 @@ pub(super) fn lattice_below(bound: f64) -> f64 {
 )]
 fn steps(scale: f64) -> Result<u64> {
     let scale = (scale * MARGIN).ceil();
-    if scale >= 1.0 && scale <= GREATEST_SCALE {
+    if (1.0..=GREATEST_SCALE).contains(&scale) {
         Ok(scale as u64)
     } else {
         Err(out_of_range("the scale of the seal's noise", scale))

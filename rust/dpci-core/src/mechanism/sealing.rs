@@ -6,7 +6,9 @@ use super::seal::Seal;
 use super::spec::Choices;
 use crate::design::Design;
 use crate::interval::Perturbation;
+use crate::linalg::Doubled;
 use crate::noise::NoiseLaw;
+use crate::objective::gradient_rounding;
 use crate::privacy::{Budget, DataBounds, Neighbors};
 use crate::{Error, Result};
 
@@ -17,8 +19,11 @@ const SEAL_NOISE: f64 = 0.01;
 /// As many times the public number of records may there be under add/remove.
 const GREATEST_EXCESS: f64 = 16.0;
 
-/// Least distance, in units of 1/R: below it the digits of an f64 parameter end.
-const LEAST_DISTANCE: f64 = 1.0 / (1_u64 << 46) as f64;
+/// Least distance, relative to the parameters: below it the digits of an f64 end.
+const LEAST_DISTANCE: f64 = 16.0 * f64::EPSILON;
+
+/// Linear predictors beyond which, in size, no more digits are asked for.
+const GREATEST_PREDICTOR: f64 = 4.0;
 
 /// What sealing one of `vectors` vectors may spend.
 pub(super) fn share_seal(seal: Budget, vectors: u32) -> Cost {
@@ -50,10 +55,31 @@ pub(super) fn coefficient_seal(
     cost: Cost,
 ) -> Result<Seal> {
     let wanted = SEAL_NOISE * law.coordinate_std_dev() * least_gain;
+    let parameters =
+        greatest_minimiser(c, bounds, domain).min(GREATEST_PREDICTOR / bounds.row_norm);
     let distance = Seal::distance_for(wanted, bounds.params, cost)?
         .max(2.0 * noise_rounding(c, bounds, domain, law))
-        .max(LEAST_DISTANCE / bounds.row_norm);
+        .max(2.0 * slope_rounding(c, bounds, domain))
+        .max(LEAST_DISTANCE * parameters);
     Seal::new("params", bounds.params, distance, cost)
+}
+
+/// LR/λ or W: no minimiser without noise has a greater norm.
+fn greatest_minimiser(c: &Choices, bounds: &DataBounds, domain: &Domain) -> f64 {
+    let convexity = c.l2_strength + domain.extra_convexity;
+    let greatest = domain.slope_bound * bounds.row_norm / convexity;
+    greatest.min(c.radius.unwrap_or(f64::INFINITY))
+}
+
+/// What the certificate of a smooth loss without doubled precision, the caller's own, cannot get below: the rounding of its slopes and of
+/// their sum, and as much again for that of the predictors.
+fn slope_rounding(c: &Choices, bounds: &DataBounds, domain: &Domain) -> f64 {
+    if c.loss.kinked() || c.loss.doubled_slope(Doubled::from(0.0), 1.0).is_some() {
+        return 0.0;
+    }
+    let slopes =
+        c.loss.slope_error(0.0) + domain.slope_bound * rounded_records(gradient_rounding, bounds.n);
+    2.0 * slopes * bounds.row_norm / (c.l2_strength + domain.extra_convexity)
 }
 
 /// Distance to the ideal coefficients that the arithmetic of the noise alone may cause.
@@ -69,11 +95,7 @@ pub(super) fn noise_rounding(
     let draw = 2.0 * law.error_bound(bounds.params);
     match c.perturbation {
         Perturbation::Objective => draw / (bounds.n * c.l2_strength),
-        Perturbation::Output => {
-            let convexity = c.l2_strength + domain.extra_convexity;
-            let greatest = domain.slope_bound * bounds.row_norm / convexity;
-            draw + 2.0 * f64::EPSILON * greatest.min(c.radius.unwrap_or(f64::INFINITY))
-        }
+        Perturbation::Output => draw + 2.0 * f64::EPSILON * greatest_minimiser(c, bounds, domain),
     }
 }
 
@@ -90,14 +112,18 @@ pub(super) fn mean_rounding(
         Neighbors::ReplaceOne => 1.0,
         Neighbors::AddRemove => GREATEST_EXCESS,
     };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a cast to an integer saturates, which is what is wanted"
-    )]
-    let records = (n_samples * times) as usize;
     // One rounding more is that of adding the noise.
-    times * (of_rows(records) + f64::EPSILON)
+    times * (rounded_records(of_rows, n_samples * times) + f64::EPSILON)
+}
+
+/// The rounding of a sum over this number of rows.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast to an integer saturates, which is what is wanted"
+)]
+fn rounded_records(of_rows: fn(usize) -> f64, records: f64) -> f64 {
+    of_rows(records as usize)
 }
 
 /// Refuses more records under add/remove than the rounding of sums was bounded for.

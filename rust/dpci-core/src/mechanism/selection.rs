@@ -197,7 +197,7 @@ pub(crate) fn release_index(
 )]
 fn whole(steps: f64) -> Result<u64> {
     let steps = steps.ceil();
-    if steps >= 0.0 && steps <= GREATEST_STEPS {
+    if (0.0..=GREATEST_STEPS).contains(&steps) {
         Ok(steps as u64)
     } else {
         Err(Error::OutOfRange {

@@ -121,7 +121,9 @@ impl Spec {
         } else {
             3
         };
+        let whole = choices.moments == Moments::None && choices.reserve == 0.0;
         Self::with_seal(choices, asked, share_seal(seal, vectors))
+            .map_err(|error| asked_epsilon(error, asked, whole))
     }
 
     /// The choices with the budget that the seal left of `asked_budget`, and what sealing one vector may spend.
@@ -304,6 +306,28 @@ impl Spec {
     /// Least and greatest factor from the noise to a coefficient's error, over all Hessians λI ≤ H ≤ (λ + tR²)I.
     pub(super) fn noise_gain(&self) -> [f64; 2] {
         noise_gain(&self.choices, &self.bounds, &self.domain)
+    }
+}
+
+/// A refusal that names ε as it was asked for, not what the seal leaves of it, where it names a whole budget: always under (ε, δ), and
+/// under pure DP where all of it goes to the coefficients.
+fn asked_epsilon(error: Error, asked: Budget, whole: bool) -> Error {
+    match (error, asked) {
+        (Error::RegularizationTooSmall { least, value, .. }, Budget::Approx { epsilon, .. }) => {
+            Error::RegularizationTooSmall {
+                least,
+                value,
+                epsilon,
+            }
+        }
+        (Error::RegularizationTooSmall { least, value, .. }, Budget::Pure { epsilon }) if whole => {
+            Error::RegularizationTooSmall {
+                least,
+                value,
+                epsilon,
+            }
+        }
+        (error, _) => error,
     }
 }
 

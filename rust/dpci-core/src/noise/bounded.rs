@@ -67,7 +67,9 @@ pub(super) fn normals(n: usize, generator: &mut impl NoiseGenerator) -> Result<(
     }
     draw.truncate(n);
     if active(Bug::ClippedTail) {
-        draw.iter_mut().for_each(|x| *x = x.clamp(-3.0, 3.0));
+        for x in &mut draw {
+            *x = x.clamp(-3.0, 3.0);
+        }
     }
     Ok((draw, half_squares.value()))
 }

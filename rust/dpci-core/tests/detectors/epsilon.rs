@@ -55,7 +55,7 @@ fn audits() -> [Audit; 4] {
         Audit {
             name: "moments, (ε, δ)",
             choices: with_moments(
-                choices(2, approx, Perturbation::Output),
+                &choices(2, approx, Perturbation::Output),
                 Arc::new(Logistic),
                 1e4,
             ),

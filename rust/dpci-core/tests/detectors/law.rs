@@ -47,7 +47,7 @@ fn radius() -> Vec<Finding> {
 /// Output perturbation with separate moments under zCDP: every isometric coordinate of every vector is its own normal.
 fn normals() -> Vec<Finding> {
     let choices = choices(2, Budget::zcdp(0.5).unwrap(), Perturbation::Output);
-    let choices = with_moments(choices, Arc::new(Logistic), 1e4);
+    let choices = with_moments(&choices, Arc::new(Logistic), 1e4);
     let spec = Spec::new(choices.clone()).unwrap();
     let noise = spec.moment_noise(0.0).unwrap().unwrap();
     let std_dev = |family| match family {

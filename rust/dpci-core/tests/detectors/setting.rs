@@ -37,7 +37,7 @@ pub(crate) fn choices(dim: usize, budget: Budget, perturbation: Perturbation) ->
 }
 
 /// Choices with separate moments that get nearly all of the budget, for another loss and λ.
-pub(crate) fn with_moments(choices: Choices, loss: Arc<dyn Loss>, l2_strength: f64) -> Choices {
+pub(crate) fn with_moments(choices: &Choices, loss: Arc<dyn Loss>, l2_strength: f64) -> Choices {
     let shares = Split {
         coefficients: 0.02,
         hessian: 0.49,
@@ -48,7 +48,7 @@ pub(crate) fn with_moments(choices: Choices, loss: Arc<dyn Loss>, l2_strength: f
         l2_strength,
         split: Some(shares),
         moments: Moments::Separate,
-        ..choices
+        ..choices.clone()
     }
 }
 
