@@ -20,9 +20,7 @@ ADDED = {"neighbors": "add_remove", "n_public": N_PUBLIC}
 
 RELEASES = {
     "fit": lambda x, y, **k: dpci.fit(x, y, budget=HALF, l2_strength=30.0, moments="none", **ADDED, **k),
-    "report": lambda x, y, **k: dpci.per_instance.report(
-        x, y, budget=APPROX, l2_strength=30.0, n_public=N_PUBLIC, **k
-    ),
+    "report": lambda x, y, **k: dpci.per_instance.report(x, y, budget=APPROX, l2_strength=30.0, n_public=N_PUBLIC, **k),
     "functional_mechanism": lambda x, y, **k: dpci.baselines.functional_mechanism(
         x, y, budget=HALF, loss="logistic", **ADDED, **k
     ),

@@ -301,7 +301,7 @@ def test_a_baseline_with_other_seals_is_refused():
 
 
 def test_more_records_than_the_public_number_stay_within_the_distance():
-    """Under add/remove N may be 16 n_public, and the minimiser that many times LR/lambda: its last digits are covered."""
+    """Under add/remove N may be 16 n_public and the minimiser that many times LR/lambda: its digits are covered."""
     n_public, l2_strength = 1000, 50.0
     keywords = {
         "budget": dpci.PureDP(1e6),
