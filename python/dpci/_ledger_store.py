@@ -32,6 +32,8 @@ CREATE TABLE entries (
     epsilon REAL, rho REAL, delta REAL, reserve TEXT
 );
 CREATE TRIGGER no_change BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
+CREATE TRIGGER no_replacement BEFORE INSERT ON entries WHEN EXISTS (SELECT 1 FROM entries WHERE number = NEW.number)
+    BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
 CREATE TRIGGER no_removal BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {_FORMAT};
