@@ -36,7 +36,7 @@ def test_little_memory():
     """A few MB: an allocation that fails where no error can be made of it aborts the process, and releases nothing."""
     found = run_cases("memory")
     assert [story for story in found["bad"] if "crash (-6)" not in story] == []
-    assert len(found["bad"]) <= 0.02 * N_CASES
+    assert len(found["bad"]) <= 0.05 * N_CASES
 
 
 def test_interrupts():

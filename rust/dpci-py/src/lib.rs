@@ -69,6 +69,8 @@ mod _core {
 
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        // The first use looks up NumPy's C interface, and panics if Ctrl-C comes then: better now than after a release.
+        numpy::dtype::<f64>(m.py());
         m.add("LANES", dpci_core::study::GROUP)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }
