@@ -70,6 +70,7 @@ mod _core {
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
         m.add("LANES", dpci_core::study::GROUP)?;
+        m.add("SEEDED_BUGS", dpci_core::bugs::SEEDED)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
