@@ -147,6 +147,30 @@ def test_canned_cases_stay_under_their_claims(case):
         assert np.isfinite(found.value)
 
 
+EXTREME = [
+    *(dpci.PureDP(epsilon) for epsilon in (1e-3, 0.1, 20.0)),
+    *(dpci.ZCDP(rho) for rho in (1e-5, 0.1, 200.0)),
+    *(dpci.ApproxDP(epsilon, delta) for epsilon, delta in ((0.01, 1e-9), (0.1, 1e-6), (20.0, 1e-9))),
+]
+
+
+@pytest.mark.parametrize("budget", EXTREME, ids=str)
+def test_every_case_takes_small_and_large_budgets(budget):
+    cases = audit.all_cases({budget.notion: budget})
+    assert len(cases) > 15
+    for case in cases:
+        assert np.isfinite(case.simulate(n_runs=10, seed=SEED)).all(), case.title
+
+
+@pytest.mark.parametrize("name", ["objective", "objective_cms11", "output"])
+def test_cases_of_small_budgets_are_still_the_worst(name):
+    """The log-ratio of the densities is within epsilon, and mostly close to one end or the other."""
+    budget = dpci.PureDP(0.05)
+    scores = np.array(audit.worst_case(name, budget=budget).simulate(n_runs=5_000, seed=SEED))
+    assert np.abs(scores).max() <= budget.epsilon
+    assert np.abs(scores).mean() > 0.9 * budget.epsilon
+
+
 def test_canned_cases_repeat_on_any_number_of_threads():
     case = audit.worst_case("whole_fit", budget=dpci.PureDP(1.0))
     runs = [case.simulate(n_runs=1000, seed=3, n_threads=threads) for threads in (1, 2)]
@@ -199,6 +223,14 @@ REFUSED = [
     (lambda: audit.epsilon_lower_bound(lambda x: [0.0] * x, 1, 2, n_runs=10), "outputs must have one length"),
     (lambda: audit.delta_lower_bound(CASE, epsilon=-1.0, n_runs=10), "epsilon must be finite and >= 0"),
     (lambda: audit.delta_lower_bound(CASE, epsilon=701.0, n_runs=10), "epsilon must be at most 700"),
+    (lambda: audit.epsilon_lower_bound(lambda _: 10**400, 1, 2, n_runs=4), "in the range of floats, got a int"),
+    (lambda: audit.epsilon_lower_bound(lambda _: 1j, 1, 2, n_runs=4), "real and in the range"),
+    (lambda: audit.epsilon_lower_bound(lambda _: np.array([1j, 0]), 1, 2, n_runs=4), "real and in the range"),
+    (lambda: audit.epsilon_lower_bound(lambda _: [10**30, 1j], 1, 2, n_runs=4), "real and in the range"),
+    (lambda: audit.epsilon_lower_bound(lambda _: "1.5", 1, 2, n_runs=4), "outputs must be numbers"),
+    (lambda: audit.report(budgets=dpci.PureDP(1.0)), "budgets must be a sequence"),
+    (lambda: audit.report(mechanisms=5), "mechanisms must be a sequence"),
+    (lambda: audit.report(mechanisms="seal"), "mechanisms must be a sequence"),
     (lambda: audit.report(budgets=[], n_runs=10), "budgets must hold"),
     (lambda: audit.report(budgets=[dpci.PureDP(1.0)] * 2, n_runs=10), "budgets must hold"),
 ]
@@ -208,6 +240,11 @@ REFUSED = [
 def test_refusals(call, message):
     with pytest.raises(InvalidInput, match=message):
         call()
+
+
+def test_integers_beyond_64_bits_are_numbers():
+    found = audit.epsilon_lower_bound(lambda x: 10**30 * x, 1, 2, n_runs=400)
+    assert found.value > 3.0
 
 
 def test_extreme_outputs_are_no_error():

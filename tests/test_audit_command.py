@@ -33,6 +33,29 @@ def test_refusals(argument, capsys):
     assert "must be" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["there.json", ".", "no/such/folder/audit.json", "x" * 300])
+def test_an_output_that_cannot_be_written_is_refused_before_anything_runs(name, tmp_path, monkeypatch, capsys):
+    def refuse(**_):
+        raise AssertionError("the runs came first")
+
+    monkeypatch.setattr(audit, "report", refuse)
+    (tmp_path / "there.json").write_text("kept")
+    assert main(["audit", "--output", str(tmp_path / name)]) == 2
+    assert "--output must name" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["there.json"]
+    assert (tmp_path / "there.json").read_text() == "kept"
+
+
+def test_a_refused_audit_leaves_no_file(tmp_path):
+    assert main(["audit", "--runs", "1", "--output", str(tmp_path / "audit.json")]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_small_budget_is_audited(capsys):
+    assert main(["audit", "--epsilon", "0.1", "--rho", "0.001", "--runs", "100", "--seed", "1"]) == 0
+    assert "ball_objective, pure" in capsys.readouterr().out
+
+
 def test_an_unknown_mechanism_is_refused_before_anything_runs():
     with pytest.raises(InvalidInput, match="mechanism must be one of"):
         audit.report(mechanisms=("output", "nothing"), n_runs=10**12)

@@ -1,4 +1,4 @@
-"""What a ledger takes in and nothing else: no spend for refused rows, none replaced, each counted once and rounded up."""
+"""What a ledger takes in: no spend for refused rows, none in place of another, each counted once and rounded up."""
 
 import sqlite3
 from fractions import Fraction
@@ -101,7 +101,7 @@ def test_a_spend_counts_new_entries_only(tmp_path, monkeypatch, in_file):
     assert [spend(ledger) for _ in range(40)] == [2] + [3] * 39
     assert spend(ledger.labelled("x")) == 3
     if in_file:
-        # Another object, as another process would have, reads all once; then each takes up what the other wrote, and its own last entry.
+        # Another object, as in another process, counts all once; then each what is new, its own last entry included.
         other = dpci.Ledger.open(path)
         assert [spend(other), spend(other), spend(ledger), spend(other)] == [43, 3, 5, 4]
 
@@ -119,7 +119,7 @@ def test_the_account_that_is_kept_is_that_of_all_entries(tmp_path):
         assert ledger.remaining == other.remaining == afresh.remaining()
     # A view from before the last entries, as a slower thread may have.
     earlier = ledger.history[:3]
-    account = ledger._account(earlier)  # noqa: SLF001  # the state of a race
+    account = ledger._account(earlier)
     assert account.spent() == _composition.Account(total).after((e.budget, e.reserve) for e in earlier).spent()
     assert ledger.spent == other.spent
 

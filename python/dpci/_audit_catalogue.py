@@ -51,6 +51,15 @@ _EXTREME = _on_ball([0.5, math.sqrt(0.75)]), _on_ball([0.5, -math.sqrt(0.75)])
 
 _Maker: TypeAlias = Callable[[str, Budget, Neighbors], WorstCase]
 
+# Beyond it the hinge of `_steep` would be narrower than minimisers can be certified.
+_GREATEST_EPSILON = 20.0
+
+
+def _regularisation(l2_strength: float, budget: Budget) -> float:
+    """Return what at epsilons below 1 keeps the greater noise, and the curvature to be paid for, as small as at 1."""
+    epsilon = math.sqrt(2.0 * budget.rho) if isinstance(budget, ZCDP) else budget.epsilon
+    return l2_strength * max(1.0, 1.0 / epsilon)
+
 
 def _fit(
     pair: tuple[Rows, Rows], keywords: Mapping[str, Any], less: tuple[Rows, Rows] | None = None, **more: object
@@ -58,6 +67,7 @@ def _fit(
     def make(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
         data, public = (pair, {}) if neighbors == _REPLACE or less is None else (less, {"n_public": 2})
         values = {**keywords, **more, **public}
+        values["l2_strength"] = _regularisation(values["l2_strength"], budget)
         return FitCase(name=name, budget=budget, neighbors=neighbors, first=data[0], second=data[1], keywords=values)
 
     return make
@@ -70,16 +80,17 @@ def _steep(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
     this size reaches; the other record is a line there. So releases near 1 - h lose all of epsilon.
     """
     pure = budget.pure_within() if isinstance(budget, ZCDP) else budget
-    curvature = math.expm1(pure.epsilon / 2.0)
+    curvature = math.expm1(min(pure.epsilon, _GREATEST_EPSILON) / 2.0)
     # With a wider hinge the noise would have to change its sign before the margin is there.
     width = min(0.4, 1.0 / (1.0 + 2.0 * curvature))
     keywords = {"loss": HuberHinge(h=width), "moments": "none", "l2_strength": 1.0 / (2.0 * width * curvature)}
-    return _fit(_ANTIPODAL, keywords)(name, budget, neighbors)
+    first, second = _ANTIPODAL
+    return FitCase(name=name, budget=budget, neighbors=neighbors, first=first, second=second, keywords=keywords)
 
 
 def _report(shares: tuple[float, float, float] | None, loss: object, l2_strength: float) -> _Maker:
     def make(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
-        keywords = {"loss": loss, "l2_strength": l2_strength, "n_public": 2}
+        keywords = {"loss": loss, "l2_strength": _regularisation(l2_strength, budget), "n_public": 2}
         first, second = _ONE_LESS
         return ReportCase(
             name=name, budget=budget, neighbors=neighbors, first=first, second=second, keywords=keywords, shares=shares

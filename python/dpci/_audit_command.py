@@ -8,6 +8,7 @@ import typer
 from dpci import audit as tool
 from dpci._commands import app
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
+from dpci.errors import InvalidInput
 
 
 @app.command()
@@ -23,10 +24,12 @@ def audit(
     confidence: Annotated[float, typer.Option(help="Of each bound.")] = 0.999,
     seed: Annotated[int | None, typer.Option(help="Of the noise; by default a fresh one.")] = None,
     threads: Annotated[int | None, typer.Option(help="By default all cores.")] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the report as JSON to this new file.")] = None,
 ) -> None:
     """Attack every mechanism on its worst cases; exit code 1 if one refutes a claim. Reads no data."""
     budgets: tuple[Budget, ...] = (PureDP(epsilon), ZCDP(rho), ApproxDP(epsilon, delta))
+    if output is not None:
+        _check_new(output)
     found = tool.report(
         budgets=budgets,
         mechanisms=tuple(mechanism or tool.MECHANISMS),
@@ -37,6 +40,20 @@ def audit(
     )
     typer.echo(found.summary())
     if output is not None:
-        output.write_text(found.to_json(), encoding="utf-8")
+        with output.open("x", encoding="utf-8") as target:
+            target.write(found.to_json())
     if found.refuted:
         raise typer.Exit(1)
+
+
+def _check_new(output: Path) -> None:
+    """Refuse, before the runs, a file that exists or cannot be written; nothing of the trial stays."""
+    try:
+        output.open("x").close()
+    except FileExistsError as error:
+        msg = f"--output must name a new file, got {str(output)!r}, which exists"
+        raise InvalidInput(msg) from error
+    except (OSError, ValueError) as error:
+        msg = f"--output must name a file that can be written, got {str(output)!r} ({error})"
+        raise InvalidInput(msg) from error
+    output.unlink()

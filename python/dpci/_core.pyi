@@ -14,6 +14,8 @@ _Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
 __version__: str
 LANES: int
 """Replicates of a study that share each pass over the rows."""
+SEEDED_BUGS: bool
+"""Whether mistakes can be switched on, for tests of the tests; False in every build that is installed."""
 
 @final
 class Loss:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -90,13 +91,15 @@ def epsilon_lower_bound(
     On one half of the runs an event is chosen that tells the data sets apart: a threshold and a direction of a
     statistic, which of vectors is a coordinate or Fisher's discriminant. On the other half Clopper-Pearson bounds p <=
     P(event on one data set) and q >= P(event on the other), each at half of the error; then epsilon is at least
-    log((p - delta) / q). The bound holds with the confidence whatever the mechanism does, and is not private.
+    log((p - delta) / q). If the runs are independent, as those of a canned case are, the bound holds with the confidence
+    whatever the mechanism does. It is not private.
 
     Parameters
     ----------
     draw : callable or WorstCase
-        ``draw(D)`` runs the mechanism once and returns a number or a vector, of the same length each time. Or a canned
-        case, which is simulated in Rust.
+        ``draw(D)`` runs the mechanism once and returns a number or a vector, of the same length each time, with fresh
+        randomness each time: a mechanism that draws once and keeps the draw is refuted wrongly. Or a canned case, which
+        is simulated in Rust.
     D, D2 : object
         The two data sets, as ``draw`` takes them; not given with a canned case.
     n_runs : int
@@ -155,6 +158,8 @@ def delta_lower_bound(
 ) -> LowerBound:
     """Bound the delta of a mechanism at an epsilon from below; see :func:`epsilon_lower_bound`.
 
+    The runs must be independent, each with fresh randomness.
+
     Parameters
     ----------
     draw, D, D2, n_runs, confidence, claim, seed, n_threads
@@ -192,6 +197,7 @@ def rho_lower_bound(
 ) -> LowerBound:
     """Bound the rho of a zCDP mechanism from below; see :func:`epsilon_lower_bound`.
 
+    The runs must be independent, each with fresh randomness.
     A yes/no question about an output has no greater Renyi divergence than the output itself: ten orders are tried.
 
     Parameters
@@ -332,9 +338,19 @@ class _Runs:
 def _as_outputs(outputs: list[ArrayLike]) -> _F64:
     """Of shape (n_runs,) or (n_runs, k)."""
     try:
-        table = np.array(outputs, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"outputs must be numbers or vectors of one length, got {outputs[0]!r} first") from error
+        given = np.asarray(outputs)
+        # NumPy would parse texts and drop imaginary parts; integers beyond 64 bits are objects to it.
+        if given.dtype.kind == "O" and not all(isinstance(value, Real) for value in given.flat):
+            raise TypeError
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        with np.errstate(over="ignore"):
+            table = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(
+            "outputs must be numbers or vectors of one length, real and in the range of floats, "
+            f"got a {type(outputs[0]).__name__} first"
+        ) from error
     if table.ndim > 1:
         table = table.reshape(len(table), -1)
     if np.isnan(table).any() or table.size == 0:

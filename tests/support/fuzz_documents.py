@@ -7,6 +7,7 @@ import math
 import tempfile
 from pathlib import Path
 
+import dpci
 from dpci import cli
 
 SCHEMA = """
@@ -46,6 +47,8 @@ ODD_CELLS = (
     b"u,v",
     b"9" * 400,
 )
+# Files that are no ledgers.
+PLACES = {"empty": b"", "text": b"a ledger?\n", "damaged": b"SQLite format 3\0" + bytes(range(256)) * 20}
 ODD_JSON = (
     None,
     True,
@@ -131,6 +134,30 @@ def _changed(rng, tree, depth):
     else:
         tree[key] = _changed(rng, tree[key], depth - 1)
     return tree
+
+
+def ledger_at(path, total):
+    """Open a ledger at a place in a fresh folder, spend, and open it again: what was spent is there."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for name, content in PLACES.items():
+            Path(name).write_bytes(content)
+        Path("folder").mkdir()
+        with dpci.Ledger(total, path=path) as ledger:
+            ledger.spend(total, neighbors=ledger.neighbors)
+            spent = ledger.to_json()
+        if path is not None:
+            with dpci.Ledger.open(path) as again:
+                if again.to_json() != spent:
+                    raise AssertionError("the ledger that was opened is not the one that was written")
+        if any(Path(name).read_bytes() != content for name, content in PLACES.items()):
+            raise AssertionError("a file that is no ledger was written over")
+
+
+def mutated_place(rng):
+    """Return the arguments of :func:`ledger_at`: new files, and places where no ledger can be."""
+    new = ("new.db", "é.db", Path("new"), Path("folder", "a b"), None)
+    odd = (*PLACES, "folder", ".", "", "no/such/folder/x", "a\0b", "\ud800", "x" * 5000, "/dev/null", "/proc/x", b"new")
+    return {"path": rng.choice(rng.choice((new, odd))), "total": rng.choice((dpci.PureDP(1.0), dpci.ZCDP(0.5)))}
 
 
 def command_line(arguments, table):

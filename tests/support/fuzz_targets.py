@@ -14,7 +14,14 @@ import scipy.sparse
 import dpci
 from dpci import baselines, losses, lowlevel, schema, utility
 from dpci.budgets import ApproxDP, PureDP
-from support.fuzz_documents import command_line, mutated_command, mutated_document, read_document
+from support.fuzz_documents import (
+    command_line,
+    ledger_at,
+    mutated_command,
+    mutated_document,
+    mutated_place,
+    read_document,
+)
 
 N, D = 40, 2
 _RNG = np.random.default_rng(20)
@@ -193,7 +200,7 @@ TYPICAL = {
     "D": (0.0,),
     "D2": (1.0,),
     "budgets": ((PureDP(1.0),), (dpci.ZCDP(0.5), ApproxDP(1.0, 1e-3))),
-    "mechanisms": (("objective",), ("output", "functional")),
+    "mechanisms": (("objective",), ("output", "functional_mechanism")),
     "confidence": (0.9, 0.999),
     "claim": (None, PureDP(1.0)),
     "rate": ((1.0, 0.5), None),
@@ -334,5 +341,6 @@ def targets():
     texts = [(type(value), value.to_json()) for value in readable]
     made = functools.partial(mutated_document, documents=texts)
     found.append(Target("document", read_document, ("text",), made=made, weight=20))
+    found.append(Target("ledger file", ledger_at, ("path",), made=mutated_place, weight=2))
     found.append(Target("command line", command_line, (), made=mutated_command, weight=2))
     return tuple(found)

@@ -72,6 +72,7 @@ mod _core {
         // The first use looks up NumPy's C interface, and panics if Ctrl-C comes then: better now than after a release.
         numpy::dtype::<f64>(m.py());
         m.add("LANES", dpci_core::study::GROUP)?;
+        m.add("SEEDED_BUGS", dpci_core::bugs::SEEDED)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
