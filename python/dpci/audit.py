@@ -280,6 +280,8 @@ def report(
     return AuditReport(bounds=tuple(found), n_runs=n_runs, seed=seed)
 
 
+_GREATEST_FLOAT = float(np.finfo(np.float64).max)
+
 # Beyond it e^epsilon is near the end of the range of floats.
 _GREATEST_EPSILON = 700.0
 
@@ -355,7 +357,8 @@ def _as_outputs(outputs: list[ArrayLike]) -> _F64:
         table = table.reshape(len(table), -1)
     if np.isnan(table).any() or table.size == 0:
         raise InvalidInput("outputs must not be NaN or empty: map them to a number that stands for that")
-    return table
+    # A threshold between infinite outputs would be infinite, which JSON does not have.
+    return np.clip(table, -_GREATEST_FLOAT, _GREATEST_FLOAT)
 
 
 def _check_delta(delta: object) -> float:
