@@ -60,6 +60,7 @@ fuzz: ## Fuzz the core, guided by coverage (needs nightly Rust and cargo-fuzz; s
 lint: build ## Check format, lints and types; a warning is an error.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --package dpci-core --features seeded-bugs --test seeded_bugs --quiet -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

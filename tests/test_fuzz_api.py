@@ -173,6 +173,8 @@ FOUND = {
     "no columns of an axis": lambda: baselines.OneHot(columns=np.array(0.5)),
     "ragged classes": lambda: baselines.non_private(X, CLASSES, loss="logistic", l2_strength=0.5, classes=[1, [2]]),
     "no list of candidates": lambda: dpci.tuning.tune(X, CLASSES, budget=dpci.PureDP(1.0), candidates=np.array(0.5)),
+    "no list of configurations": lambda: dpci.simulate.coverage(X, CLASSES, configs=np.array(0.5)),
+    "no list of audits": lambda: dpci.audit.report(n_runs=30, budgets=1),
     "a duration for a column": lambda: dpci.audit.model_inversion(
         fuzz_targets.samples()["ball"], X, CLASSES, column=np.timedelta64(1, "s"), prior={0: 1.0}, residual_variance=1.0
     ),

@@ -166,7 +166,7 @@ def divergence(total, at, choose, depth):
 
     def walk(history, spends, p, q, left):
         budget = choose(history) if left else None
-        account = Account.of(total, spends)
+        account = Account(total).after(spends)
         if budget is None or not account.affords(budget):
             excess = math.exp(at)
             return np.array([max(p - excess * q, 0.0), max(q - excess * p, 0.0)])
@@ -229,7 +229,7 @@ def test_a_reserve_is_set_aside_once_and_means_the_same_when_read_back():
     account.add(dpci.ZCDP(0.001), account.reserve_for(dpci.ZCDP(0.001)))
     assert account.reserve is first
     assert first.delta == pytest.approx(0.9e-6)
-    again = Account.of(TOTAL, [(dpci.ZCDP(0.001), Reserve(**first.parameters())), (dpci.ZCDP(0.001), None)])
+    again = Account(TOTAL).after([(dpci.ZCDP(0.001), Reserve(**first.parameters())), (dpci.ZCDP(0.001), None)])
     assert again.spent() == account.spent()
 
 

@@ -126,7 +126,6 @@ pub fn run(input: Input) {
             && curvature >= 0.0
             && curvature.is_finite()
         {
-            assert!(!bounds.kappa(curvature, strength).is_nan());
             if epsilon > 0.0 && epsilon < 700.0 {
                 assert!(!least_l2_strength(&bounds, curvature, epsilon).is_nan());
             }

@@ -46,7 +46,7 @@ def report_scores(
     curvature = present * curvatures + n_public * settings.l2_strength
     # The noise that leads to these parameters is minus the gradient.
     total = np.log(curvature) - (slope / scales[0]) ** 2 / 2.0
-    for released, exact, scale in zip(outputs.T[1:], (slope, curvature), scales[1:], strict=True):
+    for released, exact, scale in zip(outputs.T[1:], (slope, curvature)[: len(scales) - 1], scales[1:], strict=True):
         total -= ((released - exact) / scale) ** 2 / 2.0
     return np.asarray(total)
 

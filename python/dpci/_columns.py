@@ -203,7 +203,7 @@ def _check_choice(name: str, field: str, value: object, choices: object) -> None
 
 def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
     """One label or several as a tuple of distinct strings."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
+    if isinstance(values, str) or getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
         values = (values,)
     labels = tuple(_label(value) for value in values)
     if not labels or len(set(labels)) != len(labels):

@@ -121,10 +121,10 @@ class Account:
     """By order: the divergences of the pure parts of the spends since then."""
     _terms: int = 0
 
-    @classmethod
-    def of(cls, total: Budget, spends: Iterable[tuple[Budget, Reserve | None]]) -> "Account":
-        """Return the account after these spends, each with the reserve that it set aside."""
-        account = cls(total)
+    def after(self, spends: Iterable[tuple[Budget, Reserve | None]]) -> "Account":
+        """Return the account after these further spends, each with the reserve that it set aside."""
+        # Everything that `add` changes is replaced, not written into, so a shallow copy will do.
+        account = copy.copy(self)
         for budget, reserve in spends:
             account.add(budget, reserve)
         return account
@@ -208,10 +208,7 @@ class Account:
         return None
 
     def _fits(self, budget: Budget, reserve: Reserve | None) -> bool:
-        # Everything that `add` changes is replaced, not written into, so a shallow copy will do.
-        after = copy.copy(self)
-        after.add(budget, reserve)
-        spent = after.spent()
+        spent = self.after([(budget, reserve)]).spent()
         return all(spent[name] <= exact(value) for name, value in self.total.parameters().items())
 
 

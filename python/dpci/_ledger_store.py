@@ -22,7 +22,7 @@ _NUMBERS = ("epsilon", "rho", "delta")
 BUSY_SECONDS = 30.0
 """How long a spend waits for other processes before it gives up."""
 
-_SCHEMA = f"""
+_SCHEMA = """
 CREATE TABLE ledger (
     id TEXT NOT NULL, created TEXT NOT NULL, neighbors TEXT NOT NULL, notion TEXT NOT NULL,
     epsilon REAL, rho REAL, delta REAL, head TEXT NOT NULL
@@ -32,10 +32,11 @@ CREATE TABLE entries (
     epsilon REAL, rho REAL, delta REAL, reserve TEXT
 );
 CREATE TRIGGER no_change BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
+CREATE TRIGGER no_replacement BEFORE INSERT ON entries WHEN EXISTS (SELECT 1 FROM entries WHERE number = NEW.number)
+    BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
 CREATE TRIGGER no_removal BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
-PRAGMA application_id = {_APPLICATION};
-PRAGMA user_version = {_FORMAT};
 """
+_MARKS = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_FORMAT};"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +175,7 @@ class FileStore:
                 return
             try:
                 with _connection(fresh, "rwc") as connection:
-                    connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}")
+                    connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {_MARKS}")
                     total = identity.total.parameters()
                     connection.execute(
                         "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

@@ -10,6 +10,9 @@ from dpci.errors import InvalidInput
 from dpci.ledger import Ledger
 from dpci.settings import Neighbors
 
+_GREATEST_EXCESS = 16
+"""As many times ``n_public`` records does the core take under add/remove."""
+
 
 @dataclass(frozen=True)
 class Payment:
@@ -47,8 +50,10 @@ class Payment:
         """At which the release has to run: a ledger counts decimals, and a float may be above its decimal."""
         return self.charged if self.ledger is None else rounded_down(self.charged)
 
-    def settle(self, rows: Any, targets: Any, **bounds: Any) -> None:  # noqa: ANN401  # what the core takes
+    def settle(self, rows: Any, targets: Any, *, n_public: int | None = None, **bounds: Any) -> None:  # noqa: ANN401
         """Check the rows as the release will, then write the spend: refused data cost nothing, all else does.
+
+        ``n_public`` is for releases that add up numbers of the records, whose rounding is bounded for so many only.
 
         Raises
         ------
@@ -61,4 +66,9 @@ class Payment:
         """
         if self.ledger is not None:
             _core.check_rows(rows, targets, **bounds)
+            if n_public is not None and len(targets) > _GREATEST_EXCESS * n_public:
+                raise InvalidInput(
+                    "n_public must be at least a sixteenth of the number of rows, "
+                    f"got n_public={n_public} for {len(targets)} rows"
+                )
             self.ledger.spend(self.charged, neighbors=self.neighbors, source=self.source)

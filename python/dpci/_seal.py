@@ -12,7 +12,7 @@ from dpci.validation import check_count, check_positive
 if TYPE_CHECKING:
     from dpci.record import Step
 
-FAILURE_PROBABILITY = 2.0**-988
+FAILURE_PROBABILITY = 2.0**-960
 """Bound on the probability that any draw of noise in a release is beyond the range that the seal covers: an error."""
 
 SHARE = 1e-3

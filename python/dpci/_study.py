@@ -153,7 +153,8 @@ def _merged(kind: str, keywords: Mapping[str, Any], configs: Configurations | No
     check_keywords(kind, keywords, required=())
     if configs is None:
         return (_complete(kind, keywords),)
-    if isinstance(configs, str | bytes | Mapping) or not isinstance(configs, Iterable):
+    scalar = isinstance(configs, str | bytes | Mapping) or getattr(configs, "ndim", 1) == 0
+    if scalar or not isinstance(configs, Iterable):
         raise InvalidInput(f"configs must be a sequence of dictionaries, got configs={configs!r}")
     merged = []
     for i, config in enumerate(configs):

@@ -80,6 +80,10 @@ class Guarantee:
             return max(0.0, -math.expm1(epsilon - whole) / (1.0 + math.exp(-whole))) if epsilon < whole else 0.0
         if isinstance(self.budget, ZCDP):
             return _core.zcdp_to_approx_delta(self.budget.rho, epsilon)
+        # A profile never rises, so what holds at 0 holds everywhere: objective perturbation says nothing near 0.
+        return min(self._sealed_delta(epsilon), self._sealed_delta(0.0))
+
+    def _sealed_delta(self, epsilon: float) -> float:
         seal_epsilon, seal_delta, _ = self.seal
         rest = epsilon - seal_epsilon
         if rest >= 0.0:

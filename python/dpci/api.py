@@ -195,7 +195,7 @@ def release_fit(
     spec = settings.spec(n_samples, n_columns, budget=None if payment is None else payment.budget)
     targets, label_classes = encode_targets(y, settings, n_samples, stacklevel=stacklevel + 1)
     if payment is not None:
-        payment.settle(features.values, targets, **settings.row_bounds())
+        payment.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
     release = _core.fit(
         spec,
         features.values,

@@ -155,9 +155,10 @@ def functional_mechanism(
         **choices.budget_numbers(payment.budget),
     )
     targets, label_classes = choices.targets(y, n_samples)
-    payment.settle(features.values, targets, **choices.row_bounds(), row_norm=row_norm, clip=on_violation == "clip")
+    clip = on_violation == "clip"
+    payment.settle(features.values, targets, **choices.row_bounds(), n_public=n_public, row_norm=row_norm, clip=clip)
     release = _core.release_functional_mechanism(
-        spec, features.values, targets, clip=on_violation == "clip", n_threads=choices.n_threads, seed=choices.seed
+        spec, features.values, targets, clip=clip, n_threads=choices.n_threads, seed=choices.seed
     )
     return choices.result(
         "functional_mechanism",

@@ -24,6 +24,23 @@ _RELATIONS: tuple[Neighbors, ...] = get_args(Neighbors)
 _LONGEST_TEXT = 1000
 
 
+class _Accounts:
+    """The account after the entries of one store, which are only ever added: each is counted once."""
+
+    def __init__(self, total: Budget) -> None:
+        # One pair, read and written at once: threads that race count some entries again, and none wrongly.
+        self._last = 0, Account(total)
+
+    def after(self, entries: Sequence[Entry]) -> Account:
+        counted, account = self._last
+        if counted > len(entries):  # another thread has seen later ones
+            counted, account = 0, Account(account.total)
+        if counted < len(entries):
+            account = account.after((entry.budget, entry.reserve) for entry in entries[counted:])
+            self._last = len(entries), account
+        return account
+
+
 class Ledger:
     """A total budget for all releases from one data set.
 
@@ -64,7 +81,7 @@ class Ledger:
     ({'epsilon': 0.3}, PureDP(epsilon=0.7))
     """
 
-    __slots__ = ("_label", "_store")
+    __slots__ = ("_accounts", "_label", "_store")
 
     def __init__(self, total: Budget, neighbors: Neighbors = "replace_one", path: PathLike | None = None) -> None:
         total = check_budget(total)
@@ -73,6 +90,7 @@ class Ledger:
         identity = Identity(id=secrets.token_hex(16), created=_now(), total=total, neighbors=neighbors)
         self._label: str | None = None
         self._store: Store
+        self._accounts = _Accounts(total)
         if path is None:
             self._store = MemoryStore(identity)
             return
@@ -96,12 +114,13 @@ class Ledger:
         LedgerError
             If there is no file, or it is damaged or foreign.
         """
-        return cls._around(FileStore.open(check_path(path)), None)
+        store = FileStore.open(check_path(path))
+        return cls._around(store, _Accounts(store.identity.total), None)
 
     @classmethod
-    def _around(cls, store: Store, label: str | None) -> Self:
+    def _around(cls, store: Store, accounts: _Accounts, label: str | None) -> Self:
         ledger = cls.__new__(cls)
-        ledger._store, ledger._label = store, label  # noqa: SLF001  # a constructor
+        ledger._store, ledger._accounts, ledger._label = store, accounts, label  # noqa: SLF001  # a constructor
         return ledger
 
     def labelled(self, label: str) -> Self:
@@ -112,7 +131,7 @@ class Ledger:
         label : str
             At most 1000 characters. Public: the text must not depend on the data.
         """
-        return self._around(self._store, _check_text("label", label))
+        return self._around(self._store, self._accounts, _check_text("label", label))
 
     @property
     def total(self) -> Budget:
@@ -303,12 +322,11 @@ class Ledger:
             raise BudgetExceeded(f"a spend must be within what remains of {self.total!r}, {left}, got {budget!r}")
 
     def _account(self, entries: Sequence[Entry] | None = None) -> Account:
-        given = self._store.entries() if entries is None else entries
-        return Account.of(self.total, ((entry.budget, entry.reserve) for entry in given))
+        return self._accounts.after(self._store.entries() if entries is None else entries)
 
 
 def _reopened(kind: type[Ledger], path: Path, identity: Identity, label: str | None) -> Ledger:
-    return kind._around(FileStore(path, identity), label)  # noqa: SLF001  # what a pickle calls
+    return kind._around(FileStore(path, identity), _Accounts(identity.total), label)  # noqa: SLF001  # what a pickle calls
 
 
 def _check_text(name: str, value: object) -> str:

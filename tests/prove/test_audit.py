@@ -16,7 +16,8 @@ SEED = 50
 N_RUNS = 1_000_000
 N_TWICE = 200_000
 # On these pairs the attack is too weak for twice the budget to show; their rows say only that it stays under the claim.
-# A tuned model hides which of its runs won; the seal converts (ε, δ) to zCDP, which is not tight; spherical Laplace noise leaks little of what zCDP allows.
+# A tuned model hides which of its runs won; the seal converts (ε, δ) to zCDP, which is not tight; spherical Laplace
+# noise leaks little of what zCDP allows; the functional mechanism drops what has the wrong sign.
 WEAK = {
     "objective_curvature": ("zcdp", "approx"),
     "whole_fit": ("zcdp",),

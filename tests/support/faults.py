@@ -116,7 +116,7 @@ def main(kind, first, count):
         rng = random.Random(seed)
         name = rng.choice(sorted(calls))
         if kind == "memory":
-            how = {"room": int(2 ** rng.uniform(20.0, 26.5))}
+            how = {"room": int(2 ** rng.uniform(21.6, 26.5))}
         else:
             how = {"interrupt_after": rng.expovariate(5.0)}
         came = ending(calls[name], **how)

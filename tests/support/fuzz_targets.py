@@ -52,9 +52,11 @@ class Left:
     })  # fmt: skip
     # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample.
     METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private"})
-    # NaN by their documentation: standard errors of one run. The source of public bounds is any remark.
+    # NaN by their documentation: standard errors of one run. An event that never happens has an infinite threshold.
+    # The source of public bounds is any remark.
     ATTRIBUTES: typing.ClassVar = {
         "CoverageStudy": {"coverage_se"},
+        "Event": {"threshold"},
         "OracleSearch": {"std_errors"},
         "CategoricalColumn": {"source"},
         "NumericColumn": {"source"},

@@ -8,7 +8,7 @@ use super::seal::{Seal, Sealed};
 use super::sealing::share_seal;
 use crate::design::{Design, Grid, OnViolation, RowBounds, Rows};
 use crate::erm::minimize_risk;
-use crate::exec::Executor;
+use crate::exec::{Executor, check_room};
 use crate::loss::Loss;
 use crate::noise::{Gaussian, Laplace, NoiseGenerator};
 use crate::objective::Objective;
@@ -96,7 +96,8 @@ impl HistogramSpec {
 /// falls into exactly one cell, whatever its values, so nothing is assumed about the rows.
 ///
 /// # Errors
-/// [`Error::Length`] for rows of another width, [`Error::Interrupted`], [`Error::NonFiniteRelease`]; nothing is released then.
+/// [`Error::Length`] for rows of another width, [`Error::Interrupted`], [`Error::NonFiniteRelease`], [`Error::Resource`] for more cells than memory
+/// holds; nothing is released then.
 pub fn release_histogram(
     spec: &HistogramSpec,
     design: &Design<'_>,
@@ -104,6 +105,8 @@ pub fn release_histogram(
     generator: &mut impl NoiseGenerator,
 ) -> Result<Sealed> {
     let n_cells = spec.grid.n_cells();
+    // What the fit to the cells will need, too: once the counts are released it is too late to find out.
+    check_room(n_cells.saturating_mul(3 * spec.grid.n_columns() + 16))?;
     let scale = spec.step.scale;
     let noise = match spec.step.cost {
         Cost::Epsilon(_) => Laplace::new(n_cells, scale)?.sample_bounded(generator)?,

@@ -119,12 +119,15 @@ impl ReportSpec {
             })
         };
         let extra = Some([step(0, "report_gradient")?, step(1, "report_hessian")?]);
-        Ok(Self {
+        let spec = Self {
             fit,
             shares: Some(shares),
             choices: choices.clone(),
             extra,
-        })
+        };
+        // What public values rule out is refused before anything is paid.
+        spec.derivative_seals(0.0, [0.0; 2])?;
+        Ok(spec)
     }
 
     /// The coefficients' part.

@@ -43,7 +43,8 @@ impl Spec {
         let [least, greatest] = self.noise_gain();
         let greatest_half = self.radius().unwrap_or(f64::INFINITY);
         let length = |gain: f64| {
-            half_width(0.0, gain, &self.law, 0.95).map(|half| 2.0 * half.min(greatest_half))
+            half_width(self.seal.std_dev().powi(2), gain, &self.law, 0.95)
+                .map(|half| 2.0 * half.min(greatest_half))
         };
         Ok(Plan {
             steps,

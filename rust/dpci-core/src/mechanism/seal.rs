@@ -106,21 +106,16 @@ impl Seal {
             return Err(out_of_range("the distance to the ideal value", distance));
         }
         let apart = 2.0 * distance / lattice;
-        let extreme = |_| out_of_range("the distance to the ideal value", distance);
         let (scale, noise) = match cost {
             Cost::Epsilon(epsilon) => {
-                let scale = steps((d.sqrt() * apart + d) / epsilon)?;
-                (
-                    scale,
-                    LatticeNoise::Laplace(DiscreteLaplace::new(scale).map_err(extreme)?),
-                )
+                let scale = steps((d.sqrt() * apart + d) / epsilon, cost)?;
+                let law = DiscreteLaplace::new(scale).map_err(|_| extreme(cost))?;
+                (scale, LatticeNoise::Laplace(law))
             }
-            cost => {
-                let std_dev = steps((apart + d.sqrt()) / (2.0 * rho(cost)?).sqrt())?;
-                (
-                    std_dev,
-                    LatticeNoise::Gaussian(DiscreteGaussian::new(std_dev).map_err(extreme)?),
-                )
+            _ => {
+                let std_dev = steps((apart + d.sqrt()) / (2.0 * rho(cost)?).sqrt(), cost)?;
+                let law = DiscreteGaussian::new(std_dev).map_err(|_| extreme(cost))?;
+                (std_dev, LatticeNoise::Gaussian(law))
             }
         };
         Ok(Self {
@@ -303,12 +298,21 @@ pub(super) fn lattice_below(bound: f64) -> f64 {
     clippy::cast_sign_loss,
     reason = "checked to be within range"
 )]
-fn steps(scale: f64) -> Result<u64> {
+fn steps(scale: f64, cost: Cost) -> Result<u64> {
     let scale = (scale * MARGIN).ceil();
     if (1.0..=GREATEST_SCALE).contains(&scale) {
         Ok(scale as u64)
     } else {
-        Err(out_of_range("the scale of the seal's noise", scale))
+        Err(extreme(cost))
+    }
+}
+
+/// A cost whose noise has more lattice steps than an exact sampler takes.
+fn extreme(cost: Cost) -> Error {
+    Error::OutOfRange {
+        name: "the budget of a seal",
+        rule: "great enough for exact integer noise (a thousandth of the whole budget is divided among the seals)",
+        value: cost.value(),
     }
 }
 

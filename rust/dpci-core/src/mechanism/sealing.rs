@@ -64,10 +64,11 @@ pub(super) fn coefficient_seal(
     Seal::new("params", bounds.params, distance, cost)
 }
 
-/// LR/λ or W: no minimiser without noise has a greater norm.
+/// `(N/n)·LR/λ` for the greatest number N of records, or W: no minimiser without noise has a greater norm.
 fn greatest_minimiser(c: &Choices, bounds: &DataBounds, domain: &Domain) -> f64 {
     let convexity = c.l2_strength + domain.extra_convexity;
-    let greatest = domain.slope_bound * bounds.row_norm / convexity;
+    let greatest =
+        greatest_excess(bounds.neighbors) * domain.slope_bound * bounds.row_norm / convexity;
     greatest.min(c.radius.unwrap_or(f64::INFINITY))
 }
 
@@ -79,7 +80,8 @@ fn slope_rounding(c: &Choices, bounds: &DataBounds, domain: &Domain) -> f64 {
     }
     let slopes =
         c.loss.slope_error(0.0) + domain.slope_bound * rounded_records(gradient_rounding, bounds.n);
-    2.0 * slopes * bounds.row_norm / (c.l2_strength + domain.extra_convexity)
+    let rows = greatest_excess(bounds.neighbors) * bounds.row_norm;
+    2.0 * slopes * rows / (c.l2_strength + domain.extra_convexity)
 }
 
 /// Distance to the ideal coefficients that the arithmetic of the noise alone may cause.
@@ -99,6 +101,14 @@ pub(super) fn noise_rounding(
     }
 }
 
+/// Records for each public one that [`check_records`] lets pass.
+fn greatest_excess(neighbors: Neighbors) -> f64 {
+    match neighbors {
+        Neighbors::ReplaceOne => 1.0,
+        Neighbors::AddRemove => GREATEST_EXCESS,
+    }
+}
+
 /// Relative rounding of a mean of the records' terms plus noise, in units of the greatest term; `of_rows` is that of a sum over so many
 /// rows.
 ///
@@ -108,10 +118,7 @@ pub(super) fn mean_rounding(
     n_samples: f64,
     neighbors: Neighbors,
 ) -> f64 {
-    let times = match neighbors {
-        Neighbors::ReplaceOne => 1.0,
-        Neighbors::AddRemove => GREATEST_EXCESS,
-    };
+    let times = greatest_excess(neighbors);
     // One rounding more is that of adding the noise.
     times * (rounded_records(of_rows, n_samples * times) + f64::EPSILON)
 }
@@ -136,7 +143,7 @@ pub(super) fn check_records(
     design: &Design<'_>,
 ) -> Result<()> {
     let records = design.n_records() as f64;
-    if neighbors == Neighbors::AddRemove && !(records <= GREATEST_EXCESS * n_samples) {
+    if neighbors == Neighbors::AddRemove && !(records <= greatest_excess(neighbors) * n_samples) {
         return Err(Error::Unsupported(format!(
             "n_public must be at least a sixteenth of the number of rows, got n_public={n_samples} for {records} rows"
         )));

@@ -170,9 +170,7 @@ pub(crate) fn release_index(
     sensitivity: f64,
     generator: &mut impl NoiseGenerator,
 ) -> Result<usize> {
-    let lattice = lattice_below(sensitivity / SENSITIVITY_STEPS);
-    // One step for the rounding of a loss and of its neighbour; quotients by a power of two are exact.
-    let denominator = whole(2.0 * (sensitivity / lattice + 1.0) / epsilon * (1.0 + 1e-12))?;
+    let (lattice, denominator) = choice_lattice(epsilon, sensitivity)?;
     let exponents: Result<Vec<u64>> = losses
         .iter()
         .map(|loss| {
@@ -187,6 +185,17 @@ pub(crate) fn release_index(
         })
         .collect();
     Ok(exponential_index(&exponents?, denominator, generator))
+}
+
+/// The lattice of the losses, and what their steps are divided by in the exponent.
+///
+/// # Errors
+/// [`Error::OutOfRange`] for an ε beyond the lattice.
+pub(super) fn choice_lattice(epsilon: f64, sensitivity: f64) -> Result<(f64, u64)> {
+    let lattice = lattice_below(sensitivity / SENSITIVITY_STEPS);
+    // One step for the rounding of a loss and of its neighbour; quotients by a power of two are exact.
+    let denominator = whole(2.0 * (sensitivity / lattice + 1.0) / epsilon * (1.0 + 1e-12))?;
+    Ok((lattice, denominator))
 }
 
 /// A number of steps, rounded up.

@@ -190,6 +190,8 @@ impl Spec {
                 value: spec.choices.l2_strength,
             });
         }
+        // What public values rule out is refused before anything is paid.
+        spec.moment_noise(spec.greatest_margin())?;
         Ok(spec)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::costs::Cost;
 use super::seal::Seal;
 use super::sealing::share_seal;
-use super::selection::Score;
+use super::selection::{Score, choice_lattice};
 use super::spec::{Choices, Moments, NoiseKind, Spec};
 use crate::design::row_norm_bound;
 use crate::interval::Perturbation;
@@ -205,6 +205,7 @@ fn plan_chunks(n_candidates: usize, n: usize, budget: Budget, score: &Score) -> 
         .collect();
     let epsilon = exponential_epsilon(&budget)?;
     let sensitivity = score.sensitivity(n / parts)?;
+    choice_lattice(epsilon, sensitivity)?;
     Ok(Plan {
         model: budget,
         step: ScoreStep {

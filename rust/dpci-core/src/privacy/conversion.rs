@@ -75,10 +75,12 @@ pub fn approx_to_zcdp(epsilon: f64, delta: f64, calibration: Calibration) -> Res
 }
 
 fn zcdp_cost(epsilon: f64, calibration: Calibration) -> f64 {
-    match calibration {
-        Calibration::Tight => up(epsilon * (epsilon / 2.0).tanh()),
-        Calibration::Paper => up(epsilon * epsilon / 2.0),
-    }
+    let cost = match calibration {
+        Calibration::Tight => epsilon * (epsilon / 2.0).tanh(),
+        Calibration::Paper => epsilon * epsilon / 2.0,
+    };
+    // Below the normal floats a relative margin is lost; there the error is less than a unit, and 0 would be free.
+    up(cost).max(cost.next_up())
 }
 
 /// ln δ with the margin by which a computed ln δ may be too low.
@@ -154,6 +156,23 @@ mod tests {
                         );
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn costs_below_the_normal_floats_are_rounded_up() {
+        for calibration in [Calibration::Tight, Calibration::Paper] {
+            for epsilon in [5e-324, 1e-200, 1e-162, 1e-160, 3e-158, 1e-155, 1e-154] {
+                let cost = pure_to_zcdp(epsilon, calibration).unwrap();
+                // Scaled by 2^1200 the numbers are normal; tanh(x) ≤ x differs from x by less than the margin.
+                let (scaled, of_epsilon) = (2.0_f64.powi(600), epsilon * 2.0_f64.powi(600));
+                let exact = of_epsilon * of_epsilon / 2.0;
+                assert!(cost * scaled * scaled >= exact, "{epsilon}: {cost}");
+                assert!(
+                    cost <= 5e-324 || cost * scaled * scaled <= exact * 1.5,
+                    "{epsilon}: {cost}"
+                );
             }
         }
     }
