@@ -133,6 +133,12 @@ def test_the_judge_finds_what_hangs(monkeypatch):
 
 # What fuzzing found.
 
+
+class BytesPath:
+    def __fspath__(self):
+        return b"ledger.db"
+
+
 FOUND = {
     "no schema": lambda: baselines.axes_of(schema="adult"),
     "no columns": lambda: schema.Schema(columns=1, target=schema.ClassTarget(column="c", negative="n", positive="p")),
@@ -182,6 +188,8 @@ FOUND = {
         [1.0], [1e308], noise_law="gaussian", noise_scale=1.0, dim=1, n_draws=30, seed=1
     ),
     "endless bins": lambda: baselines.Bins(column=0, count=3, lower=-1e308, upper=1.0),
+    "a ledger without a name": lambda: dpci.Ledger(dpci.PureDP(1.0), path="\ud800"),
+    "a ledger with bytes for a name": lambda: dpci.Ledger(dpci.PureDP(1.0), path=BytesPath()),
     "a long double": lambda: fuzz_targets.samples()["curve"].columns(np.longdouble("1e4000")),
 }
 
