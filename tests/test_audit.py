@@ -248,9 +248,11 @@ def test_integers_beyond_64_bits_are_numbers():
 
 
 def test_extreme_outputs_are_no_error():
-    for first, second in ((math.inf, 0.0), (1e308, -1e308), (0.0, 0.0)):
+    for first, second in ((math.inf, 0.0), (math.inf, -math.inf), (1e308, -1e308), (0.0, 0.0)):
         found = audit.epsilon_lower_bound(lambda x: [x, 0.0], first, second, n_runs=400)
         assert (found.value > 3.0) == (first != second)
+        assert math.isfinite(found.event.threshold)
+        assert "Infinity" not in found.to_json()
 
 
 def test_examples_of_the_docstrings():

@@ -362,6 +362,15 @@ def _sync_folder(folder: Path) -> None:
 
 def check_path(path: object) -> Path:
     """Return the absolute path of a file, through links, whatever the working folder becomes later."""
-    if not isinstance(path, str | os.PathLike) or not str(path) or "\0" in str(path):
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(name, str) or not name or "\0" in name or not _is_encodable(name):
         raise InvalidInput(f"path must be the name of a file, got path={path!r}")
-    return Path(os.path.realpath(path))
+    return Path(os.path.realpath(name))
+
+
+def _is_encodable(name: str) -> bool:
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -91,8 +91,8 @@ def epsilon_lower_bound(
     On one half of the runs an event is chosen that tells the data sets apart: a threshold and a direction of a
     statistic, which of vectors is a coordinate or Fisher's discriminant. On the other half Clopper-Pearson bounds p <=
     P(event on one data set) and q >= P(event on the other), each at half of the error; then epsilon is at least
-    log((p - delta) / q). If the runs are independent, as those of a canned case are, the bound holds with the confidence
-    whatever the mechanism does. It is not private.
+    log((p - delta) / q). If the runs are independent, as those of a canned case are, the bound holds with the
+    confidence whatever the mechanism does. It is not private.
 
     Parameters
     ----------
@@ -280,6 +280,8 @@ def report(
     return AuditReport(bounds=tuple(found), n_runs=n_runs, seed=seed)
 
 
+_GREATEST_FLOAT = float(np.finfo(np.float64).max)
+
 # Beyond it e^epsilon is near the end of the range of floats.
 _GREATEST_EPSILON = 700.0
 
@@ -339,23 +341,29 @@ def _as_outputs(outputs: list[ArrayLike]) -> _F64:
     """Of shape (n_runs,) or (n_runs, k)."""
     try:
         given = np.asarray(outputs)
-        # NumPy would parse texts and drop imaginary parts; integers beyond 64 bits are objects to it.
-        if given.dtype.kind == "O" and not all(isinstance(value, Real) for value in given.flat):
-            raise TypeError
-        if given.dtype.kind not in "biufO":
-            raise TypeError
         with np.errstate(over="ignore"):
-            table = given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
+            table = given.astype(np.float64) if _is_real(given) else None
+    except (TypeError, ValueError, OverflowError):
+        table = None
+    if table is None:
         raise InvalidInput(
             "outputs must be numbers or vectors of one length, real and in the range of floats, "
             f"got a {type(outputs[0]).__name__} first"
-        ) from error
+        )
     if table.ndim > 1:
         table = table.reshape(len(table), -1)
     if np.isnan(table).any() or table.size == 0:
         raise InvalidInput("outputs must not be NaN or empty: map them to a number that stands for that")
-    return table
+    # A threshold between infinite outputs would be infinite, which JSON does not have.
+    return np.clip(table, -_GREATEST_FLOAT, _GREATEST_FLOAT)
+
+
+def _is_real(outputs: NDArray[Any]) -> bool:
+    """Whether these are real numbers: NumPy would parse texts, and drop imaginary parts."""
+    # Integers beyond 64 bits are objects to it.
+    if outputs.dtype.kind == "O":
+        return all(isinstance(value, Real) for value in outputs.flat)
+    return outputs.dtype.kind in "biuf"
 
 
 def _check_delta(delta: object) -> float:

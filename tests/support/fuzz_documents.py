@@ -156,7 +156,7 @@ def ledger_at(path, total):
 def mutated_place(rng):
     """Return the arguments of :func:`ledger_at`: new files, and places where no ledger can be."""
     new = ("new.db", "é.db", Path("new"), Path("folder", "a b"), None)
-    odd = (*PLACES, "folder", ".", "", "no/such/folder/x", "a\0b", "\ud800", "x" * 5000, "/dev/null", "/proc/x", b"new")
+    odd = (*PLACES, "folder", ".", "", "no/such/folder/x", "a\0b", "\ud800", "\udcff", "x" * 5000, "/proc/x", b"new")
     return {"path": rng.choice(rng.choice((new, odd))), "total": rng.choice((dpci.PureDP(1.0), dpci.ZCDP(0.5)))}
 
 

@@ -128,6 +128,17 @@ SMALL_SCHEMA = schema.Schema(
 )
 SMALL_TABLE = {"a": [0.5, 1.0, 2.0], "b": ["u", "v", "v"], "c": ["no", "yes", "no"]}
 
+# Legal values of parameters that mean something else elsewhere, by the name of the function.
+OWN = {
+    "Levels": {"columns": (0, 1), "points": [[0.5, 0.0], [-0.5, 0.5]]},
+    "OneHot": {"columns": (0, 1)},
+    "Custom": dict(zip(("value", "slope", "curvature"), CURVE, strict=True)),
+    "ClassTarget": {"column": "c", "negative": ("no",), "positive": ("yes",)},
+    "NumericTarget": {"column": "c", "lower": 0.0, "upper": 1.0},
+    "Schema": {"columns": SMALL_SCHEMA.columns, "target": SMALL_SCHEMA.target},
+    "model_inversion": {"X": np.column_stack([np.sign(X[:, 0]) / 2, X[:, 1]]), "y": REALS, "column": 0},
+}
+
 # Legal values by the name of the parameter, whatever function it belongs to.
 TYPICAL = {
     **{name: (np.eye(3)[:2], np.ones((1, 3))) for name in ("contrast",)},
@@ -327,9 +338,11 @@ def targets():
     found = []
     for name, function in public_callables().items():
         short = name.rpartition(".")[2]
-        values = {"report": samples()["report"]} if short == "ex_post_losses_not_private" else {}
-        if short == "model_inversion":
-            values = {"result": samples()["ball"], "y": REALS, "column": 0}
+        results = {"ex_post_losses_not_private": ("report", "report"), "model_inversion": ("result", "ball")}
+        values = OWN.get(short, {})
+        if short in results:
+            parameter, sample = results[short]
+            values = {**values, parameter: samples()[sample]}
         if short in {"load_schema", "from_file"}:
             continue
         found.append(_target(name, function, _WEIGHTS.get(short, 2), **values))
