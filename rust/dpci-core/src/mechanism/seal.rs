@@ -106,17 +106,14 @@ impl Seal {
             return Err(out_of_range("the distance to the ideal value", distance));
         }
         let apart = 2.0 * distance / lattice;
-        let (scale, noise) = match cost {
-            Cost::Epsilon(epsilon) => {
-                let scale = steps((d.sqrt() * apart + d) / epsilon, cost)?;
-                let law = DiscreteLaplace::new(scale).map_err(|_| extreme(cost))?;
-                (scale, LatticeNoise::Laplace(law))
-            }
-            _ => {
-                let std_dev = steps((apart + d.sqrt()) / (2.0 * rho(cost)?).sqrt(), cost)?;
-                let law = DiscreteGaussian::new(std_dev).map_err(|_| extreme(cost))?;
-                (std_dev, LatticeNoise::Gaussian(law))
-            }
+        let (scale, noise) = if let Cost::Epsilon(epsilon) = cost {
+            let scale = steps((d.sqrt() * apart + d) / epsilon, cost)?;
+            let law = DiscreteLaplace::new(scale).map_err(|_| extreme(cost))?;
+            (scale, LatticeNoise::Laplace(law))
+        } else {
+            let std_dev = steps((apart + d.sqrt()) / (2.0 * rho(cost)?).sqrt(), cost)?;
+            let law = DiscreteGaussian::new(std_dev).map_err(|_| extreme(cost))?;
+            (std_dev, LatticeNoise::Gaussian(law))
         };
         Ok(Self {
             name,
