@@ -11,6 +11,7 @@ from scipy import stats
 import dpci
 from dpci import audit
 from dpci._audit_bounds import Event, delta_at, epsilon_at, lower_bound, probability_bounds, rho
+from dpci._audit_scores import fit_scores
 from dpci.errors import InvalidInput
 
 # One false alarm in a million.
@@ -257,3 +258,15 @@ def test_extreme_outputs_are_no_error():
 
 def test_examples_of_the_docstrings():
     assert doctest.testmod(audit).failed == 0
+
+
+@pytest.mark.parametrize("name", ["moments_separate", "moments_joint", "whole_fit", "whole_fit_output"])
+def test_a_score_is_one_function_of_an_output(name):
+    """Else the attack would know the data set from the other outputs that it scores."""
+    case = audit.worst_case(name, budget=dpci.PureDP(1.0))
+    outputs = np.array(list(case.outputs(case.first, n_runs=50, seed=1)))
+    scores = fit_scores(case.settings, case.spec, case.first, case.second, outputs)
+    for start in range(1, 50, 7):
+        np.testing.assert_array_equal(
+            fit_scores(case.settings, case.spec, case.first, case.second, outputs[start:]), scores[start:]
+        )
