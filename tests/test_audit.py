@@ -260,10 +260,19 @@ def test_examples_of_the_docstrings():
     assert doctest.testmod(audit).failed == 0
 
 
-@pytest.mark.parametrize("name", ["moments_separate", "moments_joint", "whole_fit", "whole_fit_output"])
-def test_a_score_is_one_function_of_an_output(name):
+@pytest.mark.parametrize(
+    ("name", "neighbors"),
+    [
+        ("moments_separate", "add_remove"),
+        ("moments_joint", "add_remove"),
+        ("moments_separate", "replace_one"),
+        ("whole_fit", "replace_one"),
+        ("whole_fit_output", "replace_one"),
+    ],
+)
+def test_a_score_is_one_function_of_an_output(name, neighbors):
     """Else the attack would know the data set from the other outputs that it scores."""
-    case = audit.worst_case(name, budget=dpci.PureDP(1.0))
+    case = audit.worst_case(name, budget=dpci.PureDP(1.0), neighbors=neighbors)
     outputs = np.array(list(case.outputs(case.first, n_runs=50, seed=1)))
     scores = fit_scores(case.settings, case.spec, case.first, case.second, outputs)
     for start in range(1, 50, 7):

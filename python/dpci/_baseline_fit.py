@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from dpci._baseline_record import NON_PRIVATE, BaselineRecord
 from dpci._linear_model import LinearModel
-from dpci._seal import seal_facts
+from dpci._seal import describe_seals, seal_facts
 from dpci.accounting import Guarantee, seal_totals
 from dpci.budgets import ApproxDP, Budget
 from dpci.errors import InvalidInput
@@ -178,6 +178,7 @@ class BaselineFit(LinearModel):
             ("loss", f"{describe(record.loss)}{classes}"),
             ("budget spent", "nothing is protected" if self.spent is None else str(self.spent)),
             *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
+            *([("  seal", describe_seals(record.seals))] if record.seals else []),
             ("neighbours", relation[record.neighbors]),
             ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
             ("lambda", f"{record.l2_strength:g}"),

@@ -16,7 +16,7 @@ mod spherical_laplace;
 mod square_laplace;
 pub mod symmetric;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod uniform;
 
 pub use choice::{exponential_index, partition, uniform_index, weighted_index};

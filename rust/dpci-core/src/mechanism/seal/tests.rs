@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::noise::SimulationGenerator;
+use crate::noise::testing::assert_counts;
 
 fn seal(cost: Cost) -> Seal {
     Seal::new("x", 3, 1e-9, cost).unwrap()
@@ -55,6 +56,39 @@ fn only_lattice_points_leave_and_they_lie_near() {
             }
         }
     }
+}
+
+#[test]
+fn released_values_have_the_exact_law() {
+    // A scale of few steps, so that every cell of the law is seen: the value lies at lattice point 7.
+    let seal = Seal::new("x", 1, 1.0, Cost::Epsilon(1.5)).unwrap();
+    let scale = seal.scale() as f64;
+    assert!(seal.lattice() <= 1.0 && scale < 8.0);
+    let reach = 40_i32;
+    let mut generator = SimulationGenerator::new(55, 0);
+    let mut counts = vec![0; 2 * reach as usize + 1];
+    for _ in 0..200_000 {
+        let sealed = seal
+            .release(&[7.0 * seal.lattice()], &mut generator)
+            .unwrap();
+        let step = sealed.values()[0] / seal.lattice() - 7.0;
+        #[expect(clippy::cast_possible_truncation, reason = "whole and small")]
+        let step = (step as i32).clamp(-reach, reach);
+        counts[(step + reach) as usize] += 1;
+    }
+    let ratio = (-1.0 / scale).exp();
+    let probabilities: Vec<f64> = (-reach..=reach)
+        .map(|k| {
+            let weight = ratio.powi(k.abs()) / (1.0 + ratio);
+            // The last cells hold the tails.
+            if k.abs() == reach {
+                weight
+            } else {
+                weight * (1.0 - ratio)
+            }
+        })
+        .collect();
+    assert_counts(&counts, &probabilities);
 }
 
 #[test]
