@@ -66,15 +66,19 @@ fn released_values_have_the_exact_law() {
     assert!(seal.lattice() <= 1.0 && scale < 8.0);
     let reach = 40_i32;
     let mut generator = SimulationGenerator::new(55, 0);
-    let mut counts = vec![0; 2 * reach as usize + 1];
+    let mut counts = [0; 81];
     for _ in 0..200_000 {
         let sealed = seal
             .release(&[7.0 * seal.lattice()], &mut generator)
             .unwrap();
         let step = sealed.values()[0] / seal.lattice() - 7.0;
-        #[expect(clippy::cast_possible_truncation, reason = "whole and small")]
-        let step = (step as i32).clamp(-reach, reach);
-        counts[(step + reach) as usize] += 1;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole, small and not negative"
+        )]
+        let cell = (step.clamp(-f64::from(reach), f64::from(reach)) + f64::from(reach)) as usize;
+        counts[cell] += 1;
     }
     let ratio = (-1.0 / scale).exp();
     let probabilities: Vec<f64> = (-reach..=reach)
