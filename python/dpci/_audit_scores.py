@@ -26,7 +26,7 @@ def fit_scores(settings: Settings, spec: _core.Spec, first: Rows, second: Rows, 
     dim = first[0].shape[1]
     params, matrices = _parts(outputs, dim)
     # Noise is calibrated at the released norm. Taken at one point, because the score must be one function of an output,
-    # whichever data set that came from: many scores lie at the end of their range, where the least difference would tell.
+    # whichever data set it came from: many scores lie at the end of their range, where the least difference tells.
     steps = _core.moment_steps(spec, float(np.linalg.norm(_minimum(settings, spec, first))))
     densities = [_fit_density(settings, spec, steps, data, (params, matrices)) for data in (first, second)]
     # Rounded, so that equal log-ratios are ties whatever the last bits.
