@@ -1,6 +1,6 @@
 //! Ten mistakes that a test can switch on, to see that they are found; without the feature `seeded-bugs` there is no switch.
 //!
-//! Each has its detector in `tests/seeded_bugs.rs`. No wheel is built with the feature, and without it [`active`] is the
+//! Each has its detector in `tests/seeded_bugs.rs`. No wheel is built with the feature, and without it `active` is the
 //! constant false: the compiler leaves nothing of the places that ask.
 
 /// A mistake in the privacy of a release.

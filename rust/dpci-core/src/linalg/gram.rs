@@ -33,7 +33,7 @@ pub struct GramAccumulator {
 }
 
 /// Roundings that one term of an accumulated sum passes through, up to second order (docs/certificates.md, "Sums over rows"):
-/// scaled entries, weight and product, the additions in its block and over [`PLAIN_BLOCKS`], compensated sum and quotient.
+/// scaled entries, weight and product, the additions in its block and over `PLAIN_BLOCKS`, compensated sum and quotient.
 pub const GRAM_ROUNDINGS: usize = BLOCK + PLAIN_BLOCKS + 8;
 
 impl GramAccumulator {
