@@ -104,8 +104,6 @@ def test_a_fit_with_huge_params_does_not_overflow(loss):
 
 
 # Suprema: upper bounds for every margin within the radius, and reached.
-
-
 @by_loss
 @pytest.mark.parametrize("radius", [0.0, 1e-3, 0.3, 0.5, 0.9, 1.0, 1.3, 2.0, 5.0, 30.0, 1e4])
 def test_suprema_against_dense_grids(loss, radius):
