@@ -104,14 +104,17 @@ class ReportCase(WorstCase):
     @cached_property
     def settings(self) -> Settings:
         """All keywords of the fit."""
-        common = {"moments": "none", "fit_intercept": False, "neighbors": self.neighbors}
-        return Settings(budget=self.budget, **common, **self.keywords)  # type: ignore[arg-type]  # checked there
+        return Settings(
+            budget=self.budget, moments="none", fit_intercept=False, neighbors=self.neighbors, **self.keywords
+        )
 
     @cached_property
     def spec(self) -> _core.ReportSpec:
         """The same with the report's shares, calibrated."""
-        claim = {"failure_probability": 1e-6, "simultaneous": False, "bound": "interpolated"}
-        return _core.ReportSpec(self.settings.spec(*self.first[0].shape), shares=self.shares, **claim)  # type: ignore[arg-type]
+        fit = self.settings.spec(*self.first[0].shape)
+        return _core.ReportSpec(
+            fit, shares=self.shares, failure_probability=1e-6, simultaneous=False, bound="interpolated"
+        )
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Parameter, gradient, Hessian."""

@@ -1,7 +1,6 @@
 //! Repeated simulated releases for audits. Never private.
 
 use dpci_core::Result;
-use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{Cost, seal};
 use dpci_core::study;
@@ -17,7 +16,7 @@ use crate::spec::{Spec, budget_of, steps};
 use crate::task;
 
 /// Runs of one task, on a thread pool of its own.
-fn table(
+pub(crate) fn table(
     py: Python<'_>,
     shape: [usize; 2],
     n_threads: Option<usize>,
@@ -81,23 +80,11 @@ pub(crate) fn simulate_functional_mechanism<'py>(
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let data = Data::new(&x, &y)?;
-    let spec = &spec.get().inner;
-    let shape = [n_runs, study::functional_width(spec)];
+    let spec = spec.get();
+    let shape = [n_runs, study::functional_width(&spec.inner)];
     table(py, shape, n_threads, |exec| {
-        let choices = spec.choices();
-        let bounds = RowBounds {
-            row_norm: choices.row_norm,
-            targets: choices.polynomial.targets(),
-            on_violation: OnViolation::Error,
-        };
-        let design = Design::new(
-            data.rows(),
-            data.targets(),
-            choices.intercept,
-            &bounds,
-            exec,
-        )?;
-        study::simulate_functional_mechanism(spec, &design, n_runs, seed, exec)
+        let design = spec.design(&data, false, exec)?;
+        study::simulate_functional_mechanism(&spec.inner, &design, n_runs, seed, exec)
     })
 }
 

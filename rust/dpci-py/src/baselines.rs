@@ -81,37 +81,25 @@ pub(crate) fn release_functional_mechanism<'py>(
     seed: Option<u64>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = Data::new(&x, &y)?;
-    let spec = &spec.get().inner;
-    let choices = spec.choices();
-    let bounds = RowBounds {
-        row_norm: choices.row_norm,
-        targets: choices.polynomial.targets(),
-        on_violation: on_violation(clip),
-    };
+    let spec = spec.get();
     let params = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = Design::new(
-            data.rows(),
-            data.targets(),
-            choices.intercept,
-            &bounds,
-            &exec,
-        )?;
+        let design = spec.design(&data, clip, &exec)?;
         match seed {
             None => {
                 let mut generator = ReleaseGenerator::new()?;
-                core::release_functional_mechanism(spec, &design, &exec, &mut generator)
+                core::release_functional_mechanism(&spec.inner, &design, &exec, &mut generator)
             }
             Some(seed) => {
                 let mut generator = SimulationGenerator::new(seed, 0);
-                core::release_functional_mechanism(spec, &design, &exec, &mut generator)
+                core::release_functional_mechanism(&spec.inner, &design, &exec, &mut generator)
             }
         }
     })?;
     let dict = PyDict::new(py);
     dict.set_item("params", PyArray1::from_vec(py, params.into_values()))?;
-    dict.set_item("steps", steps(py, std::slice::from_ref(spec.step()))?)?;
-    dict.set_item("seals", seals(py, spec.seals())?)?;
+    dict.set_item("steps", steps(py, std::slice::from_ref(spec.inner.step()))?)?;
+    dict.set_item("seals", seals(py, spec.inner.seals())?)?;
     dict.set_item("private", seed.is_none())?;
     Ok(dict)
 }
@@ -123,6 +111,25 @@ pub(crate) struct HistogramSpec {
     loss: Loss,
     l2_strength: f64,
     intercept: Option<f64>,
+}
+
+impl FunctionalSpec {
+    /// The rows, checked against the bounds of the mechanism.
+    pub(crate) fn design<'a>(
+        &self,
+        data: &Data<'a>,
+        clip: bool,
+        exec: &Executor<'_>,
+    ) -> Result<Design<'a>> {
+        let choices = self.inner.choices();
+        let bounds = RowBounds {
+            row_norm: choices.row_norm,
+            targets: choices.polynomial.targets(),
+            on_violation: on_violation(clip),
+        };
+        let intercept = choices.intercept;
+        Design::new(data.rows(), data.targets(), intercept, &bounds, exec)
+    }
 }
 
 impl HistogramSpec {

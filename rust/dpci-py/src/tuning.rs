@@ -11,6 +11,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::audit::table;
 use crate::data::{Data, Features};
 use crate::errors::to_python;
 use crate::loss::Loss;
@@ -173,12 +174,11 @@ pub(crate) fn simulate_tunings<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let data = Data::new(&x, &y)?;
     let spec = spec.get();
-    let rows = task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, usize::MAX, cancel)?;
-        let design = data.design(&spec.first, false, &exec)?;
-        study::simulate_tunings(&spec.inner, &design, n_runs, seed, &exec)
-    })?;
-    PyArray1::from_vec(py, rows).reshape([n_runs, 1 + spec.inner.n_params()])
+    let shape = [n_runs, 1 + spec.inner.n_params()];
+    table(py, shape, n_threads, |exec| {
+        let design = data.design(&spec.first, false, exec)?;
+        study::simulate_tunings(&spec.inner, &design, n_runs, seed, exec)
+    })
 }
 
 #[pyfunction]

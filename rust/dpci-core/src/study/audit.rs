@@ -13,10 +13,10 @@ use crate::mechanism::{
 use crate::noise::SimulationGenerator;
 
 /// Runs of one chunk; a chunk is what one thread does at a time.
-const RUNS_PER_CHUNK: usize = 256;
+const RUNS_PER_CHUNK: usize = 16;
 
 /// Rows of many runs, one after another. Run `i` draws from stream `i` of `seed`, on one thread.
-fn repeat(
+pub(super) fn repeat(
     n_runs: usize,
     seed: u64,
     exec: &Executor<'_>,

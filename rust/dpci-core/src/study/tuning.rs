@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::audit::repeat;
 use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
@@ -22,15 +23,12 @@ pub fn simulate_tunings(
     seed: u64,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    let rows = exec.map(n_runs, |run| {
-        let single = Executor::sequential(exec.cancel_flag());
-        let mut generator = SimulationGenerator::new(seed, run as u64);
-        let selected = release_tuning(spec, design, &single, &mut generator)?;
-        let mut row = vec![selected.index as f64];
+    repeat(n_runs, seed, exec, |exec, generator, row| {
+        let selected = release_tuning(spec, design, exec, generator)?;
+        row.push(selected.index as f64);
         row.extend(selected.params.values());
-        Ok(row)
-    })?;
-    Ok(rows.concat())
+        Ok(())
+    })
 }
 
 /// Mean of `loss` over the records at `n_runs` simulated models of each candidate, candidate by candidate.
