@@ -365,7 +365,10 @@ def check_path(path: object) -> Path:
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str) or not name or "\0" in name or not _is_encodable(name):
         raise InvalidInput(f"path must be the name of a file, got path={path!r}")
-    return Path(os.path.realpath(name))
+    file = Path(os.path.realpath(name))
+    if file.is_dir():
+        raise InvalidInput(f"path must be the name of a file, got the folder path={path!r}")
+    return file
 
 
 def _is_encodable(name: str) -> bool:
