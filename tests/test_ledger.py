@@ -227,7 +227,7 @@ REFUSED = {
     "relation": (lambda: dpci.Ledger(TENTH, "substitute"), r"neighbors must be one of .*got neighbors='substitute'"),
     "path": (lambda: dpci.Ledger(TENTH, path=3), r"path must be the name of a file, got path=3"),
     "no path": (lambda: dpci.Ledger(TENTH, path=""), r"path must be the name of a file, got path=''"),
-    "a folder": (lambda: dpci.Ledger(TENTH, path="/"), r"path must be the name of a file, got the folder path='/'"),
+    "the root folder": (lambda: dpci.Ledger(TENTH, path="/"), r"path must be the name of a file, got path='/'"),
     "path with a zero": (lambda: dpci.Ledger(TENTH, path="a\0b"), r"path must be the name of a file"),
     "label": (lambda: dpci.Ledger(TENTH).labelled("a\nb"), r"label must be printable text"),
     "source": (lambda: dpci.Ledger(TENTH).spend(TENTH, neighbors="replace_one", source=1), r"source must be printable"),

@@ -366,8 +366,8 @@ def check_path(path: object) -> Path:
     if not isinstance(name, str) or not name or "\0" in name or not _is_encodable(name):
         raise InvalidInput(f"path must be the name of a file, got path={path!r}")
     file = Path(os.path.realpath(name))
-    if file.is_dir():
-        raise InvalidInput(f"path must be the name of a file, got the folder path={path!r}")
+    if not file.name:
+        raise InvalidInput(f"path must be the name of a file, got path={path!r}")
     return file
 
 
