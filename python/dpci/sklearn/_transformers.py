@@ -19,7 +19,7 @@ _DTYPES = (np.float64, np.float32)
 
 
 class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale rows that are longer than a public bound down to it; all others stay as they are.
+    """Scale rows that are longer than a public bound down to it; shorter ones stay as they are.
 
     What happens to a row depends on that row alone, so the step costs no privacy and needs no fit.
 
@@ -190,18 +190,20 @@ class PublicScaler(TransformerMixin, BaseEstimator):
 def _clipped(values: NDArray[Any], owner: NDArray[np.intp], n_rows: int, bound: float) -> NDArray[Any]:
     """Return entries, of the rows ``owner``, such that no row is longer than the bound.
 
-    Norms are those of rows divided by their greatest entry, which neither overflow nor underflow. Rows that are scaled
-    get a little less than the bound, so that rounding does not carry them above it.
+    Norms are those of rows divided by their greatest entry, which neither overflow nor underflow. That of one entry is
+    exact; others are off by rounding, so rows within that of the bound are scaled too, and a little below it.
     """
     exact = values.astype(np.float64)
     greatest = np.zeros(n_rows)
     np.maximum.at(greatest, owner, np.abs(exact))
     unit = exact / np.where(greatest > 0.0, greatest, 1.0)[owner]
     norms = np.sqrt(np.bincount(owner, unit * unit, minlength=n_rows))
+    norms = np.maximum(norms, 1.0)  # the greatest entry alone is 1; rows of zeros divide nothing
+    n_entries = np.bincount(owner[unit != 0.0], minlength=n_rows)
+    rounding = np.where(n_entries > 1, (n_entries + 8.0) * np.finfo(np.float64).eps, 0.0)
     with np.errstate(over="ignore"):  # an infinite norm is above the bound
-        above = (greatest * norms > bound)[owner]
-    room = bound * (1.0 - 8.0 * np.finfo(values.dtype).eps)
-    scaled = unit[above] * (room / norms[owner[above]])
+        above = (greatest * norms * (1.0 + rounding) > bound)[owner]
+    room = bound * (1.0 - rounding - 8.0 * np.finfo(values.dtype).eps)
     clipped = values.copy()
-    clipped[above] = scaled
+    clipped[above] = unit[above] * (room / norms)[owner[above]]
     return clipped
