@@ -3,8 +3,10 @@
 import doctest
 import inspect
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -344,3 +346,15 @@ def test_examples_in_docstrings():
     parts = [sys.modules[f"dpci.sklearn.{name}"] for name in ("_classifiers", "_ridge", "_search", "_transformers")]
     assert [doctest.testmod(part).failed for part in parts] == [0, 0, 0, 0]
     assert all(doctest.testmod(part).attempted > 0 for part in parts)
+
+
+def test_examples_of_the_page():
+    pytest.importorskip("pandas", reason="the page has frames")
+    page = (Path(__file__).parents[1] / "docs" / "sklearn.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 3
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    assert names["search"].best_estimator_.epsilon == 1.0
+    assert names["leaking"][0].mean_[0] == names["people"]["age"].mean()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpci._payment import Payment
@@ -228,8 +228,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
 
     def _check_data(self, X: Table, y: ArrayLike) -> tuple[Table, NDArray[Any]]:
         table, labels = super()._check_data(X, y)
-        check_classification_targets(labels)
-        kind = type_of_target(labels, input_name="y")
+        kind = type_of_target(labels, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise InvalidInput(f"Only binary classification is supported. The type of the target is {kind}.")
         return table, labels
