@@ -186,7 +186,7 @@ def test_private_search_in_a_pipeline_and_on_frames():
     np.testing.assert_allclose(model.predict_log_proba(frame), np.log(model.predict_proba(frame)))
     score, caught = warnings_of(lambda: model.score(frame, Y))
     assert score > 0.6
-    assert [warning.category for warning in caught] == [dpci.PrivacyLeakWarning]
+    assert [(warning.category, warning.filename) for warning in caught] == [(dpci.PrivacyLeakWarning, __file__)]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What the private estimators share: parameters become keywords of a fit, and a fit becomes fitted attributes."""
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self, cast
@@ -16,14 +15,14 @@ from dpci._payment import Payment
 from dpci.api import release_fit
 from dpci.arrays import Table
 from dpci.budgets import ZCDP, ApproxDP, Budget, Calibration, PureDP
-from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
 from dpci.labels import check_classes, label_array
 from dpci.ledger import Ledger
 from dpci.losses import Loss
 from dpci.results import PrivateFit
 from dpci.settings import MechanismLike, Moments, Neighbors, OnViolation, Projection, Settings
-from dpci.sklearn._model_selection import warn_of_model_selection
+from dpci.sklearn._leaks import warn_of_model_selection, warn_of_score
 
 # float32 is passed on as it is.
 _DTYPES = (np.float64, np.float32)
@@ -254,15 +253,6 @@ def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> 
     if epsilon is None:
         raise InvalidInput(f"epsilon must be given unless rho is, got epsilon=None, delta={delta!r}, rho=None")
     return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
-
-
-def warn_of_score() -> None:
-    """Say that a score is a function of the labels that no noise covers; points to the caller of the score."""
-    warnings.warn(
-        "a score reads rows and labels without noise: it is not private unless these records are public",
-        PrivacyLeakWarning,
-        stacklevel=3,
-    )
 
 
 def _check_order(classes: Sequence[Any]) -> None:

@@ -12,7 +12,8 @@ from dpci.budgets import Calibration
 from dpci.ledger import Ledger
 from dpci.losses import Squared
 from dpci.settings import MechanismLike, Moments, Neighbors, OnViolation, Projection
-from dpci.sklearn._base import PrivateLinearEstimator, warn_of_score
+from dpci.sklearn._base import PrivateLinearEstimator
+from dpci.sklearn._leaks import warn_of_score
 
 
 class PrivateRidge(RegressorMixin, PrivateLinearEstimator):

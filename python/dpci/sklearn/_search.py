@@ -17,7 +17,7 @@ from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
 from dpci.settings import LossLike
 from dpci.sklearn._base import PrivateLinearEstimator
-from dpci.sklearn._model_selection import warn_of_model_selection
+from dpci.sklearn._leaks import warn_of_model_selection
 from dpci.tuning import TuneResult, tune
 from dpci.validation import check_choice
 
