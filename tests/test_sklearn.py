@@ -229,6 +229,18 @@ def test_labels():
         PrivateLogisticRegression().fit(X, np.arange(N) % 3)
 
 
+def test_masked_arrays_are_refused():
+    masked = np.ma.masked_array(X, mask=X > 0.4)
+    model = fitted(PrivateLogisticRegression())
+    for call in (
+        lambda: model.fit(masked, Y),
+        lambda: model.fit(X, np.ma.masked_array(Y)),
+        lambda: model.predict(masked),
+    ):
+        with pytest.raises(dpci.InvalidInput, match="must have no masked values"):
+            call()
+
+
 def test_intervals_are_those_of_the_result():
     model = fitted(PrivateLogisticRegression())
     given = {"level": 0.8, "contrast": [1.0, -1.0, 0.0, 0.0]}
@@ -245,6 +257,8 @@ def test_scores_say_that_they_are_not_private():
         assert warning.category is dpci.PrivacyLeakWarning
         assert "a score reads rows and labels without noise" in str(warning.message)
         assert warning.filename == __file__
+        weighted, _ = warnings_of(lambda model=model, y=y: model.score(X, y, sample_weight=np.arange(N) < 5))
+        assert weighted == pytest.approx(warnings_of(lambda model=model, y=y: model.score(X[:5], y[:5]))[0])
 
 
 def test_there_are_no_sample_weights():

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import (
@@ -72,6 +73,15 @@ def test_every_kind_of_model_selection_is_noticed(call):
     value, leaks = leaks_of(call)
     assert value is not None
     assert leaks
+
+
+def test_routing_of_metadata_finds_nothing_to_route():
+    with config_context(enable_metadata_routing=True):
+        for model in (LOGISTIC, PrivateGridSearch(LOGISTIC, GRID, validation_radius=4.0)):
+            scores, _ = leaks_of(
+                lambda model=model: cross_val_score(make_pipeline(RowNormClipper(), model), X, Y, cv=2)
+            )
+            assert scores.min() > 0.6
 
 
 class Wrapped(ClassifierMixin, BaseEstimator):

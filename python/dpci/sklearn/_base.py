@@ -176,6 +176,8 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
 
     def _check_data(self, X: Table, y: ArrayLike) -> tuple[Table, NDArray[Any]]:
         """Return rows and targets as scikit-learn validates them, and set ``n_features_in_``."""
+        _check_unmasked("X", X)
+        _check_unmasked("y", y)
         rows, targets = validate_data(self, X, y, accept_sparse="csr", dtype=_DTYPES, y_numeric=is_regressor(self))
         # A frame whose columns scikit-learn knows by name names the parameters too.
         return (X if hasattr(self, "feature_names_in_") else rows), targets
@@ -190,6 +192,7 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
 
     def _linear_predictor(self, X: Table) -> NDArray[np.float64]:
         check_is_fitted(self)
+        _check_unmasked("X", X)
         rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=_DTYPES)
         return self.result_.decision_function(rows)
 
@@ -209,10 +212,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
         positive = self._linear_predictor(X) > 0
         return self.classes_[positive.astype(np.intp)]
 
-    def score(self, X: Table, y: ArrayLike) -> float:
-        """Share of rows that are classified correctly; not private, with a warning, unless the rows are public."""
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of rows that are classified correctly; not private, with a warning, unless the rows are public.
+
+        ``sample_weight`` weights the score only; no fit has one.
+        """
         warn_of_score()
-        return float(super().score(X, y))
+        return float(super().score(X, y, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -253,6 +259,12 @@ def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> 
     if epsilon is None:
         raise InvalidInput(f"epsilon must be given unless rho is, got epsilon=None, delta={delta!r}, rho=None")
     return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
+
+
+def _check_unmasked(name: str, values: object) -> None:
+    """Refuse what scikit-learn would silently unmask."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidInput(f"{name} must have no masked values, got a masked array (fill it, or drop the rows)")
 
 
 def _check_order(classes: Sequence[Any]) -> None:

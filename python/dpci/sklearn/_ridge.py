@@ -150,10 +150,13 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
         """Predicted target of each row, shape (n_samples,)."""
         return self._linear_predictor(X)
 
-    def score(self, X: Table, y: ArrayLike) -> float:
-        """Coefficient of determination R²; not private, with a warning, unless the rows are public."""
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Coefficient of determination R²; not private, with a warning, unless the rows are public.
+
+        ``sample_weight`` weights the score only; no fit has one.
+        """
         warn_of_score()
-        return float(super().score(X, y))
+        return float(super().score(X, y, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -220,9 +220,12 @@ class PrivateGridSearch(BaseEstimator):
         """Linear predictor of each row, shape (n_samples,); for classifiers."""
         return cast("NDArray[np.float64]", self._fitted().decision_function(X))
 
-    def score(self, X: Table, y: ArrayLike) -> float:
-        """Score of the estimator; not private, with a warning, unless the rows are public."""
-        return float(self._fitted().score(X, y))
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Score of the estimator; not private, with a warning, unless the rows are public.
+
+        ``sample_weight`` weights the score only; no fit has one.
+        """
+        return float(self._fitted().score(X, y, sample_weight=sample_weight))
 
     def __sklearn_clone__(self) -> Self:
         warn_of_model_selection()
