@@ -63,6 +63,13 @@ def test_a_clipped_table_passes_the_check_of_a_fit():
         dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=0.2, row_norm=0.3, on_violation="error")
 
 
+def test_tables_of_several_blocks():
+    rows = np.random.default_rng(4).normal(size=(70_000, 8))
+    expected = rows * np.minimum(1.0, 1.0 / np.linalg.norm(rows, axis=1))[:, None]
+    for table in (rows, np.asfortranarray(rows)):
+        np.testing.assert_allclose(RowNormClipper().transform(table), expected, rtol=1e-13)
+
+
 def test_the_input_is_not_written_to():
     for rows in (np.full((2, 2), 3.0), scipy.sparse.csr_matrix(np.full((2, 2), 3.0))):
         before = rows.copy()

@@ -16,6 +16,8 @@ from dpci.validation import check_positive
 
 # The type of the rows stays.
 _DTYPES = (np.float64, np.float32)
+# Entries of a dense table that are worked on at a time, which bounds the memory beside the copy that is returned.
+_BLOCK = 2**18
 
 
 class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -78,8 +80,12 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         bound = check_positive("row_norm", self.row_norm)
         rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=_DTYPES, copy=True)
         if isinstance(rows, np.ndarray):
-            owner = np.repeat(np.arange(rows.shape[0]), rows.shape[1])
-            return _clipped(rows.ravel(), owner, rows.shape[0], bound).reshape(rows.shape)
+            step = max(1, _BLOCK // rows.shape[1])
+            for start in range(0, len(rows), step):
+                block = rows[start : start + step]
+                owner = np.repeat(np.arange(len(block)), block.shape[1])
+                block[:] = _clipped(block.ravel(), owner, len(block), bound).reshape(block.shape)
+            return rows
         rows.sum_duplicates()
         owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
         rows.data = _clipped(rows.data, owner, rows.shape[0], bound)
