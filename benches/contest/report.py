@@ -30,18 +30,22 @@ def ours(record: Line, solver: str | None = None) -> Line:
 
 
 def best(record: Line, library: str) -> Line:
-    """The fastest line of a library that did what was asked, or one that failed."""
+    """The fastest line of a library that did what was asked, or one that did not."""
     lines = [line for line in record["lines"] if line["library"] == library]
-    timed = [line for line in lines if "seconds" in line]
-    return min(timed, key=lambda line: line["seconds"]) if timed else lines[0]
+    return min(lines, key=lambda line: (not finished(line), line.get("seconds", float("inf"))))
+
+
+def finished(line: Line) -> bool:
+    """Whether the contestant did what was asked."""
+    return "seconds" in line and not line["missed"]
 
 
 def verdict(record: Line) -> str:
     """Who is fastest, and by how much over the next."""
-    if "seconds" not in ours(record):
-        return f"**dpci fails**: {ours(record)['failure']}"
+    if not finished(ours(record)):
+        return f"**dpci fails**: {ours(record)['failure'] or 'too far from the minimiser'}"
     opponents = [best(record, name) for name in _LIBRARIES if any(x["library"] == name for x in record["lines"])]
-    timed = [line for line in opponents if "seconds" in line]
+    timed = [line for line in opponents if finished(line)]
     if not timed:
         return "dpci alone finishes"
     rival = min(timed, key=lambda line: line["seconds"])
@@ -67,8 +71,8 @@ def summary(records: Sequence[Line]) -> str:
                 cells.append("")
                 continue
             found = best(record, name)
-            if "seconds" not in found or "seconds" not in line:
-                cells.append("fails")
+            if not finished(found) or not finished(line):
+                cells.append("*misses*" if found["missed"] else "*fails*")
             else:
                 ratios = (found["seconds"] / value for value in (line["seconds"], times.get("1", line["seconds"])))
                 cells.append(" / ".join(f"{ratio:.2f}" for ratio in ratios))
@@ -79,13 +83,12 @@ def summary(records: Sequence[Line]) -> str:
 
 def shown(line: Line) -> list[str]:
     """Cells that all tables have: who, how, time, memory."""
-    threads = line["threads"]
     setting = "" if line["tolerance"] is None else f", tol {line['tolerance']:.0e}"
     label = f"{line['library']}: {line['solver']}{setting}"
     times = {t: seconds(v) for t, v in sorted(line["by_threads"].items())}
-    runs = f"{line['runs']} runs" if line["kept"] else "trial only"
+    runs = f"of {line['runs']}" if line["kept"] else "trial"
     memory = f"{line['peak'] / 1e6:.0f} ({(line['peak'] - line['loaded']) / 1e6:.0f})"
-    return [label, times.get("1", "-"), times.get("2", "-"), f"{threads}, {runs}", memory]
+    return [label, times.get("1", "-"), times.get("2", "-"), runs, memory]
 
 
 def details(records: Sequence[Line]) -> str:
@@ -97,7 +100,7 @@ def details(records: Sequence[Line]) -> str:
         PRIVATE: ["mean distance to the minimiser", "test loss", "test accuracy", "releases"],
         RIDGE: ["mean distance to the minimiser", "test mean square", "sign accuracy", "releases"],
     }[task]
-    header = ["data", "contestant", "1 core", "2 cores", "best with", "peak MB (of the fit)", *answers]
+    header = ["data", "contestant", "1 core", "2 cores", "least", "peak MB (of the fit)", *answers]
     body = []
     for record in records:
         label = f"{record['data']}, {record['loss']}, λ={record['l2_strength']:g}"
@@ -106,7 +109,7 @@ def details(records: Sequence[Line]) -> str:
                 said = [f"{line['library']}: {line['solver']}", *["-"] * 4, f"fails: {line['failure']}"]
                 body.append([label, *said, *[""] * (len(answers) - 1)])
                 continue
-            cells = [f"{line['distance']:.1e}"]
+            cells = [f"{line['distance']:.1e}{' (misses)' * line['missed']}"]
             if task == ERRORS:
                 ratios = (line.get(f"{name}_ratio") for name in ("median", "least", "greatest"))
                 cells.append("{:.4g} ({:.4g}, {:.4g})".format(*ratios))
@@ -128,14 +131,14 @@ beforehand. The distance is to the minimiser of Newton's method in NumPy, whose 
 {{certificate}} (the hinge's: dpci's certified minimiser, which the opponent confirms where it gets there). statsmodels
 does not let its tolerance be set.
 """,
-    ERRORS: """dpci: the private fit at ε = 1 with 95% intervals of all parameters; its standard errors include the noise
-of privacy. glum: the penalised fit, then its robust covariance, which by its own warning leaves the penalty out, HC1
+    ERRORS: """dpci: the private fit at ε = 1 with 95% intervals of all parameters; its standard errors include the
+noise of privacy. glum: the penalised fit, then its robust covariance, which by its own warning leaves the penalty out, HC1
 scaled to HC0. statsmodels: HC0, but of the fit *without* a penalty, so another problem with another minimiser (its
 distance says how far); it has no HC0 for penalised fits. Ratios are to the sandwich of the penalised objective at its
 minimiser.
 """,
-    PRIVATE: """The same ε = 1 (pure), rows, bound on their norm, λ; objective perturbation in both. A release is judged by
-its distance to the minimiser without noise and on the test rows, on average. dpci's fit is certified; diffprivlib is
+    PRIVATE: """The same ε = 1 (pure), rows, bound on their norm, λ; objective perturbation in both. A release is judged
+by its distance to the minimiser without noise and on the test rows, on average. dpci's fit is certified; diffprivlib is
 shown with its default tolerance and with one that brings it near to the point that its proof speaks of.
 """,
     RIDGE: f"""ε = 1 (pure). dpci: objective perturbation with λ={RIDGE_STRENGTH:g} and the radius {RIDGE_RADIUS:g};
@@ -173,16 +176,14 @@ def page(records: Sequence[Line], software: dict[str, str], busy_above: float, *
     if not records:
         return "Nothing was measured.\n"
     lines = heading(records, software, busy_above, quick=quick)
+    lines += ["", "## Who wins", ""]
     lines += [
-        "",
-        "## Who wins",
-        "",
-        "Times of dpci on one and two cores; then, for each library at its best over solvers and",
+        "Times of dpci on one and two cores; then, for each library at its best over solvers and threads, its time"
     ]
     lines += [
-        "threads, its time over dpci's best / over dpci's on one core: below 1 dpci loses. *fails*: see below.",
-        "",
+        "over dpci's best / over dpci's on one core: below 1 dpci loses. *misses*: not as near as asked, so its time"
     ]
+    lines += ["does not count; *fails*: gives no answer, the reason is below.", ""]
     lines += [summary(records)]
     for task, note in NOTES.items():
         shared = [record for record in records if record["task"] == task]

@@ -163,9 +163,8 @@ def contest(
     for entry in entries(task, terms, sparse=(folder / "train_X.npz").exists()):
         contestant, reason = started(entry, interpreters, folder, terms)
         if contestant is None:
-            absent.append(
-                {"library": entry.library, "solver": entry.solver, "failure": reason, "kept": False, "missed": False}
-            )
+            nothing = {"failure": reason, "kept": False, "missed": False}
+            absent.append({"library": entry.library, "solver": entry.solver, **nothing})
         else:
             contestants.append(contestant)
     for contestant in contestants:
