@@ -132,8 +132,8 @@ beforehand. The distance is to the minimiser of Newton's method in NumPy, whose 
 does not let its tolerance be set.
 """,
     ERRORS: """dpci: the private fit at ε = 1 with 95% intervals of all parameters; its standard errors include the
-noise of privacy. glum: the penalised fit, then its robust covariance, which by its own warning leaves the penalty out, HC1
-scaled to HC0. statsmodels: HC0, but of the fit *without* a penalty, so another problem with another minimiser (its
+noise of privacy. glum: the penalised fit, then its robust covariance, which by its own warning leaves the penalty out,
+HC1 scaled to HC0. statsmodels: HC0, but of the fit *without* a penalty, so another problem with another minimiser (its
 distance says how far); it has no HC0 for penalised fits. Ratios are to the sandwich of the penalised objective at its
 minimiser.
 """,
