@@ -177,13 +177,11 @@ def page(records: Sequence[Line], software: dict[str, str], busy_above: float, *
         return "Nothing was measured.\n"
     lines = heading(records, software, busy_above, quick=quick)
     lines += ["", "## Who wins", ""]
+    lines += ["Times of dpci on one and two cores; then, for each library at its best over solvers and threads, its"]
     lines += [
-        "Times of dpci on one and two cores; then, for each library at its best over solvers and threads, its time"
+        "time over dpci's best / over dpci's on one core: below 1 dpci loses. *misses*: not as near as asked, so its"
     ]
-    lines += [
-        "over dpci's best / over dpci's on one core: below 1 dpci loses. *misses*: not as near as asked, so its time"
-    ]
-    lines += ["does not count; *fails*: gives no answer, the reason is below.", ""]
+    lines += ["time does not count; *fails*: no answer, the reason is below. A time left out (-) was far behind.", ""]
     lines += [summary(records)]
     for task, note in NOTES.items():
         shared = [record for record in records if record["task"] == task]

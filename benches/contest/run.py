@@ -33,14 +33,16 @@ from dpci import _core
 
 ROUNDS = 5
 # A fit may take this many times what the fastest opponent took, or so many seconds; then it is stopped.
-TIMES_FASTEST, LEAST_LIMIT = 8.0, 10.0
+TIMES_FASTEST, LEAST_LIMIT = 5.0, 5.0
 # After the trial a library goes on with what was within this factor of its best; what takes longer than so many seconds
 # takes part in so many rounds only.
 NEAR_BEST, SLOW, SLOW_ROUNDS = 1.4, 3.0, 2
 # Releases by which a private fit is judged, or as many as so many seconds allow.
-RELEASES, RELEASE_SECONDS = 20, 6.0
+RELEASES, RELEASE_SECONDS = 20, 4.0
 # Threads of BLAS spin for a while before they sleep.
 REST = 0.1
+# In the trial: a time with two threads so many times that of another solver of the library does not win with one.
+HOPELESS = 2.5
 # Tolerances of one library mean other things than those of the next: only from here down no progress means an end.
 STILL = 1e-8
 BUSY = 0.05
@@ -60,8 +62,11 @@ def started(
     return Contestant(entry, Process(interpreter, library, entry.solver, folder, terms.to_json())), ""
 
 
-def trial(contestant: Contestant, exact: Reference, limit: float, *, judged: bool) -> None:
-    """Find the loosest tolerance that reaches the target, with two threads, then fit with one."""
+def trial(contestant: Contestant, exact: Reference, limit: float, rival: float, *, judged: bool) -> None:
+    """Find the loosest tolerance that reaches the target, with two threads, then fit with one.
+
+    ``rival`` is the best time of its library so far: what is far from it before it is accurate will not win.
+    """
     distance = np.inf
     for tolerance in contestant.entry.tolerances:
         contestant.tolerance = tolerance
@@ -73,14 +78,32 @@ def trial(contestant: Contestant, exact: Reference, limit: float, *, judged: boo
         # A solver that stands still has met its own limit, as the rounding of its values.
         if distance <= TARGET or (tolerance is not None and tolerance <= STILL and distance > 0.9 * previous):
             break
+        if judged and seconds > HOPELESS * rival:
+            contestant.failure = (
+                f"stopped: {seconds / rival:.1f} times the time of its library's best at {distance:.0e}"
+            )
+            contestant.process.close()
+            return
     contestant.found = contestant.found[-1:]
     contestant.missed = judged and distance > TARGET
+    if contestant.missed:
+        return
     # With two threads again, as the first time may have paid for what is loaded once.
     for threads in (1, 2):
+        if contestant.trial[2] > HOPELESS * rival:
+            return
         seconds = contestant.fit(threads, limit)
         if seconds is None:
             return
         contestant.trial[threads] = min(seconds, contestant.trial.get(threads, np.inf))
+
+
+def leader(contestants: list[Contestant], library: str) -> float:
+    """Best time of the solvers of a library that did what was asked in their trials, infinite if there is none."""
+    of_library = (each for each in contestants if each.entry.library == library)
+    return min(
+        (each.best[0] for each in of_library if each.trial and not (each.failure or each.missed)), default=np.inf
+    )
 
 
 def choose(contestants: list[Contestant], task: str) -> None:
@@ -88,14 +111,8 @@ def choose(contestants: list[Contestant], task: str) -> None:
     for contestant in contestants:
         if contestant.failure:
             continue
-        rivals = [
-            rival.best[0]
-            for rival in contestants
-            if rival.entry.library == contestant.entry.library
-            and not (rival.failure or rival.missed)
-            and task in {PLAIN, ERRORS}
-        ]
-        contestant.kept = not contestant.missed and contestant.best[0] <= NEAR_BEST * min(rivals, default=np.inf)
+        rival = leader(contestants, contestant.entry.library) if task in {PLAIN, ERRORS} else np.inf
+        contestant.kept = not contestant.missed and contestant.best[0] <= NEAR_BEST * rival
         if not contestant.kept:
             contestant.process.close()
 
@@ -176,7 +193,8 @@ def contest(
     for contestant in contestants:
         if not contestant.failure:
             limit = max(LEAST_LIMIT, TIMES_FASTEST * fastest) if np.isfinite(fastest) else 10 * LEAST_LIMIT
-            trial(contestant, exact, limit, judged=task == PLAIN)
+            rival = leader(contestants, contestant.entry.library)
+            trial(contestant, exact, limit, rival, judged=task == PLAIN)
         if not (contestant.failure or contestant.missed) and contestant.entry.library != "dpci":
             fastest = min(fastest, contestant.best[0])
     choose(contestants, task)

@@ -4,6 +4,7 @@
 seconds of the fit, what it found, and the peak of resident memory since the rows were loaded. Run by run.py.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -21,7 +22,8 @@ CORES = sorted(os.sched_getaffinity(0))
 def pin(n_cores: int) -> None:
     """Keep all threads of this process, those of BLAS included, on the first cores."""
     for thread in Path("/proc/self/task").iterdir():
-        os.sched_setaffinity(int(thread.name), CORES[:n_cores])
+        with contextlib.suppress(ProcessLookupError):  # a thread of the last fit that has just ended
+            os.sched_setaffinity(int(thread.name), CORES[:n_cores])
 
 
 def memory(field: str) -> int:
