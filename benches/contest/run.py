@@ -201,6 +201,9 @@ def contest(
     kept = [contestant for contestant in contestants if contestant.kept]
     rounds(kept, count)
     for contestant in kept:
+        # Once is not enough: every fit that counts must be as near as asked.
+        if task == PLAIN and not contestant.failure:
+            contestant.missed = max(exact.distance(each["params"]) for each in contestant.found) > TARGET
         if terms.task == "private":
             releases(contestant)
         contestant.process.close()

@@ -24,7 +24,9 @@ def contestant(problem: Problem, solver: str) -> Callable[[float, int], dict]:
         return {"params": model.fit(X, y).coef_}
 
     def hinge(tolerance: float, _: int) -> dict:
-        model = LinearSVC(C=weight, loss="hinge", tol=tolerance, fit_intercept=False, max_iter=_MAX_ITER)
+        # Its order of the rows is random: with a seed, the fits that count are the one that was found accurate.
+        settings = {"fit_intercept": False, "max_iter": _MAX_ITER, "random_state": 0}
+        model = LinearSVC(C=weight, loss="hinge", tol=tolerance, **settings)
         return {"params": model.fit(X, y).coef_[0]}
 
     return {"logistic": logistic, "squared": ridge, "hinge": hinge}[terms.loss]
