@@ -171,16 +171,16 @@ def line(contestant: Contestant, exact: Reference) -> dict[str, Any]:
     return said
 
 
-def contest(
-    task: str, terms: Terms, folder: Path, exact: Reference, *, interpreters: dict[str, Path | str], count: int
-) -> list[dict[str, Any]]:
-    """Trial, then rounds, then what is judged by many releases; a line a contestant."""
+def all_started(
+    taking_part: list[Entry], interpreters: dict[str, Path | str], folder: Path, terms: Terms
+) -> tuple[list[Contestant], list[dict[str, Any]]]:
+    """Processes that are ready, and lines of those whose library has no environment."""
     contestants, absent = [], []
     unpin()
-    for entry in entries(task, terms, sparse=(folder / "train_X.npz").exists()):
+    for entry in taking_part:
         contestant, reason = started(entry, interpreters, folder, terms)
         if contestant is None:
-            nothing = {"failure": reason, "kept": False, "missed": False}
+            nothing = {"failure": reason, "kept": False, "missed": False, "tolerance": None}
             absent.append({"library": entry.library, "solver": entry.solver, **nothing})
         else:
             contestants.append(contestant)
@@ -189,6 +189,15 @@ def contest(
             contestant.loaded = contestant.process.answer(START_LIMIT)["loaded"]
         except Failed as error:
             contestant.failure = str(error)
+    return contestants, absent
+
+
+def contest(
+    task: str, terms: Terms, folder: Path, exact: Reference, *, interpreters: dict[str, Path | str], count: int
+) -> list[dict[str, Any]]:
+    """Trial, then rounds, then what is judged by many releases; a line a contestant."""
+    sparse = (folder / "train_X.npz").exists()
+    contestants, absent = all_started(entries(task, terms, sparse=sparse), interpreters, folder, terms)
     fastest = np.inf
     for contestant in contestants:
         if not contestant.failure:
@@ -202,8 +211,7 @@ def contest(
     rounds(kept, count)
     for contestant in kept:
         # Once is not enough: every fit that counts must be as near as asked.
-        if task == PLAIN and not contestant.failure:
-            contestant.missed = max(exact.distance(each["params"]) for each in contestant.found) > TARGET
+        contestant.missed = task == PLAIN and any(exact.distance(each["params"]) > TARGET for each in contestant.found)
         if terms.task == "private":
             releases(contestant)
         contestant.process.close()
