@@ -158,9 +158,9 @@ def line(contestant: Contestant, exact: Reference) -> dict[str, Any]:
         "runs": max(map(len, contestant.seconds.values()), default=1),
         "releases": len(found),
         "distance": max(distances),
-        "mean_distance": float(np.mean(distances)),
-        "test_loss": float(tested[:, 0].mean()),
-        "test_accuracy": float(tested[:, 1].mean()),
+        "median_distance": float(np.median(distances)),
+        "test_loss": float(np.median(tested[:, 0])),
+        "test_accuracy": float(np.median(tested[:, 1])),
         "peak": contestant.peak,
         "loaded": contestant.loaded,
     }
