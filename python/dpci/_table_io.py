@@ -1,16 +1,25 @@
-"""Reads the user's CSV and Parquet files into columns, and writes columns as CSV."""
+"""Reads the user's CSV and Parquet files, whole or by chunks of rows, into columns, and writes columns as CSV."""
 
 import csv
 import gzip
+import io
+import itertools
+import sys
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO, TypeAlias
 
 from dpci.errors import InvalidInput
 
+Columns: TypeAlias = dict[str, Sequence[Any]]
 
-def read_table(path: Path, *, delimiter: str = ",") -> dict[str, Sequence[Any]]:
+ENDINGS: Final = (".csv", ".csv.gz", ".parquet")
+STDIN: Final = Path("-")
+"""Stands for CSV text on the standard input."""
+
+
+def read_table(path: Path, *, delimiter: str = ",") -> Columns:
     """Columns of a ``.csv``, ``.csv.gz`` or ``.parquet`` file; the cells of a CSV file stay text.
 
     Raises
@@ -19,15 +28,36 @@ def read_table(path: Path, *, delimiter: str = ",") -> dict[str, Sequence[Any]]:
         The ending is another one, the file cannot be read, has no header, repeats a name, or has a line of another
         number of fields.
     """
+    (table,) = read_chunks(path, delimiter=delimiter)
+    return table
+
+
+def read_chunks(
+    path: Path, *, delimiter: str = ",", chunk_rows: int | None = None, columns: Sequence[str] | None = None
+) -> Iterator[Columns]:
+    """Columns of so many rows at a time, in memory that does not grow with the file; errors as in `read_table`.
+
+    Parameters
+    ----------
+    path : Path
+        A file, or `STDIN`.
+    delimiter : str
+        Between the fields of CSV text.
+    chunk_rows : int, optional
+        Rows of every chunk but the last one; None: all in one. A table without rows is one chunk without rows.
+    columns : sequence of str, optional
+        What will be asked for; others need not be read.
+    """
     name = path.name.lower()
-    if not name.endswith((".csv", ".csv.gz", ".parquet")):
+    if path != STDIN and not name.endswith(ENDINGS):
         msg = f"a table must be a .csv, .csv.gz or .parquet file, got {str(path)!r}"
         raise InvalidInput(msg)
     try:
         if name.endswith(".parquet"):
-            return _read_parquet(path)
-        with _open_text(path, "rt") as file:
-            return _read_csv(path, file, delimiter)
+            yield from _parquet_chunks(path, chunk_rows, columns)
+        else:
+            with open_text(path, "rt") as file:
+                yield from _csv_chunks(path, file, delimiter, chunk_rows)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         msg = f"a table must be readable, got {str(path)!r}: {reason}"
@@ -36,19 +66,24 @@ def read_table(path: Path, *, delimiter: str = ",") -> dict[str, Sequence[Any]]:
 
 def write_csv(path: Path, table: Mapping[str, Iterable[Any]]) -> None:
     """Write columns of equal length with one header line; compressed if the name ends in ``.gz``."""
-    with _open_text(path, "wt") as file:
+    with open_text(path, "wt") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table)
         writer.writerows(zip(*(map(_cell, column) for column in table.values()), strict=True))
 
 
-def _open_text(path: Path, mode: str) -> TextIO:
-    opener: Callable[..., TextIO] = gzip.open if path.name.lower().endswith(".gz") else open
+def open_text(path: Path, mode: str) -> TextIO:
+    """Open text in UTF-8, through gzip where the name says so; `STDIN` is the standard input."""
     # A byte order mark, as spreadsheets write it, is no part of the first name.
-    return opener(path, mode, encoding="utf-8-sig" if mode == "rt" else "utf-8", newline="")
+    encoding = "utf-8-sig" if mode == "rt" else "utf-8"
+    if path == STDIN:
+        stdin = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
+        return io.TextIOWrapper(stdin, encoding=encoding, newline="")
+    opener: Callable[..., TextIO] = gzip.open if path.name.lower().endswith(".gz") else open
+    return opener(path, mode, encoding=encoding, newline="")
 
 
-def _read_csv(path: Path, file: TextIO, delimiter: str) -> dict[str, Sequence[Any]]:
+def _csv_chunks(path: Path, file: TextIO, delimiter: str, chunk_rows: int | None) -> Iterator[Columns]:
     if len(delimiter) != 1:
         msg = f"the delimiter must be one character, got {delimiter!r}"
         raise InvalidInput(msg)
@@ -58,36 +93,56 @@ def _read_csv(path: Path, file: TextIO, delimiter: str) -> dict[str, Sequence[An
         if not header or len(set(header)) != len(header):
             msg = f"{path} must begin with a line of distinct column names, got {header}"
             raise InvalidInput(msg)
-        columns: list[list[str]] = [[] for _ in header]
-        # Columns repeat few texts: keeping each once makes a big table fit into memory.
-        known: dict[str, str] = {}
-        for line in reader:
-            if not line:
-                continue
-            if len(line) != len(header):
-                msg = f"every line of {path} must have {len(header)} fields, got {len(line)} in line {reader.line_num}"
-                raise InvalidInput(msg)
-            for column, cell in zip(columns, line, strict=True):
-                column.append(known.setdefault(cell, cell))
+        lines = (line for line in reader if line)
+        chunk = _csv_chunk(path, header, itertools.islice(lines, chunk_rows), reader)
+        yield chunk
+        while chunk_rows is not None and len(chunk[header[0]]) == chunk_rows:
+            chunk = _csv_chunk(path, header, itertools.islice(lines, chunk_rows), reader)
+            if not chunk[header[0]]:
+                break
+            yield chunk
     except (csv.Error, UnicodeDecodeError) as error:
         msg = f"{path} must be CSV text in UTF-8, got {error}"
         raise InvalidInput(msg) from error
+
+
+def _csv_chunk(path: Path, header: Sequence[str], lines: Iterable[list[str]], reader: Any) -> Columns:  # noqa: ANN401  # csv has no name for it
+    columns: list[list[str]] = [[] for _ in header]
+    # Columns repeat few texts: keeping each once makes a big table fit into memory.
+    known: dict[str, str] = {}
+    for line in lines:
+        if len(line) != len(header):
+            msg = f"every line of {path} must have {len(header)} fields, got {len(line)} in line {reader.line_num}"
+            raise InvalidInput(msg)
+        for column, cell in zip(columns, line, strict=True):
+            column.append(known.setdefault(cell, cell))
     return dict(zip(header, columns, strict=True))
 
 
-def _read_parquet(path: Path) -> dict[str, Sequence[Any]]:
+def _parquet_chunks(path: Path, chunk_rows: int | None, columns: Sequence[str] | None) -> Iterator[Columns]:
     try:
         import pyarrow as pa  # noqa: PLC0415  # optional
         import pyarrow.parquet as pq  # noqa: PLC0415  # optional
     except ImportError as error:
-        msg = f"a Parquet file needs pyarrow (pip install pyarrow), got {str(path)!r}"
+        msg = f"a Parquet file needs pyarrow: pip install 'dpci[parquet]', got {str(path)!r}"
         raise InvalidInput(msg) from error
     try:
-        table = pq.read_table(path)
-        return {name: table.column(name).to_numpy() for name in table.column_names}
+        with pq.ParquetFile(path) as file:
+            present = file.schema_arrow.names
+            # With one missing, the message that says so names all that are there.
+            wanted = columns if columns is not None and set(columns) <= set(present) else None
+            if chunk_rows is None or not file.metadata.num_rows:
+                yield _from_arrow(file.read(columns=wanted))
+                return
+            for batch in file.iter_batches(batch_size=chunk_rows, columns=wanted):
+                yield _from_arrow(pa.Table.from_batches([batch]))
     except (pa.ArrowException, UnicodeDecodeError) as error:
         msg = f"{path} must be a Parquet file, got {error}"
         raise InvalidInput(msg) from error
+
+
+def _from_arrow(table: Any) -> Columns:  # noqa: ANN401  # pyarrow has no types
+    return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
 def _cell(value: object) -> object:
