@@ -62,6 +62,11 @@ dpci coverage adult_sample --epsilon 1 --l2-strength 0.01 --replicates 20 --vari
 dpci coverage people.csv --schema people.toml --rho 0.5 --l2-strength 0.01 --replicates 20 --variability 20 --json
 """
 
+_DEMO_EXAMPLES = """\
+dpci demo
+dpci demo --output figures
+"""
+
 
 @app.command(cls=Command, epilog=_FIT_EXAMPLES)
 @with_model
@@ -100,10 +105,10 @@ def fit(
     progress: options.Progress = None,
     threads: options.Threads = None,
 ) -> None:
-    """Fit a private model to a table and print it with its intervals.
+    """Fit a private model to a table.
 
-    Tables beyond 256 MiB, and all with --chunk-rows, are read again in every pass rather than held in memory; the
-    result is the same.
+    Prints its parameters with confidence intervals, or why there are none, and what was spent. Tables beyond 256 MiB,
+    and all with --chunk-rows, are read again in every pass rather than held in memory; the result is the same.
     """
     # Whatever can be refused is refused before budget is spent.
     check_fraction("level", level)
@@ -238,7 +243,7 @@ def coverage(
         typer.echo(study.summary())
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, epilog=_DEMO_EXAMPLES)
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the forest plot.")] = Path("demo_output"),
 ) -> None:

@@ -48,7 +48,10 @@ def data(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """List the public data sets and where they were found, or export one as CSV with a header."""
+    """List the public data sets, or export one as CSV.
+
+    The list says where the files were found, whether they are intact, and their licences.
+    """
     if name is None:
         if export is not None:
             msg = f"--export needs the name of a data set, one of {list(NAMES)}, got none"

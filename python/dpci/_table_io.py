@@ -1,4 +1,4 @@
-"""Reads the user's CSV and Parquet files, whole or by chunks of rows, into columns, and writes columns as CSV."""
+"""Reads the user's CSV and Parquet files, whole or by batches of rows, into columns, and writes columns as CSV."""
 
 import csv
 import gzip
@@ -28,12 +28,12 @@ def read_table(path: Path, *, delimiter: str = ",") -> Columns:
         The ending is another one, the file cannot be read, has no header, repeats a name, or has a line of another
         number of fields.
     """
-    (table,) = read_chunks(path, delimiter=delimiter)
+    (table,) = read_batches(path, delimiter=delimiter)
     return table
 
 
-def read_chunks(
-    path: Path, *, delimiter: str = ",", chunk_rows: int | None = None, columns: Sequence[str] | None = None
+def read_batches(
+    path: Path, *, delimiter: str = ",", n_rows: int | None = None, columns: Sequence[str] | None = None
 ) -> Iterator[Columns]:
     """Columns of so many rows at a time, in memory that does not grow with the file; errors as in `read_table`.
 
@@ -43,8 +43,8 @@ def read_chunks(
         A file, or `STDIN`.
     delimiter : str
         Between the fields of CSV text.
-    chunk_rows : int, optional
-        Rows of every chunk but the last one; None: all in one. A table without rows is one chunk without rows.
+    n_rows : int, optional
+        Rows of every batch but the last one; None: all in one. A table without rows is one batch without rows.
     columns : sequence of str, optional
         What will be asked for; others need not be read.
     """
@@ -54,10 +54,10 @@ def read_chunks(
         raise InvalidInput(msg)
     try:
         if name.endswith(".parquet"):
-            yield from _parquet_chunks(path, chunk_rows, columns)
+            yield from _parquet_batches(path, n_rows, columns)
         else:
             with open_text(path, "rt") as file:
-                yield from _csv_chunks(path, file, delimiter, chunk_rows)
+                yield from _csv_batches(path, file, delimiter, n_rows)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         msg = f"a table must be readable, got {str(path)!r}: {reason}"
@@ -83,7 +83,7 @@ def open_text(path: Path, mode: str) -> TextIO:
     return opener(path, mode, encoding=encoding, newline="")
 
 
-def _csv_chunks(path: Path, file: TextIO, delimiter: str, chunk_rows: int | None) -> Iterator[Columns]:
+def _csv_batches(path: Path, file: TextIO, delimiter: str, n_rows: int | None) -> Iterator[Columns]:
     if len(delimiter) != 1:
         msg = f"the delimiter must be one character, got {delimiter!r}"
         raise InvalidInput(msg)
@@ -94,19 +94,19 @@ def _csv_chunks(path: Path, file: TextIO, delimiter: str, chunk_rows: int | None
             msg = f"{path} must begin with a line of distinct column names, got {header}"
             raise InvalidInput(msg)
         lines = (line for line in reader if line)
-        chunk = _csv_chunk(path, header, itertools.islice(lines, chunk_rows), reader)
-        yield chunk
-        while chunk_rows is not None and len(chunk[header[0]]) == chunk_rows:
-            chunk = _csv_chunk(path, header, itertools.islice(lines, chunk_rows), reader)
-            if not chunk[header[0]]:
+        batch = _csv_batch(path, header, itertools.islice(lines, n_rows), reader)
+        yield batch
+        while n_rows is not None and len(batch[header[0]]) == n_rows:
+            batch = _csv_batch(path, header, itertools.islice(lines, n_rows), reader)
+            if not batch[header[0]]:
                 break
-            yield chunk
+            yield batch
     except (csv.Error, UnicodeDecodeError) as error:
         msg = f"{path} must be CSV text in UTF-8, got {error}"
         raise InvalidInput(msg) from error
 
 
-def _csv_chunk(path: Path, header: Sequence[str], lines: Iterable[list[str]], reader: Any) -> Columns:  # noqa: ANN401  # csv has no name for it
+def _csv_batch(path: Path, header: Sequence[str], lines: Iterable[list[str]], reader: Any) -> Columns:  # noqa: ANN401  # csv has no name for it
     columns: list[list[str]] = [[] for _ in header]
     # Columns repeat few texts: keeping each once makes a big table fit into memory.
     known: dict[str, str] = {}
@@ -119,7 +119,7 @@ def _csv_chunk(path: Path, header: Sequence[str], lines: Iterable[list[str]], re
     return dict(zip(header, columns, strict=True))
 
 
-def _parquet_chunks(path: Path, chunk_rows: int | None, columns: Sequence[str] | None) -> Iterator[Columns]:
+def _parquet_batches(path: Path, n_rows: int | None, columns: Sequence[str] | None) -> Iterator[Columns]:
     try:
         import pyarrow as pa  # noqa: PLC0415  # optional
         import pyarrow.parquet as pq  # noqa: PLC0415  # optional
@@ -131,10 +131,10 @@ def _parquet_chunks(path: Path, chunk_rows: int | None, columns: Sequence[str] |
             present = file.schema_arrow.names
             # With one missing, the message that says so names all that are there.
             wanted = columns if columns is not None and set(columns) <= set(present) else None
-            if chunk_rows is None or not file.metadata.num_rows:
+            if n_rows is None or not file.metadata.num_rows:
                 yield _from_arrow(file.read(columns=wanted))
                 return
-            for batch in file.iter_batches(batch_size=chunk_rows, columns=wanted):
+            for batch in file.iter_batches(batch_size=n_rows, columns=wanted):
                 yield _from_arrow(pa.Table.from_batches([batch]))
     except (pa.ArrowException, UnicodeDecodeError) as error:
         msg = f"{path} must be a Parquet file, got {error}"

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci._table_io import ENDINGS, STDIN, Columns, read_chunks
+from dpci._table_io import ENDINGS, STDIN, Columns, read_batches
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema import Encoded, Schema
 
@@ -111,7 +111,7 @@ class TableRows:
         columns = tuple(dict.fromkeys([*(column.name for column in self.schema.columns), *more]))
         for file in self.files:
             start = 0
-            for table in read_chunks(file, delimiter=self.delimiter, chunk_rows=self.chunk_rows, columns=columns):
+            for table in read_batches(file, delimiter=self.delimiter, n_rows=self.chunk_rows, columns=columns):
                 try:
                     rows = encode(table)
                 except InvalidInput as error:

@@ -33,7 +33,7 @@ _DRAWINGS = (".png", ".svg", ".pdf")
 
 
 _EXAMPLES = """\
-dpci tables --table 4 --replicates 5 --variability 0
+dpci tables --table 3 --replicates 20 --variability 0 --format markdown
 dpci tables --paper S2 --experiment rotation --repeats 1 --json
 """
 

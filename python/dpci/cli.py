@@ -104,7 +104,8 @@ class _Report:
         self.as_json = as_json
 
     def error(self, error: Exception, code: int, message: str | None = None) -> int:
-        text = " ".join((message or str(error) or repr(error)).split())
+        notes = getattr(error, "__notes__", ())
+        text = " ".join(" ".join([message or str(error) or repr(error), *notes]).split())
         kind = type(error).__name__
         if self.as_json:
             where = {"traceback": traceback.format_exc()} if code == DEFECT else {}
