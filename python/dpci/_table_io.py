@@ -1,13 +1,15 @@
-"""Reads the user's CSV and Parquet files into columns, and writes columns as CSV."""
+"""Reads the user's CSV and Parquet files into columns, at once or by batches of rows, and writes columns as CSV."""
 
 import csv
 import gzip
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from dpci.errors import InvalidInput
+from dpci.errors import DpciError, InvalidInput
 
 
 def read_table(path: Path, *, delimiter: str = ",") -> dict[str, Sequence[Any]]:
@@ -19,15 +21,51 @@ def read_table(path: Path, *, delimiter: str = ",") -> dict[str, Sequence[Any]]:
         The ending is another one, the file cannot be read, has no header, repeats a name, or has a line of another
         number of fields.
     """
+    parquet = _is_parquet(path)
+    with _readable(path):
+        if parquet:
+            return _read_parquet(path)
+        with _open_text(path, "rt") as file:
+            return _read_csv(path, file, delimiter)
+
+
+def read_batches(
+    path: Path, *, n_rows: int, delimiter: str = ",", columns: Sequence[str] | None = None
+) -> Iterator[dict[str, Sequence[Any]]]:
+    """Yield columns as :func:`read_table` returns them, of at most ``n_rows`` rows at a time; only those named, if any.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`read_table`, when the file is read; and for a column that it does not have.
+    """
+    parquet = _is_parquet(path)
+    with _readable(path):
+        if parquet:
+            yield from _parquet_batches(path, n_rows, columns)
+            return
+        with _open_text(path, "rt") as file:
+            yield from _csv_batches(path, file, delimiter, n_rows, columns)
+
+
+def parquet_names(path: Path) -> list[str]:
+    """Names of the columns of a Parquet file; errors as in :func:`read_table`."""
+    with _readable(path), _parquet_file(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def _is_parquet(path: Path) -> bool:
     name = path.name.lower()
     if not name.endswith((".csv", ".csv.gz", ".parquet")):
         msg = f"a table must be a .csv, .csv.gz or .parquet file, got {str(path)!r}"
         raise InvalidInput(msg)
+    return name.endswith(".parquet")
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
     try:
-        if name.endswith(".parquet"):
-            return _read_parquet(path)
-        with _open_text(path, "rt") as file:
-            return _read_csv(path, file, delimiter)
+        yield
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         msg = f"a table must be readable, got {str(path)!r}: {reason}"
@@ -49,6 +87,33 @@ def _open_text(path: Path, mode: str) -> TextIO:
 
 
 def _read_csv(path: Path, file: TextIO, delimiter: str) -> dict[str, Sequence[Any]]:
+    lines = _csv_lines(path, file, delimiter)
+    header = next(lines)
+    return _csv_columns(header, lines, {})
+
+
+def _csv_batches(
+    path: Path, file: TextIO, delimiter: str, n_rows: int, columns: Sequence[str] | None
+) -> Iterator[dict[str, Sequence[Any]]]:
+    lines = _csv_lines(path, file, delimiter)
+    header = next(lines)
+    _check_present(path, header, columns)
+    while batch := list(islice(lines, n_rows)):
+        table = _csv_columns(header, batch, {})
+        yield {name: table[name] for name in columns or header}
+
+
+def _csv_columns(header: list[str], lines: Iterable[list[str]], known: dict[str, str]) -> dict[str, Sequence[Any]]:
+    columns: list[list[str]] = [[] for _ in header]
+    # Columns repeat few texts: keeping each once makes a big table fit into memory.
+    for line in lines:
+        for column, cell in zip(columns, line, strict=True):
+            column.append(known.setdefault(cell, cell))
+    return dict(zip(header, columns, strict=True))
+
+
+def _csv_lines(path: Path, file: TextIO, delimiter: str) -> Iterator[list[str]]:
+    """The names of the columns, then the fields of each line."""
     if len(delimiter) != 1:
         msg = f"the delimiter must be one character, got {delimiter!r}"
         raise InvalidInput(msg)
@@ -58,36 +123,54 @@ def _read_csv(path: Path, file: TextIO, delimiter: str) -> dict[str, Sequence[An
         if not header or len(set(header)) != len(header):
             msg = f"{path} must begin with a line of distinct column names, got {header}"
             raise InvalidInput(msg)
-        columns: list[list[str]] = [[] for _ in header]
-        # Columns repeat few texts: keeping each once makes a big table fit into memory.
-        known: dict[str, str] = {}
+        yield header
         for line in reader:
             if not line:
                 continue
             if len(line) != len(header):
                 msg = f"every line of {path} must have {len(header)} fields, got {len(line)} in line {reader.line_num}"
                 raise InvalidInput(msg)
-            for column, cell in zip(columns, line, strict=True):
-                column.append(known.setdefault(cell, cell))
+            yield line
     except (csv.Error, UnicodeDecodeError) as error:
         msg = f"{path} must be CSV text in UTF-8, got {error}"
         raise InvalidInput(msg) from error
-    return dict(zip(header, columns, strict=True))
 
 
 def _read_parquet(path: Path) -> dict[str, Sequence[Any]]:
+    with _parquet_file(path) as file:
+        table = file.read()
+        return {name: table.column(name).to_numpy() for name in table.column_names}
+
+
+def _parquet_batches(path: Path, n_rows: int, columns: Sequence[str] | None) -> Iterator[dict[str, Sequence[Any]]]:
+    with _parquet_file(path) as file:
+        _check_present(path, file.schema_arrow.names, columns)
+        wanted = None if columns is None else list(columns)
+        for batch in file.iter_batches(batch_size=n_rows, columns=wanted):
+            yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
+
+
+@contextmanager
+def _parquet_file(path: Path) -> Iterator[Any]:
     try:
         import pyarrow as pa  # noqa: PLC0415  # optional
         import pyarrow.parquet as pq  # noqa: PLC0415  # optional
     except ImportError as error:
-        msg = f"a Parquet file needs pyarrow (pip install pyarrow), got {str(path)!r}"
-        raise InvalidInput(msg) from error
+        msg = f"reading {str(path)!r} needs pyarrow: pip install 'dpci[parquet]'"
+        raise DpciError(msg) from error
     try:
-        table = pq.read_table(path)
-        return {name: table.column(name).to_numpy() for name in table.column_names}
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            yield file
     except (pa.ArrowException, UnicodeDecodeError) as error:
         msg = f"{path} must be a Parquet file, got {error}"
         raise InvalidInput(msg) from error
+
+
+def _check_present(path: Path, present: Sequence[str], wanted: Sequence[str] | None) -> None:
+    missing = [name for name in wanted or () if name not in present]
+    if missing:
+        msg = f"{path} must have the column {missing[0]!r}, got {list(present)}"
+        raise InvalidInput(msg)
 
 
 def _cell(value: object) -> object:
