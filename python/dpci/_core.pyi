@@ -204,7 +204,7 @@ class Request:
     """What is to be summed over the records; immutable, picklable."""
 
     def __new__(cls, name: str, point: _F64) -> Request:
-        """name: "risk", "risk_and_hessian", "moments", "doubled_gradient" (two numbers each) or "lengths" (no point)."""
+        """name: "risk", "risk_and_hessian", "moments", "doubled_gradient" (two numbers each), "lengths" (none)."""
 
     name: str
     point: _F64

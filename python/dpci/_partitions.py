@@ -52,7 +52,8 @@ def as_partitions(X: object, y: object) -> Partitions | None:
     InvalidInput
         For targets given twice, or not at all.
     """
-    if isinstance(X, Partitions):
+    # The class, not the object: frames take the names of their columns for attributes.
+    if isinstance(X, Partitions) and hasattr(type(X), "reduce"):
         if y is not None:
             raise InvalidInput(
                 f"y must be None where X holds the targets, got X of type {type(X).__name__} and y of type "
@@ -225,9 +226,8 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
         raise InvalidInput("the data must have at least one row, got 0 rows in all parts")
     names = found.names if partitions.names is None else partitions.names
     if names is not None and (len(names) != found.n_columns or (found.names or names) != names):
-        raise InvalidInput(
-            f"names must be those of the columns of every part, got {names} for {found.names or found.n_columns}"
-        )
+        columns_found = found.names or f"{found.n_columns} columns"
+        raise InvalidInput(f"names must be those of the columns of every part, got {names} for {columns_found}")
     classes = rules.classes if found.labels is None else found.labels.classes()
     columns = tuple(f"x{i}" for i in range(found.n_columns)) if names is None else names
     rules = dataclasses.replace(rules, classes=classes, columns=columns, named=names is not None)

@@ -113,7 +113,7 @@ def _csv_columns(header: list[str], lines: Iterable[list[str]], known: dict[str,
 
 
 def _csv_lines(path: Path, file: TextIO, delimiter: str) -> Iterator[list[str]]:
-    """The names of the columns, then the fields of each line."""
+    """Yield the names of the columns, then the fields of each line."""
     if len(delimiter) != 1:
         msg = f"the delimiter must be one character, got {delimiter!r}"
         raise InvalidInput(msg)

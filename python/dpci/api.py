@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci._partitions import PartRules, Partitions, as_partitions, describe
+from dpci._partitions import Partitions, PartRules, as_partitions, describe
 from dpci._payment import Payment
 from dpci._seal import seals_from
 from dpci.arrays import Table, as_features

@@ -63,7 +63,7 @@ class Chunks:
         self, source: Callable[[], Iterable[Chunk]] | Iterable[Chunk], *, names: Sequence[str] | None = None
     ) -> None:
         if not callable(source):
-            if not isinstance(source, Iterable) or isinstance(source, str | bytes | np.ndarray):
+            if not hasattr(type(source), "__iter__") or isinstance(source, str | bytes | np.ndarray):
                 raise InvalidInput(
                     "source must be a function that returns an iterable of (X, y), or a collection of such pairs, got "
                     f"{type(source).__name__}"
@@ -83,7 +83,10 @@ class Chunks:
 
     def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
         """Apply ``work(X, y)`` to every chunk in turn and merge what it returns; None without chunks."""
-        chunks = iter(self._source() if callable(self._source) else self._source)
+        source: Any = self._source() if callable(self._source) else self._source
+        if not hasattr(type(source), "__iter__"):
+            raise InvalidInput(f"source must return an iterable of (X, y), got {type(source).__name__}")
+        chunks = iter(source)
         total: _Merged | None = None
         try:
             for number, chunk in enumerate(chunks):

@@ -97,8 +97,8 @@ class LabelSet:
             if self.values == {negative, 1}:
                 return negative, 1
         raise InvalidInput(
-            "classes=(negative, positive) must be given unless the labels of all parts together are booleans, {0, 1} or "
-            f"{{-1, 1}}, got {len(self.values)} or more labels: {', '.join(sorted(map(repr, self.values))[:5])}"
+            "classes=(negative, positive) must be given unless the labels of all parts together are booleans, {0, 1} "
+            f"or {{-1, 1}}, got {', '.join(sorted(map(repr, self.values))[:5])}"
         )
 
 

@@ -76,8 +76,7 @@ impl Objective<'_> {
     #[must_use]
     pub fn n_records(&self) -> f64 {
         let total = |counts: &[u32]| counts.iter().map(|c| u64::from(*c)).sum::<u64>() as f64;
-        self.weights
-            .map_or(self.records.n_records() as f64, total)
+        self.weights.map_or(self.records.n_records() as f64, total)
     }
 
     /// Value and gradient, and the Hessian from the rows that are asked for.

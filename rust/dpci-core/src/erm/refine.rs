@@ -123,12 +123,7 @@ impl Refiner<'_> {
         };
         let total = objective
             .records
-            .sums(
-                &request,
-                objective.loss,
-                objective.weights,
-                objective.exec,
-            )?
+            .sums(&request, objective.loss, objective.weights, objective.exec)?
             .doubled;
         let n = Doubled::from(objective.n_samples);
         let linear = |j: usize| Doubled::from(objective.linear_term.map_or(0.0, |a| a[j]));

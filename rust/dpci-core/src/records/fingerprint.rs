@@ -29,9 +29,11 @@ pub(super) fn of_rows(design: &Design<'_>, exec: &Executor<'_>) -> Result<u64> {
                             hash.wrapping_add(value.to_bits().wrapping_mul(*key))
                         })
                     }
-                    Rows::Csr(csr) => csr.entries(i).iter().fold(0, |hash: u64, (column, value)| {
-                        hash.wrapping_add(value.to_bits().wrapping_mul(mixed(column as u64)))
-                    }),
+                    Rows::Csr(csr) => {
+                        csr.entries(i).iter().fold(0, |hash: u64, (column, value)| {
+                            hash.wrapping_add(value.to_bits().wrapping_mul(mixed(column as u64)))
+                        })
+                    }
                 };
                 sum = sum.wrapping_add(mixed(entries ^ mixed(target.to_bits())));
             }

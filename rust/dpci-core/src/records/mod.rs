@@ -196,4 +196,3 @@ pub fn rows_in_memory<'a>(records: &'a dyn Records, what: &str) -> Result<&'a De
         ))
     })
 }
-
