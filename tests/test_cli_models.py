@@ -124,7 +124,7 @@ def test_real_targets_come_in_units_of_the_table(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--keep", "name"), "--keep must name a column of the table, one of ['age', 'ward', 'ill'], got --keep name"),
+        (("--keep", "name"), "the table must have the column 'name', got ['age', 'ward', 'ill'] in 'people.csv'"),
         (("--keep", "prediction"), "--keep must name no column of the output"),
         (("--chunk-rows", "0"), "--chunk-rows must be at least 1, got --chunk-rows 0"),
         (("--delimiter", ";;"), "the delimiter must be one character, got ';;'"),

@@ -4,6 +4,7 @@ from dpci import audit, baselines, datasets, errors, losses, lowlevel, per_insta
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
+from dpci.chunks import Chunks
 from dpci.errors import (
     BudgetExceeded,
     DpciError,
@@ -27,6 +28,7 @@ __all__ = [
     "ZCDP",
     "ApproxDP",
     "BudgetExceeded",
+    "Chunks",
     "ConfidenceIntervals",
     "DpciError",
     "DpciWarning",
