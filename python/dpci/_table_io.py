@@ -11,7 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias
 
-from dpci.errors import DpciError, InvalidInput
+from dpci._optional import optional
+from dpci.errors import InvalidInput
 
 Columns: TypeAlias = dict[str, Sequence[Any]]
 
@@ -157,12 +158,9 @@ def _parquet_batches(path: Path, n_rows: int | None, columns: Sequence[str] | No
 
 @contextmanager
 def _parquet_file(path: Path) -> Iterator[Any]:
-    try:
+    with optional("pyarrow", extra="parquet", what="a Parquet file"):
         import pyarrow as pa  # noqa: PLC0415  # optional
         import pyarrow.parquet as pq  # noqa: PLC0415  # optional
-    except ImportError as error:
-        msg = f"reading {str(path)!r} needs pyarrow: pip install 'dpci[parquet]'"
-        raise DpciError(msg) from error
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             yield file

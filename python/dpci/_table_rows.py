@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci._optional import optional
 from dpci._table_io import ENDINGS, STDIN, Columns, read_batches
-from dpci.errors import DpciError, InvalidInput
+from dpci.errors import InvalidInput
 from dpci.schema import Encoded, Schema
 
 CHUNK_ROWS: Final = 65_536
@@ -152,9 +153,7 @@ def progress_bar(what: str, total: int | None, *, wanted: bool) -> Iterator[Call
     if not wanted:
         yield lambda _: None
         return
-    try:
+    with optional("tqdm", extra="progress", what="--progress"):
         from tqdm import tqdm  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError("--progress needs tqdm: pip install 'dpci[progress]'") from error
     with tqdm(total=total, desc=what, unit=" rows", unit_scale=True, leave=False) as bar:
         yield bar.update

@@ -10,6 +10,7 @@ from json import dumps as to_json
 from pathlib import Path
 from typing import Final
 
+from dpci._optional import optional
 from dpci._table_io import ENDINGS
 from dpci.errors import BudgetExceeded, DpciError
 
@@ -74,12 +75,8 @@ def _is_no_table(text: str) -> bool:
 
 
 def _run(arguments: list[str], report: "_Report") -> int:
-    try:
-        from dpci._command_line import WrongUsage, app  # noqa: PLC0415  # needs an optional package
-    except ModuleNotFoundError as error:
-        if error.name != "typer":
-            raise
-        return report.error(DpciError("the command line needs typer: pip install 'dpci[cli]'"), REFUSED)
+    with optional("typer", extra="cli", what="the command line"):
+        from dpci._command_line import WrongUsage, app  # noqa: PLC0415  # optional
     try:
         code = app(args=arguments, prog_name="dpci", standalone_mode=False)
         # What is still in the buffer would otherwise break the pipe when the process ends.
