@@ -4,6 +4,7 @@ from dpci import audit, baselines, datasets, errors, losses, lowlevel, per_insta
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
+from dpci.comparison import Comparison, compare
 from dpci.errors import (
     BudgetExceeded,
     DpciError,
@@ -17,6 +18,7 @@ from dpci.errors import (
     RowNormViolation,
     SeededNoiseWarning,
 )
+from dpci.hypotheses import WaldTest
 from dpci.intervals import ConfidenceIntervals
 from dpci.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
@@ -27,6 +29,7 @@ __all__ = [
     "ZCDP",
     "ApproxDP",
     "BudgetExceeded",
+    "Comparison",
     "ConfidenceIntervals",
     "DpciError",
     "DpciWarning",
@@ -44,9 +47,11 @@ __all__ = [
     "RegularizationTooSmall",
     "RowNormViolation",
     "SeededNoiseWarning",
+    "WaldTest",
     "__version__",
     "audit",
     "baselines",
+    "compare",
     "datasets",
     "errors",
     "fit",

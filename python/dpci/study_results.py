@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.errors import DpciError
-from dpci.tables import format_facts, format_table
+from dpci.tables import format_facts, format_table, new_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,11 +33,7 @@ class _Study:
 
     def to_frame(self) -> "pd.DataFrame":
         """One row for each parameter, indexed by its name; needs pandas."""
-        try:
-            import pandas as pd  # noqa: PLC0415  # optional
-        except ImportError as error:
-            raise DpciError("to_frame needs pandas, got an environment without it: pip install pandas") from error
-        return pd.DataFrame(self._columns(), index=pd.Index(self.names, name="name"))
+        return new_frame(self._columns(), self.names)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold: the averages, and lists by parameter."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dpci import _core
 from dpci._seal import describe_seals, seals_from
 from dpci.losses import describe
-from dpci.tables import format_facts, format_percent, format_table
+from dpci.tables import format_facts, format_percent, format_pvalue, format_table
 
 if TYPE_CHECKING:
     from dpci.results import PrivateFit
@@ -26,12 +26,15 @@ def summary_text(result: "PrivateFit", *, level: float) -> str:
 
 
 def _table(result: "PrivateFit", level: float) -> str:
-    header = ["name", "estimate", "std error", "lower", "upper"]
+    header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
     if result.interval_refusal is not None:
         return format_table(header[:2], [[n, f"{p:.4f}"] for n, p in zip(result.names, result.params, strict=True)])
     intervals = result.conf_int(level=level)
-    columns = (result.params, result.std_errors, intervals.lower, intervals.upper)
-    rows = [[name, *(f"{number:.4f}" for number in row)] for name, *row in zip(result.names, *columns, strict=True)]
+    columns = zip(result.params, result.std_errors, result.pvalues, intervals.lower, intervals.upper, strict=True)
+    rows = [
+        [name, f"{estimate:.4f}", f"{error:.4f}", format_pvalue(pvalue), f"{lower:.4f}", f"{upper:.4f}"]
+        for name, (estimate, error, pvalue, lower, upper) in zip(result.names, columns, strict=True)
+    ]
     return f"{format_percent(intervals.level)} confidence intervals\n{format_table(header, rows)}"
 
 
