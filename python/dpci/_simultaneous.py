@@ -23,13 +23,23 @@ def bonferroni_level(level: float, n_rows: int) -> float:
     return 1.0 - (1.0 - level) / max(n_rows, 1)
 
 
+def sidak_level(level: float, n_rows: int) -> float:
+    """Return the level of each of n intervals that together cover with at least ``level``, by Šidák's inequality.
+
+    Centred normal errors are in a box of intervals with at least the product of the probabilities (Šidák 1967). Given
+    Omega that applies; each factor falls with Omega, so that the mean of the product is at least the product of the
+    means (Chebyshev).
+    """
+    return float(np.exp(np.log(level) / max(n_rows, 1)))
+
+
 def joint_level(law: ErrorLaw, contrasts: _F64, level: float, *, n_draws: int | None, seed: int | None) -> float:
     """Return the least common level of the intervals of these contrasts at which they cover together with ``level``.
 
     The errors of all contrasts are covered from some common level on: the greatest of the levels at which each interval
     just reaches its error. (Under Gaussian noise that is a function of the greatest absolute z.) The quantile of this
-    level is bounded from above by an order statistic of the draws, which fails with :data:`FAILURE_PROBABILITY`; it is
-    never above Bonferroni's level, which needs no draws.
+    level is bounded from above by an order statistic of the draws, which fails with :data:`FAILURE_PROBABILITY`, and by
+    :func:`sidak_level`, which needs no draws.
 
     Raises
     ------
@@ -37,7 +47,7 @@ def joint_level(law: ErrorLaw, contrasts: _F64, level: float, *, n_draws: int | 
         For more draws than memory is set aside for.
     """
     n_rows = len(contrasts)
-    safe = bonferroni_level(level, n_rows)
+    safe = sidak_level(level, n_rows)
     if n_rows <= 1:
         return level
     if n_draws is None:

@@ -127,4 +127,4 @@ def _values(value: ArrayLike, n_rows: int) -> _F64:
     values = as_numbers("value", value).astype(np.float64)
     if values.shape not in {(), (n_rows,)}:
         raise InvalidInput(f"value must be a number or have shape ({n_rows},), got shape {values.shape}")
-    return np.array(np.broadcast_to(check_finite("value", values), (n_rows,)))
+    return np.array(np.broadcast_to(check_finite("value", np.atleast_1d(values)), (n_rows,)))

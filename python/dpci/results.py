@@ -1,17 +1,21 @@
 """The result of a private fit: released parameters and matrices, and everything that follows from them without data."""
 
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci._contrasts import Contrast
+from dpci._html_report import html_report
 from dpci._seal import seal_cost, seal_facts
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.inference import Inference
 from dpci.labels import Classes
-from dpci.plotting import forest_plot
+from dpci.plotting import Order, forest_plot
 from dpci.record import FitRecord
 from dpci.summary import summary_text
 
@@ -141,9 +145,74 @@ class PrivateFit(Inference):
         """Table of estimates and intervals, and the facts that a reader needs to judge them."""
         return summary_text(self, level=level)
 
-    def plot(self, *, level: float = 0.95, ax: "Axes | None" = None) -> "Axes":
-        """Forest plot of the intervals; needs matplotlib."""
-        return forest_plot(self.conf_int(level=level), private=self.private, ax=ax)
+    def plot(
+        self,
+        *,
+        level: float = 0.95,
+        contrast: Contrast | None = None,
+        simultaneous: Literal["bonferroni", "max_z"] | None = None,
+        order: Order = "given",
+        ax: "Axes | None" = None,
+    ) -> "Axes":
+        """Forest plot of intervals, those that leave out 0 with a filled point; needs matplotlib.
+
+        Parameters
+        ----------
+        level, contrast, simultaneous
+            As in :meth:`conf_int`; a list of names as ``contrast`` draws some of the parameters.
+        order : {"given", "estimate"}
+            Rows as they come, or the greatest estimate on top.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            ``ax.figure.savefig(...)`` keeps the plot.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals, or arguments out of range.
+        DpciError
+            If matplotlib is not installed.
+        """
+        intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
+        return forest_plot(intervals, private=self.private, order=order, ax=ax)
+
+    def to_html(
+        self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None
+    ) -> str:
+        """Return the result as one self-contained HTML page: table, forest plot, budget, guarantee and caveats.
+
+        The page needs no network, no script and no matplotlib. It holds what :meth:`to_json` holds and no more:
+        released and public values. For a seeded fit it says on top that it is not private.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write the page to as well, in UTF-8; one that exists is replaced.
+        level : float
+            Of the intervals, strictly between 0 and 1.
+        title : str, optional
+            Heading of the page; None: the loss of the model.
+
+        Returns
+        -------
+        str
+            The page.
+
+        Raises
+        ------
+        InvalidInput
+            For arguments out of range.
+        OSError
+            If the file cannot be written.
+        """
+        page = html_report(self, level=level, title=title)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     def to_json(self) -> str:
         """Return the whole result as JSON: released and public values only, floats exactly."""

@@ -45,7 +45,8 @@ class Left:
     })  # fmt: skip
     # Made by the library alone; callers get them, and read them.
     RESULTS = frozenset({
-        "AuditReport", "BaselineFit", "Comparison", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound",
+        "AuditReport", "BaselineFit", "Comparison",
+        "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound",
         "Event", "ExPostLosses", "ExpectedUtility", "LowerBound", "Minimum", "ModelInversion", "OracleSearch",
         "Plan", "PrivateFit", "RecordLosses", "Report", "TuneResult", "UtilityCurve", "VariabilityStudy",
         "WaldTest", "WorstCase",
