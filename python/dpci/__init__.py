@@ -5,6 +5,7 @@ from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.chunks import Chunks
+from dpci.comparison import Comparison, compare
 from dpci.errors import (
     BudgetExceeded,
     DpciError,
@@ -18,6 +19,7 @@ from dpci.errors import (
     RowNormViolation,
     SeededNoiseWarning,
 )
+from dpci.hypotheses import WaldTest
 from dpci.intervals import ConfidenceIntervals
 from dpci.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
@@ -29,6 +31,7 @@ __all__ = [
     "ApproxDP",
     "BudgetExceeded",
     "Chunks",
+    "Comparison",
     "ConfidenceIntervals",
     "DpciError",
     "DpciWarning",
@@ -46,9 +49,11 @@ __all__ = [
     "RegularizationTooSmall",
     "RowNormViolation",
     "SeededNoiseWarning",
+    "WaldTest",
     "__version__",
     "audit",
     "baselines",
+    "compare",
     "datasets",
     "errors",
     "fit",
