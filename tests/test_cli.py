@@ -18,6 +18,7 @@ from dpci.datasets._catalogue import SOURCES
 from dpci.errors import InvalidInput
 
 PNG = b"\x89PNG"
+ADULT = b"age,education-num,hours-per-week,capital-gain,marital-status,sex,income\n"
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +186,7 @@ def test_refusals(sample: Path, options: tuple[str, ...], message: str, capsys: 
         ("t.txt", b"a,b\n", "must be a .csv, .csv.gz or .parquet file"),
         ("t.csv", b"", "must begin with a line of distinct column names"),
         ("t.csv", b"a,a\n1,2\n", "must begin with a line of distinct column names"),
-        ("t.csv", b"a,b\n1,2\n1\n", "must have 2 fields, got 1 in line 3"),
+        ("t.csv", ADULT + b"1,2\n", "must have 7 fields, got 2 in line 2"),
         ("t.csv", b"a,b\n\xff,2\n", "must be CSV text in UTF-8"),
         ("t.csv", b"a,b\n1,2\n", "the table must have the column 'age', got ['a', 'b']"),
         ("t.csv.gz", b"a,b\n1,2\n", "a table must be readable"),
