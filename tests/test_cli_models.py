@@ -202,6 +202,29 @@ def test_a_model_without_intervals(people, capsys):
     assert "moments" in found["interval_refusal"]
 
 
+def test_a_report_as_a_page(people, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    arguments = [
+        "report",
+        str(people / "model.json"),
+        "--level",
+        "0.9",
+        "--title",
+        "Who is <ill>?",
+        "--output",
+        str(page),
+    ]
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", f"wrote {page}\n")
+    text = page.read_text(encoding="utf-8")
+    model = dpci.PrivateFit.from_json((people / "model.json").read_text())
+    assert text == model.to_html(level=0.9, title="Who is <ill>?")
+    assert "Who is &lt;ill&gt;?" in text
+    assert main([*arguments, "--force", "--quiet", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["level"] == 0.9
+
+
 def test_reports_that_are_refused(people, capsys):
     for more, message in (
         (("--level", "1"), "level must be > 0 and < 1"),
