@@ -65,12 +65,12 @@ def test_a_fit_by_chunks_is_that_in_memory(people, table, options, seeded):
         assert (result.names, result.n_samples, result.classes) == (whole.names, whole.n_samples, whole.classes)
 
 
-def test_large_files_are_read_by_chunks(people, monkeypatch):
+def test_large_tables_are_read_by_chunks(people, monkeypatch):
     sources = []
     fit = dpci.fit
     monkeypatch.setattr(dpci, "fit", lambda X, *y, **keywords: sources.append(X) or fit(X, *y, **keywords))
     assert main(fit_arguments(people)) == 0
-    monkeypatch.setattr(_commands, "_LARGE_TABLE", 1_000)
+    monkeypatch.setattr(_commands, "_MOST_BYTES", 1_000)
     assert main(fit_arguments(people)) == 0
     assert [isinstance(source, dpci.Chunks) for source in sources] == [False, True]
 

@@ -1,5 +1,6 @@
 """The commands that fit: ``fit``, ``plan``, ``coverage`` and ``demo``."""
 
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -43,8 +44,8 @@ Every column is scaled by public bounds, so that each row has norm at most 1 wha
 DEMO_BUDGET = dpci.PureDP(epsilon=1.0)
 DEMO_L2_STRENGTH = 0.01
 
-# Tables whose files are larger are not held in memory: each pass of the solver reads them again.
-_LARGE_TABLE = 256 * 2**20
+# Rows that take more are not held in memory: each pass of the solver reads the files again.
+_MOST_BYTES = 512 * 2**20
 
 _FIT_EXAMPLES = """\
 dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --output model.json
@@ -107,8 +108,9 @@ def fit(
 ) -> None:
     """Fit a private model to a table.
 
-    Prints its parameters with confidence intervals, or why there are none, and what was spent. Tables beyond 256 MiB,
-    and all with --chunk-rows, are read again in every pass rather than held in memory; the result is the same.
+    Prints its parameters with confidence intervals, or why there are none, and what was spent. Tables whose
+    rows take more than 512 MiB, and all with --chunk-rows, are read again in every pass rather than held in memory; the
+    result is the same.
     """
     # Whatever can be refused is refused before budget is spent.
     check_fraction("level", level)
@@ -124,15 +126,17 @@ def fit(
     description = find_schema(schema, target)
     keywords = model.keywords(description.row_norm, neighbors=neighbors, n_public=n_public)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
-    if chunk_rows is not None or rows.bytes_on_disk > _LARGE_TABLE:
-        if STDIN in tables:
-            msg = "--chunk-rows needs files, which are read several times, got the standard input (-)"
-            raise InvalidInput(msg)
+    is_stdin = STDIN in tables
+    if is_stdin and chunk_rows is not None:
+        msg = "--chunk-rows needs files, which are read several times, got the standard input (-)"
+        raise InvalidInput(msg)
+    held = None if chunk_rows is not None else rows.held(math.inf if is_stdin else _MOST_BYTES)
+    if held is None:
         passes = Passes(rows, progress=wants_progress(progress, quiet=quiet))
         source = dpci.Chunks(passes, names=description.names)
         result = dpci.fit(source, ledger=payer, n_threads=threads, **keywords)
     else:
-        X, y, names = rows.whole()
+        X, y, names = held
         result = dpci.fit(NamedRows(X, names), y, ledger=payer, n_threads=threads, **keywords)
     _save(result, output, force=force, quiet=quiet)
     _show(result, level=level, json=json)

@@ -93,10 +93,12 @@ def predict(
         msg = f"--keep must name no column of the output, got --keep {min(overlap)}"
         raise InvalidInput(msg)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
+    # A bar between the predictions would spoil them.
+    shown = output is None and sys.stdout.isatty()
     names = (*kept, "prediction", *(("probability",) if proba else ()))
     with (
         _destination(output, force=force) as file,
-        progress_bar("predicted", None, wanted=wants_progress(progress, quiet=quiet)) as advance,
+        progress_bar("predicted", None, wanted=wants_progress(progress, quiet=quiet or shown)) as advance,
     ):
         write = _json_lines(file, names) if json else _csv_lines(file, names)
         for columns in _predicted(fitted, description, rows, kept, proba=proba):

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import glob
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -86,11 +87,6 @@ class TableRows:
             msg = f"--chunk-rows must be at least 1, got --chunk-rows {self.chunk_rows}"
             raise InvalidInput(msg)
 
-    @property
-    def bytes_on_disk(self) -> int:
-        """Size of the files; 0 of one that is not there, which reading will refuse."""
-        return sum(file.stat().st_size for file in self.files if file != STDIN and file.is_file())
-
     def encoded(self) -> Iterator[Encoded]:
         """Yield rows and targets of each chunk."""
         target = self.schema.target.column
@@ -102,7 +98,19 @@ class TableRows:
 
     def whole(self) -> Encoded:
         """Return all rows and targets at once."""
-        parts = list(self.encoded())
+        rows = self.held(math.inf)
+        assert rows is not None  # noqa: S101  # for the type checker: nothing is more than infinity
+        return rows
+
+    def held(self, most_bytes: float) -> Encoded | None:
+        """Return all rows and targets at once, or None where the rows take more memory than that."""
+        parts: list[Encoded] = []
+        n_bytes = 0
+        for part in self.encoded():
+            n_bytes += part.X.nbytes
+            if n_bytes > most_bytes:
+                return None
+            parts.append(part)
         if len(parts) == 1:
             return parts[0]
         rows, targets = ([part[i] for part in parts] for i in range(2))
