@@ -179,7 +179,7 @@ fn passes_over_other_rows_are_refused() {
         };
         let parts = Parts::new(n, DIM, INTERCEPT, BOUNDS, &evaluate).unwrap();
         with_exec(|exec| {
-            let mut sum = || parts.sums(&requests()[1], &Logistic, None, exec);
+            let sum = || parts.sums(&requests()[1], &Logistic, None, exec);
             let first = sum();
             first.and_then(|_| sum()).map_err(|e| e.to_string())
         })
