@@ -11,6 +11,7 @@ mod sums;
 use std::fmt::Debug;
 
 use crate::design::{Design, RowBounds};
+use crate::error::check_length;
 use crate::exec::Executor;
 use crate::linalg::Doubled;
 use crate::loss::Loss;
@@ -92,7 +93,7 @@ impl Request {
             "moments" => Ok(Self::Moments { params: point }),
             "doubled_gradient" => {
                 let (pairs, rest) = point.as_chunks();
-                crate::error::check_length("point", point.len() + rest.len(), point.len())?;
+                check_length("point", point.len() + rest.len(), point.len())?;
                 let point = pairs.iter().map(|&[high, low]| Doubled::sum(high, low));
                 Ok(Self::DoubledGradient {
                     point: point.collect(),
@@ -196,3 +197,6 @@ pub fn rows_in_memory<'a>(records: &'a dyn Records, what: &str) -> Result<&'a De
         ))
     })
 }
+
+#[cfg(test)]
+mod tests;
