@@ -1,19 +1,18 @@
 """The commands of the command line: ``fit``, ``coverage``, ``data`` and ``demo``."""
 
-import dataclasses
 import warnings
 from json import dumps as to_json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 import dpci
 from dpci import _options as options
 from dpci._options import find_schema, model_keywords
 from dpci._table_io import read_table, write_csv
+from dpci.arrays import NamedRows
 from dpci.datasets import load_adult_sample, load_table
 from dpci.datasets._catalogue import CATALOGUE, SOURCES, WARFARIN
 from dpci.datasets._files import find, is_intact
@@ -54,21 +53,6 @@ Every column is scaled by public bounds, so that each row has norm at most 1 wha
 # Chosen on the public sample: large enough for intervals that tell the columns apart.
 DEMO_BUDGET = dpci.PureDP(epsilon=1.0)
 DEMO_L2_STRENGTH = 0.01
-
-
-@dataclasses.dataclass(frozen=True)
-class _NamedRows:
-    """Rows that carry the names of their columns, in the manner of a data frame and without a copy."""
-
-    values: NDArray[np.float64]
-    columns: tuple[str, ...]
-    dtypes = ("float64",)
-
-    def to_numpy(self) -> NDArray[np.float64]:
-        return self.values
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's own
-        return np.array(self.values, dtype=dtype, copy=copy)
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it
@@ -144,7 +128,7 @@ def fit(
         n_public=n_public,
     )
     X, y, names = description.transform(read_table(file, delimiter=delimiter))
-    result = dpci.fit(_NamedRows(X, names), y, ledger=payer, **keywords)
+    result = dpci.fit(NamedRows(X, names), y, ledger=payer, **keywords)
     _show(result, level=level, json=json, plot=plot)
 
 
@@ -212,7 +196,7 @@ def coverage(
         # The output says the same.
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         study = dpci.simulate.coverage(
-            _NamedRows(X, names),
+            NamedRows(X, names),
             y,
             n_replicates=replicates,
             n_variability=variability,
@@ -254,7 +238,7 @@ def demo(
 ) -> None:
     """Fit the packaged sample of Adult, print the summary and draw the intervals."""
     sample = load_adult_sample()
-    rows = _NamedRows(np.asarray(sample.X), sample.names)
+    rows = NamedRows(np.asarray(sample.X), sample.names)
     result = dpci.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH)
     typer.echo(DEMO_NOTES)
     output.mkdir(parents=True, exist_ok=True)
