@@ -1,5 +1,6 @@
 """Frames of pandas, polars, pyarrow and other libraries as matrices, column by column, through narwhals."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,17 +38,15 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
     nw = _import_narwhals()
     try:
         frame = nw.from_native(table)
-    except nw.exceptions.NarwhalsError:
-        _checked_names(table.columns if hasattr(type(table), "columns") else table.column_names)
-        raise
-    except TypeError as error:
+        columns = [] if isinstance(frame, nw.LazyFrame) else list(frame.iter_columns())
+    except Exception as error:
+        _check_names(_labels(table))
         raise InvalidInput(
-            f"X must be an array, a sparse matrix or a frame that narwhals reads, got {type(table).__name__}"
+            f"X must be an array, a sparse matrix or a frame that narwhals reads, got {type(table).__name__} ({error})"
         ) from error
     if isinstance(frame, nw.LazyFrame):
         raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__}: collect() it")
-    columns = list(frame.iter_columns())
-    names = _checked_names(column.name for column in columns)
+    names = _check_names(column.name for column in columns)
     for name, column in zip(names, columns, strict=True):
         _check_column(name, column)
     single = bool(columns) and all(column.dtype == nw.Float32 for column in columns)
@@ -68,7 +67,13 @@ def _import_narwhals() -> Any:  # noqa: ANN401  # an optional module
     return narwhals
 
 
-def _checked_names(labels: Any) -> tuple[str, ...]:  # noqa: ANN401  # labels of any type
+def _labels(table: Any) -> Iterable[Any]:  # noqa: ANN401  # of any library
+    """Return the labels of the columns of a frame that narwhals refuses."""
+    labels = table.column_names if hasattr(table, "column_names") else table.columns
+    return labels if isinstance(labels, Iterable) else ()
+
+
+def _check_names(labels: Iterable[Any]) -> tuple[str, ...]:
     names = tuple(map(str, labels))
     seen: set[str] = set()
     for name in names:

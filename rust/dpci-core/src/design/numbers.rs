@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::linalg::vector;
+
 /// Numbers in double or single precision. Every single one is a double one, so nothing that is computed can tell them apart.
 #[derive(Debug, Clone)]
 pub enum Numbers<'a> {
@@ -24,7 +26,7 @@ impl Numbers<'_> {
     pub(super) fn doubles(&self, range: Range<usize>) -> Cow<'_, [f64]> {
         match self {
             Self::Double(numbers) => Cow::Borrowed(&numbers[range]),
-            Self::Single(numbers) => numbers[range].iter().copied().map(f64::from).collect(),
+            Self::Single(numbers) => vector::widened(&numbers[range]).into(),
         }
     }
 
@@ -69,5 +71,83 @@ impl<'a> From<&'a [f32]> for Numbers<'a> {
 impl From<Vec<f64>> for Numbers<'_> {
     fn from(numbers: Vec<f64>) -> Self {
         Self::Double(numbers.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::design::{Csr, Design, OnViolation, RowBounds, Rows};
+    use crate::exec::Executor;
+    use crate::loss::Targets;
+
+    const WIDTH: usize = 5;
+
+    /// Rows of which some are longer than the bound, and others equal.
+    fn singles() -> Vec<f32> {
+        (0..300 * WIDTH)
+            .map(|e| ((e % 377) as f32 * 0.7).sin() * 0.5)
+            .collect()
+    }
+
+    fn csr<'a, N: Into<Numbers<'a>>>(numbers: N) -> Rows<'a> {
+        let starts: Vec<i64> = (0..=300).map(|i| i * 5).collect();
+        let columns: Vec<i32> = (0..300).flat_map(|_| 0..5).collect();
+        Rows::Csr(Csr::new(starts, columns, numbers, WIDTH).unwrap())
+    }
+
+    /// Everything that a design says of its rows, before and after merging.
+    fn facts(rows: Rows<'_>) -> Vec<u64> {
+        let bounds = RowBounds {
+            row_norm: 0.8,
+            targets: Targets::Signs,
+            on_violation: OnViolation::Clip,
+        };
+        let cancel = AtomicBool::new(false);
+        let exec = Executor::sequential(&cancel);
+        let targets = [1.0; 300];
+        let design = Design::new(rows, &targets, Some(0.5), &bounds, &exec).unwrap();
+        let merged = design.merged(&exec).unwrap();
+        assert!(merged.n_rows() < 300, "equal rows are merged");
+        let subset = design.subset(&[7, 0, 299]).unwrap();
+        let mut facts = Vec::new();
+        for design in [design, merged, subset] {
+            let (n, dim) = (design.n_rows(), design.n_params());
+            let mut numbers = vec![0.0; n * (dim + 2) + dim];
+            let (written, rest) = numbers.split_at_mut(n * dim);
+            let (predictor, rest) = rest.split_at_mut(n);
+            let (squares, sums) = rest.split_at_mut(n);
+            design.write_rows(0..n, written);
+            design.linear_predictor(0..n, &[0.3, -1.7, 0.9, 2.1, 0.1, -0.2], predictor);
+            design.squared_norms(0..n, squares);
+            design.add_weighted_rows(0..n, &mut predictor.to_vec(), sums);
+            facts.extend(numbers.into_iter().map(f64::to_bits));
+        }
+        facts
+    }
+
+    #[test]
+    fn single_precision_changes_no_bit() {
+        let singles = singles();
+        let doubles: Vec<f64> = singles.iter().copied().map(f64::from).collect();
+        let expected = facts(Rows::dense(&doubles, WIDTH));
+        assert_eq!(facts(Rows::dense_single(&singles, WIDTH)), expected);
+        assert_eq!(facts(csr(&singles[..])), facts(csr(&doubles[..])));
+    }
+
+    #[test]
+    fn copies_stay_in_single_precision_unless_scaled() {
+        let singles = singles();
+        let numbers = Numbers::from(&singles[..]);
+        let all = std::iter::once(0..singles.len());
+        let none = None::<std::iter::Empty<f64>>;
+        assert!(matches!(
+            numbers.gathered(all.clone(), none),
+            Numbers::Single(_)
+        ));
+        let halved = numbers.gathered(all, Some(std::iter::once(0.5)));
+        assert_eq!(halved.doubles(1..2)[0], 0.5 * f64::from(singles[1]));
     }
 }
