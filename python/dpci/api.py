@@ -64,7 +64,8 @@ def fit(
     ----------
     X : array-like of shape (n_samples, n_features)
         Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names; SciPy's
-        sparse matrices and arrays stay sparse. A C-contiguous float64 array is not copied.
+        sparse matrices and arrays stay sparse. C-contiguous float64 and float32 arrays, mapped files
+        too, are not copied; docs/data.md has the list.
     y : array-like of shape (n_samples,)
         Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``.
     budget : PureDP, ZCDP or ApproxDP

@@ -148,6 +148,7 @@ mod tests {
             Numbers::Single(_)
         ));
         let halved = numbers.gathered(all, Some(std::iter::once(0.5)));
-        assert_eq!(halved.doubles(1..2)[0], 0.5 * f64::from(singles[1]));
+        let expected = 0.5 * f64::from(singles[1]);
+        assert_eq!(halved.doubles(1..2)[0].to_bits(), expected.to_bits());
     }
 }
