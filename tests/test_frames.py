@@ -249,23 +249,24 @@ def test_a_schema_reads_every_frame(library):
 
 
 GROWTH = """
-import resource, sys, numpy as np, polars as pl
+import numpy as np, polars as pl
 from dpci.arrays import as_features
-columns = {f"c{j}": np.full(100_000, j, dtype=sys.argv[1]) for j in range(64)}
-frame = pl.DataFrame(columns)
+frame = pl.DataFrame({f"c{j}": np.full(100_000, j, dtype="i4") for j in range(64)})
 as_features(frame[:10])
-resident = int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+def status(name):
+    return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(name))
+open("/proc/self/clear_refs", "w").write("5")  # the peak so far is forgotten
+resident = status("VmRSS")
 values = as_features(frame)[0]
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - resident) / values.nbytes)
+print((status("VmHWM") - resident) / values.nbytes)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read as Linux shows it")
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
-def test_a_frame_costs_one_matrix(dtype):
+def test_a_frame_costs_one_matrix():
     """Not the frame's own conversion and a second one to rows in order, which are two."""
-    done = subprocess.run([sys.executable, "-c", GROWTH, dtype], capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 1.25
+    done = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True)
+    assert 0.9 < float(done.stdout) < 1.25
 
 
 WITHOUT_NARWHALS = """
