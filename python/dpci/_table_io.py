@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from dpci._optional import optional
 from dpci.errors import InvalidInput
 
 
@@ -76,12 +77,9 @@ def _read_csv(path: Path, file: TextIO, delimiter: str) -> dict[str, Sequence[An
 
 
 def _read_parquet(path: Path) -> dict[str, Sequence[Any]]:
-    try:
+    with optional("pyarrow", extra="parquet", what="a Parquet file"):
         import pyarrow as pa  # noqa: PLC0415  # optional
         import pyarrow.parquet as pq  # noqa: PLC0415  # optional
-    except ImportError as error:
-        msg = f"a Parquet file needs pyarrow (pip install pyarrow), got {str(path)!r}"
-        raise InvalidInput(msg) from error
     try:
         table = pq.read_table(path)
         return {name: table.column(name).to_numpy() for name in table.column_names}

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 
+from dpci._optional import optional
 from dpci.errors import DpciError
 
 
@@ -20,14 +21,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 when all went well, 2 for wrong usage or refused input, 130 after Ctrl-C.
     """
     try:
-        # They add their commands to those of the last line.
-        from dpci import _audit_command, _ledger_command, _tables_command  # noqa: F401, PLC0415
-        from dpci._commands import app  # noqa: PLC0415  # needs an optional package
-    except ModuleNotFoundError as error:
-        if error.name != "typer":
-            raise
-        return _refuse("the command line needs typer: pip install 'dpci[cli]'")
-    try:
+        with optional("typer", extra="cli", what="the command line"):
+            # They add their commands to those of the last line.
+            from dpci import _audit_command, _ledger_command, _tables_command  # noqa: F401, PLC0415  # optional
+            from dpci._commands import app  # noqa: PLC0415  # optional
         app(args=None if argv is None else list(argv), prog_name="dpci")
     except (DpciError, OSError) as error:
         return _refuse(str(error))

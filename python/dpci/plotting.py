@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpci.errors import DpciError, InvalidInput
+from dpci._optional import optional
+from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
 from dpci.tables import format_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_NO_MATPLOTLIB = "plots need matplotlib, got an environment without it: pip install 'dpci[plot]'"
 
 
 def forest_plot(intervals: ConfidenceIntervals, *, private: bool, ax: "Axes | None" = None) -> "Axes":
@@ -46,10 +45,8 @@ def forest_plot(intervals: ConfidenceIntervals, *, private: bool, ax: "Axes | No
 
 def check_plot_file(path: Path) -> None:
     """Refuse a file whose ending names no format that matplotlib writes, or a plot without matplotlib."""
-    try:
+    with optional("matplotlib", extra="plot", what="a plot"):
         from matplotlib.backend_bases import FigureCanvasBase  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError(_NO_MATPLOTLIB) from error
     formats = FigureCanvasBase.get_supported_filetypes()
     if path.suffix.removeprefix(".").lower() not in formats:
         raise InvalidInput(f"a plot must end in one of {', '.join(sorted(formats))}, got {str(path)!r}")
@@ -57,8 +54,6 @@ def check_plot_file(path: Path) -> None:
 
 def new_axes(n_rows: int) -> "Axes":
     """Return the axes of a new figure that is tall enough for so many rows."""
-    try:
+    with optional("matplotlib", extra="plot", what="a plot"):
         import matplotlib.pyplot as plt  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError(_NO_MATPLOTLIB) from error
     return plt.subplots(figsize=(7, 1.2 + 0.32 * n_rows), layout="constrained")[1]

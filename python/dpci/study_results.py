@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.errors import DpciError
+from dpci._optional import optional
 from dpci.tables import format_facts, format_table
 
 if TYPE_CHECKING:
@@ -34,10 +34,8 @@ class _Study:
 
     def to_frame(self) -> "pd.DataFrame":
         """One row for each parameter, indexed by its name; needs pandas."""
-        try:
+        with optional("pandas", extra="pandas", what="to_frame"):
             import pandas as pd  # noqa: PLC0415  # optional
-        except ImportError as error:
-            raise DpciError("to_frame needs pandas, got an environment without it: pip install pandas") from error
         return pd.DataFrame(self._columns(), index=pd.Index(self.names, name="name"))
 
     def to_dict(self) -> dict[str, Any]:
