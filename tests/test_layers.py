@@ -5,8 +5,6 @@ Privacy rests on them: data meets noise in `mechanism` alone, and intervals are 
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -310,25 +308,6 @@ def test_utility_modules_are_apart_from_what_is_private():
 def test_one_place_makes_a_study():
     makers = {path.name for path in PACKAGE.rglob("*.py") if "_core.Study(" in path.read_text(encoding="utf-8")}
     assert makers == {"_replicates.py"}
-
-
-def test_optional_packages_are_not_imported():
-    optional = [
-        "dask",
-        "distributed",
-        "joblib",
-        "matplotlib",
-        "pandas",
-        "polars",
-        "pooch",
-        "pyarrow",
-        "sklearn",
-        "tqdm",
-        "typer",
-    ]
-    script = f"import sys, dpci; print([name for name in {optional} if name in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert result.stdout.strip() == "[]"
 
 
 def source_files():
