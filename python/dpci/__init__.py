@@ -6,6 +6,7 @@ from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.errors import (
     BudgetExceeded,
+    DpciDeprecationWarning,
     DpciError,
     DpciWarning,
     InvalidInput,
@@ -28,6 +29,7 @@ __all__ = [
     "ApproxDP",
     "BudgetExceeded",
     "ConfidenceIntervals",
+    "DpciDeprecationWarning",
     "DpciError",
     "DpciWarning",
     "InvalidInput",
