@@ -192,8 +192,8 @@ of the ends of the 95% intervals, as a share of their length. One release each u
 - **A ball** (the squared loss needs one) has to be so large that released values show it does not bind, in the worst
   direction that the rows leave: about {radius:g} here, for parameters of norm {norm:.2g}. The bound on the slope grows
   with it. Under pure DP a joint release weighs the two matrices by that bound and leaves the gradient covariance too
-  little: at epsilon 1e8 and lambda 1e-10 standard errors are {joint:.2g}% off, against {separate:.2g}% with both released
-  separately, each calibrated at the released norm.
+  little: at epsilon 1e8 and lambda 1e-10 standard errors are {joint:.2g}% off, against {separate:.2g}% with both
+  released separately, each calibrated at the released norm.
 """
 
 
