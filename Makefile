@@ -93,6 +93,8 @@ $(TOOLS)/bin/auditwheel:
 # Zig links against the old glibc that manylinux2014 promises; the wheel is built from the source distribution.
 dist: $(TOOLS)/bin/auditwheel ## Build the wheel for every Python from 3.11 and the source distribution, into dist.
 	rm -rf dist
+	# The sources in a source distribution have one fixed date, by which Cargo would take an older build for theirs.
+	cargo clean --quiet --release --target x86_64-unknown-linux-gnu --package dpci-core --package dpci-py
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" maturin build --release --sdist --zig --compatibility manylinux_2_17 \
 		--interpreter $(TOOLS)/bin/python --out dist
 	$(TOOLS)/bin/auditwheel show dist/*.whl

@@ -51,8 +51,9 @@ def check(condition: object, message: str) -> None:
 
 
 def run(*command: object, cwd: Path | None = None, **environment: str) -> str:
-    """Return what a command prints, without this process's settings of Python; raise with it where it fails."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    """Return what a command prints, without this process's settings of Python and Cargo; raise where it fails."""
+    own = ("PYTHON", "CARGO_TARGET_DIR")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     words = [str(word) for word in command]
     done = subprocess.run(words, cwd=cwd, env={**kept, **environment}, capture_output=True, text=True, check=False)
     check(done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}")

@@ -239,6 +239,7 @@ def test_results_see_no_data(name):
 
 def test_python_foundations():
     assert python_imports(PACKAGE / "errors.py") == set()
+    assert python_imports(PACKAGE / "_optional.py") == {"errors"}
     assert python_imports(PACKAGE / "validation.py") == {"errors"}
     assert python_imports(PACKAGE / "arrays.py") == {"errors"}
 
@@ -272,7 +273,7 @@ STUDY_MODULES = {"simulate", "_study", "_replicates", "_checkpoint", "study_resu
 
 def test_study_modules_rest_on_each_other_in_one_order():
     assert python_imports(PACKAGE / "_checkpoint.py") == {"errors"}
-    assert python_imports(PACKAGE / "study_results.py") == {"errors", "tables"}
+    assert python_imports(PACKAGE / "study_results.py") == {"_optional", "tables"}
     assert python_imports(PACKAGE / "_replicates.py") & STUDY_MODULES == {"_checkpoint"}
     assert python_imports(PACKAGE / "_study.py") & STUDY_MODULES == {"_checkpoint", "_replicates"}
     assert python_imports(PACKAGE / "simulate.py") & STUDY_MODULES == {"_replicates", "_study", "study_results"}
