@@ -23,12 +23,9 @@ ROOT = Path(__file__).parents[1]
 PERMISSIVE = {"Apache-2.0", "BSD-2-Clause", "MIT", "Unicode-3.0", "Unlicense", "Zlib", "Apache-2.0 WITH LLVM-exception"}
 # Tests that need NumPy, SciPy and pytest alone: fits, intervals, saved results, ledgers in threads and processes.
 TESTS = (
-    "concurrency",
     "embedding",
     "imports",
     "losses",
-    "mechanisms",
-    "noise",
     "optional",
     "releases",
     "saved_fits",
