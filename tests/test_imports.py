@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+import dpci
+
 SLOW = ["fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "spatial", "stats"]
 OPTIONAL = [
     "dask",
@@ -55,3 +57,13 @@ def test_slow_parts_of_scipy_are_not_imported(after_import, part):
 
 def test_a_fit_needs_no_slow_part_either():
     assert not {f"scipy.{part}" for part in ("stats", "optimize")} & loaded(f"import dpci\n{FIT}")
+
+
+def test_public_modules_load_when_they_are_used():
+    later = ["audit", "baselines", "datasets", "per_instance", "simulate", "tuning", "utility"]
+    assert not {f"dpci.{name}" for name in later} & loaded(f"import dpci\n{FIT}")
+    assert {f"dpci.{name}" for name in later} <= loaded("from dpci import *")
+    assert loaded("import dpci; dpci.tuning.tune") >= {"dpci.tuning"}
+    assert set(dpci.__all__) <= set(dir(dpci))
+    with pytest.raises(AttributeError, match="module 'dpci' has no attribute 'tunning'"):
+        dpci.tunning  # noqa: B018  # the look-up is what is tested
