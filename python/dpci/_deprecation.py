@@ -51,14 +51,17 @@ class Deprecation:
         """Whether this version should not have it any more."""
         return minor_version(__version__) >= minor_version(self.removal)
 
+    @property
+    def message(self) -> str:
+        """What goes, since when and until when, and what to use."""
+        return (
+            f"{self.what} is deprecated since dpci {self.since} and will be removed in {self.removal}: "
+            f"use {self.instead}"
+        )
+
     def warn(self, *, stacklevel: int) -> None:
         """Warn; 2 points at the caller of the function that calls this."""
-        warnings.warn(
-            f"{self.what} is deprecated since dpci {self.since} and will be removed in {self.removal}: "
-            f"use {self.instead}",
-            DpciDeprecationWarning,
-            stacklevel=stacklevel + 1,
-        )
+        warnings.warn(self.message, DpciDeprecationWarning, stacklevel=stacklevel + 1)
 
 
 def minor_version(text: str) -> tuple[int, int]:
