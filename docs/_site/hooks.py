@@ -1,0 +1,86 @@
+"""Steps of the site's build: pages from the top of the repository, help of the commands, formulas as MathML."""
+
+import html
+import re
+from pathlib import Path
+from posixpath import normpath
+
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+
+# Files at the top of the repository that are pages of the site.
+FROM_THE_TOP = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+}
+HELP_MARK = "<!-- help of the commands -->"
+
+_LINK = re.compile(r"(?<!!)\[([^\]\[]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_PRIMED_POWER = re.compile(r"('+)\^(\{[^{}]*\}|\\?\w)")
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">(?:\\\((.*?)\\\)|\\\[(.*?)\\\])</\1>', re.DOTALL)
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add the pages from the top of the repository."""
+    for source, page in FROM_THE_TOP.items():
+        files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  # called by name
+    """Turn links of the repository into links of the site; what is not on the site keeps its text only."""
+    source = next((top for top, name in FROM_THE_TOP.items() if name == page.file.src_uri), f"docs/{page.file.src_uri}")
+    known = {file.src_uri for file in files}
+    depth = page.file.src_uri.count("/")
+
+    def link(match: re.Match[str]) -> str:
+        text, target, anchor = match[1], match[2], match[3] or ""
+        path = normpath(f"{Path(source).parent.as_posix()}/{target}")
+        place = FROM_THE_TOP.get(path, path.removeprefix("docs/"))
+        return f"[{text}]({'../' * depth}{place}{anchor})" if place in known else text
+
+    markdown = _outside_of_code(markdown, lambda text: _LINK.sub(link, text))
+    return markdown.replace(HELP_MARK, _help()) if HELP_MARK in markdown else markdown
+
+
+def on_page_content(content: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  # called by name
+    """Write formulas as MathML, which browsers show without a script."""
+
+    def formula(match: re.Match[str]) -> str:
+        inline, block = match[2], match[3]
+        # TeX reads f'^2 as one superscript, the converter as two.
+        tex = _PRIMED_POWER.sub(lambda m: "^{" + r"\prime " * len(m[1]) + m[2] + "}", html.unescape(inline or block))
+        return convert(tex, display="inline" if inline else "block")
+
+    return _FORMULA.sub(formula, content)
+
+
+def _outside_of_code(markdown, change):
+    parts = re.split(r"(^```.*?^```\s*$)", markdown, flags=re.DOTALL | re.MULTILINE)
+    return "".join(part if part.startswith("```") else change(part) for part in parts)
+
+
+def _help() -> str:
+    """Return what `--help` says of every command, with a heading each."""
+    from typer.testing import CliRunner  # noqa: PLC0415  # the package must be built for this page alone
+
+    from dpci import _audit_command, _ledger_command, _tables_command  # noqa: F401, PLC0415  # they add commands
+    from dpci._commands import app  # noqa: PLC0415
+
+    def text(*command: str) -> str:
+        return CliRunner().invoke(app, [*command, "--help"], prog_name="dpci", env={"COLUMNS": "100"}).stdout.strip()
+
+    def names(group) -> list[str]:
+        return [command.name or command.callback.__name__ for command in group.registered_commands]
+
+    commands = [(name,) for name in names(app)]
+    for group in app.registered_groups:
+        name = group.name or group.typer_instance.info.name
+        commands += [(name,), *((name, sub) for sub in names(group.typer_instance))]
+    return "\n\n".join(f"## `dpci {' '.join(command)}`\n\n```text\n{text(*command)}\n```" for command in commands)

@@ -1,0 +1,45 @@
+"""The guides of the documentation run as they stand, and print what they show."""
+
+from pathlib import Path
+
+import pytest
+from support.guides import Block, run, shape
+
+GUIDES = Path(__file__).parents[1] / "docs" / "guides"
+PAGES = sorted(path for path in GUIDES.glob("*.md") if path.name != "index.md")
+
+
+def test_there_are_five_guides():
+    assert len(PAGES) == 5
+    index = (GUIDES / "index.md").read_text(encoding="utf-8")
+    assert [page.name for page in PAGES if f"({page.name})" not in index] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_a_guide_prints_what_it_shows(page):
+    blocks = run(page.read_text(encoding="utf-8"), str(page))
+    assert len(blocks) >= 4
+    assert any(block.shown for block in blocks)
+    for block in blocks:
+        assert block.agrees, f"{block.code}\nshown:\n{block.shown}\nprinted:\n{block.printed}"
+
+
+def test_what_differs_is_found():
+    def agree(shown, printed, *, varies):
+        return Block("", shown, printed, varies, 0).agrees
+
+    assert agree("a  1\n", "a  1\n", varies=False)
+    assert not agree("a  1\n", "a  2\n", varies=False)
+    assert agree("a  1.50\n---\n", "a -12.5e-3\n------\n", varies=True)
+    assert not agree("a  1\n", "b  1\n", varies=True)
+    assert not agree("a  1\n", "a  1  2\n", varies=True)
+    assert not agree(None, "a\n", varies=True)
+    assert shape("x1, 2026-11-21T20:00:00.5Z") == ["x", "#", ",", "#"]
+
+
+def test_a_block_that_fails_names_its_line():
+    with pytest.raises(ZeroDivisionError) as failure:
+        run("text\n\n```python\na = 1\na / 0\n```\n", "page.md")
+    assert failure.traceback[-1].lineno == 4  # counted from 0
+    with pytest.raises(AssertionError, match=r"page.md:2: exit code 2"):
+        run("\n```console\n$ dpci data none --export x.csv\n```\n", "page.md")
