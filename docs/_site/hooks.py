@@ -45,6 +45,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         place = FROM_THE_TOP.get(path, path.removeprefix("docs/"))
         return f"[{text}]({'../' * depth}{place}{anchor})" if place in known else text
 
+    # Marks of the log of four systems, which are no references.
+    markdown = markdown.replace("[run]", r"\[run\]") if page.file.src_uri.startswith("evidence/") else markdown
     markdown = _outside_of_code(markdown, lambda text: _LINK.sub(link, text))
     return markdown.replace(HELP_MARK, _help()) if HELP_MARK in markdown else markdown
 

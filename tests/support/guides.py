@@ -80,8 +80,9 @@ def run(page: str, name: str) -> list[Block]:
                     exec(compile("\n" * before + found["code"], name, "exec"), namespace)  # noqa: S102  # our own pages
                 else:
                     _commands(found["code"], f"{name}:{before + 1}")
-            # What would end in blanks on the page.
-            text = "".join(f"{line.rstrip()}\n" for line in printed.getvalue().splitlines())
+            # No lines that end in blanks, and no name of the folder.
+            lines = printed.getvalue().replace(f"{Path.cwd()}/", "").splitlines()
+            text = "".join(f"{line.rstrip()}\n" for line in lines)
             blocks.append(Block(found["code"], found["shown"], text, bool(found["varies"]), found.end()))
     return blocks
 
