@@ -75,9 +75,10 @@ bench: build ## Run the benchmarks, Rust then Python (use an idle machine).
 	cargo bench --package dpci-benches
 	@for script in benches/bench_*.py; do if [ -e "$$script" ]; then $(BIN)/python "$$script"; fi; done
 
-docs: build ## Build the reference of the Rust core; a broken link is an error.
+docs: build ## Build the site of the documentation (site/) and the reference of the Rust core; a broken link is an error.
+	$(BIN)/mkdocs build --strict
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package dpci-core
 
 clean: ## Remove what was built, but not .venv.
 	cargo clean
-	rm -rf dist .mypy_cache .pytest_cache .ruff_cache demo_output
+	rm -rf dist .mypy_cache .pytest_cache .ruff_cache demo_output site

@@ -41,5 +41,5 @@ def test_a_block_that_fails_names_its_line():
     with pytest.raises(ZeroDivisionError) as failure:
         run("text\n\n```python\na = 1\na / 0\n```\n", "page.md")
     assert failure.traceback[-1].lineno == 4  # counted from 0
-    with pytest.raises(AssertionError, match=r"page.md:2: exit code 2"):
+    with pytest.raises(AssertionError, match=r"page.md:3: exit code 2"):
         run("\n```console\n$ dpci data none --export x.csv\n```\n", "page.md")

@@ -22,8 +22,9 @@ FROM_THE_TOP = {
 HELP_MARK = "<!-- help of the commands -->"
 
 _LINK = re.compile(r"(?<!!)\[([^\]\[]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
-_PRIMED_POWER = re.compile(r"('+)\^(\{[^{}]*\}|\\?\w)")
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">(?:\\\((.*?)\\\)|\\\[(.*?)\\\])</\1>', re.DOTALL)
+# What the converter reads differently from TeX: a prime is a superscript that takes no power, and \arg is unknown.
+_UNLIKE_TEX = {"'": r"\text{′}", r"\arg": r"\operatorname{arg}"}
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -56,8 +57,9 @@ def on_page_content(content: str, *, page: Page, config: MkDocsConfig, files: Fi
 
     def formula(match: re.Match[str]) -> str:
         inline, block = match[2], match[3]
-        # TeX reads f'^2 as one superscript, the converter as two.
-        tex = _PRIMED_POWER.sub(lambda m: "^{" + r"\prime " * len(m[1]) + m[2] + "}", html.unescape(inline or block))
+        tex = html.unescape(inline or block)
+        for written, read in _UNLIKE_TEX.items():
+            tex = tex.replace(written, read)
         return convert(tex, display="inline" if inline else "block")
 
     return _FORMULA.sub(formula, content)
