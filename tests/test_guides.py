@@ -1,12 +1,19 @@
-"""The guides of the documentation run as they stand, and print what they show."""
+"""The guides of the documentation, and the examples of its reference, run as they stand and print what they show."""
 
+import os
 from pathlib import Path
 
 import pytest
+
 from support.guides import Block, run, shape
 
-GUIDES = Path(__file__).parents[1] / "docs" / "guides"
+DOCS = Path(__file__).parents[1] / "docs"
+GUIDES = DOCS / "guides"
+NEEDS_DATA = {"reproduce_papers"}
 PAGES = sorted(path for path in GUIDES.glob("*.md") if path.name != "index.md")
+REFERENCE = [
+    path for path in sorted((DOCS / "reference").glob("*.md")) if "```python" in path.read_text(encoding="utf-8")
+]
 
 
 def test_there_are_five_guides():
@@ -17,10 +24,18 @@ def test_there_are_five_guides():
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_a_guide_prints_what_it_shows(page):
+    if page.stem in NEEDS_DATA and "DPCI_DATA" not in os.environ:
+        pytest.skip("needs the public data files: DPCI_DATA is not set")
     blocks = run(page.read_text(encoding="utf-8"), str(page))
     assert len(blocks) >= 4
     assert any(block.shown for block in blocks)
     for block in blocks:
+        assert block.agrees, f"{block.code}\nshown:\n{block.shown}\nprinted:\n{block.printed}"
+
+
+@pytest.mark.parametrize("page", REFERENCE, ids=[page.stem for page in REFERENCE])
+def test_an_example_of_the_reference_prints_what_it_shows(page):
+    for block in run(page.read_text(encoding="utf-8"), str(page)):
         assert block.agrees, f"{block.code}\nshown:\n{block.shown}\nprinted:\n{block.printed}"
 
 

@@ -64,7 +64,9 @@ def test_every_public_member_is_described(site):
 
 
 def test_nothing_comes_from_another_host(site):
-    loads = re.compile(r"""<(?:script|img|iframe|source)[^>]*src="(?:https?:)?//[^"]*|<link[^>]*rel="stylesheet"[^>]*//[^"]*""")
+    loads = re.compile(
+        r"""<(?:script|img|iframe|source)[^>]*src="(?:https?:)?//[^"]*|<link[^>]*rel="stylesheet"[^>]*//[^"]*"""
+    )
     for page in site.rglob("*.html"):
         assert loads.findall(page.read_text(encoding="utf-8")) == [], page.name
     for sheet in site.rglob("*.css"):

@@ -60,7 +60,8 @@ def on_page_content(content: str, *, page: Page, config: MkDocsConfig, files: Fi
         tex = html.unescape(inline or block)
         for written, read in _UNLIKE_TEX.items():
             tex = tex.replace(written, read)
-        return convert(tex, display="inline" if inline else "block")
+        # A brace of a given size, as \big\{, keeps its backslash.
+        return convert(tex, display="inline" if inline else "block").replace("\\{", "{").replace("\\}", "}")
 
     return _FORMULA.sub(formula, content)
 

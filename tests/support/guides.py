@@ -1,9 +1,9 @@
 """Runs the blocks of a guide in order, in one namespace and one folder, and compares what they print with the page.
 
-A block of Python runs as it stands; in a console block each line after ``$ dpci`` goes to the command line. The text block
-that follows is what they print. Under the mark ``<!-- numbers vary -->``, for noise that is real, only the text around
-the numbers is compared, and every number may be another. ``python tests/support/guides.py PAGE ...`` writes what the
-blocks print into the pages.
+A block of Python runs as it stands; in a console block each line after ``$ dpci`` goes to the command line. The text
+block that follows is what they print. Under the mark ``<!-- numbers vary -->``, for noise that is real, only the text
+around the numbers is compared, and every number may be another. ``python tests/support/guides.py PAGE ...`` writes what
+the blocks print into the pages.
 """
 
 import contextlib
@@ -77,7 +77,7 @@ def run(page: str, name: str) -> list[Block]:
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
                 if found["kind"] == "python":
-                    exec(compile("\n" * before + found["code"], name, "exec"), namespace)  # noqa: S102  # our own pages
+                    exec(compile("\n" * before + found["code"], name, "exec"), namespace)
                 else:
                     _commands(found["code"], f"{name}:{before + 1}")
             # No lines that end in blanks, and no name of the folder.
