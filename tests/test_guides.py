@@ -1,4 +1,4 @@
-"""The guides of the documentation, and the examples of its reference, run as they stand and print what they show."""
+"""The guides of the documentation, and the examples of other pages, run as they stand and print what they show."""
 
 import os
 from pathlib import Path
@@ -11,9 +11,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 GUIDES = DOCS / "guides"
 NEEDS_DATA = {"reproduce_papers"}
 PAGES = sorted(path for path in GUIDES.glob("*.md") if path.name != "index.md")
-REFERENCE = [
-    path for path in sorted((DOCS / "reference").glob("*.md")) if "```python" in path.read_text(encoding="utf-8")
-]
+WITH_EXAMPLES = [*sorted((DOCS / "reference").glob("*.md")), DOCS / "migration.md"]
+WITH_EXAMPLES = [path for path in WITH_EXAMPLES if "```python" in path.read_text(encoding="utf-8")]
 
 
 def test_there_are_five_guides():
@@ -33,8 +32,8 @@ def test_a_guide_prints_what_it_shows(page):
         assert block.agrees, f"{block.code}\nshown:\n{block.shown}\nprinted:\n{block.printed}"
 
 
-@pytest.mark.parametrize("page", REFERENCE, ids=[page.stem for page in REFERENCE])
-def test_an_example_of_the_reference_prints_what_it_shows(page):
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=[page.stem for page in WITH_EXAMPLES])
+def test_an_example_prints_what_it_shows(page):
     for block in run(page.read_text(encoding="utf-8"), str(page)):
         assert block.agrees, f"{block.code}\nshown:\n{block.shown}\nprinted:\n{block.printed}"
 
