@@ -1,7 +1,10 @@
 """Steps of the site's build: pages from the top of the repository, help of the commands, formulas as MathML."""
 
+import contextlib
 import html
+import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 from posixpath import normpath
 
@@ -23,6 +26,7 @@ HELP_MARK = "<!-- help of the commands -->"
 
 _LINK = re.compile(r"(?<!!)\[([^\]\[]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">(?:\\\((.*?)\\\)|\\\[(.*?)\\\])</\1>', re.DOTALL)
+_FUNCTION = re.compile(r"(</(?:mi|mn|msub|msup|mfrac|mtext)>)(?=<mi>[a-z]{2,}</mi>)")
 # What the converter reads differently from TeX: a prime is a superscript that takes no power, and \arg is unknown.
 _UNLIKE_TEX = {"'": r"\text{′}", r"\arg": r"\operatorname{arg}"}
 
@@ -37,7 +41,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  # called by name
     """Turn links of the repository into links of the site; what is not on the site keeps its text only."""
     source = next((top for top, name in FROM_THE_TOP.items() if name == page.file.src_uri), f"docs/{page.file.src_uri}")
-    known = {file.src_uri for file in files}
+    known = {file.src_uri for file in files if file.inclusion.is_included()}
     depth = page.file.src_uri.count("/")
 
     def link(match: re.Match[str]) -> str:
@@ -60,32 +64,27 @@ def on_page_content(content: str, *, page: Page, config: MkDocsConfig, files: Fi
         tex = html.unescape(inline or block)
         for written, read in _UNLIKE_TEX.items():
             tex = tex.replace(written, read)
-        # A brace of a given size, as \big\{, keeps its backslash.
-        return convert(tex, display="inline" if inline else "block").replace("\\{", "{").replace("\\}", "}")
+        mathml = convert(tex, display="inline" if inline else "block")
+        # A brace of a given size, as \big\{, keeps its backslash, and names of functions touch what is before them.
+        mathml = mathml.replace("\\{", "{").replace("\\}", "}")
+        return _FUNCTION.sub(r'\1<mspace width="0.17em"/>', mathml)
 
     return _FORMULA.sub(formula, content)
 
 
-def _outside_of_code(markdown, change):
+def _outside_of_code(markdown: str, change: Callable[[str], str]) -> str:
     parts = re.split(r"(^```.*?^```\s*$)", markdown, flags=re.DOTALL | re.MULTILINE)
     return "".join(part if part.startswith("```") else change(part) for part in parts)
 
 
-def _help() -> str:
-    """Return what `--help` says of every command, with a heading each."""
-    from typer.testing import CliRunner  # noqa: PLC0415  # the package must be built for this page alone
+def _help(*command: str) -> str:
+    """Return what `--help` says of a command and those below it, with a heading each."""
+    from dpci.cli import main  # noqa: PLC0415  # the package must be built for this page alone
 
-    from dpci import _audit_command, _ledger_command, _tables_command  # noqa: F401, PLC0415  # they add commands
-    from dpci._commands import app  # noqa: PLC0415
-
-    def text(*command: str) -> str:
-        return CliRunner().invoke(app, [*command, "--help"], prog_name="dpci", env={"COLUMNS": "100"}).stdout.strip()
-
-    def names(group) -> list[str]:
-        return [command.name or command.callback.__name__ for command in group.registered_commands]
-
-    commands = [(name,) for name in names(app)]
-    for group in app.registered_groups:
-        name = group.name or group.typer_instance.info.name
-        commands += [(name,), *((name, sub) for sub in names(group.typer_instance))]
-    return "\n\n".join(f"## `dpci {' '.join(command)}`\n\n```text\n{text(*command)}\n```" for command in commands)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        main([*command, "--help"])
+    text = printed.getvalue().strip()
+    below = text.partition("\nCommands:\n")[2].partition("\n\n")[0]
+    pages = [f"## `{' '.join(('dpci', *command))}`\n\n```text\n{text}\n```"]
+    return "\n\n".join([*pages, *(_help(*command, name) for name in re.findall(r"^  (\w+)", below, re.MULTILINE))])
