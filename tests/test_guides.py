@@ -45,6 +45,7 @@ def test_what_differs_is_found():
     assert agree("a  1\n", "a  1\n", varies=False)
     assert not agree("a  1\n", "a  2\n", varies=False)
     assert agree("a  1.50\n---\n", "a -12.5e-3\n------\n", varies=True)
+    assert agree("p 0.0123\n", "p <0.0001\n", varies=True)
     assert not agree("a  1\n", "b  1\n", varies=True)
     assert not agree("a  1\n", "a  1  2\n", varies=True)
     assert not agree(None, "a\n", varies=True)

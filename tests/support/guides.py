@@ -27,7 +27,7 @@ _BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 # Numbers, and the rules, blanks and times whose width follows them.
-_NUMBER = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|[-+]?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?|-{3,}")
+_NUMBER = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|<?[-+]?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?|-{3,}")
 
 
 @dataclass(frozen=True)
