@@ -307,6 +307,21 @@ def test_utility_modules_are_apart_from_what_is_private():
     assert makers == {"utility.py"}
 
 
+def test_scikit_learn_stays_in_its_folder():
+    # The estimators stand on the functions that release; nothing stands on them but their name in the package.
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent.name != "sklearn":
+            assert "sklearn" not in python_imports(path), path.name
+            assert not re.search(r"^\s*(from|import) sklearn\b", path.read_text(encoding="utf-8"), re.MULTILINE), (
+                path.name
+            )
+    for path in (PACKAGE / "sklearn").glob("*.py"):
+        assert not python_imports(path) & {*STUDY_MODULES, *UTILITY_MODULES, "_core"}, path.name
+        # No private module and no private name of scikit-learn: they change without notice.
+        for line in re.findall(r"^\s*(?:from|import) sklearn.*$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            assert not re.search(r"[. ]_", line), line
+
+
 def test_one_place_makes_a_study():
     makers = {path.name for path in PACKAGE.rglob("*.py") if "_core.Study(" in path.read_text(encoding="utf-8")}
     assert makers == {"_replicates.py"}

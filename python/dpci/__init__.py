@@ -1,5 +1,9 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from dpci import audit, baselines, datasets, errors, losses, lowlevel, per_instance, simulate, tuning, utility
 from dpci._core import __version__
 from dpci.api import fit
@@ -58,3 +62,13 @@ __all__ = [
     "tuning",
     "utility",
 ]
+
+if TYPE_CHECKING:
+    from dpci import sklearn as sklearn  # in this form it is public
+else:
+
+    def __getattr__(name: str) -> ModuleType:
+        """Import ``dpci.sklearn`` when it is first asked for, because scikit-learn is optional."""
+        if name == "sklearn":
+            return importlib.import_module("dpci.sklearn")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
