@@ -82,7 +82,7 @@ ROWS = {
 TARGETS = {
     "two-dimensional": (Y[:, None], {}, r"y must be one-dimensional, got shape \(60, 1\)"),
     "scalar": (1, {}, r"y must be one-dimensional, got shape \(\)"),
-    "None": (None, {}, r"y must be one-dimensional, got shape \(\)"),
+    "None": (None, {}, r"y must be given unless X holds the targets, got y=None"),
     "short": (Y[:-1], {}, r"y must have one entry for each row of X, got 59 entries and 60 rows"),
     "long": (np.append(Y, 0), {}, r"y must have one entry for each row of X, got 61 entries and 60 rows"),
     "empty": ([], {}, r"y must have one entry for each row of X, got 0 entries"),

@@ -8,6 +8,8 @@ from dpci import audit, baselines, datasets, errors, losses, lowlevel, per_insta
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
+from dpci.chunks import Chunks
+from dpci.comparison import Comparison, compare
 from dpci.errors import (
     BudgetExceeded,
     DpciError,
@@ -21,6 +23,7 @@ from dpci.errors import (
     RowNormViolation,
     SeededNoiseWarning,
 )
+from dpci.hypotheses import WaldTest
 from dpci.intervals import ConfidenceIntervals
 from dpci.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
@@ -31,6 +34,8 @@ __all__ = [
     "ZCDP",
     "ApproxDP",
     "BudgetExceeded",
+    "Chunks",
+    "Comparison",
     "ConfidenceIntervals",
     "DpciError",
     "DpciWarning",
@@ -48,9 +53,11 @@ __all__ = [
     "RegularizationTooSmall",
     "RowNormViolation",
     "SeededNoiseWarning",
+    "WaldTest",
     "__version__",
     "audit",
     "baselines",
+    "compare",
     "datasets",
     "errors",
     "fit",

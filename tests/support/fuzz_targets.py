@@ -45,10 +45,11 @@ class Left:
     })  # fmt: skip
     # Made by the library alone; callers get them, and read them.
     RESULTS = frozenset({
-        "AuditReport", "BaselineFit", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound",
+        "AuditReport", "BaselineFit", "Comparison",
+        "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound",
         "Event", "ExPostLosses", "ExpectedUtility", "LowerBound", "Minimum", "ModelInversion", "OracleSearch",
         "Plan", "PrivateFit", "RecordLosses", "Report", "TuneResult", "UtilityCurve", "VariabilityStudy",
-        "WorstCase",
+        "WaldTest", "WorstCase",
     })  # fmt: skip
     # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample.
     METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private"})
