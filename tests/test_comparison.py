@@ -61,7 +61,7 @@ def test_tails_and_half_widths_agree(pair):
 
 
 def test_two_laplace_noises_match_nested_quadrature():
-    a, b = (fit(sample(i), budget=dpci.PureDP(0.2), mechanism="output", seed=i) for i in (3, 4))
+    a, b = (fit(sample(i), budget=dpci.PureDP(0.2), mechanism="output", projection="floor", seed=i) for i in (3, 4))
     found = dpci.compare(a, b, contrast="x0")
     (va, aa), (vb, ab) = (r._error_components(np.eye(4)[:1]) for r in (a, b))
     scale = a.privacy["steps"][0]["scale"]
@@ -105,26 +105,25 @@ def test_shared_data_is_a_bound(pair):
     assert "independent" in apart.summary()
 
 
-N_PAIRS = 500
-
-
-@pytest.mark.parametrize("mechanism", ["objective", "output"])
-def test_coverage_of_real_fits(mechanism):
-    # Two samples of one population: the targets are the same, and every interval should cover 0. A share that rests on
-    # 500 pairs is within 4.9 of its standard errors but for one in a million; the rest is room for the asymptotics.
-    keywords = {"budget": dpci.PureDP(0.6), "mechanism": mechanism, "projection": "floor"}
+@pytest.mark.parametrize(
+    ("budget", "mechanism", "n_pairs"),
+    [(dpci.PureDP(0.6), "objective", 80), (dpci.ApproxDP(1.0, 1e-6), "output", 300)],
+)
+def test_coverage_of_real_fits(budget, mechanism, n_pairs):
+    # Two samples of one population: the targets are the same, and every interval should cover 0. A share is within 4.9
+    # of its standard errors but for one in a million; what is beyond is room for the asymptotics.
+    keywords = {"budget": budget, "mechanism": mechanism, "projection": "floor"}
     covered, together = np.zeros(4), np.zeros(4)
-    for i in range(N_PAIRS):
+    for i in range(n_pairs):
         first, second = sample(10_000 + 2 * i, 1500), sample(10_001 + 2 * i, 1500)
         a, b, again = (fit(rows, **keywords, seed=3 * i + j) for j, rows in enumerate((first, second, first)))
         apart = dpci.compare(a, b).intervals
         shared = dpci.compare(a, again, shared_data=True).intervals
         covered += (apart.lower <= 0.0) & (apart.upper >= 0.0)
         together += (shared.lower <= 0.0) & (shared.upper >= 0.0)
-    slack = 4.9 * math.sqrt(0.95 * 0.05 / N_PAIRS)
-    assert (covered / N_PAIRS > 0.945 - slack).all()
-    assert (covered / N_PAIRS < min(1.0, 0.97 + slack)).all()
-    assert (together / N_PAIRS > 0.95 - slack).all()
+    slack = 4.9 * math.sqrt(0.95 * 0.05 / n_pairs)
+    assert (covered / n_pairs > 0.945 - slack).all()
+    assert (together / n_pairs > 0.95 - slack).all()
 
 
 def test_what_cannot_be_compared():

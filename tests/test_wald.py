@@ -9,8 +9,10 @@ from scipy import integrate, special, stats
 import dpci
 from dpci._error_law import mixing_nodes
 from dpci._quadratic_tail import chi2_sum_tail
-from dpci.hypotheses import statistic_tail, wald_test
+from dpci.hypotheses import statistic_tail
 from support.fits import SETTINGS, make_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore:the noise in the released Hessian:dpci.errors.MomentNoiseWarning")
 
 # Of each comparison with draws.
 FALSE_RATE = 1e-6
@@ -133,10 +135,11 @@ def test_draws_have_the_covariance_of_the_result(result):
 
 def test_one_row_is_the_pvalue_of_a_parameter(result):
     for i, name in enumerate(result.names):
-        assert result.wald_test(name).pvalue == pytest.approx(result.pvalues[i], rel=1e-12)
-        contrast = np.eye(4)[[i]]
-        general = wald_test(result._error_law(), result.params, contrast, (name,), 0.0, private=True)
-        assert general.pvalue == pytest.approx(result.pvalues[i], rel=1e-8)
+        test = result.wald_test(name)
+        assert test.pvalue == test.pvalue_by_rows == pytest.approx(result.pvalues[i], rel=1e-10)
+        law = result._error_law()
+        fixed, mixed = (part[0] for part in law.parts(np.eye(4)[[i]]))
+        assert statistic_tail(test.statistic, mixed / (fixed + mixed), law) == pytest.approx(test.pvalue, rel=1e-8)
     interval = result.conf_int(level=0.9, contrast={"x0": 1, "x1": -1})
     assert interval.names == ("x0 - x1",)
     assert result.wald_test({"x0": 1, "x1": -1}, interval.upper).pvalue == pytest.approx(0.1, rel=1e-8)
@@ -172,6 +175,22 @@ def test_the_form_of_a_hypothesis_does_not_matter(rows):
     assert result.wald_test([{"x0": 2, "x2": -0.5}, "x1"]).hypothesis == ("2 x0 - 0.5 x2", "x1")
     assert result.wald_test(["x0", "x1"], result.params[:2]).pvalue == 1.0
     assert 0.0 <= result.wald_test(["x0", "x1"], 1e200).pvalue < 1e-300
+
+
+def test_rows_one_by_one(rows):
+    result = dpci.fit(*rows, **SETTINGS)
+    test = result.wald_test(["x1", "x2", "intercept"])
+    least = min(result.pvalues[1:])
+    assert test.pvalue_by_rows == pytest.approx(1 - (1 - least) ** 3, rel=1e-9)
+    assert "p-value by rows" in repr(test)
+
+
+def test_noise_that_drowns_the_hessian_is_told(rows):
+    result = dpci.fit(*rows, **{**SETTINGS, "budget": dpci.PureDP(0.4), "projection": "floor"})
+    with pytest.warns(dpci.MomentNoiseWarning, match="times its least eigenvalue, so that the joint p-value"):
+        result.wald_test(["x0", "x1"])
+    result.wald_test("x0")
+    dpci.fit(*rows, **{**SETTINGS, "budget": dpci.PureDP(50.0)}).wald_test(["x0", "x1"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Comparison of two released models: differences of their parameters with intervals and p-values."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -24,8 +25,11 @@ __all__ = ["Comparison", "compare"]
 
 _F64 = NDArray[np.float64]
 
-_BISECTIONS = 52
-_LIGHT = 1e-27
+# Newton's next error is below rounding after such a step; bisection alone would need no more steps than these.
+_LAST_STEP, _STEPS = 1e-9, 100
+_LIGHT = 1e-12
+# Tails below it are computed with twice the nodes.
+_FAR_TAIL = 1e-10
 # Numbers that are held at once.
 _BLOCK = 2**21
 
@@ -168,8 +172,6 @@ def compare(
 
 
 def _check_comparable(result_a: PrivateFit, result_b: PrivateFit) -> None:
-    if result_a is result_b or np.array_equal(result_a.params, result_b.params):
-        raise InvalidInput("two results must be two releases, got the same parameters twice")
     facts = [
         {
             "names": result.names,
@@ -185,6 +187,8 @@ def _check_comparable(result_a: PrivateFit, result_b: PrivateFit) -> None:
         other = facts[1][name]
         if value != other:
             raise InvalidInput(f"two results must have the same {name} to be compared, got {value!r} and {other!r}")
+    if result_a is result_b or np.array_equal(result_a.params, result_b.params):
+        raise InvalidInput("two results must be two releases, got the same parameters twice")
 
 
 def _clipped(result: PrivateFit) -> float | None:
@@ -214,41 +218,41 @@ class _Difference:
 
     def tails(self, distance: _F64) -> _F64:
         """Return P(|error| >= distance) for each error."""
-        nodes, weights = self._nodes(far=2)
-        parts = [_tail(distance[at], self._std_devs(at, nodes), weights) for at in self._blocks(len(weights))]
-        return np.asarray(np.minimum(1.0, np.concatenate([*parts, np.empty(0)])))
+        tails = self._tails(distance, slice(None), far=1, least=_FAR_TAIL)
+        for i in np.flatnonzero(tails < _FAR_TAIL):
+            tails[i] = self._tails(distance, slice(i, i + 1), far=2, least=0.0)[0]
+        return np.minimum(1.0, tails)
 
     def half_widths(self, level: float) -> _F64:
-        """Return the q with P(|error| <= q) = level for each error, by bisection."""
-        nodes, weights = self._nodes(far=1)
-        # A tail is no float below 1e-16 here, so that these change no digit.
-        kept = weights > _LIGHT
-        nodes, weights = nodes[:, kept], weights[kept]
-        parts = []
-        for at in self._blocks(len(weights)):
-            std_devs = self._std_devs(at, nodes)
-            low = np.zeros(len(std_devs))
-            high = std_devs.max(axis=1) * math.sqrt(2.0) * float(special.erfcinv(1.0 - level))
-            for _ in range(_BISECTIONS):
-                middle = 0.5 * (low + high)
-                beyond = _tail(middle, std_devs, weights) > 1.0 - level
-                low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-            parts.append(high)
+        """Return the q with P(|error| <= q) = level for each error."""
+        nodes, weights = self._nodes(far=1, least=1.0 - level)
+        rows = slice(None)
+        parts = [_quantile(std_devs, weights, 1.0 - level) for _, std_devs in self._std_devs(rows, nodes)]
         return np.concatenate([*parts, np.empty(0)])
 
-    def _nodes(self, *, far: Literal[1, 2]) -> tuple[_F64, _F64]:
-        """Both mixing variables over their means, shape (2, n), and the weights of the pairs."""
+    def _tails(self, distance: _F64, rows: slice, *, far: Literal[1, 2], least: float) -> _F64:
+        nodes, weights = self._nodes(far=far, least=least)
+        parts = [_tail(distance[at], std_devs, weights) for at, std_devs in self._std_devs(rows, nodes)]
+        return np.concatenate([*parts, np.empty(0)])
+
+    def _nodes(self, *, far: Literal[1, 2], least: float) -> tuple[_F64, _F64]:
+        """Both mixing variables over their means, shape (2, n), and the weights of the pairs.
+
+        What is left out has no more than the share :data:`_LIGHT` of a tail of ``least``.
+        """
         (w_a, p_a), (w_b, p_b) = (mixing_nodes(law.law, law.dim, far=far) for law in self.laws)
-        pairs = np.stack([np.repeat(w_a, len(w_b)), np.tile(w_b, len(w_a))])
-        return pairs, np.outer(p_a, p_b).ravel()
+        weights = np.outer(p_a, p_b).ravel()
+        kept = weights >= _LIGHT * least / len(weights)
+        return np.stack([np.repeat(w_a, len(w_b)), np.tile(w_b, len(w_a))])[:, kept], weights[kept]
 
-    def _std_devs(self, at: slice, nodes: _F64) -> _F64:
-        mixed = np.stack([part[at] for part in self.mixed], axis=1)
-        return np.asarray(np.sqrt(self.fixed[at, None] + mixed @ nodes))
-
-    def _blocks(self, n_nodes: int) -> list[slice]:
-        size = max(1, _BLOCK // n_nodes)
-        return [slice(start, start + size) for start in range(0, len(self.fixed), size)]
+    def _std_devs(self, rows: slice, nodes: _F64) -> Iterator[tuple[slice, _F64]]:
+        """Yield rows, and the standard deviations of their errors given each pair of mixing variables."""
+        start, stop, _ = rows.indices(len(self.fixed))
+        size = max(1, _BLOCK // nodes.shape[1])
+        for first in range(start, stop, size):
+            at = slice(first, min(first + size, stop))
+            mixed = np.stack([part[at] for part in self.mixed], axis=1)
+            yield at, np.sqrt(self.fixed[at, None] + mixed @ nodes)
 
 
 def _tail(distance: _F64, std_devs: _F64, weights: _F64) -> _F64:
@@ -256,3 +260,21 @@ def _tail(distance: _F64, std_devs: _F64, weights: _F64) -> _F64:
         scaled = distance[:, None] / (math.sqrt(2.0) * std_devs)
     # An error that is surely 0 is at 0.
     return np.asarray(special.erfc(np.where(np.isnan(scaled), 0.0, scaled)) @ weights)
+
+
+def _quantile(std_devs: _F64, weights: _F64, beyond: float) -> _F64:
+    """Solve P(|error| >= q) = beyond by Newton's method in the logarithm of the tail, or bisection where it leaves."""
+    unit = math.sqrt(2.0) * float(special.erfcinv(beyond))
+    low, high = unit * std_devs.min(axis=1), unit * std_devs.max(axis=1)
+    q = unit * np.sqrt(std_devs**2 @ weights)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_STEPS):
+            tail = _tail(q, std_devs, weights)
+            low, high = np.where(tail > beyond, q, low), np.where(tail > beyond, high, q)
+            density = np.exp(-0.5 * (q[:, None] / std_devs) ** 2) / std_devs @ weights * math.sqrt(2.0 / math.pi)
+            newton = q + np.log(tail / beyond) * tail / density
+            step = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high)) - q
+            q = q + step
+            if np.all(np.abs(step) <= _LAST_STEP * q):
+                break
+    return np.asarray(q)

@@ -1,11 +1,13 @@
 """Wald tests of linear hypotheses about the parameters, exact under the law of their errors."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from dpci import _core
 from dpci._error_law import ErrorLaw, mixing_nodes
 from dpci._quadratic_tail import chi2_sum_tail
 from dpci.arrays import as_numbers, check_finite
@@ -34,6 +36,10 @@ class WaldTest:
         Number of rows of R.
     pvalue : float
         Probability of a statistic at least as great if the hypothesis is true, by the law of the errors.
+    pvalue_by_rows : float
+        p-value of the same hypothesis from the least of the rows' own p-values, by Šidák's inequality: less powerful,
+        and much less sensitive to the noise in the released matrices, which neither accounts for. Equal to ``pvalue``
+        with one row.
     hypothesis : tuple of str
         What each row says, in words.
     estimate, value : numpy.ndarray of shape (df,)
@@ -45,6 +51,7 @@ class WaldTest:
     statistic: float
     df: int
     pvalue: float
+    pvalue_by_rows: float
     hypothesis: tuple[str, ...]
     estimate: _F64
     value: _F64
@@ -64,6 +71,7 @@ class WaldTest:
             ("Wald statistic", f"{self.statistic:.4f}"),
             ("degrees of freedom", str(self.df)),
             ("p-value", format_pvalue(self.pvalue)),
+            *([] if self.df == 1 else [("p-value by rows", format_pvalue(self.pvalue_by_rows))]),
         ]
         banner = [] if self.private else ["NOT PRIVATE (seeded)"]
         return "\n\n".join([*banner, format_table(["hypothesis", "estimate"], rows), format_facts(facts)])
@@ -104,8 +112,11 @@ def wald_test(
         statistic = float(((distance / std_errors @ root) ** 2).sum())
     # In the coordinates in which the mean covariance is I, the noise has this share of the variance along its axes.
     shares = np.clip(np.linalg.eigvalsh(root.T @ (mixed / scale) @ root), 0.0, 1.0)
-    pvalue = statistic_tail(statistic, shares, law)
-    return WaldTest(statistic, len(rows), pvalue, labels, estimate, values, private)
+    by_rows = _core.exact_pvalues(*law.components(unit), law.law, law.scale, law.dim, distance)
+    least = float(by_rows.min())
+    joint = least if len(rows) == 1 or least == 1.0 else -math.expm1(len(rows) * math.log1p(-least))
+    pvalue = least if len(rows) == 1 else statistic_tail(statistic, shares, law)
+    return WaldTest(statistic, len(rows), pvalue, joint, labels, estimate, values, private)
 
 
 def statistic_tail(statistic: float, shares: _F64, law: ErrorLaw) -> float:

@@ -1,5 +1,6 @@
 """Inference from a released model: standard errors, intervals and tests, post-processing that reads no data."""
 
+import warnings
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -12,8 +13,8 @@ from dpci._linear_model import LinearModel
 from dpci._mean_intervals import mean_intervals
 from dpci._simultaneous import bonferroni_level, joint_level
 from dpci.arrays import Table
-from dpci.domain import refusal
-from dpci.errors import InvalidInput
+from dpci.domain import hessian_noise, refusal
+from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.hypotheses import WaldTest, wald_test
 from dpci.intervals import ConfidenceIntervals
 from dpci.record import FitRecord
@@ -149,7 +150,8 @@ class Inference(LinearModel):
         the errors on which intervals rest, to a relative error of 1e-8: chi-square with one degree of freedom for each
         row under Gaussian noise; under spherical Laplace noise a mixture of weighted sums of chi-squares, whose tail is
         computed by quadrature and a contour integral (docs/inference.md). With one row it is that of :attr:`pvalues`.
-        Like them it takes the released matrices as exact.
+        Like them it takes the released matrices as exact, on which a test of many rows depends more than an interval:
+        where noise drowns the Hessian it rejects true hypotheses far too often, and warns (docs/inference.md).
 
         Parameters
         ----------
@@ -164,6 +166,11 @@ class Inference(LinearModel):
         WaldTest
             Statistic, degrees of freedom and p-value; prints itself.
 
+        Warns
+        -----
+        MomentNoiseWarning
+            If the noise in the released Hessian may exceed its least eigenvalue, for more than one row.
+
         Raises
         ------
         InvalidInput
@@ -171,15 +178,15 @@ class Inference(LinearModel):
         """
         rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
         tested = wald_test(self._error_law(), self.params, rows, labels, value, private=self.private)
-        if tested.df > 1:
-            return tested
-        v, a = self._error_components(rows)
-        record = self._record
-        away = tested.estimate - tested.value
-        (pvalue,) = _core.exact_pvalues(v, a, record.noise_law, record.noise_scale, len(self.names), away)
-        return WaldTest(
-            tested.statistic, 1, float(pvalue), tested.hypothesis, tested.estimate, tested.value, tested.private
-        )
+        ratio = hessian_noise(self._record, self._moments()[0])
+        if tested.df > 1 and ratio > 1.0:
+            warnings.warn(
+                f"the noise in the released Hessian may be {ratio:.1f} times its least eigenvalue, so that the joint "
+                "p-value may be far too small: pvalue_by_rows is the safer one",
+                MomentNoiseWarning,
+                stacklevel=2,
+            )
+        return tested
 
     def predict_conf_int(self, X: Table, *, level: float = 0.95) -> ConfidenceIntervals:
         """Confidence intervals of what the model predicts for rows: probability of the positive class, or mean target.
