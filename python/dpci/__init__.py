@@ -1,9 +1,14 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from dpci import audit, baselines, datasets, errors, losses, lowlevel, per_instance, simulate, tuning, utility
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
+from dpci.chunks import Chunks
 from dpci.comparison import Comparison, compare
 from dpci.errors import (
     BudgetExceeded,
@@ -29,6 +34,7 @@ __all__ = [
     "ZCDP",
     "ApproxDP",
     "BudgetExceeded",
+    "Chunks",
     "Comparison",
     "ConfidenceIntervals",
     "DpciError",
@@ -63,3 +69,13 @@ __all__ = [
     "tuning",
     "utility",
 ]
+
+if TYPE_CHECKING:
+    from dpci import sklearn as sklearn  # in this form it is public
+else:
+
+    def __getattr__(name: str) -> ModuleType:
+        """Import ``dpci.sklearn`` when it is first asked for, because scikit-learn is optional."""
+        if name == "sklearn":
+            return importlib.import_module("dpci.sklearn")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

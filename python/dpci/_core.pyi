@@ -199,6 +199,45 @@ def check_rows(
 def fit(spec: Spec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None) -> FitDict:
     """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
 
+@final
+class Request:
+    """What is to be summed over the records; immutable, picklable."""
+
+    def __new__(cls, name: str, point: _F64) -> Request:
+        """name: "risk", "risk_and_hessian", "moments", "doubled_gradient" (two numbers each), "lengths" (none)."""
+
+    name: str
+    point: _F64
+    def __getnewargs__(self) -> tuple[str, _F64]: ...
+
+@final
+class Sums:
+    """Sums over some of the records, with what their additions lost; immutable, picklable."""
+
+    def __new__(cls, n_rows: int, fingerprint: int, numbers: _F64) -> Sums: ...
+    n_rows: int
+    def merge(self, other: Sums) -> Sums:
+        """The sums over the records of both; those over no records leave the others as they are."""
+    def __getnewargs__(self) -> tuple[int, int, _F64]: ...
+
+def part_sums(
+    request: Request,
+    x: _Features,
+    y: _F64,
+    *,
+    loss: Loss,
+    row_norm: float,
+    intercept: float | None,
+    clip: bool,
+    n_threads: int | None,
+) -> Sums:
+    """The sums over one part, whose rows are checked first; no rows have empty sums."""
+
+def fit_parts(
+    spec: Spec, evaluate: Callable[[Request], Sums], *, n_records: int, clip: bool, seed: int | None
+) -> FitDict:
+    """As fit, of rows that ``evaluate`` sums over by part_sums with the bounds of ``spec``, on the calling thread."""
+
 def error_components(
     hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str, contrast: _F64
 ) -> tuple[_F64, _F64]:
@@ -268,6 +307,33 @@ def minimize_erm(
 ) -> dict[str, Any]:
     """params, certificate, n_iterations, solver. linear_term is b/n."""
 
+def minimize_erm_parts(
+    evaluate: Callable[[Request], Sums],
+    *,
+    n_records: int,
+    n_params: int,
+    loss: Loss,
+    l2_strength: float,
+    radius: float | None,
+    intercept: float | None,
+    linear_term: _F64 | None,
+    start: _F64 | None,
+    solver: Literal["auto", "newton", "preconditioned", "lbfgs", "ball"],
+    tolerance: float,
+    max_iterations: int,
+) -> dict[str, Any]:
+    """As minimize_erm; row_norm of part_sums is the greatest float."""
+
+def hessian_and_gradient_cov_parts(
+    evaluate: Callable[[Request], Sums],
+    params: _F64,
+    *,
+    n_records: int,
+    n_params: int,
+    loss: Loss,
+    l2_strength: float,
+    intercept: float | None,
+) -> tuple[_F64, _F64]: ...
 def erm_value_and_gradient(
     x: _Features,
     y: _F64,

@@ -66,9 +66,14 @@ class Payment:
         """
         if self.ledger is not None:
             _core.check_rows(rows, targets, **bounds)
-            if n_public is not None and len(targets) > _GREATEST_EXCESS * n_public:
+            self.settle_checked(len(targets), n_public=n_public)
+
+    def settle_checked(self, n_records: int, *, n_public: int | None = None) -> None:
+        """Write the spend for rows that were checked as the release will check them; parameters and errors as above."""
+        if self.ledger is not None:
+            if n_public is not None and n_records > _GREATEST_EXCESS * n_public:
                 raise InvalidInput(
                     "n_public must be at least a sixteenth of the number of rows, "
-                    f"got n_public={n_public} for {len(targets)} rows"
+                    f"got n_public={n_public} for {n_records} rows"
                 )
             self.ledger.spend(self.charged, neighbors=self.neighbors, source=self.source)

@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci._partitions import Partitions, PartRules, as_partitions, describe
 from dpci._payment import Payment
 from dpci._seal import seals_from
 from dpci.arrays import Table, as_features
@@ -31,8 +32,8 @@ __all__ = ["fit"]
 
 
 def fit(
-    X: Table,
-    y: ArrayLike,
+    X: Table | Partitions,
+    y: ArrayLike | None = None,
     *,
     budget: Budget,
     l2_strength: float,
@@ -64,8 +65,10 @@ def fit(
     ----------
     X : array-like of shape (n_samples, n_features)
         Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names; SciPy's
-        sparse matrices and arrays stay sparse. A C-contiguous float64 array is not copied.
+        sparse matrices and arrays stay sparse. A C-contiguous float64 array is not copied. Or rows in parts, such as
+        :class:`dpci.Chunks`, which are read in several passes.
     y : array-like of shape (n_samples,)
+        None exactly where ``X`` is in parts, which hold their targets.
         Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``.
     budget : PureDP, ZCDP or ApproxDP
         What to spend. Objective perturbation takes spherical Laplace noise under PureDP and ZCDP, Gaussian noise under
@@ -96,7 +99,8 @@ def fit(
         the squared loss needs it. The noise of output perturbation may leave the ball (see ``OutputPerturbation``).
         Intervals are refused unless the released values show that the bound does not bind.
     classes : (negative, positive), optional
-        The public classes. None: booleans, {0, 1} and {-1, 1} are understood, others are read off ``y`` with a warning.
+        The public classes. None: booleans, {0, 1} and {-1, 1} are understood, others are read off ``y`` with a warning
+        (of rows in parts: refused).
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row; its parameter is last and is regularised too, which the
         privacy proof needs.
@@ -183,27 +187,38 @@ def fit(
 
 
 def release_fit(
-    X: Table, y: ArrayLike, settings: Settings, *, payment: Payment | None = None, stacklevel: int
+    X: Table | Partitions,
+    y: ArrayLike | None,
+    settings: Settings,
+    *,
+    payment: Payment | None = None,
+    stacklevel: int,
 ) -> PrivateFit:
     """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
 
     Without a ``payment`` nothing is written to a ledger: the caller has paid.
     """
-    features = as_features(X)
-    n_samples, n_columns = features.shape
-    names = param_names(features.names, n_columns, settings)
-    spec = settings.spec(n_samples, n_columns, budget=None if payment is None else payment.budget)
-    targets, label_classes = encode_targets(y, settings, n_samples, stacklevel=stacklevel + 1)
-    if payment is not None:
-        payment.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
-    release = _core.fit(
-        spec,
-        features.values,
-        targets,
-        clip=settings.on_violation == "clip",
-        n_threads=settings.n_threads,
-        seed=settings.seed,
-    )
+    budget = None if payment is None else payment.budget
+    clip = settings.on_violation == "clip"
+    partitions = as_partitions(X, y)
+    if partitions is None:
+        features = as_features(cast("Table", X))
+        n_samples, n_columns = features.shape
+        column_names = features.names
+        names = param_names(column_names, n_columns, settings)
+        spec = settings.spec(n_samples, n_columns, budget=budget)
+        targets, label_classes = encode_targets(cast("ArrayLike", y), settings, n_samples, stacklevel=stacklevel + 1)
+        if payment is not None:
+            payment.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
+        release = _core.fit(spec, features.values, targets, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
+    else:
+        parts = describe(partitions, PartRules.of_fit(settings))
+        n_samples, column_names, label_classes = parts.n_rows, parts.names, parts.classes
+        names = param_names(column_names, parts.n_columns, settings)
+        spec = settings.spec(n_samples, parts.n_columns, budget=budget)
+        if payment is not None:
+            payment.settle_checked(n_samples, n_public=settings.n_public)
+        release = _core.fit_parts(spec, parts.evaluate, n_records=n_samples, clip=clip, seed=settings.seed)
     _warn(release, settings, spec, stacklevel=stacklevel + 1)
     return PrivateFit(
         FitRecord(
@@ -211,7 +226,7 @@ def release_fit(
             hessian=release["hessian"],
             gradient_cov=release["gradient_cov"],
             names=names,
-            named_columns=features.names is not None,
+            named_columns=column_names is not None,
             classes=label_classes,
             n_samples=settings.public_n(n_samples),
             projection=release["projection"],

@@ -4,6 +4,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -67,6 +68,42 @@ def encode_labels(
             f"y must hold only classes=({classes[0]!r}, {classes[1]!r}), got {_plain(labels[row])!r} in row {row}"
         )
     return np.where(positive, 1.0, -1.0), classes
+
+
+@dataclass(frozen=True)
+class LabelSet:
+    """Which labels occur among some of the records."""
+
+    values: frozenset[Any]
+    booleans: bool
+
+    @classmethod
+    def of(cls, y: ArrayLike, n_samples: int) -> "LabelSet":
+        """Those of some records, checked as :func:`encode_labels` does."""
+        labels = _labels(y, n_samples)
+        distinct = set(labels.tolist()) if labels.dtype.kind == "O" else set(np.unique(labels).tolist())
+        return cls(frozenset(list(distinct)[:_MANY_LABELS]), labels.dtype.kind == "b")
+
+    def merge(self, other: "LabelSet") -> "LabelSet":
+        """Return those of both."""
+        values = list(self.values | other.values)[:_MANY_LABELS]
+        return LabelSet(frozenset(values), self.booleans and other.booleans)
+
+    def classes(self) -> Classes:
+        """Return the classes of booleans, {0, 1} and {-1, 1}; nothing else is read off rows in parts."""
+        if self.booleans:
+            return False, True
+        for negative in (0, -1):
+            if self.values == {negative, 1}:
+                return negative, 1
+        raise InvalidInput(
+            "classes=(negative, positive) must be given unless the labels of all parts together are booleans, {0, 1} "
+            f"or {{-1, 1}}, got {', '.join(sorted(map(repr, self.values))[:5])}"
+        )
+
+
+_MANY_LABELS = 8
+"""Labels kept of those that occur: more than two are no classes."""
 
 
 def label_array(classes: Classes) -> NDArray[Any]:
@@ -136,7 +173,7 @@ def _inferred_classes(labels: NDArray[Any], stacklevel: int) -> Classes:
         raise InvalidInput("the data must have at least one row, got an empty y")
     if len(found) == 1:
         raise InvalidInput(
-            f"y must hold two classes unless classes=(negative, positive) is given, got only {found[0]!r}"
+            f"y must hold two classes unless classes=(negative, positive) is given, got one class, {found[0]!r}"
         )
     if len(found) > 2:
         raise InvalidInput(f"y must hold two classes, got {len(found)}: {', '.join(map(repr, found[:5]))}")

@@ -1,14 +1,15 @@
 """Typed building blocks for other libraries and for tests; none of them is private by itself."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci._partitions import Partitions, PartRules, as_partitions, describe
+from dpci._samplers import gaussian, laplace, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace
 from dpci.arrays import Table, as_features, as_matrix, as_square, as_vector, check_finite
-from dpci.errors import InvalidInput
 from dpci.losses import check_loss
 from dpci.settings import LossLike
 from dpci.validation import (
@@ -69,60 +70,9 @@ class Minimum:
     solver: str
 
 
-def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
-    """Not private by itself. Draw vectors with density proportional to exp(-||b|| / scale).
-
-    Parameters
-    ----------
-    n, dim : int
-        Number of vectors and of coordinates.
-    scale : float
-        1/rate.
-    seed : int
-        Seed of the simulation generator.
-
-    Returns
-    -------
-    numpy.ndarray of shape (n, dim)
-    """
-    return check_finite(
-        "every draw", _core.spherical_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
-    )
-
-
-def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
-    """Not private by itself. Draw vectors of independent normal coordinates, shape (n, dim)."""
-    return check_finite("every draw", _core.gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed)))
-
-
-def laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
-    """Not private by itself. Draw vectors of independent Laplace coordinates, shape (n, dim)."""
-    return check_finite("every draw", _core.laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed)))
-
-
-def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
-    """Not private by itself. Draw symmetric matrices, normal in isometric coordinates, shape (n, dim, dim).
-
-    The diagonal has standard deviation ``std_dev``, other entries ``std_dev / sqrt(2)``.
-    """
-    return check_finite(
-        "every draw", _core.symmetric_gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
-    )
-
-
-def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
-    """Not private by itself. Draw differences of two Wishart matrices, shape (n, dim, dim).
-
-    Their density changes by at most exp(t / scale) under a shift of nuclear norm t (docs/method.md, "Noise").
-    """
-    return check_finite(
-        "every draw", _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
-    )
-
-
 def minimize_erm(
-    X: Table,
-    y: ArrayLike,
+    X: Table | Partitions,
+    y: ArrayLike | None = None,
     *,
     l2_strength: float,
     radius: float | None = None,
@@ -140,10 +90,11 @@ def minimize_erm(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_columns)
-        Rows, of any norm; SciPy's sparse matrices and arrays stay sparse.
+        Rows, of any norm; SciPy's sparse matrices and arrays stay sparse. Or rows in parts, such as
+        :class:`dpci.Chunks`.
     y : array-like of shape (n_samples,)
-        Targets: -1 and 1, or reals within the bounds of "squared", "soft_logistic" and custom losses with
-        ``target_bounds``.
+        None exactly where ``X`` is in parts. Targets: -1 and 1, or reals within the bounds of "squared",
+        "soft_logistic" and custom losses with ``target_bounds``.
     l2_strength : float
         Regularisation, above zero.
     radius : float, optional
@@ -173,20 +124,27 @@ def minimize_erm(
     NotConverged
         If the certificate does not reach the tolerance.
     """
-    found = _core.minimize_erm(
-        as_features(X).values,
-        as_vector("y", y),
-        loss=check_loss(loss).to_core(),
-        l2_strength=check_positive("l2_strength", l2_strength),
-        radius=None if radius is None else check_positive("radius", radius),
-        intercept=_intercept(intercept_scale),
-        linear_term=None if linear_term is None else _vector("linear_term", linear_term),
-        start=None if start is None else _vector("start", start),
-        solver=check_choice("solver", solver, ("auto", "newton", "preconditioned", "lbfgs", "ball")),
-        tolerance=check_positive("tolerance", tolerance),
-        max_iterations=check_count("max_iterations", max_iterations),
-        n_threads=check_threads(n_threads),
-    )
+    checked_loss, intercept, n_threads = check_loss(loss), _intercept(intercept_scale), check_threads(n_threads)
+    problem: dict[str, Any] = {
+        "loss": checked_loss.to_core(),
+        "l2_strength": check_positive("l2_strength", l2_strength),
+        "radius": None if radius is None else check_positive("radius", radius),
+        "intercept": intercept,
+        "linear_term": None if linear_term is None else _vector("linear_term", linear_term),
+        "start": None if start is None else _vector("start", start),
+        "solver": check_choice("solver", solver, ("auto", "newton", "preconditioned", "lbfgs", "ball")),
+        "tolerance": check_positive("tolerance", tolerance),
+        "max_iterations": check_count("max_iterations", max_iterations),
+    }
+    partitions = as_partitions(X, y)
+    if partitions is None:
+        rows, targets = as_features(cast("Table", X)).values, as_vector("y", cast("ArrayLike", y))
+        found = _core.minimize_erm(rows, targets, n_threads=n_threads, **problem)
+    else:
+        parts = describe(partitions, PartRules.unbounded(checked_loss, intercept, n_threads))
+        found = _core.minimize_erm_parts(
+            parts.evaluate, n_records=parts.n_rows, n_params=parts.n_columns + (intercept is not None), **problem
+        )
     return Minimum(found["params"], found["certificate"], found["n_iterations"], found["solver"])
 
 
@@ -218,8 +176,8 @@ def erm_value_and_gradient(
 
 
 def hessian_and_gradient_cov(
-    X: Table,
-    y: ArrayLike,
+    X: Table | Partitions,
+    y: ArrayLike | None,
     params: ArrayLike,
     *,
     l2_strength: float,
@@ -231,17 +189,28 @@ def hessian_and_gradient_cov(
 
     Both have shape (k, k); the covariance is mean(slope² x xᵀ) - l2_strength² params paramsᵀ, the covariance where the
     gradient of the objective vanishes. The hinge, which has no Hessian, is refused, as is a custom loss with
-    ``predictor_bound`` where a linear predictor is beyond it.
+    ``predictor_bound`` where a linear predictor is beyond it. Rows in parts as in :func:`minimize_erm`.
     """
-    hessian, gradient_cov = _core.hessian_and_gradient_cov(
-        as_features(X).values,
-        as_vector("y", y),
-        _vector("params", params),
-        loss=check_loss(loss).to_core(),
-        l2_strength=check_positive("l2_strength", l2_strength),
-        intercept=_intercept(intercept_scale),
-        n_threads=check_threads(n_threads),
-    )
+    checked_loss, intercept, n_threads = check_loss(loss), _intercept(intercept_scale), check_threads(n_threads)
+    point, core_loss = _vector("params", params), checked_loss.to_core()
+    strength = check_positive("l2_strength", l2_strength)
+    partitions = as_partitions(X, y)
+    if partitions is None:
+        rows, targets = as_features(cast("Table", X)).values, as_vector("y", cast("ArrayLike", y))
+        hessian, gradient_cov = _core.hessian_and_gradient_cov(
+            rows, targets, point, loss=core_loss, l2_strength=strength, intercept=intercept, n_threads=n_threads
+        )
+    else:
+        parts = describe(partitions, PartRules.unbounded(checked_loss, intercept, n_threads))
+        hessian, gradient_cov = _core.hessian_and_gradient_cov_parts(
+            parts.evaluate,
+            point,
+            n_records=parts.n_rows,
+            n_params=parts.n_columns + (intercept is not None),
+            loss=core_loss,
+            l2_strength=strength,
+            intercept=intercept,
+        )
     return check_finite("the Hessian", hessian), check_finite("the gradient covariance", gradient_cov)
 
 
@@ -378,17 +347,6 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Not private by itself. Greatest sensitivity/std_dev of a Gaussian mechanism that is (epsilon, delta)-DP."""
     return _core.gaussian_mu(check_real("epsilon", epsilon), check_fraction("delta", delta))
-
-
-def _sizes(n: int, dim: int) -> tuple[int, int]:
-    return check_count("n", n, least=0), check_count("dim", dim)
-
-
-def _seed(value: object) -> int:
-    seed = check_seed(value)
-    if seed is None:
-        raise InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
-    return seed
 
 
 def _intercept(scale: float | None) -> float | None:

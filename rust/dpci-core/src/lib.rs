@@ -1,6 +1,6 @@
 //! Differentially private empirical risk minimisation that releases confidence intervals with its parameters.
 //!
-//! Read in this order: [`design`] holds the rows, [`loss`] the losses, [`objective`] the (perturbed) empirical risk and
+//! Read in this order: [`design`] holds the rows, [`loss`] the losses, [`records`] the sums over the rows, here or elsewhere, [`objective`] the (perturbed) empirical risk and
 //! [`solver`] its minimisers; [`moments`] the Hessian and gradient covariance; [`noise`] the distributions, [`privacy`] the
 //! budgets, sensitivities and calibrations; [`mechanism`] is the only place where data meets noise; [`interval`] turns
 //! released values into confidence intervals, [`per_instance`] into bounds on the privacy loss of a record. [`study`] repeats simulated releases and is never private.
@@ -19,6 +19,7 @@ pub mod noise;
 pub mod objective;
 pub mod per_instance;
 pub mod privacy;
+pub mod records;
 pub mod solver;
 pub mod study;
 

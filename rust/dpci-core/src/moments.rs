@@ -1,12 +1,12 @@
 //! Matrices that are sums over the data: Hessian and gradient covariance at a point, and second moments of the rows.
 
-use crate::design::{Design, row_norm_bound};
-use crate::error::check_length;
+use crate::design::Design;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
 use crate::linalg::{
     CompensatedSum, GRAM_ROUNDINGS, GramAccumulator, PackedBlock, sum_rounding, vector,
 };
-use crate::loss::{Batch, Loss, VALUE_ROUNDINGS};
+use crate::loss::{Loss, VALUE_ROUNDINGS};
+use crate::records::{Records, Request};
 use crate::{Error, Result};
 
 /// Data sums at `θ`, without the regulariser: `(1/n) Σ l'' x xᵀ` and `(1/n) Σ l'² x xᵀ`, row-major.
@@ -40,65 +40,20 @@ pub fn second_moment_rounding(n_rows: usize) -> f64 {
 /// # Errors
 /// [`Error::Unsupported`] for a loss with a kink, [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`].
 pub fn data_moments(
-    design: &Design<'_>,
+    records: &dyn Records,
     loss: &dyn Loss,
     params: &[f64],
     n_samples: f64,
     exec: &Executor<'_>,
 ) -> Result<DataMoments> {
-    let dim = design.n_params();
-    check_length("params", dim, params.len())?;
-    if loss.kinked() {
-        return Err(Error::Unsupported(format!(
-            "moments need a loss with a second derivative, got the {} loss (huber_hinge and smooth_hinge round the kink)",
-            loss.name()
-        )));
-    }
-    let reach = row_norm_bound(design.bounds().row_norm, design.intercept())
-        * vector::norm_bound(params)
-        * (1.0 + (dim as f64 + 8.0) * f64::EPSILON);
-    let (steepest, most_curved) = (loss.sup_slope(reach), loss.sup_curvature(reach));
-    let chunks = matrix_chunks(design.n_rows(), dim);
-    let partials = exec.map(chunks.len(), |c| {
-        let mut sums = [GramAccumulator::new(dim), GramAccumulator::new(dim)];
-        let mut packed = PackedBlock::new(dim, BLOCK);
-        let mut buffers = [[0.0; BLOCK]; 4];
-        for range in blocks(chunks[c].clone()) {
-            exec.check()?;
-            let n = range.len();
-            let [u, slope, curvature, multiplicity] = &mut buffers;
-            let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
-            design.linear_predictor(range.clone(), params, u);
-            let out = Batch {
-                slope: Some(&mut *slope),
-                curvature: Some(&mut *curvature),
-                ..Batch::default()
-            };
-            loss.evaluate(u, design.targets(range.clone()), out)?;
-            vector::clamp(curvature, 0.0, most_curved);
-            vector::clamp(slope, -steepest, steepest);
-            for s in slope.iter_mut() {
-                *s *= *s;
-            }
-            if let Some(weights) = design.multiplicities() {
-                let multiplicity = vector::load(&weights[range.clone()], multiplicity);
-                vector::multiply(slope, multiplicity);
-                vector::multiply(curvature, multiplicity);
-            }
-            design.add_grams(range, [curvature, slope], &mut sums, &mut packed);
-        }
-        Ok(sums)
-    })?;
-    let [curvature, squared_slope] = partials
-        .into_iter()
-        .reduce(|mut total, part| {
-            total[0].merge(&part[0]);
-            total[1].merge(&part[1]);
-            total
-        })
-        .ok_or(Error::Empty {
+    let request = Request::Moments {
+        params: params.to_vec(),
+    };
+    let sums = records.sums(&request, loss, None, exec)?;
+    let [curvature, squared_slope] =
+        <[GramAccumulator; 2]>::try_from(sums.grams).map_err(|_| Error::Empty {
             rows: 0,
-            params: dim,
+            params: params.len(),
         })?;
     Ok(DataMoments {
         curvature: curvature.finish(n_samples),
@@ -172,7 +127,9 @@ mod tests {
     use super::*;
     use crate::design::{Csr, OnViolation, RowBounds, Rows};
     use crate::linalg::Doubled;
-    use crate::loss::{Custom, Declaration, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets};
+    use crate::loss::{
+        Batch, Custom, Declaration, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets,
+    };
 
     const DIM: usize = 3;
 

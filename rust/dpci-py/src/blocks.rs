@@ -11,7 +11,8 @@ use dpci_core::noise::{
     symmetric,
 };
 use dpci_core::objective::{HessianRows, Objective};
-use dpci_core::solver::{Method, Options};
+use dpci_core::records::Records;
+use dpci_core::solver::{Method, Minimum, Options};
 use dpci_core::{Error, Result};
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
@@ -147,7 +148,7 @@ fn unbounded<'a>(
 }
 
 /// λ of an objective that need not be private.
-fn check_l2_strength(value: f64) -> Result<f64> {
+pub(crate) fn check_l2_strength(value: f64) -> Result<f64> {
     let legal = value > 0.0 && value.is_finite();
     legal.then_some(value).ok_or(Error::OutOfRange {
         name: "l2_strength",
@@ -174,24 +175,12 @@ pub(crate) fn minimize_erm<'py>(
     max_iterations: usize,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let method = match solver {
-        "auto" => Method::Auto,
-        "newton" => Method::Newton,
-        "preconditioned" => Method::Preconditioned,
-        "lbfgs" => Method::Lbfgs,
-        "ball" => Method::Ball,
-        _ => {
-            return Err(InvalidInput::new_err(format!(
-                "solver must be one of the documented names, got solver={solver:?}"
-            )));
-        }
-    };
     let data = Data::new(&x, &y)?;
     let linear_term = linear_term.as_ref().map(|a| a.as_slice()).transpose()?;
     let start = start.as_ref().map(|a| a.as_slice()).transpose()?;
     let loss = loss.get();
     let options = Options {
-        method,
+        method: method_of(solver)?,
         tolerance,
         max_iterations,
         radius,
@@ -200,7 +189,7 @@ pub(crate) fn minimize_erm<'py>(
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
         let design = unbounded(&data, loss, intercept, &exec)?;
         let objective = Objective {
-            design: &design,
+            records: &design,
             weights: None,
             loss: &*loss.inner,
             l2_strength: check_l2_strength(l2_strength)?,
@@ -211,6 +200,27 @@ pub(crate) fn minimize_erm<'py>(
         };
         minimize_risk(&objective, start, &options)
     })?;
+    minimum_dict(py, minimum)
+}
+
+/// The method of a documented name.
+pub(crate) fn method_of(solver: &str) -> PyResult<Method> {
+    Ok(match solver {
+        "auto" => Method::Auto,
+        "newton" => Method::Newton,
+        "preconditioned" => Method::Preconditioned,
+        "lbfgs" => Method::Lbfgs,
+        "ball" => Method::Ball,
+        _ => {
+            return Err(InvalidInput::new_err(format!(
+                "solver must be one of the documented names, got solver={solver:?}"
+            )));
+        }
+    })
+}
+
+/// A minimum as Python reads it.
+pub(crate) fn minimum_dict(py: Python<'_>, minimum: Minimum) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("params", PyArray1::from_vec(py, minimum.params))?;
     dict.set_item("certificate", minimum.certificate)?;
@@ -240,7 +250,7 @@ pub(crate) fn erm_value_and_gradient<'py>(
         let l2_strength = check_l2_strength(l2_strength)?;
         let (loss, design) = (&*loss.inner, &design);
         Objective {
-            design,
+            records: design,
             weights: None,
             loss,
             l2_strength,
@@ -276,23 +286,29 @@ pub(crate) fn hessian_and_gradient_cov<'py>(
     let [hessian, gradient_cov] = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
         let design = unbounded(&data, loss, intercept, &exec)?;
-        let moments = data_moments(
-            &design,
-            &*loss.inner,
-            params,
-            design.n_records() as f64,
-            &exec,
-        )?;
-        let (mut hessian, mut gradient_cov) = (moments.curvature, moments.squared_slope);
-        let l2_strength = check_l2_strength(l2_strength)?;
-        add_diagonal(&mut hessian, dim, l2_strength);
-        for (e, value) in gradient_cov.iter_mut().enumerate() {
-            *value -= (l2_strength * params[e / dim]) * (l2_strength * params[e % dim]);
-        }
-        Ok([hessian, gradient_cov])
+        regularised_moments(&design, loss, params, l2_strength, &exec)
     })?;
     let square = |m| PyArray1::from_vec(py, m).reshape([dim, dim]);
     Ok((square(hessian)?, square(gradient_cov)?))
+}
+
+/// Hessian of the regularised mean objective and covariance of one record's gradient.
+pub(crate) fn regularised_moments(
+    records: &dyn Records,
+    loss: &Loss,
+    params: &[f64],
+    l2_strength: f64,
+    exec: &Executor<'_>,
+) -> Result<[Vec<f64>; 2]> {
+    let (dim, n) = (params.len(), records.n_records() as f64);
+    let moments = data_moments(records, &*loss.inner, params, n, exec)?;
+    let (mut hessian, mut gradient_cov) = (moments.curvature, moments.squared_slope);
+    let l2_strength = check_l2_strength(l2_strength)?;
+    add_diagonal(&mut hessian, dim, l2_strength);
+    for (e, value) in gradient_cov.iter_mut().enumerate() {
+        *value -= (l2_strength * params[e / dim]) * (l2_strength * params[e % dim]);
+    }
+    Ok([hessian, gradient_cov])
 }
 
 #[pyfunction]

@@ -1,13 +1,16 @@
 //! The private fit.
 
+use dpci_core::Result;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{Fit, release_fit};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
+use dpci_core::records::Records;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::data::{Data, Features};
+use crate::parts::{Facts, with_parts};
 use crate::spec::{Spec, seals, steps};
 use crate::task;
 
@@ -27,17 +30,50 @@ pub(crate) fn fit<'py>(
     let fit = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
         let design = data.design(spec, clip, &exec)?.compacted(&exec)?;
-        match seed {
-            None => release_fit(&spec.inner, &design, &exec, &mut ReleaseGenerator::new()?),
-            Some(seed) => release_fit(
-                &spec.inner,
-                &design,
-                &exec,
-                &mut SimulationGenerator::new(seed, 0),
-            ),
-        }
+        release(spec, &design, seed, &exec)
     })?;
     to_dict(py, spec, fit, seed.is_none())
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, evaluate, *, n_records, clip, seed))]
+pub(crate) fn fit_parts<'py>(
+    py: Python<'py>,
+    spec: &Bound<'py, Spec>,
+    evaluate: Py<PyAny>,
+    n_records: usize,
+    clip: bool,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let spec = spec.get();
+    let facts = Facts {
+        n_records,
+        n_params: spec.inner.n_params(),
+        intercept: spec.inner.choices().intercept,
+        bounds: spec.row_bounds(clip),
+    };
+    let fit = with_parts(py, evaluate, facts, |parts, exec| {
+        release(spec, parts, seed, exec)
+    })?;
+    to_dict(py, spec, fit, seed.is_none())
+}
+
+/// The release with noise of the operating system, or of a seed.
+fn release(
+    spec: &Spec,
+    records: &dyn Records,
+    seed: Option<u64>,
+    exec: &Executor<'_>,
+) -> Result<Fit> {
+    match seed {
+        None => release_fit(&spec.inner, records, exec, &mut ReleaseGenerator::new()?),
+        Some(seed) => release_fit(
+            &spec.inner,
+            records,
+            exec,
+            &mut SimulationGenerator::new(seed, 0),
+        ),
+    }
 }
 
 fn to_dict<'py>(

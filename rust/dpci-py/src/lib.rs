@@ -10,6 +10,7 @@ mod fit;
 mod intervals;
 mod loss;
 mod noise;
+mod parts;
 mod per_instance;
 mod privacy;
 mod spec;
@@ -40,7 +41,7 @@ mod _core {
     #[pymodule_export]
     use super::check::check_rows;
     #[pymodule_export]
-    use super::fit::fit;
+    use super::fit::{fit, fit_parts};
     #[pymodule_export]
     use super::intervals::{
         error_components, error_cov, exact_half_widths, exact_pvalues, monte_carlo_interval,
@@ -49,6 +50,10 @@ mod _core {
     use super::loss::Loss;
     #[pymodule_export]
     use super::noise::{bounded_noise, discrete_noise, elementary, simulation_bits};
+    #[pymodule_export]
+    use super::parts::{
+        Request, Sums, hessian_and_gradient_cov_parts, minimize_erm_parts, part_sums,
+    };
     #[pymodule_export]
     use super::per_instance::{RecordBounds, ReportSpec, release_report};
     #[pymodule_export]

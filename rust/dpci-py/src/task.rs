@@ -1,8 +1,9 @@
 //! Runs core work without the interpreter lock, so that Ctrl-C and other Python threads stay responsive.
 
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
@@ -14,35 +15,79 @@ use crate::errors::to_python;
 /// Time between two looks for a pending signal.
 const SIGNAL_POLL: Duration = Duration::from_millis(50);
 
+/// What the thread of the work says to the calling one.
+enum Message<Q, A> {
+    Question(Q, Sender<Result<A>>),
+    Done,
+}
+
 /// Runs `work` on a thread of its own. The calling thread waits without the lock, looks for signals, and cancels on one.
-#[allow(
-    clippy::redundant_closure_for_method_calls,
-    reason = "the method alone is not general enough in its lifetime"
-)]
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> Result<T> + Send,
 ) -> PyResult<T> {
+    let no_answer = |_: Python<'_>, question: Infallible| match question {};
+    run_asking(
+        py,
+        |cancel, _: &(dyn Fn(Infallible) -> Result<()> + Sync)| work(cancel),
+        no_answer,
+    )
+}
+
+/// The same for `work` with questions that Python answers: on the calling thread, as any code of the caller, so that Ctrl-C, contexts
+/// and thread-local things are what they are there. An exception ends the work and comes out as it is.
+#[allow(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the method alone is not general enough in its lifetime"
+)]
+pub(crate) fn run_asking<Q: Send, A: Send, T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool, &(dyn Fn(Q) -> Result<A> + Sync)) -> Result<T> + Send,
+    mut answer: impl FnMut(Python<'_>, Q) -> PyResult<A> + Send,
+) -> PyResult<T> {
     let cancel = AtomicBool::new(false);
-    let mut signal = None;
+    let mut raised = None;
     let outcome = py.detach(|| {
         thread::scope(|scope| {
-            let (done, finished) = mpsc::channel();
+            let (tell, heard) = mpsc::channel();
             let cancel = &cancel;
             let worker =
                 thread::Builder::new()
                     .name("dpci".into())
                     .spawn_scoped(scope, move || {
-                        let result = std::panic::catch_unwind(AssertUnwindSafe(|| work(cancel)));
+                        // Where the calling thread panics nobody answers.
+                        let ask = |question: Q| {
+                            let (reply, replied) = mpsc::channel();
+                            let sent = tell.send(Message::Question(question, reply));
+                            sent.map_err(|_| Error::Interrupted)?;
+                            replied.recv().unwrap_or(Err(Error::Interrupted))
+                        };
+                        let result =
+                            std::panic::catch_unwind(AssertUnwindSafe(|| work(cancel, &ask)));
                         // The receiver outlives the worker; a failed send has nobody to tell.
-                        let _ = done.send(());
+                        let _ = tell.send(Message::Done);
                         result
                     });
             let worker = worker.map_err(|e| Error::Resource(e.to_string()))?;
-            while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(SIGNAL_POLL) {
-                if let Err(error) = Python::attach(|py| py.check_signals()) {
-                    signal = Some(error);
+            loop {
+                let (outcome, reply) = match heard.recv_timeout(SIGNAL_POLL) {
+                    Ok(Message::Done) | Err(RecvTimeoutError::Disconnected) => break,
+                    Ok(Message::Question(question, reply)) => {
+                        let answered = Python::attach(|py| answer(py, question));
+                        (answered.map(Some), Some(reply))
+                    }
+                    Err(RecvTimeoutError::Timeout) => {
+                        let signal = Python::attach(|py| py.check_signals());
+                        (signal.map(|()| None), None)
+                    }
+                };
+                let answered = outcome.unwrap_or_else(|error| {
+                    raised = Some(error);
                     cancel.store(true, Ordering::Relaxed);
+                    None
+                });
+                if let Some(reply) = reply {
+                    let _ = reply.send(answered.ok_or(Error::Interrupted));
                 }
             }
             worker.join().and_then(|caught| caught).unwrap_or_else(|_| {
@@ -52,8 +97,8 @@ pub(crate) fn run<T: Send>(
             })
         })
     });
-    match (signal, outcome) {
-        (Some(signal), _) => Err(signal),
+    match (raised, outcome) {
+        (Some(raised), _) => Err(raised),
         (None, outcome) => outcome.map_err(to_python),
     }
 }

@@ -90,39 +90,6 @@ pub(super) fn checked_row_scales(
     Ok(Some(scales))
 }
 
-/// The squared norm, intercept included, of a row below `least_square`.
-pub(super) fn shorter_row(
-    design: &Design<'_>,
-    least_square: f64,
-    exec: &Executor<'_>,
-) -> Result<Option<f64>> {
-    if design.rows.n_columns() == 0 {
-        // The intercept alone, which no row can shorten.
-        return Ok(None);
-    }
-    let chunks = design.chunks();
-    let intercept = design.intercept.map_or(0.0, |s| s * s);
-    let found = exec.map(chunks.len(), |c| {
-        let mut squares = [0.0; BLOCK];
-        for block in blocks(chunks[c].clone()) {
-            exec.check()?;
-            let squares = &mut squares[..block.len()];
-            match &design.rows {
-                Rows::Dense(dense) => dense.squared_norms(block.clone(), squares),
-                Rows::Csr(csr) => csr.squared_norms(block.clone(), squares),
-            }
-            for (i, square) in block.zip(squares) {
-                let square = *square * design.rows.scale(i).powi(2) + intercept;
-                if !(square >= least_square) {
-                    return Ok(Some(square));
-                }
-            }
-        }
-        Ok(None)
-    })?;
-    Ok(found.into_iter().flatten().next())
-}
-
 /// The factor that brings a row within the bound; `None` when it is within.
 ///
 /// `columns` are those of the values where not all columns are stored.

@@ -54,15 +54,17 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn check_rows(&self, expected: usize) -> Result<()> {
+    /// Number of rows; `None` for dense ones without columns, which do not say.
+    #[must_use]
+    pub fn n_rows(&self) -> Option<usize> {
         match self {
-            Self::Dense(dense) => {
-                let n_columns = dense.n_columns();
-                let rows = dense.n_entries().checked_div(n_columns).unwrap_or(expected);
-                check_length("y", rows, expected)
-            }
-            Self::Csr(csr) => check_length("y", csr.n_rows(), expected),
+            Self::Dense(dense) => dense.n_entries().checked_div(dense.n_columns()),
+            Self::Csr(csr) => Some(csr.n_rows()),
         }
+    }
+
+    fn check_rows(&self, expected: usize) -> Result<()> {
+        check_length("y", self.n_rows().unwrap_or(expected), expected)
     }
 
     fn scale(&self, i: usize) -> f64 {
@@ -130,14 +132,6 @@ impl<'a> Design<'a> {
         let scales = check::checked_row_scales(&design, bounds, exec)?;
         design.rows.set_scales(scales);
         Ok(design)
-    }
-
-    /// The squared norm, intercept included, of a row that is shorter than the root of `least_square`.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`].
-    pub fn shorter_row(&self, least_square: f64, exec: &Executor<'_>) -> Result<Option<f64>> {
-        check::shorter_row(self, least_square, exec)
     }
 
     /// Number of rows stored: of distinct records if they were merged.

@@ -121,12 +121,12 @@ pub(super) fn minimize(
     start: &[f64],
     options: &Options,
 ) -> Result<Minimum> {
-    solver::check_options(objective.design.n_params(), start, options)?;
-    if objective.design.n_params() > MAX_DIM {
+    solver::check_options(objective.records.n_params(), start, options)?;
+    if objective.records.n_params() > MAX_DIM {
         return Err(Error::OutOfRange {
             name: "the number of parameters with the hinge",
             rule: "at most 2048 (the Huber hinge has no such limit)",
-            value: objective.design.n_params() as f64,
+            value: objective.records.n_params() as f64,
         });
     }
     if let Some(radius) = options.radius.filter(|w| !RADII.contains(w)) {
@@ -227,7 +227,7 @@ pub(super) fn approach(
         split: Split::default(),
         iterations: 0,
     };
-    let n_entries = objective.design.n_rows() * start.len();
+    let n_entries = objective.records.n_rows() * start.len();
     let direct = limits.direct.of(start.len());
     if n_entries > direct {
         for share in [4, 1] {

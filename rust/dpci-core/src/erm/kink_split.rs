@@ -4,9 +4,11 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::Result;
+use crate::design::Design;
 use crate::exec::{BLOCK, blocks};
 use crate::linalg::{DOUBLED_EPSILON, Doubled, two_product, two_sum, vector};
 use crate::objective::Objective;
+use crate::records::rows_in_memory;
 
 /// Rows `a = yx` of a hinge risk around a point. The kink of a row is the hyperplane `aᵀθ = 1`.
 #[derive(Debug, Default)]
@@ -46,9 +48,10 @@ pub(super) fn slack_error(dim: usize, length: f64, params_norm: f64) -> f64 {
 /// [`crate::Error::Interrupted`].
 pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Result<Split> {
     let dim = params.len();
-    let chunks = objective.design.chunks();
+    let design = rows_of(objective)?;
+    let chunks = design.chunks();
     let partials = objective.exec.map(chunks.len(), |c| {
-        split_chunk(objective, params, reach, chunks[c].clone())
+        split_chunk(objective, design, params, reach, chunks[c].clone())
     })?;
     let mut pull = linear_pull(objective);
     let linear_norm = objective.linear_term.map_or(0.0, vector::norm) * objective.n_samples;
@@ -65,7 +68,7 @@ pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Re
     }
     let (near, counts) = merge_equal(&near, &counts, dim);
     // Compensated summation: (number of terms · ε)² of the sum of sizes, then few operations on doubled numbers.
-    let terms = 2.0 * objective.design.n_rows() as f64 * f64::EPSILON;
+    let terms = 2.0 * design.n_rows() as f64 * f64::EPSILON;
     let pull_error = terms * terms * mass + 32.0 * DOUBLED_EPSILON * (mass + linear_norm);
     Ok(Split {
         dim,
@@ -82,7 +85,8 @@ pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Re
 /// # Errors
 /// [`crate::Error::Interrupted`].
 pub(super) fn sample(objective: &Objective<'_>, stride: usize) -> Result<Split> {
-    let (design, dim) = (objective.design, objective.design.n_params());
+    let design = rows_of(objective)?;
+    let dim = design.n_params();
     let weights = objective.weights.or(design.multiplicities());
     let (mut near, mut counts) = (Vec::new(), Vec::new());
     for i in (0..design.n_rows()).step_by(stride) {
@@ -114,7 +118,7 @@ pub(super) fn sample(objective: &Objective<'_>, stride: usize) -> Result<Split> 
 
 /// `-n` times the linear term.
 fn linear_pull(objective: &Objective<'_>) -> Vec<Doubled> {
-    (0..objective.design.n_params())
+    (0..objective.records.n_params())
         .map(|j| {
             let linear = objective.linear_term.map_or(0.0, |a| a[j]);
             -Doubled::product(objective.n_samples, linear)
@@ -122,13 +126,22 @@ fn linear_pull(objective: &Objective<'_>) -> Vec<Doubled> {
         .collect()
 }
 
+/// The rows at whose kinks the hinge is polished.
+fn rows_of<'a>(objective: &Objective<'a>) -> Result<&'a Design<'a>> {
+    rows_in_memory(
+        objective.records,
+        "the hinge loss (unlike huber_hinge and smooth_hinge, which round its kink)",
+    )
+}
+
 fn split_chunk(
     objective: &Objective<'_>,
+    design: &Design<'_>,
     params: &[f64],
     reach: f64,
     chunk: Range<usize>,
 ) -> Result<Partial> {
-    let (design, dim) = (objective.design, params.len());
+    let dim = params.len();
     let weights = objective.weights.or(design.multiplicities());
     let params_norm = vector::norm(params);
     let mut part = Partial {

@@ -12,10 +12,10 @@ mod risk;
 mod smoothed;
 
 use crate::error::check_length;
-use crate::exec::{BLOCK, blocks};
 use crate::loss::PREDICTOR_ROOM;
 use crate::objective::Objective;
-use crate::solver::{self, Minimum, Options};
+use crate::records::Request;
+use crate::solver::{self, Method, Minimum, Options};
 use crate::{Error, Result};
 
 /// Rows shorter than this could vanish in underflow when their squares are summed.
@@ -30,7 +30,7 @@ pub fn minimize_risk(
     start: Option<&[f64]>,
     options: &Options,
 ) -> Result<Minimum> {
-    let dim = objective.design.n_params();
+    let dim = objective.records.n_params();
     if let Some(linear) = objective.linear_term {
         check_length("linear_term", dim, linear.len())?;
     }
@@ -39,6 +39,10 @@ pub fn minimize_risk(
     if let Some(bound) = objective.loss.predictor_bound() {
         check_domain(bound, longest_row(objective)?, options.radius)?;
     }
+    let options = &Options {
+        method: method_for(objective, options),
+        ..*options
+    };
     if objective.loss.kinked() {
         return hinge::minimize(objective, start, options);
     }
@@ -53,6 +57,20 @@ pub fn minimize_risk(
     match solver::attempt(&risk, &start, options)? {
         Ok(minimum) => Ok(minimum),
         Err(stall) => refine::refine(&risk, stall, options),
+    }
+}
+
+/// Up to this size a pass over rows that are read anew costs more for the reading than for the Hessian.
+const NEWTON_IN_PARTS_MAX_DIM: usize = 1024;
+
+/// Newton's method in place of an automatic choice where rows are in parts: it makes the fewest passes.
+fn method_for(objective: &Objective<'_>, options: &Options) -> Method {
+    let in_parts = objective.records.design().is_none();
+    let small = objective.records.n_params() <= NEWTON_IN_PARTS_MAX_DIM;
+    if options.method == Method::Auto && options.radius.is_none() && in_parts && small {
+        Method::Newton
+    } else {
+        options.method
     }
 }
 
@@ -71,20 +89,13 @@ fn check_domain(bound: f64, longest: f64, radius: Option<f64>) -> Result<()> {
 
 /// The length of the longest row, rounded up, past the squares that vanish in underflow.
 fn longest_row(objective: &Objective<'_>) -> Result<f64> {
-    let design = objective.design;
-    let chunks = design.chunks();
-    let longest = objective.exec.map(chunks.len(), |c| {
-        let mut squares = [0.0; BLOCK];
-        let mut longest = 0.0_f64;
-        for range in blocks(chunks[c].clone()) {
-            objective.exec.check()?;
-            let squares = &mut squares[..range.len()];
-            design.squared_norms(range, squares);
-            longest = squares.iter().copied().fold(longest, f64::max);
-        }
-        Ok(longest.sqrt())
-    })?;
-    let longest = longest.into_iter().fold(f64::MIN_POSITIVE, f64::max);
+    let sums = objective.records.sums(
+        &Request::Lengths,
+        objective.loss,
+        objective.weights,
+        objective.exec,
+    )?;
+    let longest = sums.squares[1].sqrt().max(f64::MIN_POSITIVE);
     Ok(longest * (1.0 + f64::EPSILON) + LEAST_LENGTH)
 }
 

@@ -35,7 +35,7 @@ pub(super) fn minimize(risk: &Risk<'_>, options: &Options) -> Result<Attempt> {
 pub(super) fn serves(objective: &Objective<'_>, options: &Options) -> bool {
     use solver::Method::{Auto, Ball, Newton};
     objective.loss.is_quadratic()
-        && objective.design.n_params() <= MAX_DIM
+        && objective.records.n_params() <= MAX_DIM
         && matches!(options.method, Auto | Ball | Newton)
 }
 
@@ -53,7 +53,7 @@ impl Quadratic {
             hessian,
             gradient_error: risk.rounding(zero),
             // And λ, added to the diagonal.
-            hessian_error: hessian_rounding(objective.design.n_rows()) * risk.data_steepness()
+            hessian_error: hessian_rounding(objective.records.n_rows()) * risk.data_steepness()
                 + diagonal,
         })
     }

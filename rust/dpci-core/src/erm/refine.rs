@@ -12,8 +12,8 @@ use std::ops::RangeInclusive;
 
 use super::risk::Risk;
 use crate::Result;
-use crate::exec::{BLOCK, blocks};
 use crate::linalg::{Cholesky, DOUBLED_EPSILON, Doubled, add_diagonal, vector};
+use crate::records::Request;
 use crate::solver::{self, Minimum, Options, Problem, Stall};
 
 /// Newton steps.
@@ -118,36 +118,13 @@ impl Refiner<'_> {
     /// `∇J` at a point.
     fn gradient(&self, point: &[Doubled]) -> Result<Vec<Doubled>> {
         let objective = self.risk.objective;
-        let (design, dim) = (objective.design, point.len());
-        let weights = objective.weights.or(design.multiplicities());
-        let chunks = design.chunks();
-        let partials = objective.exec.map(chunks.len(), |c| {
-            let mut sum = vec![Doubled::default(); dim];
-            let mut rows = vec![0.0; BLOCK * dim];
-            for range in blocks(chunks[c].clone()) {
-                objective.exec.check()?;
-                let rows = &mut rows[..range.len() * dim];
-                design.write_rows(range.clone(), rows);
-                for (row, i) in rows.chunks_exact(dim).zip(range) {
-                    let y = design.targets(i..i + 1)[0];
-                    let slope = objective
-                        .loss
-                        .doubled_slope(Doubled::dot(row, point), y)
-                        .unwrap_or_default();
-                    let slope = weights.map_or(slope, |w| slope * f64::from(w[i]));
-                    for (s, &x) in sum.iter_mut().zip(row).filter(|(_, x)| **x != 0.0) {
-                        *s = *s + slope * x;
-                    }
-                }
-            }
-            Ok(sum)
-        })?;
-        let mut total = vec![Doubled::default(); dim];
-        for part in partials {
-            for (t, p) in total.iter_mut().zip(part) {
-                *t = *t + p;
-            }
-        }
+        let request = Request::DoubledGradient {
+            point: point.to_vec(),
+        };
+        let total = objective
+            .records
+            .sums(&request, objective.loss, objective.weights, objective.exec)?
+            .doubled;
         let n = Doubled::from(objective.n_samples);
         let linear = |j: usize| Doubled::from(objective.linear_term.map_or(0.0, |a| a[j]));
         let terms = total.into_iter().zip(point).enumerate();

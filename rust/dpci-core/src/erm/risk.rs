@@ -29,8 +29,8 @@ impl<'a> Risk<'a> {
     /// # Errors
     /// [`crate::Error::Interrupted`].
     pub(super) fn new(objective: &'a Objective<'a>) -> Result<Self> {
-        let design = objective.design;
-        let public = row_norm_bound(design.bounds().row_norm, design.intercept());
+        let records = objective.records;
+        let public = row_norm_bound(records.bounds().row_norm, records.intercept());
         let row_norm = if public <= GREATEST_BOUND {
             public
         } else {
@@ -60,10 +60,10 @@ impl<'a> Risk<'a> {
 
     /// Bound on the distance of a gradient computed in doubled precision at a point of this norm to the exact one.
     pub(super) fn doubled_rounding(&self, params_norm: f64) -> f64 {
-        let Objective { design, loss, .. } = self.objective;
+        let Objective { records, loss, .. } = self.objective;
         let reach = self.row_norm * params_norm;
         // At most a product and a sum of each entry, with 10·2⁻¹⁰⁶ for the two.
-        let predictor = (design.n_params() as f64 + 4.0) * DOUBLED_EPSILON * reach;
+        let predictor = (records.n_params() as f64 + 4.0) * DOUBLED_EPSILON * reach;
         let bound = loss.slope_bound();
         let slope = if bound.is_finite() {
             bound
@@ -71,7 +71,7 @@ impl<'a> Risk<'a> {
             loss.sup_slope(reach)
         };
         let slope_error = 8.0 * DOUBLED_EPSILON * slope + loss.curvature_bound() * predictor;
-        let sums = (design.n_rows() as f64 + 32.0) * DOUBLED_EPSILON;
+        let sums = (records.n_rows() as f64 + 32.0) * DOUBLED_EPSILON;
         let data = self.mass() * self.row_norm * (slope_error + sums * (slope + slope_error));
         let [ridge, linear] = self.other_terms(params_norm);
         (data + 4.0 * DOUBLED_EPSILON * (ridge + linear)) * ROOM + f64::MIN_POSITIVE
@@ -80,7 +80,7 @@ impl<'a> Risk<'a> {
 
 impl Problem for Risk<'_> {
     fn dim(&self) -> usize {
-        self.objective.design.n_params()
+        self.objective.records.n_params()
     }
 
     fn strong_convexity(&self) -> f64 {
@@ -93,7 +93,7 @@ impl Problem for Risk<'_> {
 
     /// The sum of what each step of [`Objective::evaluate`] can add; the sizes are bounds that hold for all rows.
     fn rounding(&self, point: &[f64]) -> f64 {
-        let Objective { design, loss, .. } = self.objective;
+        let Objective { records, loss, .. } = self.objective;
         let params_norm = vector::norm_bound(point);
         let reach = self.row_norm * params_norm;
         // A product and a sum of each entry, the scale, the intercept; underflow.
@@ -101,7 +101,7 @@ impl Problem for Risk<'_> {
         let reach = reach + predictor;
         let slope_error = loss.slope_error(reach) + loss.curvature_bound() * predictor;
         let slope = loss.sup_slope(reach) + slope_error;
-        let sums = sum_rounding(GRADIENT_ROUNDINGS, design.n_rows());
+        let sums = sum_rounding(GRADIENT_ROUNDINGS, records.n_rows());
         let data = self.mass() * self.row_norm * (slope_error + sums * slope);
         let [ridge, linear] = self.other_terms(params_norm);
         // λθ, its sum with the linear term, and that with the data part.

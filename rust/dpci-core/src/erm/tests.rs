@@ -38,7 +38,7 @@ fn with_objective(design: &Design<'_>, l2_strength: f64, test: impl FnOnce(&Obje
     let cancel = AtomicBool::new(false);
     let exec = Executor::sequential(&cancel);
     test(&Objective {
-        design,
+        records: design,
         weights: None,
         loss: &Hinge,
         l2_strength,

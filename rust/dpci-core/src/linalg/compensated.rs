@@ -26,12 +26,39 @@ impl CompensatedSum {
 
     /// Adds another sum.
     pub fn merge(&mut self, other: &Self) {
-        if !other.high.is_empty() {
+        if !other.is_empty() {
             self.add(&other.high);
             for (low, lost) in self.low.iter_mut().zip(&other.low) {
                 *low += lost;
             }
         }
+    }
+
+    /// Number of entries; 0 before the first vector.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.high.len()
+    }
+
+    /// Whether no vector was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.high.is_empty()
+    }
+
+    /// The sums as they were rounded, and what was lost.
+    #[must_use]
+    pub fn halves(&self) -> [&[f64]; 2] {
+        [&self.high, &self.low]
+    }
+
+    /// The sum of these [`CompensatedSum::halves`]; `None` where their lengths differ.
+    #[must_use]
+    pub fn from_halves(high: &[f64], low: &[f64]) -> Option<Self> {
+        (high.len() == low.len()).then(|| Self {
+            high: high.to_vec(),
+            low: low.to_vec(),
+        })
     }
 
     /// The sum.

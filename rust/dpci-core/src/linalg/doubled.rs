@@ -27,14 +27,14 @@ pub fn two_sum(a: f64, b: f64) -> (f64, f64) {
 #[must_use]
 pub fn two_product(a: f64, b: f64) -> (f64, f64) {
     // Not `mul_add`, which is a slow call where the target has no such instruction.
-    let ((ah, al), (bh, bl)) = (halves(a), halves(b));
+    let ((ah, al), (bh, bl)) = (upper_and_lower(a), upper_and_lower(b));
     let product = a * b;
     (product, ((ah * bh - product) + ah * bl + al * bh) + al * bl)
 }
 
 /// The upper 26 bits of a number, and the rest (Veltkamp).
 #[inline(always)]
-fn halves(a: f64) -> (f64, f64) {
+fn upper_and_lower(a: f64) -> (f64, f64) {
     let shifted = a * 134_217_729.0;
     let upper = shifted - (shifted - a);
     (upper, a - upper)
@@ -53,6 +53,12 @@ impl Doubled {
     pub fn product(a: f64, b: f64) -> Self {
         let (high, low) = two_product(a, b);
         Self { high, low }
+    }
+
+    /// The nearest f64 and the rest, whose [`Doubled::sum`] is this number.
+    #[must_use]
+    pub fn halves(self) -> [f64; 2] {
+        [self.high, self.low]
     }
 
     /// The nearest f64.

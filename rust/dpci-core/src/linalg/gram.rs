@@ -20,7 +20,7 @@ pub(super) const PLAIN_BLOCKS: usize = 32;
 /// Accumulates `Σ wᵢ xᵢ xᵢᵀ` over packed blocks and sparse rows.
 ///
 /// Its rounding does not grow with the number of rows: see [`GRAM_ROUNDINGS`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct GramAccumulator {
     dim: usize,
     left: Vec<f64>,
@@ -122,6 +122,40 @@ impl GramAccumulator {
                 *a = [sum, a[1] + lost + b[1]];
             }
         }
+    }
+
+    /// Number of rows and columns.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The sum as it was rounded, what was lost, and the part from sparse rows, from which [`GramAccumulator::from_numbers`] makes the
+    /// same sum.
+    #[must_use]
+    pub fn numbers(&self) -> [Vec<f64>; 3] {
+        let mut total = self.total.clone();
+        total.add(&self.tiles);
+        let [high, low] = total.halves().map(<[f64]>::to_vec);
+        [high, low, self.pairs.as_flattened().to_vec()]
+    }
+
+    /// The sum whose [`GramAccumulator::numbers`] these are; `None` where their lengths do not go with the dimension.
+    #[must_use]
+    pub fn from_numbers(dim: usize, [high, low, pairs]: [&[f64]; 3]) -> Option<Self> {
+        if dim > super::MAX_MATRIX_DIM {
+            return None;
+        }
+        let (pairs, rest) = pairs.as_chunks();
+        let legal = high.len() == tiles(dim).count() * LEFT * RIGHT
+            && (pairs.is_empty() || pairs.len() == dim * dim)
+            && rest.is_empty();
+        let total = CompensatedSum::from_halves(high, low).filter(|_| legal)?;
+        Some(Self {
+            total,
+            pairs: pairs.to_vec(),
+            ..Self::new(dim)
+        })
     }
 
     /// The matrix, divided by `divisor`: full, row-major, exactly symmetric.

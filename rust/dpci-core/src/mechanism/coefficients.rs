@@ -3,12 +3,12 @@
 use super::seal::Sealed;
 use super::spec::Spec;
 use crate::Result;
-use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::Executor;
 use crate::interval::Perturbation;
 use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SimulationGenerator, SphericalLaplace};
 use crate::objective::Objective;
+use crate::records::Records;
 use crate::solver::{Method, Minimum, Options};
 
 /// Iterations after which a solver gives up.
@@ -28,7 +28,7 @@ const MAX_ITERATIONS: usize = 2000;
 /// [`crate::Error::NotConverged`], [`crate::Error::Loss`], [`crate::Error::Interrupted`]; nothing is released then.
 pub fn release_coefficients(
     spec: &Spec,
-    design: &Design<'_>,
+    records: &dyn Records,
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Sealed> {
@@ -40,7 +40,7 @@ pub fn release_coefficients(
             Gaussian::new(spec.n_params(), std_dev)?.sample_bounded(generator)?
         }
     };
-    let minimum = minimum(spec, design, &noise, spec.tolerance(), exec)?;
+    let minimum = minimum(spec, records, &noise, spec.tolerance(), exec)?;
     let params = perturbed(spec, minimum, &noise);
     Ok(in_domain(spec, &spec.seal.release(&params, generator)?))
 }
@@ -48,26 +48,26 @@ pub fn release_coefficients(
 /// The coefficients of a simulation: the samplers of studies, and no seal.
 pub(super) fn simulate_coefficients_of(
     spec: &Spec,
-    design: &Design<'_>,
+    records: &dyn Records,
     exec: &Executor<'_>,
     generator: &mut SimulationGenerator,
 ) -> Result<Sealed> {
     let noise = simulate_coefficient_noise(spec, generator)?;
-    let minimum = minimum(spec, design, &noise, spec.study_tolerance(), exec)?;
+    let minimum = minimum(spec, records, &noise, spec.study_tolerance(), exec)?;
     simulate_coefficients(spec, minimum, &noise)
 }
 
 /// The certified minimiser under this noise.
 fn minimum(
     spec: &Spec,
-    design: &Design<'_>,
+    records: &dyn Records,
     noise: &[f64],
     tolerance: f64,
     exec: &Executor<'_>,
 ) -> Result<Minimum> {
     let linear = linear_term(spec, noise);
     let objective = Objective {
-        design,
+        records,
         weights: None,
         loss: &*spec.choices.loss,
         l2_strength: spec.choices.l2_strength,

@@ -2,10 +2,10 @@
 
 use super::seal::Sealed;
 use super::spec::{Choices, Moments, Spec};
-use crate::design::Design;
 use crate::exec::Executor;
 use crate::interval::Perturbation;
 use crate::privacy::{Calibration, DataBounds, Neighbors};
+use crate::records::{Records, Request};
 use crate::{Error, Result};
 
 /// Bounds of the loss over all records and all parameters of the domain.
@@ -140,21 +140,24 @@ impl Spec {
     /// [`Error::OutOfRange`], [`Error::Interrupted`].
     pub(super) fn check_strong_convexity(
         &self,
-        design: &Design<'_>,
+        records: &dyn Records,
         exec: &Executor<'_>,
     ) -> Result<()> {
         if self.domain.extra_convexity == 0.0 {
             return Ok(());
         }
         let least = least_row_norm(&self.choices);
-        match design.shorter_row(least * least * (1.0 - ROUNDING_ROOM), exec)? {
-            None => Ok(()),
-            Some(square) => Err(Error::OutOfRange {
-                name: "the norm of every row of X",
-                rule: "row_norm itself for a loss with strong_convexity",
-                value: square.sqrt(),
-            }),
+        let [shortest, _] = records
+            .sums(&Request::Lengths, &*self.choices.loss, None, exec)?
+            .squares;
+        if shortest >= least * least * (1.0 - ROUNDING_ROOM) {
+            return Ok(());
         }
+        Err(Error::OutOfRange {
+            name: "the norm of every row of X",
+            rule: "row_norm itself for a loss with strong_convexity",
+            value: shortest.sqrt(),
+        })
     }
 
     /// The greatest margin at which moments can be taken.

@@ -8,13 +8,13 @@ use super::projection::{Projection, project_gradient_cov, project_hessian};
 use super::seal::{Seal, Sealed};
 use super::sealing::check_records;
 use super::spec::Spec;
-use crate::design::Design;
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, vector};
 use crate::loss::Targets;
 use crate::moments::data_moments;
 use crate::noise::{NoiseGenerator, SimulationGenerator};
 use crate::privacy::{Calibration, Neighbors};
+use crate::records::Records;
 use crate::{Error, Result};
 
 /// Everything that left the mechanism, before post-processing.
@@ -57,13 +57,13 @@ pub struct Fit {
 /// another number of rows than the public one.
 pub fn release(
     spec: &Spec,
-    design: &Design<'_>,
+    records: &dyn Records,
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Release> {
-    check_design(spec, design)?;
-    spec.check_strong_convexity(design, exec)?;
-    let params = release_coefficients(spec, design, exec, generator)?;
+    check_design(spec, records)?;
+    spec.check_strong_convexity(records, exec)?;
+    let params = release_coefficients(spec, records, exec, generator)?;
     let point = spec.moment_point(&params);
     let Some(noise) = spec.moment_noise(margin_radius(spec, &point))? else {
         return Ok(Release {
@@ -73,7 +73,7 @@ pub fn release(
             noise: None,
         });
     };
-    let (hessian, gradient_cov) = release_moments(spec, design, &point, &noise, exec, generator)?;
+    let (hessian, gradient_cov) = release_moments(spec, records, &point, &noise, exec, generator)?;
     Ok(Release {
         params,
         hessian,
@@ -88,19 +88,19 @@ pub fn release(
 /// As [`release`].
 pub fn simulate_release(
     spec: &Spec,
-    design: &Design<'_>,
+    records: &dyn Records,
     exec: &Executor<'_>,
     generator: &mut SimulationGenerator,
 ) -> Result<Release> {
-    check_design(spec, design)?;
-    spec.check_strong_convexity(design, exec)?;
-    let params = simulate_coefficients_of(spec, design, exec, generator)?;
+    check_design(spec, records)?;
+    spec.check_strong_convexity(records, exec)?;
+    let params = simulate_coefficients_of(spec, records, exec, generator)?;
     let point = spec.moment_point(&params);
     let noise = spec.moment_noise(margin_radius(spec, &point))?;
     let (mut hessian, mut gradient_cov) = (None, None);
     if let Some(noise) = &noise {
         let loss = &*spec.choices.loss;
-        let data = data_moments(design, loss, point.values(), spec.bounds.n, exec)?;
+        let data = data_moments(records, loss, point.values(), spec.bounds.n, exec)?;
         let (h, s) = simulate_moments(spec, data, noise, generator)?;
         (hessian, gradient_cov) = (h, Some(s));
     }
@@ -113,10 +113,10 @@ pub fn simulate_release(
 }
 
 /// Refuses rows of another shape than the calibration assumes, or checked against other bounds.
-pub(crate) fn check_design(spec: &Spec, design: &Design<'_>) -> Result<()> {
+pub(crate) fn check_design(spec: &Spec, records: &dyn Records) -> Result<()> {
     let choices = &spec.choices;
     check_rows(
-        design,
+        records,
         &RowFacts {
             n_params: spec.n_params(),
             n_samples: choices.n_samples,
@@ -139,29 +139,29 @@ pub(super) struct RowFacts {
 }
 
 /// Refuses rows for which the assumptions do not hold.
-pub(super) fn check_rows(design: &Design<'_>, facts: &RowFacts) -> Result<()> {
-    if design.n_params() != facts.n_params {
+pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> {
+    if records.n_params() != facts.n_params {
         return Err(Error::Length {
             name: "the rows of X",
             expected: facts.n_params,
-            got: design.n_params(),
+            got: records.n_params(),
         });
     }
-    let bounds = design.bounds();
-    let same_intercept = facts.intercept.map(f64::to_bits) == design.intercept().map(f64::to_bits);
+    let bounds = records.bounds();
+    let same_intercept = facts.intercept.map(f64::to_bits) == records.intercept().map(f64::to_bits);
     if !(bounds.row_norm <= facts.row_norm) || bounds.targets != facts.targets || !same_intercept {
         return Err(Error::Unsupported(format!(
             "rows must be checked against the bounds of the mechanism, {}, got {}",
             describe_bounds(facts.row_norm, facts.intercept, facts.targets),
-            describe_bounds(bounds.row_norm, design.intercept(), bounds.targets)
+            describe_bounds(bounds.row_norm, records.intercept(), bounds.targets)
         )));
     }
-    check_records(facts.n_samples as f64, facts.neighbors, design)?;
-    if facts.neighbors == Neighbors::ReplaceOne && design.n_records() != facts.n_samples {
+    check_records(facts.n_samples as f64, facts.neighbors, records)?;
+    if facts.neighbors == Neighbors::ReplaceOne && records.n_records() != facts.n_samples {
         return Err(Error::Length {
             name: "X",
             expected: facts.n_samples,
-            got: design.n_records(),
+            got: records.n_records(),
         });
     }
     Ok(())
@@ -245,11 +245,11 @@ pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
 /// As [`release`].
 pub fn release_fit(
     spec: &Spec,
-    design: &Design<'_>,
+    records: &dyn Records,
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Fit> {
-    project_release(spec, &release(spec, design, exec, generator)?)
+    project_release(spec, &release(spec, records, exec, generator)?)
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ pub fn fit_histogram(
     let rows = Rows::dense(&rows, n_columns);
     let design = Design::new(rows, &targets, regression.intercept, &bounds, exec)?;
     let objective = Objective {
-        design: &design,
+        records: &design,
         loss: regression.loss,
         weights: Some(&weights),
         l2_strength: regression.l2_strength,

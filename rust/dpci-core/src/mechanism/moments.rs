@@ -4,10 +4,10 @@ use super::moment_noise::MomentNoise;
 use super::seal::Sealed;
 use super::spec::Spec;
 use crate::Result;
-use crate::design::Design;
 use crate::exec::Executor;
 use crate::moments::{DataMoments, data_moments};
 use crate::noise::{NoiseGenerator, SimulationGenerator};
+use crate::records::Records;
 
 /// Releases the data parts `(1/n) Σ l'' x xᵀ` and `(1/n) Σ l'² x xᵀ` at the released `params`.
 ///
@@ -21,14 +21,14 @@ use crate::noise::{NoiseGenerator, SimulationGenerator};
 /// [`crate::Error::Loss`], [`crate::Error::Interrupted`]; nothing is released then.
 pub fn release_moments(
     spec: &Spec,
-    design: &Design<'_>,
+    records: &dyn Records,
     params: &Sealed,
     noise: &MomentNoise,
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<(Option<Sealed>, Sealed)> {
     let data = data_moments(
-        design,
+        records,
         &*spec.choices.loss,
         params.values(),
         spec.bounds.n,

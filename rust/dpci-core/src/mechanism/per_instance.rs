@@ -274,7 +274,7 @@ pub fn release_report(
     };
     let (dim, n) = (spec.fit.n_params(), spec.fit.bounds().n);
     let objective = Objective {
-        design,
+        records: design,
         loss: &*spec.choices.loss,
         weights: None,
         l2_strength: spec.choices.l2_strength,

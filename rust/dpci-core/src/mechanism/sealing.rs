@@ -4,12 +4,12 @@ use super::costs::Cost;
 use super::domain::Domain;
 use super::seal::Seal;
 use super::spec::Choices;
-use crate::design::Design;
 use crate::interval::Perturbation;
 use crate::linalg::Doubled;
 use crate::noise::NoiseLaw;
 use crate::objective::gradient_rounding;
 use crate::privacy::{Budget, DataBounds, Neighbors};
+use crate::records::Records;
 use crate::{Error, Result};
 
 /// The seal's noise in a coefficient, as a share of the least standard deviation that the mechanism's noise causes there. It lengthens an
@@ -140,12 +140,12 @@ fn rounded_records(of_rows: fn(usize) -> f64, records: f64) -> f64 {
 pub(super) fn check_records(
     n_samples: f64,
     neighbors: Neighbors,
-    design: &Design<'_>,
+    records: &dyn Records,
 ) -> Result<()> {
-    let records = design.n_records() as f64;
-    if neighbors == Neighbors::AddRemove && !(records <= greatest_excess(neighbors) * n_samples) {
+    let n_records = records.n_records() as f64;
+    if neighbors == Neighbors::AddRemove && !(n_records <= greatest_excess(neighbors) * n_samples) {
         return Err(Error::Unsupported(format!(
-            "n_public must be at least a sixteenth of the number of rows, got n_public={n_samples} for {records} rows"
+            "n_public must be at least a sixteenth of the number of rows, got n_public={n_samples} for {n_records} rows"
         )));
     }
     Ok(())

@@ -139,7 +139,7 @@ pub(crate) fn mean_loss(
     exec: &Executor<'_>,
 ) -> Result<f64> {
     let risk = Objective {
-        design,
+        records: design,
         weights: None,
         loss,
         l2_strength: 0.0,

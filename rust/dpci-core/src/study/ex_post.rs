@@ -30,7 +30,7 @@ pub fn ex_post_losses(
     check_length("the rows of records", dim, records.n_params())?;
     check_length("member", records.n_rows(), member.len())?;
     let objective = Objective {
-        design: data,
+        records: data,
         loss: &*model.loss,
         weights: None,
         l2_strength: model.ridge / n_public,

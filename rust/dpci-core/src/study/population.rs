@@ -74,7 +74,7 @@ pub(super) fn risk<'a>(
     exec: &'a Executor<'a>,
 ) -> Objective<'a> {
     Objective {
-        design,
+        records: design,
         loss: &*spec.choices().loss,
         weights,
         l2_strength: spec.choices().l2_strength,

@@ -131,7 +131,7 @@ impl Utility {
         exec: &Executor<'_>,
     ) -> Result<Vec<f64>> {
         let objective = Objective {
-            design: &self.design,
+            records: &self.design,
             loss: &*self.loss,
             weights: None,
             l2_strength,

@@ -186,7 +186,7 @@ fn exact_steps(utility: &Utility, anchor: &Anchor, spec: &Spec, n_steps: usize) 
     };
     let objective = |level: Level, linear: &[f64], point: &[f64]| {
         Objective {
-            design: &utility.design,
+            records: &utility.design,
             loss: &*utility.loss,
             weights: None,
             l2_strength: level.l2_strength,

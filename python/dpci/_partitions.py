@@ -1,0 +1,241 @@
+"""Rows in parts, wherever they are: what a source of parts must do, and the work that is done on each part."""
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci import _core
+from dpci.arrays import Features, as_features, check_columns
+from dpci.errors import InvalidInput
+from dpci.labels import Classes, LabelSet, encode_labels, encode_reals
+from dpci.losses import Loss
+from dpci.settings import Settings
+
+_GREATEST_NORM = sys.float_info.max
+
+
+class Mergeable(Protocol):
+    """What the work on one part returns."""
+
+    def merge(self, other: Self, /) -> Self: ...  # the protocol is the documentation
+
+
+_Merged = TypeVar("_Merged", bound=Mergeable)
+
+
+@runtime_checkable
+class Partitions(Protocol):
+    """Rows with their targets, in parts that are read anew in every pass."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, where the source knows them before it is read."""
+
+    def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
+        """Apply ``work(X, y)``, which is picklable, to every part, and merge in the order of the parts.
+
+        Whichever part is finished first: the order of merging decides the last bits. None without parts.
+        """
+
+
+def as_partitions(X: object, y: object) -> Partitions | None:
+    """Return rows in parts as such, None for rows in memory.
+
+    Raises
+    ------
+    InvalidInput
+        For targets given twice, or not at all.
+    """
+    # The class, not the object: frames take the names of their columns for attributes.
+    if isinstance(X, Partitions) and hasattr(type(X), "reduce"):
+        if y is not None:
+            raise InvalidInput(
+                f"y must be None where X holds the targets, got X of type {type(X).__name__} and y of type "
+                f"{type(y).__name__}"
+            )
+        return X
+    if y is None:
+        raise InvalidInput(f"y must be given unless X holds the targets, got y=None and X of type {type(X).__name__}")
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartRules:
+    """How the rows and the targets of a part are understood and checked; public, and picklable as the loss is."""
+
+    loss: Loss
+    classes: Classes | None
+    row_norm: float
+    intercept: float | None
+    clip: bool
+    n_threads: int | None
+    columns: tuple[str, ...] | None = None
+    named: bool = False
+
+    @classmethod
+    def of_fit(cls, settings: Settings) -> "PartRules":
+        """Those of a fit."""
+        return cls(
+            loss=settings.checked_loss,
+            classes=settings.label_classes,
+            row_norm=settings.row_norm,
+            intercept=settings.intercept,
+            clip=settings.on_violation == "clip",
+            n_threads=settings.n_threads,
+        )
+
+    @classmethod
+    def unbounded(cls, loss: Loss, intercept: float | None, n_threads: int | None) -> "PartRules":
+        """Those of functions that make no privacy claim: rows of any norm, classes -1 and 1."""
+        two_classes = _to_core(loss).target_bounds is None
+        return cls(
+            loss=loss,
+            classes=(-1, 1) if two_classes else None,
+            row_norm=_GREATEST_NORM,
+            intercept=intercept,
+            clip=False,
+            n_threads=n_threads,
+        )
+
+    @property
+    def two_classes(self) -> bool:
+        """Whether targets are classes."""
+        return _to_core(self.loss).target_bounds is None
+
+    def features(self, X: Any) -> Features:  # noqa: ANN401  # whatever a source gives
+        """Return the rows of a part, whose columns must be as in the parts before."""
+        features = as_features(X)
+        return features if self.columns is None else check_columns(features, self.columns, named=self.named)
+
+    def targets(self, y: Any, n_rows: int) -> NDArray[np.float64]:  # noqa: ANN401  # whatever a source gives
+        """Return the targets of a part; before the classes are known, ones."""
+        if not self.two_classes:
+            return encode_reals(y, n_rows)
+        if self.classes is None:
+            return np.ones(n_rows)
+        return encode_labels(y, self.classes, n_rows)[0]
+
+    def sums(self, request: _core.Request, features: Features, targets: NDArray[np.float64]) -> _core.Sums:
+        """Check the rows of a part and sum over them."""
+        return _core.part_sums(
+            request,
+            features.values,
+            targets,
+            loss=_to_core(self.loss),
+            row_norm=self.row_norm,
+            intercept=self.intercept,
+            clip=self.clip,
+            n_threads=self.n_threads,
+        )
+
+
+@functools.lru_cache(maxsize=16)
+def _to_core(loss: Loss) -> _core.Loss:
+    return loss.to_core()
+
+
+@dataclass(frozen=True)
+class SumOver:
+    """The work of one pass: the sums over a part."""
+
+    request: _core.Request
+    rules: PartRules
+
+    def __call__(self, X: Any, y: Any) -> _core.Sums:  # noqa: ANN401  # whatever a source gives
+        features = self.rules.features(X)
+        return self.rules.sums(self.request, features, self.rules.targets(y, features.shape[0]))
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a first pass finds out about some of the parts, whose rows it checks."""
+
+    n_rows: int
+    n_columns: int
+    names: tuple[str, ...] | None
+    labels: LabelSet | None
+
+    def merge(self, other: "Description") -> "Description":
+        """Return the description of both."""
+        if (self.n_columns, self.names) != (other.n_columns, other.names):
+            mine, others = (self.names or self.n_columns, other.names or other.n_columns)
+            raise InvalidInput(f"every part must have the same columns, got {others} after {mine}")
+        labels = self.labels if other.labels is None or self.labels is None else self.labels.merge(other.labels)
+        return Description(self.n_rows + other.n_rows, self.n_columns, self.names, labels or other.labels)
+
+
+@dataclass(frozen=True)
+class Describe:
+    """The work of the first pass."""
+
+    rules: PartRules
+
+    def __call__(self, X: Any, y: Any) -> Description:  # noqa: ANN401  # whatever a source gives
+        features = self.rules.features(X)
+        n_rows, n_columns = features.shape
+        targets = self.rules.targets(y, n_rows)
+        self.rules.sums(_core.Request("lengths", np.empty(0)), features, targets)
+        reads_labels = self.rules.two_classes and self.rules.classes is None and n_rows > 0
+        labels = LabelSet.of(y, n_rows) if reads_labels else None
+        return Description(n_rows, n_columns, features.names, labels)
+
+
+@dataclass(frozen=True)
+class DescribedParts:
+    """Rows in parts that were read and checked once."""
+
+    n_rows: int
+    n_columns: int
+    names: tuple[str, ...] | None
+    classes: Classes | None
+    partitions: Partitions
+    rules: PartRules
+
+    def evaluate(self, request: _core.Request) -> _core.Sums:
+        """Return the sums over all records: one pass, in which every row is checked again."""
+        return _reduced(self.partitions, SumOver(request, self.rules))
+
+
+def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
+    """Read the parts once: count and check the rows, compare the columns, find the labels.
+
+    Labels {0, 1}, {-1, 1} and booleans are understood if all parts together have them, as in memory. Others need
+    ``classes``: nothing is read off.
+
+    Raises
+    ------
+    InvalidInput
+        For rows or targets that break a rule, other columns in another part, other labels without ``classes``, the
+        hinge, and no rows at all.
+    RowNormViolation
+        For a row above the bound.
+    """
+    if _to_core(rules.loss).kinked:
+        raise InvalidInput(
+            "the hinge needs all rows in memory, got rows in parts (huber_hinge and smooth_hinge round its kink and "
+            "do not)"
+        )
+    found = _reduced(partitions, Describe(rules))
+    if found.n_rows == 0:
+        raise InvalidInput("the data must have at least one row, got 0 rows in all parts")
+    names = found.names if partitions.names is None else partitions.names
+    if names is not None and (len(names) != found.n_columns or (found.names or names) != names):
+        columns_found = found.names or f"{found.n_columns} columns"
+        raise InvalidInput(f"names must be those of the columns of every part, got {names} for {columns_found}")
+    classes = rules.classes if found.labels is None else found.labels.classes()
+    columns = tuple(f"x{i}" for i in range(found.n_columns)) if names is None else names
+    rules = dataclasses.replace(rules, classes=classes, columns=columns, named=names is not None)
+    return DescribedParts(found.n_rows, found.n_columns, names, classes, partitions, rules)
+
+
+def _reduced(partitions: Partitions, work: Callable[[Any, Any], _Merged]) -> _Merged:
+    total = partitions.reduce(work)
+    if total is None:
+        raise InvalidInput("the data must have at least one row, got a source without parts")
+    return total

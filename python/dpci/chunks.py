@@ -1,0 +1,226 @@
+"""``Chunks``: rows that are read, or made, a part at a time, in as many passes as a fit needs."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from types import GeneratorType
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci._partitions import Mergeable
+from dpci._table_io import parquet_names, read_batches
+from dpci.arrays import as_numbers
+from dpci.errors import DpciError, InvalidInput
+from dpci.schema import Schema
+from dpci.validation import check_count
+
+__all__ = ["Chunks"]
+
+Chunk: TypeAlias = tuple[Any, Any]
+"""Rows (anything that ``fit`` takes as X) and their targets."""
+Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+_Merged = TypeVar("_Merged", bound=Mergeable)
+
+
+class Chunks:
+    """Rows in parts, for data that do not fit into memory: ``dpci.fit(Chunks(source), ...)``.
+
+    Holds no rows; they are read anew in every pass (docs/architecture.md, "Rows in parts"), and checked in every pass
+    against the public bounds. A pass that finds other rows than the first one is an error, and nothing is released.
+
+    Parameters
+    ----------
+    source : callable or re-iterable
+        A function without arguments that returns a fresh iterable of ``(X, y)`` each time, such as a generator
+        function; or a collection of such pairs, such as a list. X is anything that :func:`dpci.fit` takes (arrays,
+        frames, sparse rows), with the same columns in all chunks; a chunk may be empty. A generator that is already
+        running is refused: it can be read once only.
+    names : sequence of str, optional
+        Names of the columns; None: those of the frames, if the chunks are such.
+
+    Raises
+    ------
+    InvalidInput
+        For a source that can be read once only, and names that are not different strings.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> def source():
+    ...     for k in range(4):
+    ...         rng = np.random.default_rng(k)
+    ...         X = rng.uniform(-0.5, 0.5, size=(2500, 2))
+    ...         yield X, X[:, 0] > 0
+    >>> result = dpci.fit(dpci.Chunks(source), budget=dpci.ZCDP(rho=0.5), l2_strength=0.01)
+    >>> result.n_samples
+    10000
+    """
+
+    def __init__(
+        self, source: Callable[[], Iterable[Chunk]] | Iterable[Chunk], *, names: Sequence[str] | None = None
+    ) -> None:
+        if not callable(source):
+            if not hasattr(type(source), "__iter__") or isinstance(source, str | bytes | np.ndarray):
+                raise InvalidInput(
+                    "source must be a function that returns an iterable of (X, y), or a collection of such pairs, got "
+                    f"{type(source).__name__}"
+                )
+            if isinstance(source, Iterator):
+                raise InvalidInput(
+                    "source is read several times: pass a function that returns a fresh iterator (a generator "
+                    f"function, not its generator), got {type(source).__name__}"
+                )
+        self._source = source
+        self._names = None if names is None else _check_names(names)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, where they were given."""
+        return self._names
+
+    def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
+        """Apply ``work(X, y)`` to every chunk in turn and merge what it returns; None without chunks."""
+        source: Any = self._source() if callable(self._source) else self._source
+        if not hasattr(type(source), "__iter__"):
+            raise InvalidInput(f"source must return an iterable of (X, y), got {type(source).__name__}")
+        chunks = iter(source)
+        total: _Merged | None = None
+        try:
+            for number, chunk in enumerate(chunks):
+                if not isinstance(chunk, tuple | list) or len(chunk) != 2:
+                    raise InvalidInput(f"every chunk must be a pair (X, y), got {type(chunk).__name__}")
+                try:
+                    part = work(*chunk)
+                    total = part if total is None else total.merge(part)
+                except DpciError as error:
+                    error.add_note(f"in chunk {number}, whose rows are counted from 0")
+                    raise
+        finally:
+            if isinstance(chunks, GeneratorType):
+                chunks.close()
+        return total
+
+    @classmethod
+    def from_csv(cls, path: Paths, *, schema: Schema, delimiter: str = ",", chunk_rows: int = 65_536) -> "Chunks":
+        """Return the rows of CSV files, which a public schema bounds, as ``dpci fit`` reads them.
+
+        Parameters
+        ----------
+        path : path or sequence of paths
+            ``.csv`` or ``.csv.gz`` files with one line of names each.
+        schema : Schema
+            What becomes of the columns.
+        delimiter : str
+            Between fields.
+        chunk_rows : int
+            Rows that are in memory at a time.
+
+        Raises
+        ------
+        InvalidInput
+            For arguments out of range; when read, for files that are not as described.
+        """
+        return cls._from_files(path, schema, check_count("chunk_rows", chunk_rows), delimiter)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: Paths,
+        *,
+        schema: Schema | None = None,
+        target: str | None = None,
+        columns: Sequence[str] | None = None,
+        chunk_rows: int = 65_536,
+    ) -> "Chunks":
+        """Return the rows of Parquet files: through a public schema, or numeric columns as they are. Needs pyarrow.
+
+        Parameters
+        ----------
+        path : path or sequence of paths
+            ``.parquet`` files.
+        schema : Schema, optional
+            What becomes of the columns.
+        target : str, optional
+            The column of targets, without a schema.
+        columns : sequence of str, optional
+            The columns of X, without a schema; None: all but the target.
+        chunk_rows : int
+            Rows that are in memory at a time.
+
+        Raises
+        ------
+        InvalidInput
+            For arguments out of range, or a schema with ``target`` or ``columns``; when read, for files that are not as
+            described.
+        DpciError
+            Without pyarrow.
+        """
+        chunk_rows = check_count("chunk_rows", chunk_rows)
+        if schema is not None:
+            if target is not None or columns is not None:
+                raise InvalidInput(
+                    f"target and columns must be None with a schema, got target={target!r} and columns={columns!r}"
+                )
+            return cls._from_files(path, schema, chunk_rows, ",")
+        if not isinstance(target, str):
+            raise InvalidInput(f"target must name a column where there is no schema, got target={target!r}")
+        paths = _as_paths(path)
+        present = [name for name in parquet_names(paths[0]) if name != target]
+        names = _check_names(present if columns is None else columns)
+        if target in names:
+            raise InvalidInput(f"columns must not hold the target, got {target!r} among {names}")
+
+        def source() -> Iterator[Chunk]:
+            for file in paths:
+                for batch in read_batches(file, n_rows=chunk_rows, columns=[*names, target]):
+                    yield _numeric_rows(batch, names), batch[target]
+
+        return cls(source, names=names)
+
+    @classmethod
+    def _from_files(cls, path: Paths, schema: Schema, chunk_rows: int, delimiter: str) -> "Chunks":
+        if not isinstance(schema, Schema):
+            raise InvalidInput(f"schema must be a dpci.schema.Schema, got schema={schema!r}")
+        paths = _as_paths(path)
+        needed = [*(column.name for column in schema.columns), schema.target.column]
+
+        def source() -> Iterator[Chunk]:
+            for file in paths:
+                for batch in read_batches(file, n_rows=chunk_rows, delimiter=delimiter, columns=needed):
+                    X, y, _ = schema.transform(batch)
+                    yield X, y
+
+        return cls(source, names=schema.names)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's own
+        """Refuse to become one array, which is what functions that need all rows in memory ask for."""
+        raise InvalidInput(
+            "rows in parts are taken by dpci.fit and dpci.lowlevel.minimize_erm, and by what says so: pass an array"
+        )
+
+    def __repr__(self) -> str:
+        """Return what is known without reading."""
+        return f"Chunks(names={self._names!r})"
+
+
+def _check_names(names: Sequence[str]) -> tuple[str, ...]:
+    listed = () if isinstance(names, str) else tuple(names)
+    if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
+        raise InvalidInput(f"names of columns must be different strings, got {names!r}")
+    return listed
+
+
+def _as_paths(path: Paths) -> tuple[Path, ...]:
+    several = isinstance(path, Sequence) and not isinstance(path, str)
+    paths = tuple(Path(each) for each in path) if several else (Path(path),)  # type: ignore[union-attr, arg-type]  # by several
+    if not paths:
+        raise InvalidInput("path must name at least one file, got none")
+    return paths
+
+
+def _numeric_rows(batch: dict[str, Sequence[Any]], names: tuple[str, ...]) -> NDArray[np.float64]:
+    columns = [as_numbers(f"column {name!r}", batch[name]) for name in names]
+    return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])

@@ -1,0 +1,227 @@
+//! One pass over rows in memory: chunks on threads, blocks of rows in each, partial sums added in order.
+
+use std::ops::Range;
+
+use super::{HessianRows, Request, Sums};
+use crate::design::{Design, row_norm_bound};
+use crate::error::check_length;
+use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
+use crate::linalg::{Doubled, GramAccumulator, PackedBlock, vector};
+use crate::loss::{Batch, Loss};
+use crate::{Error, Result};
+
+/// Rows for each parameter that make a sampled Hessian a good preconditioner: eigenvalues err by about 2/√200 = 14%.
+const SAMPLED_ROWS_PER_PARAMETER: usize = 200;
+
+/// The rows of one pass.
+struct Pass<'a> {
+    design: &'a Design<'a>,
+    loss: &'a dyn Loss,
+    /// How many records each row stands for; `None`: one.
+    weights: Option<&'a [u32]>,
+    exec: &'a Executor<'a>,
+}
+
+/// What [`super::Records::sums`] is for rows in memory.
+pub(super) fn sums(
+    design: &Design<'_>,
+    request: &Request,
+    loss: &dyn Loss,
+    weights: Option<&[u32]>,
+    exec: &Executor<'_>,
+) -> Result<Sums> {
+    let dim = design.n_params();
+    check_length("params", dim, request.n_params().unwrap_or(dim))?;
+    let pass = Pass {
+        design,
+        loss,
+        weights: weights.or(design.multiplicities()),
+        exec,
+    };
+    let chunks = match request {
+        Request::Moments { .. } => matrix_chunks(design.n_rows(), dim),
+        Request::Risk { hessian, .. } if *hessian != HessianRows::None => {
+            matrix_chunks(design.n_rows(), dim)
+        }
+        _ => design.chunks(),
+    };
+    let limits = match request {
+        Request::Moments { params } => pass.suprema(params)?,
+        _ => [0.0; 2],
+    };
+    let partials = exec.map(chunks.len(), |c| {
+        let chunk = chunks[c].clone();
+        let n_rows = chunk.len();
+        let sums = match request {
+            Request::Risk { params, hessian } => pass.risk(chunk, params, *hessian),
+            Request::Moments { params } => pass.moments(chunk, params, limits),
+            Request::DoubledGradient { point } => pass.doubled_gradient(chunk, point),
+            Request::Lengths => pass.lengths(chunk),
+        };
+        sums.map(|sums| Sums { n_rows, ..sums })
+    })?;
+    let mut partials = partials.into_iter();
+    let mut total = partials.next().ok_or(Error::Empty {
+        rows: 0,
+        params: dim,
+    })?;
+    for part in partials {
+        total.merge(&part)?;
+    }
+    Ok(total)
+}
+
+impl Pass<'_> {
+    /// Value, gradient and Hessian over a chunk.
+    fn risk(&self, chunk: Range<usize>, params: &[f64], hessian: HessianRows) -> Result<Sums> {
+        let dim = params.len();
+        let with_hessian = hessian != HessianRows::None;
+        let stride = match hessian {
+            HessianRows::Sample if self.weights.is_none() => {
+                (self.design.n_rows() / (SAMPLED_ROWS_PER_PARAMETER * dim)).clamp(1, 8)
+            }
+            _ => 1,
+        };
+        let mut sums = Sums::default();
+        let mut gram = [GramAccumulator::new(if with_hessian { dim } else { 0 })];
+        let mut packed = PackedBlock::new(dim, if with_hessian { BLOCK } else { 0 });
+        let mut buffers = [[0.0; BLOCK]; 4];
+        let mut block_sums = vec![0.0; dim + 1];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let n = range.len();
+            let [u, slope, curvature, multiplicity] = &mut buffers;
+            let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
+            let multiplicity = self
+                .weights
+                .map(|w| vector::load(&w[range.clone()], multiplicity));
+            let mut value = 0.0;
+            self.design.linear_predictor(range.clone(), params, u);
+            let out = Batch {
+                total: Some(&mut value),
+                slope: Some(&mut *slope),
+                curvature: with_hessian.then_some(&mut *curvature),
+                weights: multiplicity,
+            };
+            self.loss
+                .evaluate(u, self.design.targets(range.clone()), out)?;
+            if let Some(multiplicity) = multiplicity {
+                vector::multiply(slope, multiplicity);
+                vector::multiply(curvature, multiplicity);
+            }
+            block_sums.fill(0.0);
+            block_sums[dim] = value;
+            self.design
+                .add_weighted_rows(range.clone(), slope, &mut block_sums[..dim]);
+            sums.slopes.add(&block_sums);
+            if with_hessian && (range.start / BLOCK).is_multiple_of(stride) {
+                sums.gram_rows += n;
+                self.design
+                    .add_grams(range, [curvature], &mut gram, &mut packed);
+            }
+        }
+        if with_hessian {
+            sums.grams = gram.into();
+        }
+        Ok(sums)
+    }
+
+    /// The greatest slope and curvature that a record can have at these parameters.
+    fn suprema(&self, params: &[f64]) -> Result<[f64; 2]> {
+        if self.loss.kinked() {
+            return Err(Error::Unsupported(format!(
+                "moments need a loss with a second derivative, got the {} loss (huber_hinge and smooth_hinge round the kink)",
+                self.loss.name()
+            )));
+        }
+        let reach = row_norm_bound(self.design.bounds().row_norm, self.design.intercept())
+            * vector::norm_bound(params)
+            * (1.0 + (params.len() as f64 + 8.0) * f64::EPSILON);
+        Ok([self.loss.sup_slope(reach), self.loss.sup_curvature(reach)])
+    }
+
+    /// Second moments of slopes, and curvatures, over a chunk.
+    fn moments(
+        &self,
+        chunk: Range<usize>,
+        params: &[f64],
+        [steepest, most_curved]: [f64; 2],
+    ) -> Result<Sums> {
+        let dim = params.len();
+        let mut grams = [GramAccumulator::new(dim), GramAccumulator::new(dim)];
+        let mut packed = PackedBlock::new(dim, BLOCK);
+        let mut buffers = [[0.0; BLOCK]; 4];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let n = range.len();
+            let [u, slope, curvature, multiplicity] = &mut buffers;
+            let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
+            self.design.linear_predictor(range.clone(), params, u);
+            let out = Batch {
+                slope: Some(&mut *slope),
+                curvature: Some(&mut *curvature),
+                ..Batch::default()
+            };
+            self.loss
+                .evaluate(u, self.design.targets(range.clone()), out)?;
+            vector::clamp(curvature, 0.0, most_curved);
+            vector::clamp(slope, -steepest, steepest);
+            for s in slope.iter_mut() {
+                *s *= *s;
+            }
+            if let Some(weights) = self.weights {
+                let multiplicity = vector::load(&weights[range.clone()], multiplicity);
+                vector::multiply(slope, multiplicity);
+                vector::multiply(curvature, multiplicity);
+            }
+            self.design
+                .add_grams(range, [curvature, slope], &mut grams, &mut packed);
+        }
+        Ok(Sums {
+            grams: grams.into(),
+            ..Sums::default()
+        })
+    }
+
+    /// The gradient over a chunk, row by row in doubled precision.
+    fn doubled_gradient(&self, chunk: Range<usize>, point: &[Doubled]) -> Result<Sums> {
+        let dim = point.len();
+        let mut sum = vec![Doubled::default(); dim];
+        let mut rows = vec![0.0; BLOCK * dim];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let rows = &mut rows[..range.len() * dim];
+            self.design.write_rows(range.clone(), rows);
+            for (row, i) in rows.chunks_exact(dim).zip(range) {
+                let y = self.design.targets(i..i + 1)[0];
+                let slope = self
+                    .loss
+                    .doubled_slope(Doubled::dot(row, point), y)
+                    .unwrap_or_default();
+                let slope = self.weights.map_or(slope, |w| slope * f64::from(w[i]));
+                for (s, &x) in sum.iter_mut().zip(row).filter(|(_, x)| **x != 0.0) {
+                    *s = *s + slope * x;
+                }
+            }
+        }
+        Ok(Sums {
+            doubled: sum,
+            ..Sums::default()
+        })
+    }
+
+    /// The squared lengths of the shortest and of the longest row of a chunk, rounded up.
+    fn lengths(&self, chunk: Range<usize>) -> Result<Sums> {
+        let mut sums = Sums::default();
+        let mut squares = [0.0; BLOCK];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let squares = &mut squares[..range.len()];
+            self.design.squared_norms(range, squares);
+            for square in squares {
+                sums.squares = [sums.squares[0].min(*square), sums.squares[1].max(*square)];
+            }
+        }
+        Ok(sums)
+    }
+}

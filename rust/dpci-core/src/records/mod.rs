@@ -1,0 +1,202 @@
+//! Sums over all records, wherever the rows are: in memory here, or in parts that someone else adds up.
+//!
+//! Whoever minimises a risk asks for sums only. What adds them up may be a [`Design`], or [`Parts`]: chunks of a file, partitions of a
+//! cluster. The kernels are the same, and so are the bounds on rounding: partial sums keep what their additions lost.
+
+mod fingerprint;
+mod kernels;
+mod parts;
+mod sums;
+
+use std::fmt::Debug;
+
+use crate::design::{Design, RowBounds};
+use crate::error::check_length;
+use crate::exec::Executor;
+use crate::linalg::Doubled;
+use crate::loss::Loss;
+use crate::{Error, Result};
+
+pub use parts::{Parts, part_sums};
+pub use sums::Sums;
+
+/// Which Hessian is summed with a risk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HessianRows {
+    /// None.
+    None,
+    /// From all rows: exact.
+    All,
+    /// From every k-th block of rows, scaled up; exact unless there are many more rows than parameters. A preconditioner.
+    Sample,
+}
+
+/// What is to be summed over the records.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// `Σ l`, `Σ l' x` and, where asked for, `Σ l'' x xᵀ`.
+    Risk {
+        /// `θ`.
+        params: Vec<f64>,
+        /// The Hessian, if any.
+        hessian: HessianRows,
+    },
+    /// `Σ l'' x xᵀ` and `Σ l'² x xᵀ`, slopes and curvatures held to their suprema over `|u| ≤ R‖θ‖`.
+    Moments {
+        /// `θ`.
+        params: Vec<f64>,
+    },
+    /// `Σ l' x` in doubled precision.
+    DoubledGradient {
+        /// `θ`.
+        point: Vec<Doubled>,
+    },
+    /// The squared lengths of the shortest and of the longest row, and their number.
+    Lengths,
+}
+
+impl Request {
+    /// A name, by which a request travels with the numbers of its [`Request::point`].
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Risk {
+                hessian: HessianRows::None,
+                ..
+            } => "risk",
+            Self::Risk { .. } => "risk_and_hessian",
+            Self::Moments { .. } => "moments",
+            Self::DoubledGradient { .. } => "doubled_gradient",
+            Self::Lengths => "lengths",
+        }
+    }
+
+    /// The point at which sums are asked for: one number for each parameter, two in doubled precision.
+    #[must_use]
+    pub fn point(&self) -> Vec<f64> {
+        match self {
+            Self::Risk { params, .. } | Self::Moments { params } => params.clone(),
+            Self::DoubledGradient { point } => point.iter().flat_map(|p| p.halves()).collect(),
+            Self::Lengths => Vec::new(),
+        }
+    }
+
+    /// The request of a name at a point.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for another name, [`Error::Length`] for half a doubled number.
+    pub fn new(name: &str, point: Vec<f64>) -> Result<Self> {
+        let risk = |params, hessian| Ok(Self::Risk { params, hessian });
+        match name {
+            "risk" => risk(point, HessianRows::None),
+            "risk_and_hessian" => risk(point, HessianRows::All),
+            "moments" => Ok(Self::Moments { params: point }),
+            "doubled_gradient" => {
+                let (pairs, rest) = point.as_chunks();
+                check_length("point", point.len() + rest.len(), point.len())?;
+                let point = pairs.iter().map(|&[high, low]| Doubled::sum(high, low));
+                Ok(Self::DoubledGradient {
+                    point: point.collect(),
+                })
+            }
+            "lengths" => Ok(Self::Lengths),
+            _ => Err(Error::Unsupported(format!(
+                "a request for sums must be one of the documented names, got {name:?}"
+            ))),
+        }
+    }
+
+    /// Number of parameters that its point implies.
+    fn n_params(&self) -> Option<usize> {
+        match self {
+            Self::Risk { params, .. } | Self::Moments { params } => Some(params.len()),
+            Self::DoubledGradient { point } => Some(point.len()),
+            Self::Lengths => None,
+        }
+    }
+}
+
+/// Checked records that can be summed over.
+pub trait Records: Debug + Sync {
+    /// Number of parameters, the intercept included.
+    fn n_params(&self) -> usize;
+
+    /// Number of records.
+    fn n_records(&self) -> usize;
+
+    /// Number of terms in a sum over them: fewer where equal records were merged.
+    fn n_rows(&self) -> usize;
+
+    /// The public bounds that every row is checked against.
+    fn bounds(&self) -> &RowBounds;
+
+    /// The constant appended to each row.
+    fn intercept(&self) -> Option<f64>;
+
+    /// The rows themselves, where they are in memory.
+    fn design(&self) -> Option<&Design<'_>>;
+
+    /// One pass: the sums that are asked for; `weights` are for rows in memory alone, in place of their multiplicities.
+    ///
+    /// # Errors
+    /// [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`] for a point of another length; for [`Parts`] whatever stands in the
+    /// way of their sums.
+    fn sums(
+        &self,
+        request: &Request,
+        loss: &dyn Loss,
+        weights: Option<&[u32]>,
+        exec: &Executor<'_>,
+    ) -> Result<Sums>;
+}
+
+impl Records for Design<'_> {
+    fn n_params(&self) -> usize {
+        Design::n_params(self)
+    }
+
+    fn n_records(&self) -> usize {
+        Design::n_records(self)
+    }
+
+    fn n_rows(&self) -> usize {
+        Design::n_rows(self)
+    }
+
+    fn bounds(&self) -> &RowBounds {
+        Design::bounds(self)
+    }
+
+    fn intercept(&self) -> Option<f64> {
+        Design::intercept(self)
+    }
+
+    fn design(&self) -> Option<&Design<'_>> {
+        Some(self)
+    }
+
+    fn sums(
+        &self,
+        request: &Request,
+        loss: &dyn Loss,
+        weights: Option<&[u32]>,
+        exec: &Executor<'_>,
+    ) -> Result<Sums> {
+        kernels::sums(self, request, loss, weights, exec)
+    }
+}
+
+/// The rows in memory, for a computation that sums cannot serve.
+///
+/// # Errors
+/// [`Error::Unsupported`] for records in parts.
+pub fn rows_in_memory<'a>(records: &'a dyn Records, what: &str) -> Result<&'a Design<'a>> {
+    records.design().ok_or_else(|| {
+        Error::Unsupported(format!(
+            "{what} needs all rows in memory, got rows in parts (pass them as one array)"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Sums over some of the records, which can be added to those over others and carried elsewhere without losing a digit.
+
+use crate::error::check_length;
+use crate::linalg::{CompensatedSum, Doubled, GramAccumulator};
+use crate::{Error, Result};
+
+/// Sums over records, unnormalised: those of one request; what was not asked for is empty.
+#[derive(Debug, Clone)]
+pub struct Sums {
+    /// Number of rows.
+    pub(super) n_rows: usize,
+    /// Tells other rows apart where they are read anew in each pass; 0 for rows in memory.
+    pub(super) fingerprint: u64,
+    /// `Σ l' x`, then `Σ l`.
+    pub(crate) slopes: CompensatedSum,
+    /// Sums of `c x xᵀ`, and the number of rows in them.
+    pub(crate) grams: Vec<GramAccumulator>,
+    pub(crate) gram_rows: usize,
+    /// `Σ l' x` in doubled precision.
+    pub(crate) doubled: Vec<Doubled>,
+    /// Squared lengths of the shortest and of the longest row.
+    pub(crate) squares: [f64; 2],
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self {
+            n_rows: 0,
+            fingerprint: 0,
+            slopes: CompensatedSum::default(),
+            grams: Vec::new(),
+            gram_rows: 0,
+            doubled: Vec::new(),
+            squares: [f64::INFINITY, 0.0],
+        }
+    }
+}
+
+impl Sums {
+    /// Number of rows.
+    #[must_use]
+    pub fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// A number that all rows together determine, in whatever parts.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Adds the sums over other records. Nothing is lost: docs/certificates.md, "Rows in parts".
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for sums of another request.
+    pub fn merge(&mut self, other: &Self) -> Result<()> {
+        if other.n_rows == 0 {
+            return Ok(());
+        }
+        if self.n_rows == 0 {
+            self.clone_from(other);
+            return Ok(());
+        }
+        if self.shape() != other.shape() {
+            return Err(Error::Unsupported(format!(
+                "sums must answer the same request to be added, got shapes {:?} and {:?}",
+                self.shape(),
+                other.shape()
+            )));
+        }
+        self.n_rows += other.n_rows;
+        self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
+        self.slopes.merge(&other.slopes);
+        for (gram, part) in self.grams.iter_mut().zip(&other.grams) {
+            gram.merge(part);
+        }
+        self.gram_rows += other.gram_rows;
+        for (sum, part) in self.doubled.iter_mut().zip(&other.doubled) {
+            *sum = *sum + *part;
+        }
+        self.squares = [
+            self.squares[0].min(other.squares[0]),
+            self.squares[1].max(other.squares[1]),
+        ];
+        Ok(())
+    }
+
+    /// Lengths of the vectors, and dimensions of the matrices.
+    pub(super) fn shape(&self) -> (usize, Vec<usize>, usize) {
+        let dims = self.grams.iter().map(GramAccumulator::dim);
+        (self.slopes.len(), dims.collect(), self.doubled.len())
+    }
+
+    /// All numbers, from which [`Sums::from_numbers`] makes the same sums.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<f64> {
+        let mut out = Vec::new();
+        let mut write = |section: &[f64]| {
+            out.push(section.len() as f64);
+            out.extend_from_slice(section);
+        };
+        let [high, low] = self.slopes.halves();
+        write(high);
+        write(low);
+        let doubled: Vec<f64> = self.doubled.iter().flat_map(|d| d.halves()).collect();
+        write(&doubled);
+        write(&self.squares);
+        for gram in &self.grams {
+            write(&[gram.dim() as f64]);
+            let [high, low, pairs] = gram.numbers();
+            write(&high);
+            write(&low);
+            write(&pairs);
+        }
+        out
+    }
+
+    /// The sums whose [`Sums::numbers`] these are.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for numbers that are none.
+    pub fn from_numbers(n_rows: usize, fingerprint: u64, numbers: &[f64]) -> Result<Self> {
+        let mut sections = Sections(numbers);
+        let slopes = CompensatedSum::from_halves(sections.next()?, sections.next()?);
+        let doubled = sections.next()?;
+        let squares = sections.next()?;
+        let (pairs, rest) = doubled.as_chunks();
+        check_length("doubled sums", doubled.len() + rest.len(), doubled.len())?;
+        let mut sums = Self {
+            n_rows,
+            fingerprint,
+            slopes: slopes.ok_or_else(malformed)?,
+            grams: Vec::new(),
+            gram_rows: n_rows,
+            doubled: pairs.iter().map(|&[h, l]| Doubled::sum(h, l)).collect(),
+            squares: *squares.first_chunk().ok_or_else(malformed)?,
+        };
+        while !sections.0.is_empty() {
+            let dim = count(sections.next()?)?;
+            let halves = [sections.next()?, sections.next()?, sections.next()?];
+            let gram = GramAccumulator::from_numbers(dim, halves);
+            sums.grams.push(gram.ok_or_else(malformed)?);
+        }
+        Ok(sums)
+    }
+}
+
+/// Numbers in sections, each behind its length.
+struct Sections<'a>(&'a [f64]);
+
+impl<'a> Sections<'a> {
+    fn next(&mut self) -> Result<&'a [f64]> {
+        let (length, rest) = self.0.split_at_checked(1).ok_or_else(malformed)?;
+        let (section, rest) = rest
+            .split_at_checked(count(length)?)
+            .ok_or_else(malformed)?;
+        self.0 = rest;
+        Ok(section)
+    }
+}
+
+/// A count that was written as a number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be a whole number below 2⁵³"
+)]
+fn count(section: &[f64]) -> Result<usize> {
+    match section {
+        [n] if n.fract() == 0.0 && (0.0..9e15).contains(n) => Ok(*n as usize),
+        _ => Err(malformed()),
+    }
+}
+
+fn malformed() -> Error {
+    Error::Unsupported("sums must be as dpci wrote them, got other numbers".into())
+}

@@ -1,0 +1,264 @@
+//! Sums over parts against those over all rows, for every request, partition and storage.
+
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::design::{Csr, OnViolation, Rows};
+use crate::loss::{Hinge, Logistic, Targets};
+
+const WIDTH: usize = 4;
+const DIM: usize = WIDTH + 1;
+const INTERCEPT: Option<f64> = Some(0.5);
+const BOUNDS: RowBounds = RowBounds {
+    row_norm: 1.0,
+    targets: Targets::Signs,
+    on_violation: OnViolation::Clip,
+};
+
+/// Rows about as long as their bound, so that some are clipped.
+fn rows(n: usize) -> (Vec<f64>, Vec<f64>) {
+    let x = (0..n * WIDTH).map(|i| 0.7 * (i as f64 * 0.731).sin());
+    let y = (0..n).map(|i| if i % 3 == 0 { -1.0 } else { 1.0 });
+    (x.collect(), y.collect())
+}
+
+/// The same rows, stored sparsely.
+fn sparse(x: &[f64]) -> Rows<'static> {
+    let n = i64::try_from(x.len() / WIDTH).unwrap();
+    let starts: Vec<i64> = (0..=n).map(|i| i * 4).collect();
+    let columns: Vec<i32> = (0..n).flat_map(|_| 0..4).collect();
+    Rows::Csr(Csr::new(starts, columns, x.to_vec(), WIDTH).unwrap())
+}
+
+fn requests() -> [Request; 5] {
+    let params = vec![0.4, -0.3, 0.2, 0.1, -0.5];
+    let risk = |hessian| Request::Risk {
+        params: params.clone(),
+        hessian,
+    };
+    [
+        risk(HessianRows::None),
+        risk(HessianRows::All),
+        Request::Moments {
+            params: params.clone(),
+        },
+        Request::DoubledGradient {
+            point: params.iter().map(|p| Doubled::sum(*p, 1e-20)).collect(),
+        },
+        Request::Lengths,
+    ]
+}
+
+fn with_exec<T>(test: impl FnOnce(&Executor<'_>) -> T) -> T {
+    let cancel = AtomicBool::new(false);
+    test(&Executor::sequential(&cancel))
+}
+
+fn sums_of(request: &Request, rows: Rows<'_>, y: &[f64]) -> Sums {
+    with_exec(|exec| part_sums(request, rows, y, &Logistic, INTERCEPT, &BOUNDS, exec).unwrap())
+}
+
+/// Every number of a sum, once its compensation is added.
+fn values(sums: &Sums) -> Vec<f64> {
+    let grams = sums.grams.iter().flat_map(|g| g.clone().finish(1.0));
+    let doubled = sums.doubled.iter().map(|d| d.rounded());
+    let slopes = sums.slopes.values();
+    slopes.chain(grams).chain(doubled).collect()
+}
+
+fn in_parts(request: &Request, x: &[f64], y: &[f64], cuts: &[usize], travel: bool) -> Sums {
+    let mut total = Sums::default();
+    for (k, ends) in cuts.windows(2).enumerate() {
+        let x = &x[ends[0] * WIDTH..ends[1] * WIDTH];
+        // Every other part is sparse.
+        let rows = if k % 2 == 0 {
+            Rows::dense(x, WIDTH)
+        } else {
+            sparse(x)
+        };
+        let part = sums_of(request, rows, &y[ends[0]..ends[1]]);
+        let part = if travel {
+            Sums::from_numbers(part.n_rows(), part.fingerprint(), &part.numbers()).unwrap()
+        } else {
+            part
+        };
+        total.merge(&part).unwrap();
+    }
+    total
+}
+
+#[test]
+fn parts_sum_to_the_whole() {
+    let n = 5000;
+    let (x, y) = rows(n);
+    let partitions: [&[usize]; 4] = [
+        &[0, n],
+        &[0, 1, 130, 130, 4000, n],
+        &[0, 0, 129, 128 * 33, n - 1, n, n],
+        &[0, 2500, n],
+    ];
+    for request in requests() {
+        let whole = sums_of(&request, Rows::dense(&x, WIDTH), &y);
+        for cuts in partitions {
+            for travel in [false, true] {
+                let total = in_parts(&request, &x, &y, cuts, travel);
+                assert_eq!(total.n_rows(), n);
+                assert_eq!(total.fingerprint(), whole.fingerprint());
+                for (a, b) in total.squares.iter().zip(whole.squares) {
+                    // Infinite, and zero, where no lengths were asked for.
+                    assert!(a.total_cmp(&b).is_eq() || (a - b).abs() <= 1e-14 * b);
+                }
+                let (ours, theirs) = (values(&total), values(&whole));
+                assert_eq!(ours.len(), theirs.len());
+                // The borders of blocks differ, and with them the plain sums in each: less than n terms of size 1 lose there.
+                for (a, b) in ours.iter().zip(&theirs) {
+                    assert!((a - b).abs() <= 16.0 * f64::EPSILON * 5000.0, "{request:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rounding_does_not_grow_with_the_number_of_parts() {
+    // Terms of size 1 that add up to nothing: plain sums of partial sums would lose what is left.
+    let n = 1 << 14;
+    let mut sums = [Sums::default(), Sums::default()];
+    for i in 0..n {
+        let mut part = Sums {
+            n_rows: 1,
+            ..Sums::default()
+        };
+        let size = if i % 2 == 0 { 1e10 } else { -1e10 };
+        part.slopes.add(&[size + 0.1]);
+        part.slopes.add(&[0.1]);
+        let travelled = Sums::from_numbers(1, 0, &part.numbers()).unwrap();
+        sums[0].merge(&part).unwrap();
+        sums[1].merge(&travelled).unwrap();
+    }
+    // As rounded: ±1e10 + 0.1 is a multiple of 2⁻¹⁹.
+    let exact = f64::from(n) * (0.1 + 0.5 * ((1e10 + 0.1) + (-1e10 + 0.1)));
+    for total in &sums {
+        let [value] = values(total)[..] else { panic!() };
+        assert!((value - exact).abs() <= 8.0 * f64::EPSILON * exact);
+    }
+}
+
+#[test]
+fn a_fingerprint_tells_rows_apart() {
+    let (x, y) = rows(300);
+    let of =
+        |x: &[f64], y: &[f64]| sums_of(&Request::Lengths, Rows::dense(x, WIDTH), y).fingerprint();
+    let whole = of(&x, &y);
+    for at in [0, 599, 1199] {
+        let mut other = x.clone();
+        other[at] = -other[at];
+        assert_ne!(of(&other, &y), whole);
+        other.swap(at, (at + 1) % 1200);
+        assert_ne!(of(&other, &y), whole);
+    }
+    let mut other = y.clone();
+    other[7] = -other[7];
+    assert_ne!(of(&x, &other), whole);
+}
+
+#[test]
+fn passes_over_other_rows_are_refused() {
+    let (x, y) = rows(300);
+    let refusal = |n: usize, change: bool| {
+        let passes = std::sync::Mutex::new(0);
+        let evaluate = |request: &Request| {
+            let mut pass = passes.lock().unwrap();
+            *pass += 1;
+            let mut x = x.clone();
+            if change && *pass == 2 {
+                x[5] += 0.01;
+            }
+            Ok(sums_of(request, Rows::dense(&x, WIDTH), &y))
+        };
+        let parts = Parts::new(n, DIM, INTERCEPT, BOUNDS, &evaluate).unwrap();
+        with_exec(|exec| {
+            let sum = || parts.sums(&requests()[1], &Logistic, None, exec);
+            let first = sum();
+            first.and_then(|_| sum()).map_err(|e| e.to_string())
+        })
+    };
+    assert!(refusal(300, false).is_ok());
+    assert!(refusal(300, true).unwrap_err().contains("other numbers"));
+    let message = refusal(301, false).unwrap_err();
+    assert!(message.contains("got 300 rows after 301"), "{message}");
+}
+
+#[test]
+fn sums_of_another_request_are_refused() {
+    let (x, y) = rows(300);
+    let [risk, hessian, ..] = requests();
+    let mut sums = sums_of(&risk, Rows::dense(&x, WIDTH), &y);
+    let other = sums_of(&hessian, Rows::dense(&x, WIDTH), &y);
+    assert!(sums.merge(&other).is_err());
+    let evaluate = |_: &Request| Ok(other.clone());
+    let parts = Parts::new(300, DIM, INTERCEPT, BOUNDS, &evaluate).unwrap();
+    with_exec(|exec| {
+        assert!(parts.sums(&risk, &Logistic, None, exec).is_err());
+        assert!(parts.sums(&risk, &Logistic, Some(&[1; 300]), exec).is_err());
+        assert!(parts.sums(&hessian, &Logistic, None, exec).is_ok());
+    });
+    assert!(rows_in_memory(&parts, "a grid").is_err());
+}
+
+#[test]
+fn malformed_numbers_are_refused() {
+    let (x, y) = rows(50);
+    for request in requests() {
+        assert_eq!(
+            Request::new(request.name(), request.point()).unwrap(),
+            request
+        );
+        let sums = sums_of(&request, Rows::dense(&x, WIDTH), &y);
+        let numbers = sums.numbers();
+        for length in 0..numbers.len() {
+            // A cut at the end of a section leaves fewer matrices, which the shape of the sums then tells.
+            if let Ok(cut) = Sums::from_numbers(50, 0, &numbers[..length]) {
+                assert_ne!(cut.shape(), sums.shape());
+            }
+        }
+        for bad in [-1.0, 0.5, f64::NAN, 1e300] {
+            let mut numbers = numbers.clone();
+            numbers[0] = bad;
+            assert!(Sums::from_numbers(50, 0, &numbers).is_err());
+        }
+    }
+    assert!(Request::new("risks", vec![]).is_err());
+    assert!(Request::new("doubled_gradient", vec![0.0; 3]).is_err());
+}
+
+#[test]
+fn no_rows_have_empty_sums() {
+    let [risk, ..] = requests();
+    for rows in [Rows::dense(&[], WIDTH), sparse(&[])] {
+        assert_eq!(sums_of(&risk, rows, &[]).n_rows(), 0);
+    }
+    // Rows without targets are no empty part.
+    let refused = with_exec(|exec| {
+        let rows = Rows::dense(&[0.1; WIDTH], WIDTH);
+        part_sums(&risk, rows, &[], &Logistic, INTERCEPT, &BOUNDS, exec)
+    });
+    assert!(refused.is_err());
+    let evaluate = |_: &Request| Ok(Sums::default());
+    assert!(Parts::new(0, DIM, INTERCEPT, BOUNDS, &evaluate).is_err());
+    assert!(Parts::new(3, 0, INTERCEPT, BOUNDS, &evaluate).is_err());
+    let moments = requests()[2].clone();
+    let (x, y) = self::rows(3);
+    let kinked = with_exec(|exec| {
+        part_sums(
+            &moments,
+            Rows::dense(&x, WIDTH),
+            &y,
+            &Hinge,
+            INTERCEPT,
+            &BOUNDS,
+            exec,
+        )
+    });
+    assert!(kinked.is_err());
+}

@@ -1,0 +1,248 @@
+//! Rows in parts: sums that travel between processes, and computations whose sums Python's code brings.
+
+use dpci_core::Result;
+use dpci_core::design::{OnViolation, RowBounds};
+use dpci_core::erm::minimize_risk;
+use dpci_core::exec::Executor;
+use dpci_core::linalg::check_matrix_dim;
+use dpci_core::objective::Objective;
+use dpci_core::records::{self as core, Parts, Records};
+use dpci_core::solver::Options;
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::blocks::{check_l2_strength, method_of, minimum_dict, regularised_moments};
+use crate::data::{Data, Features, on_violation};
+use crate::errors::to_python;
+use crate::fit::Matrices;
+use crate::loss::Loss;
+use crate::task;
+
+/// What is to be summed over the records; immutable and picklable.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct Request {
+    inner: core::Request,
+}
+
+#[pymethods]
+impl Request {
+    #[new]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "arrays are extracted by value"
+    )]
+    fn new(name: &str, point: PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
+        let inner = core::Request::new(name, point.as_slice()?.to_vec()).map_err(to_python)?;
+        Ok(Self { inner })
+    }
+
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    #[getter]
+    fn point<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.inner.point())
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> (&'static str, Bound<'py, PyArray1<f64>>) {
+        (self.name(), self.point(py))
+    }
+}
+
+/// Sums over some of the records; immutable and picklable.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct Sums {
+    inner: core::Sums,
+}
+
+#[pymethods]
+impl Sums {
+    #[new]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "arrays are extracted by value"
+    )]
+    fn new(n_rows: usize, fingerprint: u64, numbers: PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
+        let inner = core::Sums::from_numbers(n_rows, fingerprint, numbers.as_slice()?);
+        Ok(Self {
+            inner: inner.map_err(to_python)?,
+        })
+    }
+
+    #[getter]
+    fn n_rows(&self) -> usize {
+        self.inner.n_rows()
+    }
+
+    fn merge(&self, other: &Self) -> PyResult<Self> {
+        let mut inner = self.inner.clone();
+        inner.merge(&other.inner).map_err(to_python)?;
+        Ok(Self { inner })
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> (usize, u64, Bound<'py, PyArray1<f64>>) {
+        let numbers = PyArray1::from_vec(py, self.inner.numbers());
+        (self.inner.n_rows(), self.inner.fingerprint(), numbers)
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (request, x, y, *, loss, row_norm, intercept, clip, n_threads))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "keyword-only: one per public bound"
+)]
+pub(crate) fn part_sums<'py>(
+    py: Python<'py>,
+    request: &Bound<'py, Request>,
+    x: Features<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    loss: &Bound<'py, Loss>,
+    row_norm: f64,
+    intercept: Option<f64>,
+    clip: bool,
+    n_threads: Option<usize>,
+) -> PyResult<Sums> {
+    let data = Data::new(&x, &y)?;
+    let (request, loss) = (request.get(), loss.get());
+    let bounds = RowBounds {
+        row_norm,
+        targets: loss.inner.targets(),
+        on_violation: on_violation(clip),
+    };
+    let inner = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        core::part_sums(
+            &request.inner,
+            data.rows(),
+            data.targets(),
+            &*loss.inner,
+            intercept,
+            &bounds,
+            &exec,
+        )
+    })?;
+    Ok(Sums { inner })
+}
+
+/// What is known of records in parts before they are summed over.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts {
+    pub(crate) n_records: usize,
+    pub(crate) n_params: usize,
+    pub(crate) intercept: Option<f64>,
+    pub(crate) bounds: RowBounds,
+}
+
+/// Runs `work` on records whose sums `evaluate`, a function from [`Request`] to [`Sums`], brings.
+pub(crate) fn with_parts<T: Send>(
+    py: Python<'_>,
+    evaluate: Py<PyAny>,
+    facts: Facts,
+    work: impl FnOnce(&dyn Records, &Executor<'_>) -> Result<T> + Send,
+) -> PyResult<T> {
+    let answer = move |py: Python<'_>, inner: core::Request| -> PyResult<core::Sums> {
+        let sums = evaluate.bind(py).call1((Request { inner },))?;
+        Ok(sums.cast::<Sums>()?.get().inner.clone())
+    };
+    task::run_asking(
+        py,
+        |cancel, ask| {
+            let evaluate = |request: &core::Request| ask(request.clone());
+            let Facts {
+                n_records,
+                n_params,
+                intercept,
+                bounds,
+            } = facts;
+            let parts = Parts::new(n_records, n_params, intercept, bounds, &evaluate)?;
+            work(&parts, &Executor::sequential(cancel))
+        },
+        answer,
+    )
+}
+
+/// Facts of records without a bound on their rows, for functions that make no privacy claim.
+fn unbounded(n_records: usize, n_params: usize, loss: &Loss, intercept: Option<f64>) -> Facts {
+    Facts {
+        n_records,
+        n_params,
+        intercept,
+        bounds: RowBounds {
+            row_norm: f64::MAX,
+            targets: loss.inner.targets(),
+            on_violation: OnViolation::Error,
+        },
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (evaluate, *, n_records, n_params, loss, l2_strength, radius, intercept, linear_term, start, solver, tolerance, max_iterations))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only")]
+pub(crate) fn minimize_erm_parts<'py>(
+    py: Python<'py>,
+    evaluate: Py<PyAny>,
+    n_records: usize,
+    n_params: usize,
+    loss: &Bound<'py, Loss>,
+    l2_strength: f64,
+    radius: Option<f64>,
+    intercept: Option<f64>,
+    linear_term: Option<PyReadonlyArray1<'py, f64>>,
+    start: Option<PyReadonlyArray1<'py, f64>>,
+    solver: &str,
+    tolerance: f64,
+    max_iterations: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let linear_term = linear_term.as_ref().map(|a| a.as_slice()).transpose()?;
+    let start = start.as_ref().map(|a| a.as_slice()).transpose()?;
+    let loss = loss.get();
+    let options = Options {
+        method: method_of(solver)?,
+        tolerance,
+        max_iterations,
+        radius,
+    };
+    let facts = unbounded(n_records, n_params, loss, intercept);
+    let minimum = with_parts(py, evaluate, facts, |records, exec| {
+        let objective = Objective {
+            records,
+            weights: None,
+            loss: &*loss.inner,
+            l2_strength: check_l2_strength(l2_strength)?,
+            extra_convexity: 0.0,
+            linear_term,
+            n_samples: records.n_records() as f64,
+            exec,
+        };
+        minimize_risk(&objective, start, &options)
+    })?;
+    minimum_dict(py, minimum)
+}
+
+#[pyfunction]
+#[pyo3(signature = (evaluate, params, *, n_records, n_params, loss, l2_strength, intercept))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only")]
+pub(crate) fn hessian_and_gradient_cov_parts<'py>(
+    py: Python<'py>,
+    evaluate: Py<PyAny>,
+    params: PyReadonlyArray1<'py, f64>,
+    n_records: usize,
+    n_params: usize,
+    loss: &Bound<'py, Loss>,
+    l2_strength: f64,
+    intercept: Option<f64>,
+) -> PyResult<Matrices<'py>> {
+    let (params, loss) = (params.as_slice()?, loss.get());
+    let dim = params.len();
+    check_matrix_dim(dim).map_err(to_python)?;
+    let facts = unbounded(n_records, n_params, loss, intercept);
+    let [hessian, gradient_cov] = with_parts(py, evaluate, facts, |records, exec| {
+        regularised_moments(records, loss, params, l2_strength, exec)
+    })?;
+    let square = |m| PyArray1::from_vec(py, m).reshape([dim, dim]);
+    Ok((square(hessian)?, square(gradient_cov)?))
+}

@@ -1,0 +1,139 @@
+"""``Chunks`` of CSV and Parquet files: the fit of the table in memory, whatever the batches, and what is refused."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.errors import DpciError, InvalidInput
+from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
+from support.parts import CountingChunks, make_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
+
+X, Y, _ = make_rows(2000, 3)
+SETTINGS = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.05, "seed": 3}
+
+
+def fit(chunks, **keywords):
+    return dpci.fit(chunks, **{**SETTINGS, **keywords})
+
+
+def in_memory(X, y, **keywords):
+    return dpci.fit(X, y, **{**SETTINGS, **keywords})
+
+
+def assert_same(ours, theirs):
+    np.testing.assert_allclose(ours.params, theirs.params, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(ours.cov, theirs.cov, rtol=0, atol=1e-10)
+
+
+SCHEMA = Schema(
+    columns=(
+        NumericColumn(name="age", lower=0, upper=100),
+        CategoricalColumn(name="sex", categories=("F", "M"), reference="F"),
+    ),
+    target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+)
+
+
+def people(n=500):
+    rng = np.random.default_rng(5)
+    age, sex = rng.integers(0, 101, n), rng.choice(["F", "M"], n)
+    ill = np.where(age + 20 * (sex == "M") + rng.normal(0, 20, n) > 60, "yes", "no")
+    return {"id": np.arange(n), "age": age, "sex": sex, "ill": ill}
+
+
+def write_csv(path, table, delimiter=","):
+    lines = [delimiter.join(table)] + [delimiter.join(map(str, row)) for row in zip(*table.values(), strict=True)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("chunk_rows", [1000, 500, 77])
+def test_csv_files(tmp_path, chunk_rows):
+    table = people()
+    expected = in_memory(*SCHEMA.transform(table)[:2])
+    whole = write_csv(tmp_path / "people.csv", table, ";")
+    chunks = dpci.Chunks.from_csv(whole, schema=SCHEMA, delimiter=";", chunk_rows=chunk_rows)
+    result = fit(chunks)
+    assert result.names == ("age", "sex=M", "intercept")
+    assert_same(result, expected)
+    halves = [
+        write_csv(tmp_path / f"{k}.csv", {name: column[k * 250 : (k + 1) * 250] for name, column in table.items()})
+        for k in range(2)
+    ]
+    assert_same(fit(dpci.Chunks.from_csv(halves, schema=SCHEMA, chunk_rows=chunk_rows)), expected)
+
+
+def test_parquet_files(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = people()
+    pq.write_table(pa.table(table), tmp_path / "people.parquet", row_group_size=90)
+    expected = in_memory(*SCHEMA.transform(table)[:2])
+    path = str(tmp_path / "people.parquet")
+    assert_same(fit(dpci.Chunks.from_parquet(path, schema=SCHEMA, chunk_rows=77)), expected)
+
+    numbers = {"u": X[:, 0], "v": X[:, 1].astype(np.float32), "flag": Y.astype(bool), "w": X[:, 2]}
+    pq.write_table(pa.table(numbers), tmp_path / "numbers.parquet", row_group_size=90)
+    path = tmp_path / "numbers.parquet"
+    rows = np.column_stack([X[:, 0], X[:, 1].astype(np.float32), X[:, 2]])
+    expected = in_memory(rows, Y.astype(bool), on_violation="clip")
+    chunks = dpci.Chunks.from_parquet(path, target="flag", chunk_rows=77)
+    assert chunks.names == ("u", "v", "w")
+    assert_same(fit(chunks, on_violation="clip"), expected)
+    two = dpci.Chunks.from_parquet([path, path], target="flag", columns=["w", "u"])
+    twice = np.vstack([X[:, [2, 0]]] * 2)
+    assert_same(fit(two), in_memory(twice, np.tile(Y, 2).astype(bool)))
+
+
+def test_files_that_are_not_as_described(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = people(20)
+    write_csv(tmp_path / "people.csv", {name: table[name] for name in ("age", "sex")})
+    with pytest.raises(InvalidInput, match=r"people.csv must have the column 'ill', got \['age', 'sex'\]"):
+        fit(dpci.Chunks.from_csv(tmp_path / "people.csv", schema=SCHEMA))
+    with pytest.raises(InvalidInput, match=r"a table must be readable, got .*none.csv"):
+        fit(dpci.Chunks.from_csv(tmp_path / "none.csv", schema=SCHEMA))
+    with pytest.raises(InvalidInput, match=r"a table must be a .csv, .csv.gz or .parquet file, got .*people.txt"):
+        fit(dpci.Chunks.from_csv(tmp_path / "people.txt", schema=SCHEMA))
+    with pytest.raises(InvalidInput, match=r"schema must be a dpci.schema.Schema, got schema=None"):
+        dpci.Chunks.from_csv(tmp_path / "people.csv", schema=None)
+    with pytest.raises(InvalidInput, match=r"chunk_rows must be at least 1, got chunk_rows=0"):
+        dpci.Chunks.from_csv(tmp_path / "people.csv", schema=SCHEMA, chunk_rows=0)
+    with pytest.raises(InvalidInput, match=r"path must name at least one file, got none"):
+        dpci.Chunks.from_csv([], schema=SCHEMA)
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table(table), path)
+    with pytest.raises(InvalidInput, match=r"target must name a column where there is no schema, got target=None"):
+        dpci.Chunks.from_parquet(path)
+    with pytest.raises(InvalidInput, match=r"target and columns must be None with a schema, got target='ill'"):
+        dpci.Chunks.from_parquet(path, schema=SCHEMA, target="ill")
+    with pytest.raises(InvalidInput, match=r"columns must not hold the target, got 'ill' among"):
+        dpci.Chunks.from_parquet(path, target="ill", columns=["age", "ill"])
+    with pytest.raises(InvalidInput, match=r"people.parquet must have the column 'height', got"):
+        fit(dpci.Chunks.from_parquet(path, target="ill", columns=["age", "height"]), classes=("no", "yes"))
+    with pytest.raises(InvalidInput, match=r"column 'sex' must hold booleans, integers or floats, got dtype"):
+        fit(dpci.Chunks.from_parquet(path, target="ill"), classes=("no", "yes"))
+    path.write_bytes(b"PAR1 no more")
+    with pytest.raises(InvalidInput, match=r"must be a Parquet file, got"):
+        dpci.Chunks.from_parquet(path, target="ill")
+
+
+def test_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(DpciError, match=r"reading .*x.parquet' needs pyarrow: pip install 'dpci\[parquet\]'"):
+        dpci.Chunks.from_parquet(tmp_path / "x.parquet", target="y")
+
+
+def test_nothing_is_read_before_a_fit_asks(tmp_path):
+    chunks = dpci.Chunks.from_csv(tmp_path / "later.csv", schema=SCHEMA)
+    assert repr(chunks) == "Chunks(names=('age', 'sex=M'))"
+    write_csv(tmp_path / "later.csv", people())
+    counted = CountingChunks(chunks._source)
+    fit(counted)
+    assert counted.passes[0] == "describe"
+    assert counted.passes[-1] == "moments"

@@ -1,0 +1,345 @@
+"""``Chunks``: sources that are read again and again, what is refused of them, Ctrl-C and memory."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import dpci
+from dpci.errors import InvalidInput, RowNormViolation
+from support.parts import cut, make_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
+
+N, D = 2000, 3
+X, Y, REALS = make_rows(N, D)
+SETTINGS = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.05, "seed": 3}
+
+
+def fit(source, **keywords):
+    return dpci.fit(source if isinstance(source, dpci.Chunks) else dpci.Chunks(source), **{**SETTINGS, **keywords})
+
+
+def in_memory(X=X, y=Y, **keywords):
+    return dpci.fit(X, y, **{**SETTINGS, **keywords})
+
+
+def assert_same(ours, theirs):
+    np.testing.assert_allclose(ours.params, theirs.params, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(ours.cov, theirs.cov, rtol=0, atol=1e-10)
+
+
+class Reiterable:
+    def __iter__(self):
+        return iter(cut(X, Y, 3))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda: iter(cut(X, Y, 3)),
+        lambda: (part for part in cut(X, Y, 3)),
+        cut(X, Y, 3),
+        tuple(cut(X, Y, 3)),
+        Reiterable(),
+    ],
+    ids=["function", "generator function", "list", "tuple", "iterable"],
+)
+def test_sources(source):
+    assert_same(fit(source), in_memory())
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (iter(cut(X, Y, 3)), "source is read several times: pass a function that returns a fresh iterator"),
+        ((part for part in cut(X, Y, 3)), "source is read several times: pass a function .* got generator"),
+        (zip([X], [Y], strict=True), "source is read several times: pass a function .* got zip"),
+        (X, "source must be a function that returns an iterable of .X, y., .*got ndarray"),
+        (3, "source must be a function that returns an iterable of .X, y., .*got int"),
+        ("rows.csv", "source must be a function that returns an iterable of .X, y., .*got str"),
+    ],
+)
+def test_sources_that_are_none(source, message):
+    with pytest.raises(InvalidInput, match=message):
+        dpci.Chunks(source)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "message"),
+    [
+        ([], "the data must have at least one row, got a source without parts"),
+        ([(X[:0], Y[:0])], "the data must have at least one row, got 0 rows in all parts"),
+        ([(X, Y), X], "every chunk must be a pair .X, y., got ndarray"),
+        ([(X, Y, None)], "every chunk must be a pair .X, y., got tuple"),
+        ([(X, Y[:-1])], "y must have one entry for each row of X, got 1999 entries and 2000 rows"),
+        ([(X, Y), (X[:, :2], Y)], "every part must have the same columns, got 2 after 3"),
+        ([(X[0], Y[:3])], "X must be two-dimensional"),
+        (lambda: None, "source must return an iterable of .X, y., got NoneType"),
+    ],
+)
+def test_chunks_that_are_none(chunks, message):
+    with pytest.raises(InvalidInput, match=message):
+        fit(chunks)
+
+
+def with_entry(value):
+    changed = X.copy()
+    changed[-1, 1] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        (with_entry(np.nan), InvalidInput, "X must be finite, got NaN in row 499, column 1"),
+        (with_entry(np.inf), InvalidInput, "X must be finite, got inf in row 499, column 1"),
+        (with_entry(5.0), RowNormViolation, "every row of X must have Euclidean norm at most row_norm=1"),
+    ],
+)
+def test_a_bad_row_in_the_last_chunk_costs_nothing(rows, error, message):
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    chunks = list(zip(np.split(rows, 4), np.split(Y, 4), strict=True))
+    with pytest.raises(error, match=message) as refusal:
+        fit(chunks, ledger=ledger, seed=None)
+    assert refusal.value.__notes__ == ["in chunk 3, whose rows are counted from 0"]
+    assert ledger.remaining == dpci.ZCDP(1.0)
+    if error is RowNormViolation:
+        assert_same(fit(chunks, on_violation="clip"), in_memory(rows, on_violation="clip"))
+
+
+def test_a_ledger_pays_once():
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    result = fit(cut(X, Y, 3), ledger=ledger, seed=None)
+    assert result.private
+    assert ledger.remaining == dpci.ZCDP(0.5)
+    with pytest.raises(InvalidInput, match=r"n_public must be at least a sixteenth"):
+        fit(
+            cut(X, Y, 3),
+            ledger=dpci.Ledger(dpci.ZCDP(1.0), neighbors="add_remove"),
+            seed=None,
+            neighbors="add_remove",
+            n_public=100,
+        )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x, y: (x[:-1], y[:-1]),
+        lambda x, y: (np.vstack([x, x[:1]]), np.append(y, y[0])),
+        lambda x, y: (-x, y),
+        lambda x, y: (x, 1 - y),
+        lambda x, y: (x[:, [0, 2, 1]], y),
+        lambda x, y: (scipy.sparse.csr_array(x * 0.5), y),
+    ],
+    ids=["fewer rows", "more rows", "other rows", "other targets", "other order of columns", "other sparse rows"],
+)
+@pytest.mark.parametrize("at", [3, 5])
+def test_a_chunk_that_changes_between_passes(change, at):
+    passes = []
+
+    def source():
+        passes.append(None)
+        yield X[:500], Y[:500]
+        last = X[500:], Y[500:]
+        yield change(*last) if len(passes) >= at else last
+
+    with pytest.raises(InvalidInput, match=r"every pass over a source must find the same rows, got"):
+        fit(source)
+    assert len(passes) == at
+
+
+def test_fresh_random_numbers_in_every_pass_are_no_rows():
+    generator = np.random.default_rng(0)
+
+    def source():
+        rows = generator.uniform(-0.5, 0.5, size=(500, D))
+        yield rows, rows[:, 0] > 0
+
+    with pytest.raises(InvalidInput, match=r"got as many rows with other numbers"):
+        fit(source)
+
+
+def test_a_row_that_breaks_its_bound_in_a_later_pass_only():
+    passes = []
+
+    def source():
+        passes.append(None)
+        yield X, Y
+        yield (X[:5] * (3.0 if len(passes) == 4 else 1.0)), Y[:5]
+
+    with pytest.raises(RowNormViolation, match=r"every row of X must have Euclidean norm"):
+        fit(source)
+
+
+# Labels: understood if all chunks together have the usual ones.
+
+
+@pytest.mark.parametrize(
+    ("codes", "classes"),
+    [((0, 1), (0, 1)), ((-1.0, 1.0), (-1, 1)), ((False, True), (False, True))],
+    ids=["0 and 1", "-1 and 1", "booleans"],
+)
+def test_chunks_of_one_class_each(codes, classes):
+    coded = np.array(codes)[Y]
+    chunks = [(X[k == Y], coded[k == Y]) for k in (0, 1)]
+    result = fit(chunks)
+    assert result.classes == classes
+    order = np.argsort(Y, kind="stable")
+    assert_same(result, in_memory(X[order], coded[order]))
+
+
+@pytest.mark.parametrize("codes", [(0, 2), ("a", "b"), (1, 1), (0, 0)], ids=str)
+def test_other_labels_are_not_read_off(codes):
+    coded = np.array(codes)[Y]
+    with pytest.raises(InvalidInput, match=r"classes=\(negative, positive\) must be given unless the labels of all pa"):
+        fit(cut(X, coded, 3))
+    if codes[0] != codes[1]:
+        assert_same(fit(cut(X, coded, 3), classes=codes), in_memory(X, coded, classes=codes))
+
+
+def test_labels_that_differ_between_chunks():
+    with pytest.raises(InvalidInput, match=r"or \{-1, 1\}, got -1, 0, 1"):
+        fit([(X, Y), (X, 2 * Y - 1)])
+    with pytest.raises(InvalidInput, match=r"y must hold only classes=\(0, 1\), got -1 in row"):
+        fit([(X, Y), (X, 2 * Y - 1)], classes=(0, 1))
+    with pytest.raises(InvalidInput, match=r"y must have no missing values"):
+        fit([(X, Y), (X, np.where(Y == 1, np.nan, 0.0))])
+    with pytest.raises(InvalidInput, match=r"within target_bounds"):
+        fit([(X, REALS), (X, REALS + 1.5)], loss="soft_logistic")
+    # Of many values some are named.
+    with pytest.raises(InvalidInput, match=r"must be given"):
+        fit([(X, REALS), (X, np.arange(N))])
+
+
+# Names.
+
+
+def test_names():
+    pd = pytest.importorskip("pandas")
+    frames = [(pd.DataFrame(x, columns=["a", "b", "c"]), y) for x, y in cut(X, Y, 3)]
+    assert fit(frames).names == ("a", "b", "c", "intercept")
+    named = fit(dpci.Chunks(cut(X, Y, 3), names=["a", "b", "c"]))
+    assert named.names == ("a", "b", "c", "intercept")
+    assert_same(named, in_memory())
+    with pytest.raises(InvalidInput, match=r"every part must have the same columns, got .*'d'.* after .*'c'"):
+        fit([*frames, (frames[-1][0].rename(columns={"c": "d"}), frames[-1][1])])
+    with pytest.raises(
+        InvalidInput, match=r"names must be those of the columns of every part, got .'a', 'b'. for 3 col"
+    ):
+        fit(dpci.Chunks(cut(X, Y, 3), names=["a", "b"]))
+    with pytest.raises(InvalidInput, match=r"names must be those of the columns of every part, got .*'z'"):
+        fit(dpci.Chunks(frames, names=["a", "b", "z"]))
+    for names in (["a", "a", "b"], "abc", [], [1, 2, 3]):
+        with pytest.raises(InvalidInput, match=r"names of columns must be different strings"):
+            dpci.Chunks(frames, names=names)
+
+
+# Exceptions and Ctrl-C.
+
+
+class _Odd(Exception):
+    pass
+
+
+def failing_at(at, error):
+    passes = []
+
+    def source():
+        passes.append(None)
+        for k, part in enumerate(cut(X, Y, 3)):
+            if (len(passes), k) == (at, 2):
+                raise error
+            yield part
+
+    return source
+
+
+@pytest.mark.parametrize("at", [1, 2, 5])
+@pytest.mark.parametrize("error", [_Odd("mine"), KeyboardInterrupt(), SystemExit(3), MemoryError()])
+def test_exceptions_come_out_unchanged(at, error):
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    with pytest.raises(type(error)) as raised:
+        fit(failing_at(at, error), ledger=ledger, seed=None)
+    assert raised.value is error
+    # Once it has paid, a release that fails stays paid for: the ledger cannot tell what was seen of it.
+    assert ledger.remaining == (dpci.ZCDP(1.0) if at == 1 else dpci.ZCDP(0.5))
+    assert_same(fit(cut(X, Y, 3)), in_memory())
+
+
+def test_the_source_is_read_on_the_thread_of_the_caller():
+    threads = set()
+
+    def source():
+        threads.add(threading.get_ident())
+        yield X, Y
+
+    fit(source)
+    assert threads == {threading.get_ident()}
+
+
+def test_ctrl_c_while_the_source_waits():
+    def source():
+        yield X, Y
+        time.sleep(20.0)
+
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        fit(source)
+    timer.join()
+    assert time.monotonic() - start < 5.0
+
+
+def test_generators_are_closed_when_a_chunk_is_refused():
+    closed = []
+
+    def source():
+        try:
+            yield X * 9, Y
+            yield X, Y
+        finally:
+            closed.append(True)
+
+    gc.disable()
+    try:
+        with pytest.raises(RowNormViolation):
+            fit(source)
+        assert closed
+    finally:
+        gc.enable()
+
+
+# Memory.
+
+MEMORY = """
+import resource, sys, warnings
+import numpy as np, dpci
+warnings.simplefilter("ignore")
+rows, d, n_chunks = 20_000, 50, int(sys.argv[1])
+def source():
+    for k in range(n_chunks):
+        u = np.random.default_rng(k).uniform(-0.1, 0.1, size=rows)
+        yield np.multiply.outer(u, np.ones(d)), u > 0.02 * k
+result = dpci.fit(dpci.Chunks(source), budget=dpci.ZCDP(0.5), l2_strength=0.01)
+assert result.n_samples == rows * n_chunks and result.private
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / (rows * d * 8))
+"""
+
+
+def test_memory_does_not_grow_with_the_number_of_chunks():
+    peaks = []
+    for n_chunks in (2, 10):
+        ran = subprocess.run([sys.executable, "-c", MEMORY, str(n_chunks)], capture_output=True, text=True, check=True)
+        peaks.append(float(ran.stdout))
+    # In chunks of 8 MB: all ten would be eight more.
+    assert peaks[1] - peaks[0] < 3.0, peaks
