@@ -3,6 +3,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# The oldest scikit-learn that dpci.sklearn supports, in an environment of its own.
+OLDEST_SKLEARN := 1.6
+OLDEST := .venv-oldest
 # What maturin installs besides the package itself; see pyproject.toml.
 EXTRAS ?= dev
 
@@ -27,9 +30,16 @@ demo: EXTRAS = cli,plot
 demo: build ## Fit the packaged census sample, print the summary, write the forest plot.
 	$(BIN)/dpci demo
 
-test: build ## Run all tests: Rust, then Python (less than 10 minutes).
+# Made once; the package and its compiled core are those of the checkout.
+$(OLDEST)/scikit-learn-$(OLDEST_SKLEARN): | $(BIN)/maturin
+	$(BIN)/python -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet 'scikit-learn==$(OLDEST_SKLEARN).*' 'scipy<1.16' 'numpy<2.3' 'pandas<3' 'pytest>=8,<9'
+	touch $@
+
+test: build $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN) ## Run all tests: Rust, then Python (less than 10 minutes).
 	cargo test --quiet
 	cargo test --quiet -p dpci-core --features seeded-bugs --test seeded_bugs -- --skip every_mistake
+	PYTHONPATH=python $(OLDEST)/bin/python -m pytest --quiet tests/test_sklearn*.py
 	$(BIN)/python -m pytest
 
 prove: build ## Run audits and long tables; write the logs to docs/evidence (tables on real data need DPCI_DATA).

@@ -218,14 +218,27 @@ def python_imports(path):
 RESULT_MODULES = [
     "_baseline_fit",
     "_baseline_record",
+    "_contrasts",
+    "_error_law",
+    "_html",
+    "_html_plot",
+    "_html_report",
+    "_html_style",
     "_linear_model",
+    "_mean_intervals",
+    "_quadratic_tail",
     "_record_checks",
     "_report",
     "_report_plots",
     "_report_record",
     "_selection",
+    "_simultaneous",
+    "_study_plot",
     "_tuning_result",
+    "comparison",
     "domain",
+    "hypotheses",
+    "inference",
     "intervals",
     "plotting",
     "record",
@@ -278,7 +291,7 @@ STUDY_MODULES = {"simulate", "_study", "_replicates", "_checkpoint", "study_resu
 
 def test_study_modules_rest_on_each_other_in_one_order():
     assert python_imports(PACKAGE / "_checkpoint.py") == {"errors"}
-    assert python_imports(PACKAGE / "study_results.py") == {"errors", "tables"}
+    assert python_imports(PACKAGE / "study_results.py") == {"_study_plot", "tables"}
     assert python_imports(PACKAGE / "_replicates.py") & STUDY_MODULES == {"_checkpoint"}
     assert python_imports(PACKAGE / "_study.py") & STUDY_MODULES == {"_checkpoint", "_replicates"}
     assert python_imports(PACKAGE / "simulate.py") & STUDY_MODULES == {"_replicates", "_study", "study_results"}
@@ -309,6 +322,21 @@ def test_utility_modules_are_apart_from_what_is_private():
     assert python_imports(PACKAGE / "_utility_interpolation.py") == set()
     makers = {path.name for path in PACKAGE.rglob("*.py") if "_core.Utility(" in path.read_text(encoding="utf-8")}
     assert makers == {"utility.py"}
+
+
+def test_scikit_learn_stays_in_its_folder():
+    # The estimators stand on the functions that release; nothing stands on them but their name in the package.
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent.name != "sklearn":
+            assert "sklearn" not in python_imports(path), path.name
+            assert not re.search(r"^\s*(from|import) sklearn\b", path.read_text(encoding="utf-8"), re.MULTILINE), (
+                path.name
+            )
+    for path in (PACKAGE / "sklearn").glob("*.py"):
+        assert not python_imports(path) & {*STUDY_MODULES, *UTILITY_MODULES, "_core"}, path.name
+        # No private module and no private name of scikit-learn: they change without notice.
+        for line in re.findall(r"^\s*(?:from|import) sklearn.*$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            assert not re.search(r"[. ]_", line), line
 
 
 def test_one_place_makes_a_study():

@@ -1,10 +1,15 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from dpci import audit, baselines, datasets, errors, losses, lowlevel, per_instance, simulate, tuning, utility
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.chunks import Chunks
+from dpci.comparison import Comparison, compare
 from dpci.errors import (
     BudgetExceeded,
     DpciError,
@@ -18,6 +23,7 @@ from dpci.errors import (
     RowNormViolation,
     SeededNoiseWarning,
 )
+from dpci.hypotheses import WaldTest
 from dpci.intervals import ConfidenceIntervals
 from dpci.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
@@ -29,6 +35,7 @@ __all__ = [
     "ApproxDP",
     "BudgetExceeded",
     "Chunks",
+    "Comparison",
     "ConfidenceIntervals",
     "DpciError",
     "DpciWarning",
@@ -46,9 +53,11 @@ __all__ = [
     "RegularizationTooSmall",
     "RowNormViolation",
     "SeededNoiseWarning",
+    "WaldTest",
     "__version__",
     "audit",
     "baselines",
+    "compare",
     "datasets",
     "errors",
     "fit",
@@ -60,3 +69,13 @@ __all__ = [
     "tuning",
     "utility",
 ]
+
+if TYPE_CHECKING:
+    from dpci import sklearn as sklearn  # in this form it is public
+else:
+
+    def __getattr__(name: str) -> ModuleType:
+        """Import ``dpci.sklearn`` when it is first asked for, because scikit-learn is optional."""
+        if name == "sklearn":
+            return importlib.import_module("dpci.sklearn")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

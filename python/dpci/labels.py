@@ -173,7 +173,7 @@ def _inferred_classes(labels: NDArray[Any], stacklevel: int) -> Classes:
         raise InvalidInput("the data must have at least one row, got an empty y")
     if len(found) == 1:
         raise InvalidInput(
-            f"y must hold two classes unless classes=(negative, positive) is given, got only {found[0]!r}"
+            f"y must hold two classes unless classes=(negative, positive) is given, got one class, {found[0]!r}"
         )
     if len(found) > 2:
         raise InvalidInput(f"y must hold two classes, got {len(found)}: {', '.join(map(repr, found[:5]))}")
