@@ -258,7 +258,8 @@ def test_results_see_no_data(name):
 def test_python_foundations():
     assert python_imports(PACKAGE / "errors.py") == set()
     assert python_imports(PACKAGE / "validation.py") == {"errors"}
-    assert python_imports(PACKAGE / "arrays.py") == {"errors"}
+    assert python_imports(PACKAGE / "_frames.py") == {"errors"}
+    assert python_imports(PACKAGE / "arrays.py") == {"_frames", "errors"}
 
 
 @pytest.mark.parametrize(
@@ -350,6 +351,7 @@ def test_optional_packages_are_not_imported():
         "distributed",
         "joblib",
         "matplotlib",
+        "narwhals",
         "pandas",
         "polars",
         "pooch",
