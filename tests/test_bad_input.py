@@ -73,7 +73,7 @@ ROWS = {
     ),
     "frame with missing": (
         pd.DataFrame({"a": pd.array([1, None] * 30, dtype="Int64")}),
-        r"X must be finite, got NaN in row 1, column 0",
+        r"X must have no missing values, got one in row 1 of column 'a'",
     ),
     "repeated column": (pd.DataFrame(X, columns=["a", "b", "a"]), r"must have different names, got 'a' twice"),
     "column called intercept": (pd.DataFrame(X, columns=["a", "b", "intercept"]), r"may be called 'intercept'"),

@@ -257,7 +257,8 @@ def test_python_foundations():
     assert python_imports(PACKAGE / "errors.py") == set()
     assert python_imports(PACKAGE / "_optional.py") == {"errors"}
     assert python_imports(PACKAGE / "validation.py") == {"errors"}
-    assert python_imports(PACKAGE / "arrays.py") == {"errors"}
+    assert python_imports(PACKAGE / "_frames.py") == {"_optional", "errors"}
+    assert python_imports(PACKAGE / "arrays.py") == {"_frames", "errors"}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from dpci._options import find_schema, with_model
 from dpci._output_files import check_new, new_file, unwritable
 from dpci._result_json import plan_document, result_document
 from dpci._table_io import STDIN
-from dpci._table_rows import NamedRows, Passes, TableRows, find_tables
+from dpci._table_rows import Passes, TableRows, find_tables
+from dpci.arrays import NamedRows
 from dpci.datasets import load_adult_sample
 from dpci.datasets._tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _F64: TypeAlias = NDArray[np.float64]
-_Features: TypeAlias = _F64 | tuple[NDArray[np.int64], NDArray[np.int32], _F64, int]
+_Floats: TypeAlias = _F64 | NDArray[np.float32]
+_Features: TypeAlias = _Floats | tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
 """Rows: C-contiguous (n, n_columns), or (indptr, indices, values, n_columns) with indices increasing in each row."""
 _Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
 

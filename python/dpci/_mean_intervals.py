@@ -8,14 +8,13 @@ from scipy.special import expit
 
 from dpci import _core
 from dpci._error_law import ErrorLaw
-from dpci.arrays import Features, Table, as_features, check_columns, check_finite
+from dpci.arrays import Table, as_features, check_columns
 from dpci.intervals import ConfidenceIntervals
 from dpci.record import FitRecord
 
 _F64 = NDArray[np.float64]
 
 _LOGISTIC = ("logistic", "soft_logistic")
-_BLOCK = 4096
 # The quantile of an error in standard units depends on the share of noise in its variance alone, smoothly.
 _DEGREE = 60
 
@@ -25,13 +24,12 @@ def mean_intervals(record: FitRecord, law: ErrorLaw, table: Table, level: float)
     features = check_columns(as_features(table), record.columns, named=record.named_columns)
     n = features.shape[0]
     predictor, sampling, noise = np.empty(n), np.empty(n), np.empty(n)
-    for start in range(0, n, _BLOCK):
-        stop = min(start + _BLOCK, n)
-        rows = _dense(features, start, stop)
+    for at, block in features.blocks():
+        rows = block.toarray() if scipy.sparse.issparse(block) else block
         if record.intercept_scale is not None:
             rows = np.column_stack([rows, np.full(len(rows), record.intercept_scale)])
-        predictor[start:stop] = rows @ record.params
-        sampling[start:stop], noise[start:stop] = law.components(rows)
+        predictor[at] = rows @ record.params
+        sampling[at], noise[at] = law.components(rows)
     half_width = _half_widths(sampling, noise**2 * law.mean_omega, law, level)
     names = tuple(f"row[{i}]" for i in range(n))
     columns = (predictor, predictor - half_width, predictor + half_width)
@@ -55,13 +53,3 @@ def _unit_half_widths(share: _F64, law: ErrorLaw, level: float) -> _F64:
     share = np.clip(share, 0.0, 1.0)
     multiplier = np.sqrt(share / law.mean_omega)
     return _core.exact_half_widths(1.0 - share, multiplier, law.law, law.scale, law.dim, level)
-
-
-def _dense(features: Features, start: int, stop: int) -> _F64:
-    if not isinstance(features.values, tuple):
-        return check_finite("X", features.values[start:stop])
-    indptr, indices, values, n_columns = features.values
-    at = slice(indptr[start], indptr[stop])
-    block = (values[at], indices[at], indptr[start : stop + 1] - indptr[start])
-    rows = scipy.sparse.csr_array(block, shape=(stop - start, n_columns))
-    return check_finite("X", np.asarray(rows.toarray(), dtype=np.float64))

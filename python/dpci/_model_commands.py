@@ -18,7 +18,8 @@ from dpci._options import find_schema
 from dpci._output_files import check_new, new_file, unwritable
 from dpci._result_json import result_document
 from dpci._table_io import Columns, open_text
-from dpci._table_rows import NamedRows, TableRows, find_tables, progress_bar
+from dpci._table_rows import TableRows, find_tables, progress_bar
+from dpci.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.results import PrivateFit
 from dpci.schema import ClassTarget, Schema

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci._checkpoint import Checkpoint, Outcomes
 from dpci._optional import optional
-from dpci.arrays import Csr
+from dpci.arrays import Csr, Floats
 from dpci.settings import ModelKeywords, Settings
 
 BATCH_SECONDS = 1.0
@@ -45,7 +45,7 @@ class Problem:
         Keywords of :func:`dpci.fit` that say what is fitted.
     """
 
-    values: NDArray[np.float64] | Csr
+    values: Floats | Csr
     targets: NDArray[np.float64]
     shape: tuple[int, int]
     configurations: tuple[ModelKeywords, ...]
@@ -90,7 +90,6 @@ class Phase:
 
 
 Range: TypeAlias = tuple[int, int]
-_Number = TypeVar("_Number", bound=np.generic)
 
 
 class Runner(Protocol):
@@ -250,12 +249,12 @@ def _run_elsewhere(
     return study.run(*replicates, seed=seed, level=level, n_threads=n_threads)
 
 
-def _aligned(array: NDArray[_Number]) -> NDArray[_Number]:
+def _aligned(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array as the core takes it; one that came over a network may begin anywhere in memory."""
     return np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
 
 
-def _aligned_rows(values: NDArray[np.float64] | Csr) -> NDArray[np.float64] | Csr:
+def _aligned_rows(values: Floats | Csr) -> Floats | Csr:
     if not isinstance(values, tuple):
         return _aligned(values)
     indptr, indices, entries, n_columns = values

@@ -22,22 +22,6 @@ CHUNK_ROWS: Final = 65_536
 _Rows = TypeVar("_Rows")
 
 
-@dataclasses.dataclass(frozen=True)
-class NamedRows:
-    """Rows that carry the names of their columns, in the manner of a data frame and without a copy."""
-
-    values: NDArray[np.float64]
-    columns: tuple[str, ...]
-    dtypes = ("float64",)
-
-    def to_numpy(self) -> NDArray[np.float64]:
-        """Return the rows."""
-        return self.values
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's own
-        return np.array(self.values, dtype=dtype, copy=copy)
-
-
 def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
     """Return the files that are named: each as it is, those of a folder, and those that a pattern matches, by name.
 

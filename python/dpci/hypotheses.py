@@ -114,10 +114,7 @@ def wald_test(
     shares = np.clip(np.linalg.eigvalsh(root.T @ (mixed / scale) @ root), 0.0, 1.0)
     by_rows = _core.exact_pvalues(*law.components(unit), law.law, law.scale, law.dim, distance)
     least = float(by_rows.min())
-    if len(rows) == 1 or least == 1.0:
-        joint = least
-    else:
-        joint = -math.expm1(len(rows) * math.log1p(-least))
+    joint = least if len(rows) == 1 or least == 1.0 else -math.expm1(len(rows) * math.log1p(-least))
     pvalue = least if len(rows) == 1 else statistic_tail(statistic, shares, law)
     return WaldTest(statistic, len(rows), pvalue, joint, labels, estimate, values, private)
 

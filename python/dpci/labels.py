@@ -124,7 +124,7 @@ def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
         raise InvalidInput("y must have no masked values, got a masked array")
     try:
         labels = np.asarray(y)
-    except (ValueError, TypeError) as error:
+    except Exception as error:  # whatever the conversion of another library's object raises
         raise InvalidInput(f"y must be one-dimensional, got {type(y).__name__} ({error})") from error
     if labels.ndim != 1:
         raise InvalidInput(f"y must be one-dimensional, got shape {labels.shape}")
