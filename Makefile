@@ -93,7 +93,8 @@ bench: build ## Run the benchmarks, Rust then Python (use an idle machine).
 	cargo bench --package dpci-benches
 	@for script in benches/bench_*.py; do if [ -e "$$script" ]; then $(BIN)/python "$$script"; fi; done
 
-docs: build ## Build the reference of the Rust core; a broken link is an error.
+docs: build ## Build the site of the documentation (site/) and the reference of the Rust core; a broken link is an error.
+	$(BIN)/mkdocs build --strict
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package dpci-core
 
 $(TOOLS)/bin/auditwheel:
@@ -111,4 +112,4 @@ dist: $(TOOLS)/bin/auditwheel ## Build the wheel for every Python from 3.11 and 
 
 clean: ## Remove what was built, but not .venv.
 	cargo clean
-	rm -rf dist .mypy_cache .pytest_cache .ruff_cache demo_output
+	rm -rf dist .mypy_cache .pytest_cache .ruff_cache demo_output site
