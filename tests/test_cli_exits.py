@@ -188,7 +188,7 @@ def test_json_with_a_file_is_output(form, people, tmp_path, capsys):
     code, out, err = ended(capsys, *fit_arguments(people, *(part.format(path) for part in form)))
     assert code == 0
     assert "95% confidence intervals" in out
-    assert "--json FILE is deprecated: --output FILE" in err
+    assert "dpci fit --json FILE is deprecated since dpci 0.1 and will be removed in 0.3: use --output FILE" in err
     assert dpci.PrivateFit.from_json(path.read_text()).private
 
 

@@ -4,7 +4,7 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from dpci import audit, baselines, datasets, errors, losses, lowlevel, per_instance, simulate, tuning, utility
+from dpci import errors, losses, lowlevel
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
@@ -12,6 +12,7 @@ from dpci.chunks import Chunks
 from dpci.comparison import Comparison, compare
 from dpci.errors import (
     BudgetExceeded,
+    DpciDeprecationWarning,
     DpciError,
     DpciWarning,
     InvalidInput,
@@ -37,6 +38,7 @@ __all__ = [
     "Chunks",
     "Comparison",
     "ConfidenceIntervals",
+    "DpciDeprecationWarning",
     "DpciError",
     "DpciWarning",
     "InvalidInput",
@@ -71,11 +73,17 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from dpci import audit, baselines, datasets, per_instance, simulate, tuning, utility
     from dpci import sklearn as sklearn  # in this form it is public
 else:
+    # Loaded when first used: a program that only fits does not wait for studies and audits.
+    _LATER = {"audit", "baselines", "datasets", "per_instance", "simulate", "sklearn", "tuning", "utility"}
 
     def __getattr__(name: str) -> ModuleType:
-        """Import ``dpci.sklearn`` when it is first asked for, because scikit-learn is optional."""
-        if name == "sklearn":
-            return importlib.import_module("dpci.sklearn")
+        """Import a public module when it is first asked for; scikit-learn, which one of them needs, is optional."""
+        if name in _LATER:
+            return importlib.import_module(f"dpci.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LATER})

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.errors import DpciError, InvalidInput
+from dpci._optional import optional
+from dpci.errors import InvalidInput
 
 if TYPE_CHECKING:
     import narwhals
@@ -60,10 +61,8 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
 
 
 def _import_narwhals() -> Any:  # noqa: ANN401  # an optional module
-    try:
+    with optional("narwhals", extra="frames", what="a frame as X"):
         import narwhals  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError("a frame as X needs narwhals: pip install 'dpci[frames]'") from error
     return narwhals
 
 

@@ -1,7 +1,6 @@
 """Intervals of what a released model predicts for many rows at once."""
 
 import numpy as np
-import scipy.sparse
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 from scipy.special import expit
@@ -25,7 +24,7 @@ def mean_intervals(record: FitRecord, law: ErrorLaw, table: Table, level: float)
     n = features.shape[0]
     predictor, sampling, noise = np.empty(n), np.empty(n), np.empty(n)
     for at, block in features.blocks():
-        rows = block.toarray() if scipy.sparse.issparse(block) else block
+        rows = block if isinstance(block, np.ndarray) else block.toarray()
         if record.intercept_scale is not None:
             rows = np.column_stack([rows, np.full(len(rows), record.intercept_scale)])
         predictor[at] = rows @ record.params

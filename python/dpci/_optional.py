@@ -7,8 +7,8 @@ from dpci.errors import DpciError
 
 
 @contextmanager
-def optional(package: str, *, extra: str, what: str) -> Iterator[None]:
-    """Turn a missing package into an error that says what to install; import inside the ``with`` block.
+def optional(package: str, *, extra: str, what: str, name: str | None = None) -> Iterator[None]:
+    """Turn a package that is missing, or too old, into an error that says what to install; import inside the block.
 
     Parameters
     ----------
@@ -18,15 +18,17 @@ def optional(package: str, *, extra: str, what: str) -> Iterator[None]:
         The extra of dpci that installs it.
     what : str
         What needs it, as the beginning of a sentence in the singular.
+    name : str, optional
+        What it is called in that sentence; None: as it is imported.
 
     Raises
     ------
     DpciError
-        If the package is not installed. An installed one that fails to import raises what it raises itself.
+        If the package, or a name of it, cannot be imported. Any other import that fails raises its own error.
     """
     try:
         yield
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
-        raise DpciError(f"{what} needs {package}: pip install 'dpci[{extra}]'") from error
+        raise DpciError(f"{what} needs {name or package}: pip install 'dpci[{extra}]'") from error

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci._checkpoint import Checkpoint, Outcomes
+from dpci._optional import optional
 from dpci.arrays import Csr, Floats
-from dpci.errors import DpciError
 from dpci.settings import ModelKeywords, Settings
 
 BATCH_SECONDS = 1.0
@@ -262,10 +262,8 @@ def _aligned_rows(values: Floats | Csr) -> Floats | Csr:
 
 
 def _import_joblib() -> Any:  # noqa: ANN401  # an optional module
-    try:
+    with optional("joblib", extra="parallel", what="parallel='joblib'"):
         import joblib  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError("parallel='joblib' needs joblib, got an environment without it: pip install joblib") from error
     return joblib
 
 
@@ -274,10 +272,8 @@ def _progress_bar(total: int, *, wanted: bool) -> Iterator[Callable[[int], objec
     if not wanted:
         yield lambda _: None
         return
-    try:
+    with optional("tqdm", extra="progress", what="progress=True"):
         from tqdm.auto import tqdm  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError("progress=True needs tqdm, got an environment without it: pip install tqdm") from error
     with tqdm(total=total, unit=" replicates") as bar:
         yield bar.update
 

@@ -65,8 +65,8 @@ def fit(
     ----------
     X : array-like of shape (n_samples, n_features)
         Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names; SciPy's
-        sparse matrices and arrays stay sparse. C-contiguous float64 and float32 arrays, mapped files too, are not copied;
-        docs/data.md has the list. Or rows in parts, such as :class:`dpci.Chunks`, which are read in several passes.
+        sparse matrices and arrays stay sparse. C-contiguous float64 and float32 arrays, also mapped files, are not
+        copied; docs/data.md has the list. Or rows in parts, as :class:`dpci.Chunks`, read in several passes.
     y : array-like of shape (n_samples,)
         Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``. None
         exactly where ``X`` is in parts, which hold their targets.

@@ -10,6 +10,7 @@ from json import dumps as to_json
 from pathlib import Path
 from typing import Final
 
+from dpci._deprecation import Deprecation
 from dpci._optional import optional
 from dpci._table_io import ENDINGS
 from dpci.errors import BudgetExceeded, DpciError
@@ -19,6 +20,7 @@ BUDGET_EXCEEDED: Final = 3
 DEFECT: Final = 70
 """EX_SOFTWARE of sysexits.h."""
 INTERRUPTED: Final = 130
+_JSON_FILE: Final = Deprecation("dpci fit --json FILE", "--output FILE (--json prints a summary)", "0.1", "0.3")
 BROKEN_PIPE: Final = 141
 """What a shell reports of a program that SIGPIPE ends."""
 
@@ -64,7 +66,7 @@ def _renamed(arguments: list[str]) -> list[str]:
         rest = arguments[i + 1 :]
         if name != "--json" or not (equals or (rest and _is_no_table(rest[0]))):
             continue
-        _say("dpci: --json FILE is deprecated: --output FILE writes the model, --json prints a summary as JSON")
+        _say(f"dpci: {_JSON_FILE.message}")
         return [*arguments[:i], "--output", *([file] if equals else []), *rest]
     return arguments
 

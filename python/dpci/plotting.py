@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.errors import DpciError, InvalidInput
+from dpci._optional import optional
+from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
 from dpci.tables import format_percent
 from dpci.validation import check_choice
@@ -15,11 +16,11 @@ from dpci.validation import check_choice
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
 Order: TypeAlias = Literal["given", "estimate"]
 
 _COMFORTABLE = 40
 _LONGEST_NAME = 44
-_NO_MATPLOTLIB = "plots need matplotlib, got an environment without it: pip install 'dpci[plot]'"
 
 
 def forest_plot(
@@ -87,10 +88,8 @@ def shorten(name: str) -> str:
 
 def check_plot_file(path: Path) -> None:
     """Refuse a file whose ending names no format that matplotlib writes, or a plot without matplotlib."""
-    try:
+    with optional("matplotlib", extra="plot", what="a plot"):
         from matplotlib.backend_bases import FigureCanvasBase  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError(_NO_MATPLOTLIB) from error
     formats = FigureCanvasBase.get_supported_filetypes()
     if path.suffix.removeprefix(".").lower() not in formats:
         raise InvalidInput(f"a plot must end in one of {', '.join(sorted(formats))}, got {str(path)!r}")
@@ -98,10 +97,8 @@ def check_plot_file(path: Path) -> None:
 
 def new_axes(n_rows: int) -> "Axes":
     """Return the axes of a new figure that is tall enough for so many rows."""
-    try:
+    with optional("matplotlib", extra="plot", what="a plot"):
         import matplotlib.pyplot as plt  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError(_NO_MATPLOTLIB) from error
     return plt.subplots(figsize=(7, figure_height(n_rows)), layout="constrained")[1]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.errors import DpciError
+from dpci._optional import optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,10 +41,8 @@ def new_frame(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) 
     DpciError
         If pandas is not installed.
     """
-    try:
+    with optional("pandas", extra="pandas", what="to_frame"):
         import pandas as pd  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError("to_frame needs pandas, got an environment without it: pip install 'dpci[pandas]'") from error
     return pd.DataFrame(columns, index=pd.Index(names, name="name"))
 
 
