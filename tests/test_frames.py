@@ -198,7 +198,9 @@ def test_labels_of_pandas_that_are_no_strings(columns):
 def test_labels_of_several_levels_are_refused():
     columns = pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])
     for labels in (columns, pd.Index([("a", 1), "b"], tupleize_cols=False)):
-        with pytest.raises(dpci.InvalidInput, match=r"must have one name each, got the labels \('a', '1'\) .*flatten them"):
+        with pytest.raises(
+            dpci.InvalidInput, match=r"must have one name each, got the labels \('a', '1'\) .*flatten them"
+        ):
             dpci.fit(pd.DataFrame(X[:, :2], columns=labels), LABELS, **KEYWORDS)
 
 

@@ -1,4 +1,4 @@
-"""Sources whose rows differ between passes: always an error, whatever changes, in whichever pass, and nothing is released."""
+"""Sources whose rows differ between passes: always an error, whatever changes in whichever pass, and no release."""
 
 import threading
 
@@ -57,7 +57,7 @@ def changing(targets, change, passes=None):
         if y[0] == y[1]:  # so that a swap is one
             y[1] = y[np.argmax(y != y[0])]
         if passes is None or k in passes:
-            x, y = change(x, y, k + 1)
+            x, y = change(x, y, k + 1 if passes is None else 1)
         yield x[:200], y[:200]
         yield x[200:], y[200:]
 
@@ -144,7 +144,7 @@ def test_every_fit_has_a_key_of_its_own():
     fingerprints = set()
     for _ in range(5):
         work = Describe(rules)
-        key = work.request.__getnewargs__()[2]
+        key = work.lengths.__getnewargs__()[2]
         description = work(X, Y)
         later = SumOver(_core.Request("risk", np.zeros(D + 1), key), rules)(X, Y)
         fingerprints.add(description.sums.__getnewargs__()[1])
@@ -162,52 +162,61 @@ def test_one_iterator_is_found_before_the_ledger_pays():
     ledger = dpci.Ledger(dpci.ZCDP(1.0))
     keywords = {**SETTINGS, "seed": None, "ledger": ledger}
     for once in ((part for part in cut(X, Y, 3)), iter(cut(X, Y, 3))):
-        with pytest.raises(InvalidInput, match=r"source must return a fresh iterable each time it is called, got the sa"):
+        with pytest.raises(
+            InvalidInput, match=r"source must return a fresh iterable each time it is called, got the sa"
+        ):
             dpci.fit(dpci.Chunks(lambda once=once: once), **keywords)
     assert ledger.remaining == dpci.ZCDP(1.0)
 
 
 def test_one_iterator_behind_others_is_found_in_the_second_pass():
     once = iter(cut(X, Y, 3))
-    with pytest.raises(InvalidInput, match=r"a source must return a fresh iterable each time: .* got no parts after 600"):
+    with pytest.raises(
+        InvalidInput, match=r"a source must return a fresh iterable each time: .* got no parts after 600"
+    ):
         dpci.fit(dpci.Chunks(lambda: map(tuple, once)), **SETTINGS)
 
 
 # Parts of few rows.
 
 
-def logistic_on(threads, error=None):
-    def value(u, y):
-        return np.logaddexp(0.0, -y * u)
+class Watched:
+    """The work of a pass with a custom loss that remembers its threads, and raises what it is told to."""
 
-    def slope(u, y):
-        threads.add(threading.get_ident())
-        if error is not None:
-            raise error
-        return -y / (1.0 + np.exp(y * u))
+    def __init__(self):
+        self.threads, self.error = set(), None
+        loss = dpci.losses.Custom(
+            lambda u, y: np.logaddexp(0.0, -y * u),
+            self._slope,
+            lambda u, y: 0.25 * y**2 * (1.0 - np.tanh(0.5 * y * u) ** 2),
+            slope_bound=1.0,
+            curvature_bound=0.25,
+            target_bounds=(-1.0, 1.0),
+        )
+        rules = PartRules(loss=loss, classes=None, row_norm=1.0, intercept=1.0, clip=False, n_threads=None)
+        self.work = SumOver(_core.Request("risk", np.zeros(D + 1), bytes(32)), rules)
 
-    def curvature(u, _y):
-        return 0.25 / np.cosh(0.5 * u) ** 2
+    def _slope(self, u, y):
+        self.threads.add(threading.get_ident())
+        if self.error is not None:
+            raise self.error
+        return -0.5 * y * (1.0 - np.tanh(0.5 * y * u))
 
-    return dpci.losses.Custom(
-        value, slope, curvature, slope_bound=1.0, curvature_bound=0.25, target_bounds=(-1.0, 1.0)
-    )
 
-
-def test_small_parts_are_summed_on_the_thread_that_asks():
-    rules = PartRules(loss=logistic_on(set()), classes=None, row_norm=1.0, intercept=1.0, clip=False, n_threads=None)
-    request = _core.Request("risk", np.zeros(D + 1), bytes(32))
-    for n_rows, here in ((1, True), (600, True), (60_000, False)):
-        threads = set()
-        loss = logistic_on(threads)
-        rows, targets = np.resize(X, (n_rows, D)), np.resize(2.0 * Y - 1.0, n_rows)
-        work = SumOver(request, PartRules(**{**vars(rules), "loss": loss}))
-        assert work(rows, targets).n_rows == n_rows
-        assert (threads == {threading.get_ident()}) == here, n_rows
-    with pytest.raises(KeyboardInterrupt):
-        SumOver(request, PartRules(**{**vars(rules), "loss": logistic_on(set(), KeyboardInterrupt())}))(X, REALS)
-    with pytest.raises(InvalidInput, match="an exception from slope: mine"):
-        SumOver(request, PartRules(**{**vars(rules), "loss": logistic_on(set(), ValueError("mine"))}))(X, REALS)
+@pytest.mark.parametrize(("n_rows", "here"), [(1, True), (N, True), (100 * N, False)])
+def test_small_parts_are_summed_on_the_thread_that_asks(n_rows, here):
+    rows, targets = np.resize(X, (n_rows, D)), np.resize(REALS, n_rows)
+    watched = Watched()
+    watched.work(X, REALS)  # the loss is tried once, here
+    watched.threads.clear()
+    assert watched.work(rows, targets).n_rows == n_rows
+    assert (watched.threads == {threading.get_ident()}) == here
+    # What is raised comes out the same on either thread.
+    for error, message in ((KeyboardInterrupt(), ""), (ValueError("mine"), "an exception from slope: .*mine")):
+        watched.error = error
+        expected = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else InvalidInput
+        with pytest.raises(expected, match=message):
+            watched.work(rows, targets)
 
 
 def test_one_row_each():

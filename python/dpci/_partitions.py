@@ -189,13 +189,13 @@ class Describe:
     """The work of the first pass."""
 
     rules: PartRules
-    request: _core.Request = field(default_factory=_keyed_request)
+    lengths: _core.Request = field(default_factory=_keyed_request)
 
     def __call__(self, X: Any, y: Any) -> Description:  # noqa: ANN401  # whatever a source gives
         features = self.rules.features(X)
         n_rows, n_columns = features.shape
         targets = self.rules.targets(y, n_rows)
-        sums = self.rules.sums(self.request, features, targets)
+        sums = self.rules.sums(self.lengths, features, targets)
         reads_labels = self.rules.two_classes and self.rules.classes is None and n_rows > 0
         labels = LabelSet.of(y, n_rows) if reads_labels else None
         return Description(sums, n_columns, features.names, labels)
@@ -260,4 +260,4 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     classes = rules.classes if found.labels is None else found.labels.classes()
     columns = tuple(f"x{i}" for i in range(found.n_columns)) if names is None else names
     rules = dataclasses.replace(rules, classes=classes, columns=columns, named=names is not None)
-    return DescribedParts((work.request, found.sums), found.n_columns, names, classes, partitions, rules)
+    return DescribedParts((work.lengths, found.sums), found.n_columns, names, classes, partitions, rules)
