@@ -212,7 +212,7 @@ def test_small_parts_are_summed_on_the_thread_that_asks(n_rows, here):
     assert watched.work(rows, targets).n_rows == n_rows
     assert (watched.threads == {threading.get_ident()}) == here
     # What is raised comes out the same on either thread.
-    for error, message in ((KeyboardInterrupt(), ""), (ValueError("mine"), "an exception from slope: .*mine")):
+    for error, message in ((KeyboardInterrupt(), None), (ValueError("mine"), "an exception from slope: .*mine")):
         watched.error = error
         expected = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else InvalidInput
         with pytest.raises(expected, match=message):
