@@ -5,7 +5,7 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import AdaBoostRegressor, BaggingClassifier, StackingClassifier, VotingClassifier
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # makes the import below work
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # lets IterativeImputer be imported
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer
@@ -34,6 +34,7 @@ def leaks_of(call):
     value, caught = warnings_of(call)
     assert {warning.category for warning in caught} <= {dpci.PrivacyLeakWarning}
     assert {warning.filename for warning in caught} <= {__file__}
+    assert len({str(warning.message) for warning in caught}) == len(caught)
     return value, {str(warning.message).split(" fits private models")[0] for warning in caught}
 
 
@@ -96,6 +97,13 @@ def test_what_compares_nothing_is_not_accused():
     assert "model selection" in told
     (told,) = leaks_of(lambda: TunedThresholdClassifierCV(LOGISTIC, cv=2).fit(X, Y))[1]
     assert "model selection" in told
+
+
+def test_every_call_is_told_once():
+    scores = [lambda: cross_val_score(LOGISTIC, X, Y, cv=3) for _ in range(2)]
+    _, caught = warnings_of(lambda: [score() for score in scores])
+    both = ["scikit-learn's model selection", "a score reads rows"]
+    assert [next(start for start in both if start in str(warning.message)) for warning in caught] == 2 * both
 
 
 def test_a_frozen_model_is_not_noticed():

@@ -30,6 +30,8 @@ _FITTING = {
 }
 # The package that looks into fitted estimators.
 _INSPECTING = "sklearn.inspection"
+# What the messages that were given during a call are kept under, in the locals of its frame.
+_TOLD = "__dpci_told__"
 
 
 def warn_of_fitting() -> None:
@@ -60,10 +62,16 @@ def warn_of_score() -> None:
 
 
 def _warn(message: str) -> None:
-    """Give a ``PrivacyLeakWarning`` that points to the line whose call led into scikit-learn or dpci."""
-    modules = [_module(frame) for frame in _stack()]
-    ours = [level for level, module in enumerate(modules) if _within(module, "sklearn") or _within(module, "dpci")]
-    # The function of modules[0] is this one, which warnings.warn calls level 1; the caller is one above ours.
+    """Give a ``PrivacyLeakWarning``, once a call, that points to the line whose call led into scikit-learn or dpci."""
+    frames = list(_stack())
+    ours = [level for level, frame in enumerate(frames) if _within(_module(frame), "sklearn", "dpci")]
+    # Python forgets which warnings it has shown whenever scikit-learn changes the filters, so the frame of the call
+    # remembers: what is told dies with it.
+    told = frames[ours[-1]].f_locals.setdefault(_TOLD, set())
+    if message in told:
+        return
+    told.add(message)
+    # frames[0] is that of this function, which warnings.warn calls level 1; the caller's is one above ours.
     warnings.warn(message, PrivacyLeakWarning, stacklevel=ours[-1] + 2)
 
 
@@ -79,8 +87,11 @@ def _module(frame: FrameType) -> str:
 
 def _sets_threshold(frame: FrameType) -> bool:
     """Whether this is a method of the one estimator of ``sklearn.model_selection`` that compares nothing."""
-    return isinstance(frame.f_locals.get("self"), FixedThresholdClassifier)
+    # Only those of that package are asked: reading the locals of a frame keeps them alive as long as it runs.
+    return _within(_module(frame), "sklearn.model_selection") and isinstance(
+        frame.f_locals.get("self"), FixedThresholdClassifier
+    )
 
 
-def _within(module: str, package: str) -> bool:
-    return module == package or module.startswith(f"{package}.")
+def _within(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
