@@ -86,7 +86,7 @@ class TimedChunks(dpci.Chunks):
         super().__init__(source)
         self.passes: list[tuple[str, Seconds]] = []
 
-    def reduce(self, work: Any) -> Any:  # noqa: ANN401  # as the protocol
+    def reduce(self, work: Any) -> Any:  # as the protocol
         """Time a pass."""
         name = work.request.name if hasattr(work, "request") else "describe"
         with timed(lambda seconds: self.passes.append((name, seconds))):
@@ -117,7 +117,7 @@ def run_dask(n: int, d: int, notion: str, threads: int, workers: int) -> dict[st
     import dask.array as da  # noqa: PLC0415  # optional
     from dask.distributed import Client, LocalCluster, get_worker  # noqa: PLC0415
 
-    def number(block_info: Any) -> int:  # noqa: ANN401  # Dask's own
+    def number(block_info: Any) -> int:  # Dask's own
         return int(block_info[None]["chunk-location"][0])
 
     sizes = tuple(n_rows for _, n_rows in parts(n))
