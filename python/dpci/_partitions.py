@@ -1,5 +1,6 @@
 """Rows in parts, wherever they are: what a source of parts must do, and the work that is done on each part."""
 
+import copyreg
 import dataclasses
 import functools
 import sys
@@ -248,3 +249,17 @@ def _reduced(partitions: Partitions, work: Callable[[Any, Any], _Merged]) -> _Me
     if total is None:
         raise InvalidInput("the data must have at least one row, got a source without parts")
     return total
+
+
+def _rebuilt(cls: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  # as pickled
+    """Make a request or sums anew; arrays that came over a network may begin anywhere in memory."""
+    aligned = (np.require(a, requirements=["C", "ALIGNED"]) if isinstance(a, np.ndarray) else a for a in arguments)
+    return cls(*aligned)
+
+
+def _reduced_to_arguments(travelling: _core.Request | _core.Sums) -> tuple[Any, ...]:
+    return _rebuilt, (type(travelling), *travelling.__getnewargs__())
+
+
+copyreg.pickle(_core.Request, _reduced_to_arguments)
+copyreg.pickle(_core.Sums, _reduced_to_arguments)
