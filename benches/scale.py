@@ -115,7 +115,7 @@ def run_chunks(n: int, d: int, notion: str, threads: int) -> dict[str, Any]:
 def run_dask(n: int, d: int, notion: str, threads: int, workers: int) -> dict[str, Any]:
     """Time a fit on local worker processes whose partitions are made anew in every pass, and a pass that makes them."""
     import dask.array as da  # noqa: PLC0415  # optional
-    from dask.distributed import Client, LocalCluster, get_worker  # noqa: PLC0415
+    from dask.distributed import Client, LocalCluster  # noqa: PLC0415
 
     def number(block_info: Any) -> int:  # Dask's own
         return int(block_info[None]["chunk-location"][0])
@@ -130,7 +130,7 @@ def run_dask(n: int, d: int, notion: str, threads: int, workers: int) -> dict[st
     found: dict[str, Any] = {}
 
     def cpu(client: Client) -> float:
-        return float(sum(client.run(lambda: time.process_time() if get_worker() else 0.0).values()))
+        return float(sum(client.run(time.process_time).values()))
 
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
