@@ -77,6 +77,7 @@ FEATURES = {
     "cli": ["from dpci.cli import main; main(['--version'])"],
     "datasets": ["dpci.datasets.load_bank()"],
     "sklearn": ["import dpci.sklearn"],
+    "frames": ["dpci.fit(type('Frame', (), {'columns': ['a', 'b', 'c']})(), y, **pure)"],
 }
 
 REFUSALS = """

@@ -30,10 +30,15 @@ pub(super) fn of_rows(design: &Design<'_>, exec: &Executor<'_>) -> Result<u64> {
                         })
                     }
                     Rows::Csr(csr) => {
-                        let row = csr.block(i..i + 1);
-                        row.entries(0).iter().fold(0, |hash: u64, (column, value)| {
-                            hash.wrapping_add(value.to_bits().wrapping_mul(mixed(column as u64)))
-                        })
+                        let block = csr.block(i..i + 1);
+                        block
+                            .entries(0)
+                            .iter()
+                            .fold(0, |hash: u64, (column, value)| {
+                                hash.wrapping_add(
+                                    value.to_bits().wrapping_mul(mixed(column as u64)),
+                                )
+                            })
                     }
                 };
                 sum = sum.wrapping_add(mixed(entries ^ mixed(target.to_bits())));
