@@ -190,7 +190,8 @@ def test_no_float64_copy_of_the_matrix():
     fitted, predicted = map(float, run(PEAK, "f4"))
     assert fitted < 40
     assert predicted < 40
-    assert float(run(PEAK, "f8")[0]) > 120
+    # Less than the copy, as a busy machine may have put pages aside that are resident no more.
+    assert float(run(PEAK, "f8")[0]) > 60
 
 
 # Data that the process may write to, and that belong to no file, are limited: a copy of the matrix does not fit.
