@@ -21,6 +21,7 @@ FROM_THE_TOP = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
+    "examples/embedding/README.md": "guides/embedding_example.md",
 }
 HELP_MARK = "<!-- help of the commands -->"
 
