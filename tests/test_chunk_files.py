@@ -94,7 +94,9 @@ def test_files_that_are_not_as_described(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     table = people(20)
     write_csv(tmp_path / "people.csv", {name: table[name] for name in ("age", "sex")})
-    with pytest.raises(InvalidInput, match=r"the table must have the column 'ill', got \['age', 'sex'\] in .*people.csv"):
+    with pytest.raises(
+        InvalidInput, match=r"the table must have the column 'ill', got \['age', 'sex'\] in .*people.csv"
+    ):
         fit(dpci.Chunks.from_csv(tmp_path / "people.csv", schema=SCHEMA))
     with pytest.raises(InvalidInput, match=r"a table must be readable, got .*none.csv"):
         fit(dpci.Chunks.from_csv(tmp_path / "none.csv", schema=SCHEMA))
