@@ -3,13 +3,20 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# The oldest scikit-learn that dpci.sklearn supports, in an environment of its own.
+OLDEST_SKLEARN := 1.6
+OLDEST := .venv-oldest
 # What maturin installs besides the package itself; see pyproject.toml.
 EXTRAS ?= dev
+# What builds and checks distributions, apart from the environment of the package.
+TOOLS := .venv-dist
+# Interpreters in which distributions are tested, the oldest first.
+PYTHONS ?= $(PYTHON)
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test prove fuzz lint format bench docs clean
+.PHONY: help build demo test prove fuzz lint format bench docs dist clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,9 +34,16 @@ demo: EXTRAS = cli,plot
 demo: build ## Fit the packaged census sample, print the summary, write the forest plot.
 	$(BIN)/dpci demo
 
-test: build ## Run all tests: Rust, then Python (less than 10 minutes).
+# Made once; the package and its compiled core are those of the checkout.
+$(OLDEST)/scikit-learn-$(OLDEST_SKLEARN): | $(BIN)/maturin
+	$(BIN)/python -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet 'scikit-learn==$(OLDEST_SKLEARN).*' 'scipy<1.16' 'numpy<2.3' 'pandas<3' 'pytest>=8,<9'
+	touch $@
+
+test: build $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN) ## Run all tests: Rust, then Python (less than 10 minutes).
 	cargo test --quiet
 	cargo test --quiet -p dpci-core --features seeded-bugs --test seeded_bugs -- --skip every_mistake
+	PYTHONPATH=python $(OLDEST)/bin/python -m pytest --quiet tests/test_sklearn*.py
 	$(BIN)/python -m pytest
 
 prove: build ## Run audits and long tables; write the logs to docs/evidence (tables on real data need DPCI_DATA).
@@ -44,6 +58,9 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 		| tee docs/evidence/interval_quality.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/approx_quality.py | tee docs/evidence/approx_quality.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/published_tables.py
+	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/statsmodels_limit.py | tee docs/evidence/statsmodels.md
+	$(MAKE) dist
+	$(BIN)/python benches/check_dist.py dist --python $(PYTHONS) | tee docs/evidence/dist.md
 
 # Seconds for each target of the core.
 FUZZ_SECONDS ?= 300
@@ -65,6 +82,7 @@ lint: build ## Check format, lints and types; a warning is an error.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest dpci._core --allowlist tests/stubtest_allowlist.txt
 
 format: build ## Format Rust and Python.
 	cargo fmt --all
@@ -75,9 +93,23 @@ bench: build ## Run the benchmarks, Rust then Python (use an idle machine).
 	cargo bench --package dpci-benches
 	@for script in benches/bench_*.py; do if [ -e "$$script" ]; then $(BIN)/python "$$script"; fi; done
 
-docs: build ## Build the reference of the Rust core; a broken link is an error.
+docs: build ## Build the site of the documentation (site/) and the reference of the Rust core; a broken link is an error.
+	$(BIN)/mkdocs build --strict
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package dpci-core
+
+$(TOOLS)/bin/auditwheel:
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet 'maturin>=1.9,<2' ziglang auditwheel
+
+# Zig links against the old glibc that manylinux2014 promises; the wheel is built from the source distribution.
+dist: $(TOOLS)/bin/auditwheel ## Build the wheel for every Python from 3.11 and the source distribution, into dist.
+	rm -rf dist
+	# The sources in a source distribution have one fixed date, by which Cargo would take an older build for theirs.
+	cargo clean --quiet --release --target x86_64-unknown-linux-gnu --package dpci-core --package dpci-py
+	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" maturin build --release --sdist --zig --compatibility manylinux_2_17 \
+		--interpreter $(TOOLS)/bin/python --out dist
+	$(TOOLS)/bin/auditwheel show dist/*.whl
 
 clean: ## Remove what was built, but not .venv.
 	cargo clean
-	rm -rf dist .mypy_cache .pytest_cache .ruff_cache demo_output
+	rm -rf dist .mypy_cache .pytest_cache .ruff_cache demo_output site

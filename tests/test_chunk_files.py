@@ -94,7 +94,9 @@ def test_files_that_are_not_as_described(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     table = people(20)
     write_csv(tmp_path / "people.csv", {name: table[name] for name in ("age", "sex")})
-    with pytest.raises(InvalidInput, match=r"people.csv must have the column 'ill', got \['age', 'sex'\]"):
+    with pytest.raises(
+        InvalidInput, match=r"the table must have the column 'ill', got \['age', 'sex'\] in .*people.csv"
+    ):
         fit(dpci.Chunks.from_csv(tmp_path / "people.csv", schema=SCHEMA))
     with pytest.raises(InvalidInput, match=r"a table must be readable, got .*none.csv"):
         fit(dpci.Chunks.from_csv(tmp_path / "none.csv", schema=SCHEMA))
@@ -114,7 +116,7 @@ def test_files_that_are_not_as_described(tmp_path):
         dpci.Chunks.from_parquet(path, schema=SCHEMA, target="ill")
     with pytest.raises(InvalidInput, match=r"columns must not hold the target, got 'ill' among"):
         dpci.Chunks.from_parquet(path, target="ill", columns=["age", "ill"])
-    with pytest.raises(InvalidInput, match=r"people.parquet must have the column 'height', got"):
+    with pytest.raises(InvalidInput, match=r"the table must have the column 'height', got .* in .*people.parquet"):
         fit(dpci.Chunks.from_parquet(path, target="ill", columns=["age", "height"]), classes=("no", "yes"))
     with pytest.raises(InvalidInput, match=r"column 'sex' must hold booleans, integers or floats, got dtype"):
         fit(dpci.Chunks.from_parquet(path, target="ill"), classes=("no", "yes"))
@@ -125,7 +127,7 @@ def test_files_that_are_not_as_described(tmp_path):
 
 def test_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(DpciError, match=r"reading .*x.parquet' needs pyarrow: pip install 'dpci\[parquet\]'"):
+    with pytest.raises(DpciError, match=r"a Parquet file needs pyarrow: pip install 'dpci\[parquet\]'"):
         dpci.Chunks.from_parquet(tmp_path / "x.parquet", target="y")
 
 

@@ -162,7 +162,7 @@ def test_offline() -> None:
 @pytest.mark.usefixtures("nowhere")
 def test_without_pooch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(datasets.DatasetUnavailable, match=r"install dpci\[datasets\]"):
+    with pytest.raises(datasets.DatasetUnavailable, match=r"needs pooch: pip install 'dpci\[datasets\]'"):
         datasets.load_adult()
 
 

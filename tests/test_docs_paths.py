@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted(page for folder in (".", "guides", "reference") for page in (ROOT / "docs" / folder).glob("*.md")),
     *(ROOT / f"{name}.md" for name in ("README", "SECURITY", "CONTRIBUTING")),
 ]
 
@@ -28,7 +28,7 @@ def missing(text, page):
     return sorted((named | linked | alone) - found)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=[page.relative_to(ROOT).as_posix() for page in PAGES])
 def test_files_that_a_page_names_exist(page):
     assert missing(page.read_text(encoding="utf-8"), page) == []
 

@@ -47,9 +47,11 @@ def test_legal_arguments_give_results():
     assert outcomes.count("result") > 60
 
 
+NEEDS_INTERVALS = ("conf_int", "wald_test", "predict_conf_int", "summary_frame")
 NO_RESULT = {
-    "ball.conf_int": "the radius binds",
-    "no moments.conf_int": "intervals need moments",
+    **{f"ball.{name}": "the radius binds" for name in NEEDS_INTERVALS},
+    **{f"{fit}.{name}": "intervals need moments" for fit in ("no moments", "selected") for name in NEEDS_INTERVALS},
+    "selected.to_html": "a page is that of the whole tuning",
     "functional.conf_int": "baselines have no intervals",
     "histogram.conf_int": "baselines have no intervals",
     "non-private.conf_int": "baselines have no intervals",

@@ -366,7 +366,7 @@ def test_commands(tmp_path, capsys):
     fitting = ["fit", table, "--schema", "adult_demo", "--l2-strength", "0.01", "--epsilon", "0.6"]
     assert main([*fitting, "--ledger", file, "--label", "monthly"]) == 0
     capsys.readouterr()
-    assert main([*fitting, "--ledger", file]) == 2
+    assert main([*fitting, "--ledger", file]) == 3
     assert "a spend must be within what remains" in capsys.readouterr().err
     assert main(["ledger", "show", file]) == 0
     shown = capsys.readouterr().out
@@ -386,7 +386,7 @@ def test_commands(tmp_path, capsys):
         (["ledger", "create", "{new}"], "a budget is --epsilon"),
         (["ledger", "show", "{new}"], "unable to open"),
         (["ledger", "show", "{text}"], "file is not a database"),
-        (["ledger", "export", "{there}", "--json", "{text}"], "--json must name a new file"),
+        (["ledger", "export", "{there}", "--output", "{text}"], "--output must name a new file"),
         (["fit", "x.csv", "--schema", "adult_demo", "--l2-strength", "1", "--epsilon", "1", "--label", "a"], "--label"),
     ],
 )

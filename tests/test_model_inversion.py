@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 import dpci
 from dpci import audit
+from dpci.arrays import NamedRows
 from dpci.audit import model_inversion
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
@@ -25,23 +26,6 @@ class Linear:
 
     def predict(self, X):
         return np.asarray(X) @ self.params + self.intercept
-
-
-class Frame(np.ndarray):
-    """Rows that carry names, in the manner of a data frame."""
-
-    @classmethod
-    def of(cls, values, names):
-        frame = np.asarray(values, dtype=float).view(cls)
-        frame.columns = names
-        return frame
-
-    @property
-    def dtypes(self):
-        return None
-
-    def to_numpy(self):
-        return np.asarray(self)
 
 
 def patients(seed=1, n=300, on=1.0):
@@ -118,7 +102,7 @@ def test_names_of_a_schema():
     names = ("age", "height", "vkorc1=A/G", "vkorc1=A/A")
     prior = {"G/G": 0.5, "A/G": 0.3, "A/A": 0.2}
     expected = model_inversion(Linear(params), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.09, on=1.0)
-    frame = Frame.of(X, names)
+    frame = NamedRows(X, names)
     for column, shares in (("vkorc1", prior), (names[2:], dict(zip((None, *names[2:]), prior.values(), strict=True)))):
         found = model_inversion(Linear(params), frame, y, column=column, prior=shares, residual_variance=0.09, on=1.0)
         np.testing.assert_array_equal(found.guesses, expected.guesses)
@@ -136,7 +120,7 @@ def test_a_private_fit():
     rows, targets = X / 2, np.clip(y / 3, -1.0, 1.0)
     keywords = {"l2_strength": 0.001, "loss": "squared", "radius": 3.0, "fit_intercept": False, "moments": "none"}
     ways = {"mechanism": "output", "seed": 1, **keywords}
-    fit = dpci.fit(Frame.of(rows, names), targets, budget=dpci.PureDP(1_000.0), **ways)
+    fit = dpci.fit(NamedRows(rows, names), targets, budget=dpci.PureDP(1_000.0), **ways)
     prior = {"G/G": 0.5, "A/G": 0.3, "A/A": 0.2}
     found = model_inversion(fit, rows, targets, column="vkorc1", prior=prior, residual_variance=0.01, on=0.5)
     by_hand = model_inversion(

@@ -107,6 +107,14 @@ def test_sparse_and_mixed_chunks(d):
     assert_same_fit(dpci.fit(dpci.Chunks(mixed), **SETTINGS), in_memory(rows, labels))
 
 
+def test_chunks_in_single_precision():
+    rows = (0.9 * X).astype(np.float32)
+    expected = in_memory(rows, Y)
+    assert_same_fit(in_parts(rows, Y), expected)
+    mixed = [(x if k % 2 else x.astype(np.float64), y) for k, (x, y) in enumerate(cut(rows, Y, 7))]
+    assert_same_fit(dpci.fit(dpci.Chunks(mixed), **SETTINGS), expected)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("d", [5, 100])

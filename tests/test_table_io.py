@@ -1,4 +1,4 @@
-"""Damaged files of the user: whatever bytes a table holds, it is read or refused in one line."""
+"""Files of the user, whole, by batches and damaged: whatever bytes a table holds, it is read or refused in one line."""
 
 import gzip
 from pathlib import Path
@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpci._table_io import read_table
+from dpci._table_io import read_batches, read_table
+from dpci._table_rows import TableRows, find_tables
 from dpci.cli import main
 from dpci.errors import InvalidInput
+from dpci.schema import Schema
+from support.people import SCHEMA, as_csv, columns
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +78,81 @@ def test_a_damaged_file_on_the_command_line(
     assert captured.out == ""
     assert captured.err.startswith(f"dpci: a table must be readable, got {str(path)!r}: Error -3 while decompressing")
     assert captured.err.count("\n") == 1
+
+
+# Batches.
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 100, 101, None])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_batches_hold_the_rows_of_the_whole(name: str, n_rows: int | None, tmp_path: Path) -> None:
+    table, path = columns(101), tmp_path / name
+    if name.endswith(".parquet"):
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.table(table), path, row_group_size=30)
+    else:
+        text = as_csv(table).encode()
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    batches = list(read_batches(path, n_rows=n_rows))
+    assert {key: [cell for batch in batches for cell in batch[key]] for key in table} == table
+    if n_rows is not None:
+        assert all(0 < len(batch["age"]) <= n_rows for batch in batches)
+
+
+def test_columns_that_are_not_asked_for_are_not_read(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table(columns(10)), path)
+    (batch,) = read_batches(path, n_rows=None, columns=["ward"])
+    assert list(batch) == ["ward"]
+    with pytest.raises(InvalidInput, match=r"must have the column 'height', got \['age', 'ward', 'ill'\]"):
+        next(read_batches(path, n_rows=5, columns=["ward", "height"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("\ufeffage,ward,ill\r\n20,A,no\r\n\r\n90,B,yes\r\n", ","),
+        ('"age", "ward" ,ill\n"20", "A","no"\n90,"B",yes', ","),
+        ('age;name;ward;ill\n20;"a;\nb";A;no\n90;;B;yes\n', ";"),
+        ("ill\tward\tage\nno\tA\t20.0\nyes\tB\t9e1\n", "\t"),
+    ],
+)
+def test_the_many_ways_to_write_csv(text: str, delimiter: str, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SCHEMA, encoding="utf-8")
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    schema = Schema.from_file(tmp_path / "s.toml")
+    X, y, _ = TableRows(files=(tmp_path / "t.csv",), schema=schema, delimiter=delimiter, chunk_rows=1).whole()
+    np.testing.assert_allclose(X * schema.row_scale, [[2 * 2 / 72 - 1, 0], [1, 1]], rtol=1e-15)
+    assert y.tolist() == [-1.0, 1.0]
+
+
+def test_a_table_without_rows_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.toml").write_text(SCHEMA, encoding="utf-8")
+    (tmp_path / "t.csv").write_text("age,ward,ill\n", encoding="utf-8")
+    common = [str(tmp_path / "t.csv"), "--schema", str(tmp_path / "s.toml"), "--epsilon", "1", "--l2-strength", "0.1"]
+    assert main(["fit", *common]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "at least" in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_files_of_a_folder_and_of_a_pattern(tmp_path: Path) -> None:
+    names = ["b.parquet", "a.csv", ".hidden.csv", "_SUCCESS", "notes.txt", "c.CSV.GZ"]
+    for name in names:
+        (tmp_path / name).touch()
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "d.csv").touch()
+    (tmp_path / "[1].csv").touch()
+    found = [tmp_path / name for name in ("a.csv", "b.parquet", "c.CSV.GZ")]
+    assert find_tables([tmp_path]) == (tmp_path / "[1].csv", *found)
+    assert find_tables([tmp_path / "?.*"]) == tuple(found)
+    assert find_tables([tmp_path / "**" / "d.csv"]) == (tmp_path / "deep" / "d.csv",)
+    # A file whose name looks like a pattern is that file.
+    assert find_tables([tmp_path / "[1].csv"]) == (tmp_path / "[1].csv",)
+    # A file that is not there is refused when it is read.
+    assert find_tables([tmp_path / "none.csv"]) == (tmp_path / "none.csv",)
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(InvalidInput, match="a folder must have at least one"):
+        find_tables([tmp_path / "deep", tmp_path / "nothing"])

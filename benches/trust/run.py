@@ -10,13 +10,15 @@ import argparse
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from _environments import CACHE, environment, git, now, versions
 
 HERE = Path(__file__).parent
 OPPONENTS = ("diffprivlib", "opendp", "tumult")
@@ -37,21 +39,6 @@ PROPERTIES = (
     "rows beyond the bound",
     "intervals",
 )
-
-
-def environment(name: str, cache: Path) -> Path:
-    """Interpreter of a virtual environment that holds exactly the pinned requirements, made if there is none."""
-    requirements = HERE / f"requirements_{name}.txt"
-    folder = cache / f"{name}-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]}"
-    interpreter = folder / "bin" / "python"
-    ready = folder / "ready"
-    if not ready.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        pip = [interpreter, "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", requirements]
-        subprocess.run(pip, check=True, stdout=sys.stderr)
-        ready.touch()
-    return interpreter
 
 
 def findings(name: str, interpreter: Path) -> tuple[list[dict], bool]:
@@ -79,21 +66,6 @@ def kept_findings(name: str, interpreter: Path, *, fresh: bool) -> tuple[list[di
     if complete:
         kept.write_text(json.dumps({"date": date, "lines": lines}), encoding="utf-8")
     return lines, date
-
-
-def versions(interpreter: Path) -> list[str]:
-    """The packages under test as the environment has them."""
-    frozen = subprocess.run([interpreter, "-m", "pip", "freeze"], capture_output=True, text=True, check=True).stdout
-    pinned = [line for line in frozen.splitlines() if line.split("==")[0] in PACKAGES]
-    return [line.replace("==", " ") for line in pinned]
-
-
-def now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def heading(software: dict[str, str]) -> None:
@@ -129,8 +101,7 @@ def table(found: dict[str, list[dict]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    parser.add_argument("--cache", type=Path, default=home / "dpci-trust", help="folder of the environments")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the environments")
     parser.add_argument("--fresh", action="store_true", help="run the checks of all systems again")
     parser.add_argument("--only", choices=TITLES, action="append", help="leave the other systems out")
     arguments = parser.parse_args()
@@ -139,13 +110,14 @@ def main() -> None:
     read = [json.loads(line) for line in (HERE / "reading.jsonl").read_text(encoding="utf-8").splitlines()]
     for name in arguments.only or TITLES:
         try:
-            interpreter = environment(name, arguments.cache) if name in OPPONENTS else Path(sys.executable)
+            requirements = HERE / f"requirements_{name}.txt"
+            interpreter = environment(requirements, arguments.cache) if name in OPPONENTS else Path(sys.executable)
         except subprocess.CalledProcessError as error:
             found[name] = [{"property": "all", "finding": f"no environment: {error}", "how": "run"}]
             continue
         if name in OPPONENTS:
             found[name], date = kept_findings(name, interpreter, fresh=arguments.fresh)
-            software[name] = f"{', '.join(versions(interpreter))}; run {date}"
+            software[name] = f"{', '.join(versions(interpreter, PACKAGES))}; run {date}"
         else:
             found[name], _ = findings(name, interpreter)
         found[name] += [dict(line, how=f"read: {line['address']}") for line in read if line["system"] == TITLES[name]]

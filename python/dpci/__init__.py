@@ -1,12 +1,18 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
-from dpci import audit, baselines, datasets, errors, losses, lowlevel, per_instance, simulate, tuning, utility
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from dpci import errors, losses, lowlevel
 from dpci._core import __version__
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.chunks import Chunks
+from dpci.comparison import Comparison, compare
 from dpci.errors import (
     BudgetExceeded,
+    DpciDeprecationWarning,
     DpciError,
     DpciWarning,
     InvalidInput,
@@ -18,6 +24,7 @@ from dpci.errors import (
     RowNormViolation,
     SeededNoiseWarning,
 )
+from dpci.hypotheses import WaldTest
 from dpci.intervals import ConfidenceIntervals
 from dpci.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
@@ -29,7 +36,9 @@ __all__ = [
     "ApproxDP",
     "BudgetExceeded",
     "Chunks",
+    "Comparison",
     "ConfidenceIntervals",
+    "DpciDeprecationWarning",
     "DpciError",
     "DpciWarning",
     "InvalidInput",
@@ -46,9 +55,11 @@ __all__ = [
     "RegularizationTooSmall",
     "RowNormViolation",
     "SeededNoiseWarning",
+    "WaldTest",
     "__version__",
     "audit",
     "baselines",
+    "compare",
     "datasets",
     "errors",
     "fit",
@@ -60,3 +71,19 @@ __all__ = [
     "tuning",
     "utility",
 ]
+
+if TYPE_CHECKING:
+    from dpci import audit, baselines, datasets, per_instance, simulate, tuning, utility
+    from dpci import sklearn as sklearn  # in this form it is public
+else:
+    # Loaded when first used: a program that only fits does not wait for studies and audits.
+    _LATER = {"audit", "baselines", "datasets", "per_instance", "simulate", "sklearn", "tuning", "utility"}
+
+    def __getattr__(name: str) -> ModuleType:
+        """Import a public module when it is first asked for; scikit-learn, which one of them needs, is optional."""
+        if name in _LATER:
+            return importlib.import_module(f"dpci.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LATER})

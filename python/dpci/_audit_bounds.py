@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from dpci.budgets import ZCDP, Budget, PureDP, check_budget
 from dpci.errors import InvalidInput
@@ -64,6 +63,8 @@ def probability_bounds(
     hits: NDArray[np.int64], others: NDArray[np.int64], n: int, confidence: float
 ) -> tuple[_F64, _F64]:
     """Return the least P(event) after ``hits`` in ``n`` and the greatest after ``others``, by Clopper & Pearson."""
+    from scipy import stats  # noqa: PLC0415  # slow to import, and audits alone need it
+
     alpha = (1.0 - confidence) / 2.0
     least = np.where(hits > 0, stats.beta.ppf(alpha, np.maximum(hits, 1), n - hits + 1), 0.0)
     greatest = np.where(others < n, stats.beta.isf(alpha, others + 1, np.maximum(n - others, 1)), 1.0)

@@ -5,13 +5,19 @@ from typing import Annotated
 
 import typer
 
+from dpci import _options as options
 from dpci import audit as tool
-from dpci._commands import app
+from dpci._cli_app import Command, app
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.errors import InvalidInput
 
+_EXAMPLES = """\
+dpci audit --mechanism output --runs 2000
+dpci audit --mechanism output --mechanism histogram --runs 2000 --epsilon 0.5 --json
+"""
 
-@app.command()
+
+@app.command(cls=Command, epilog=_EXAMPLES)
 def audit(
     *,
     mechanism: Annotated[
@@ -25,8 +31,12 @@ def audit(
     seed: Annotated[int | None, typer.Option(help="Of the noise; by default a fresh one.")] = None,
     threads: Annotated[int | None, typer.Option(help="By default all cores.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the report as JSON to this new file.")] = None,
+    json: options.Json = False,
 ) -> None:
-    """Attack every mechanism on its worst cases; exit code 1 if one refutes a claim. Reads no data."""
+    """Attack every mechanism on its worst cases. Reads no data.
+
+    Exit code 1 if an attack refutes a claim.
+    """
     budgets: tuple[Budget, ...] = (PureDP(epsilon), ZCDP(rho), ApproxDP(epsilon, delta))
     if output is not None:
         _check_new(output)
@@ -38,7 +48,7 @@ def audit(
         seed=seed,
         n_threads=threads,
     )
-    typer.echo(found.summary())
+    typer.echo(found.to_json() if json else found.summary())
     if output is not None:
         with output.open("x", encoding="utf-8") as target:
             target.write(found.to_json())

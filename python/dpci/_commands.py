@@ -1,42 +1,32 @@
-"""The commands of the command line: ``fit``, ``coverage``, ``data`` and ``demo``."""
+"""The commands that fit: ``fit``, ``plan``, ``coverage`` and ``demo``."""
 
-import dataclasses
+import math
 import warnings
-from json import dumps as to_json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 import dpci
 from dpci import _options as options
-from dpci._options import find_schema, model_keywords
-from dpci._table_io import read_table, write_csv
-from dpci.datasets import load_adult_sample, load_table
-from dpci.datasets._catalogue import CATALOGUE, SOURCES, WARFARIN
-from dpci.datasets._files import find, is_intact
-from dpci.datasets._tables import Table, load_sample_table, without_missing
-from dpci.datasets._warfarin import warfarin_table
+from dpci._cli_app import Command, app, note, show_json, wants_progress
+from dpci._data_command import NAMES, SAMPLE, is_public, public_table
+from dpci._options import find_schema, with_model
+from dpci._output_files import check_new, new_file, unwritable
+from dpci._result_json import plan_document, result_document
+from dpci._table_io import STDIN
+from dpci._table_rows import Passes, TableRows, find_tables
+from dpci.arrays import NamedRows
+from dpci.datasets import load_adult_sample
+from dpci.datasets._tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.plotting import check_plot_file
 from dpci.results import PrivateFit
-from dpci.schema import Table as SchemaTable
 from dpci.validation import check_fraction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-app = typer.Typer(
-    help="Differentially private models with confidence intervals.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-SAMPLE = "adult_sample"
 
 DEMO_NOTES = """\
 Logistic regression on the packaged sample of Adult: 4,000 people of the US census of 1994.
@@ -55,210 +45,221 @@ Every column is scaled by public bounds, so that each row has norm at most 1 wha
 DEMO_BUDGET = dpci.PureDP(epsilon=1.0)
 DEMO_L2_STRENGTH = 0.01
 
+# Rows that take more are not held in memory: each pass of the solver reads the files again.
+_MOST_BYTES = 512 * 2**20
 
-@dataclasses.dataclass(frozen=True)
-class _NamedRows:
-    """Rows that carry the names of their columns, in the manner of a data frame and without a copy."""
+_FIT_EXAMPLES = """\
+dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --output model.json
+dpci fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
+dpci fit 'parts/*.csv' --schema people.toml --rho 0.5 --l2-strength 0.01 --mechanism output --chunk-rows 1000
+"""
 
-    values: NDArray[np.float64]
-    columns: tuple[str, ...]
-    dtypes = ("float64",)
+_PLAN_EXAMPLES = """\
+dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01
+dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
+"""
 
-    def to_numpy(self) -> NDArray[np.float64]:
-        return self.values
+_COVERAGE_EXAMPLES = """\
+dpci coverage adult_sample --epsilon 1 --l2-strength 0.01 --replicates 20 --variability 0
+dpci coverage people.csv --schema people.toml --rho 0.5 --l2-strength 0.01 --replicates 20 --variability 20 --json
+"""
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's own
-        return np.array(self.values, dtype=dtype, copy=copy)
-
-
-def _version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it
-    if wanted:
-        typer.echo(f"dpci {dpci.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    *,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
+_DEMO_EXAMPLES = """\
+dpci demo
+dpci demo --output figures
+"""
 
 
-@app.command()
+@app.command(cls=Command, epilog=_FIT_EXAMPLES)
+@with_model
 def fit(
-    file: Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.")],
-    *,
-    schema: Annotated[
-        str, typer.Option(help="File of public bounds (.toml, .json), or the name of a packaged schema.")
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them, a quoted pattern, or - (CSV)."
+        ),
     ],
-    l2_strength: options.L2Strength,
+    *,
+    schema: options.SchemaText,
     target: options.Target = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    rho: options.Rho = None,
-    loss: options.LossText = None,
-    radius: options.Radius = None,
-    mechanism: options.Mechanism = None,
-    split: options.Split = None,
-    moments: options.Moments = None,
-    projection: options.Projection = None,
-    calibration: options.Calibration = None,
+    delimiter: options.Delimiter = ",",
+    chunk_rows: options.ChunkRows = None,
+    model: options.ModelOptions,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
-    on_violation: options.OnViolation = None,
-    intercept: options.Intercept = True,
-    intercept_scale: options.InterceptScale = None,
     level: options.Level = 0.95,
-    delimiter: options.Delimiter = ",",
-    ledger: Annotated[Path | None, typer.Option(help="Ledger that pays; see dpci ledger create.")] = None,
-    label: Annotated[str | None, typer.Option(help="Text for the entry in the ledger.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the released result to this file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Write a forest plot to this file.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Ledger that pays; see dpci ledger create.", rich_help_panel=options.BUDGET)
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Text for the entry in the ledger.", rich_help_panel=options.BUDGET)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write the released model to this new file.", rich_help_panel=options.OUTPUT),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a forest plot to this new file.", rich_help_panel=options.OUTPUT)
+    ] = None,
+    force: options.Force = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    progress: options.Progress = None,
+    threads: options.Threads = None,
 ) -> None:
-    """Fit a private model to a table and print its parameters with confidence intervals."""
+    """Fit a private model to a table.
+
+    Prints its parameters with confidence intervals, or why there are none, and what was spent. Tables whose
+    rows take more than 512 MiB, and all with --chunk-rows, are read again in every pass rather than held in memory; the
+    result is the same.
+    """
     # Whatever can be refused is refused before budget is spent.
     check_fraction("level", level)
-    _check_outputs(json, plot, moments)
+    tables = find_tables(files)
+    check_new("--output", output, force=force, sources=tables)
+    check_new("--plot", plot, force=force, sources=tables)
+    if plot is not None:
+        check_plot_file(plot)
+        if model.moments == "none":
+            msg = "--plot needs released moments, got --moments none"
+            raise InvalidInput(msg)
     payer = _payer(ledger, label)
     description = find_schema(schema, target)
-    keywords = model_keywords(
-        description,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        l2_strength=l2_strength,
-        loss=loss,
-        radius=radius,
-        mechanism=mechanism,
-        split=split,
-        moments=moments,
-        projection=projection,
-        calibration=calibration,
-        intercept=intercept,
-        intercept_scale=intercept_scale,
-        on_violation=on_violation,
-        neighbors=neighbors,
-        n_public=n_public,
-    )
-    X, y, names = description.transform(read_table(file, delimiter=delimiter))
-    result = dpci.fit(_NamedRows(X, names), y, ledger=payer, **keywords)
-    _show(result, level=level, json=json, plot=plot)
+    keywords = model.keywords(description.row_norm, neighbors=neighbors, n_public=n_public)
+    rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
+    is_stdin = STDIN in tables
+    if is_stdin and chunk_rows is not None:
+        msg = "--chunk-rows needs files, which are read several times, got the standard input (-)"
+        raise InvalidInput(msg)
+    held = None if chunk_rows is not None else rows.held(math.inf if is_stdin else _MOST_BYTES)
+    if held is None:
+        passes = Passes(rows, progress=wants_progress(progress, quiet=quiet))
+        source = dpci.Chunks(passes, names=description.names)
+        result = dpci.fit(source, ledger=payer, n_threads=threads, **keywords)
+    else:
+        X, y, names = held
+        result = dpci.fit(NamedRows(X, names), y, ledger=payer, n_threads=threads, **keywords)
+    _save(result, output, force=force, quiet=quiet)
+    _show(result, level=level, json=json)
+    _draw(result, plot, level=level, force=force, quiet=quiet)
 
 
-@app.command()
-def coverage(
-    source: Annotated[str, typer.Argument(metavar="FILE|NAME", help="Table, or the name of a public data set.")],
+@app.command(cls=Command, epilog=_PLAN_EXAMPLES)
+@with_model
+def plan(
     *,
-    l2_strength: options.L2Strength,
+    n_samples: Annotated[int, typer.Option(help="Public number of records.", rich_help_panel=options.INPUT)],
     schema: Annotated[
-        str | None, typer.Option(help="As for fit; a public data set has its own, if none is given.")
+        str | None,
+        typer.Option(
+            help="As for fit; its columns are counted.",
+            rich_help_panel=options.INPUT,
+            autocompletion=options.schemas,
+        ),
     ] = None,
-    target: options.Target = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    rho: options.Rho = None,
-    loss: options.LossText = None,
-    radius: options.Radius = None,
-    mechanism: options.Mechanism = None,
-    split: options.Split = None,
-    moments: options.Moments = None,
-    projection: options.Projection = None,
-    calibration: options.Calibration = None,
-    on_violation: options.OnViolation = None,
-    intercept: options.Intercept = True,
-    intercept_scale: options.InterceptScale = None,
-    level: options.Level = 0.95,
-    replicates: Annotated[int, typer.Option(help="Replicates with intervals.")] = 1000,
-    variability: Annotated[int, typer.Option(help="Replicates for the variability lengths; 0: none.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Every number of the study follows from it.")] = 0,
-    checkpoint: Annotated[Path | None, typer.Option(help="File (.npz) from which a killed run goes on.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads; by default all cores.")] = None,
-    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = False,
-    delimiter: options.Delimiter = ",",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    n_features: Annotated[
+        int | None,
+        typer.Option(help="Columns without the intercept, in place of --schema.", rich_help_panel=options.INPUT),
+    ] = None,
+    model: options.ModelOptions,
+    neighbors: options.Neighbors = None,
+    json: options.Json = False,
 ) -> None:
-    """Repeat a fit on bootstrap samples of a table and print how often its intervals cover. NOT PRIVATE."""
-    is_name = source in {SAMPLE, *CATALOGUE}
-    if schema is None and not is_name:
-        msg = f"--schema must be given for a table of your own, got none for {source!r} (names: {[SAMPLE, *CATALOGUE]})"
+    """Print what a fit will cost, and how precise it can be. Reads no data."""
+    if (schema is None) == (n_features is None):
+        given = "none" if schema is None else "both"
+        msg = f"one of --schema and --n-features must be given, got {given}"
+        raise InvalidInput(msg)
+    n_columns = n_features if schema is None else len(find_schema(schema, None).names)
+    row_norm = 1.0  # as for every schema
+    keywords = model.keywords(row_norm, neighbors=neighbors)
+    found = dpci.plan(n_samples=n_samples, n_features=cast("int", n_columns), **keywords)
+    if json:
+        show_json(plan_document(found))
+    else:
+        typer.echo(found.summary())
+
+
+@app.command(cls=Command, epilog=_COVERAGE_EXAMPLES)
+@with_model
+def coverage(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE|NAME",
+            help="Table as for fit, or the name of a public data set.",
+            autocompletion=options.completes(*NAMES),
+        ),
+    ],
+    *,
+    schema: options.OptionalSchema = None,
+    target: options.Target = None,
+    delimiter: options.Delimiter = ",",
+    model: options.ModelOptions,
+    level: options.Level = 0.95,
+    replicates: Annotated[int, typer.Option(help="Replicates with intervals.", rich_help_panel=options.RUNNING)] = 1000,
+    variability: Annotated[
+        int,
+        typer.Option(help="Replicates for the variability lengths; 0: none.", rich_help_panel=options.RUNNING),
+    ] = 10_000,
+    seed: Annotated[
+        int, typer.Option(help="Every number of the study follows from it.", rich_help_panel=options.RUNNING)
+    ] = 0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File (.npz) from which a killed run goes on.", rich_help_panel=options.RUNNING),
+    ] = None,
+    threads: options.Threads = None,
+    progress: options.Progress = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Count how often the intervals of a fit cover. NOT PRIVATE.
+
+    The fit is repeated on bootstrap samples of the table, which stands for the population.
+    """
+    if schema is None and not is_public(source):
+        msg = f"--schema must be given for a table of your own, got none for {source!r} (names: {list(NAMES)})"
         raise InvalidInput(msg)
     description = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target)
-    keywords = model_keywords(
-        description,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        l2_strength=l2_strength,
-        loss=loss,
-        radius=radius,
-        mechanism=mechanism,
-        split=split,
-        moments=moments,
-        projection=projection,
-        calibration=calibration,
-        intercept=intercept,
-        intercept_scale=intercept_scale,
-        on_violation=on_violation,
-    )
-    if is_name:
-        table: SchemaTable = without_missing(_public_table(source))
+    keywords = model.keywords(description.row_norm)
+    if is_public(source):
+        X, y, names = description.transform(without_missing(public_table(source)))
     else:
-        table = read_table(Path(source), delimiter=delimiter)
-    X, y, names = description.transform(table)
+        X, y, names = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter).whole()
     with warnings.catch_warnings():
         # The output says the same.
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         study = dpci.simulate.coverage(
-            _NamedRows(X, names),
+            NamedRows(X, names),
             y,
             n_replicates=replicates,
             n_variability=variability,
             level=level,
             seed=seed,
-            progress=progress,
+            progress=wants_progress(progress, quiet=quiet),
             checkpoint=checkpoint,
             n_threads=threads,
             **keywords,
         )
-    typer.echo(to_json(study.to_dict(), indent=2) if json else study.summary())
+    if json:
+        show_json(study.to_dict())
+    else:
+        typer.echo(study.summary())
 
 
-@app.command()
-def data(
-    name: Annotated[str | None, typer.Argument(help=f"Data set to be exported, also {SAMPLE}.")] = None,
-    export: Annotated[Path | None, typer.Option(help="Write the table to this CSV file (.csv, .csv.gz).")] = None,
-    split: Annotated[str | None, typer.Option(help="train, test or all, where there are several files.")] = None,
-) -> None:
-    """List the public data sets and where they were found, or export one as CSV with a header."""
-    if name is None:
-        if export is not None:
-            names = [SAMPLE, *(source.name for source in SOURCES)]
-            msg = f"--export needs the name of a data set, one of {names}, got none"
-            raise InvalidInput(msg)
-        typer.echo("\n".join(_inventory()))
-        return
-    if export is None:
-        msg = f"dpci data {name} needs --export FILE, got none"
-        raise InvalidInput(msg)
-    table = _public_table(name, split)
-    write_csv(export, table)
-    typer.echo(f"{export}: {len(next(iter(table.values())))} rows of {name}")
-
-
-@app.command()
+@app.command(cls=Command, epilog=_DEMO_EXAMPLES)
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the forest plot.")] = Path("demo_output"),
 ) -> None:
-    """Fit the packaged sample of Adult, print the summary and draw the intervals."""
+    """Fit the packaged sample of Adult and draw the intervals."""
     sample = load_adult_sample()
-    rows = _NamedRows(np.asarray(sample.X), sample.names)
+    rows = NamedRows(np.asarray(sample.X), sample.names)
     result = dpci.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH)
     typer.echo(DEMO_NOTES)
     output.mkdir(parents=True, exist_ok=True)
-    _show(result, plot=output / "adult_intervals.png")
+    _show(result)
+    _draw(result, output / "adult_intervals.png", force=True)
 
 
 def _payer(ledger: Path | None, label: str | None) -> dpci.Ledger | None:
@@ -272,52 +273,40 @@ def _payer(ledger: Path | None, label: str | None) -> dpci.Ledger | None:
     return opened if label is None else opened.labelled(label)
 
 
-def _check_outputs(json: Path | None, plot: Path | None, moments: str | None) -> None:
-    """Refuse files that could not be written once the budget is spent."""
-    for option, path in (("--json", json), ("--plot", plot)):
-        if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            msg = f"{option} must name a file in a folder that exists, got {str(path)!r}"
-            raise InvalidInput(msg)
-    if plot is not None:
-        check_plot_file(plot)
-        if moments == "none":
-            msg = "--plot needs released moments, got --moments none"
-            raise InvalidInput(msg)
+def _save(result: PrivateFit, output: Path | None, *, force: bool, quiet: bool) -> None:
+    """Write the model before anything else is done with it; where that fails, print it: it cannot be made again."""
+    if output is None:
+        return
+    text = result.to_json()
+    try:
+        with new_file(output, force=force) as path:
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        typer.echo(text)
+        raise unwritable("--output", output, error) from error
+    note(f"wrote {output}", quiet=quiet)
 
 
-def _show(result: PrivateFit, *, level: float = 0.95, json: Path | None = None, plot: Path | None = None) -> None:
-    # The file first: what has been released is not lost when a later step fails.
-    if json is not None:
-        json.write_text(result.to_json(), encoding="utf-8")
-    typer.echo(result.summary(level=level))
-    if json is not None:
-        typer.echo(f"wrote {json}")
-    if plot is not None and result.interval_refusal is not None:
+def _show(result: PrivateFit, *, level: float = 0.95, json: bool = False) -> None:
+    if json:
+        show_json(result_document(result, level=level))
+    else:
+        typer.echo(result.summary(level=level))
+
+
+def _draw(
+    result: PrivateFit, plot: Path | None, *, level: float = 0.95, force: bool = False, quiet: bool = False
+) -> None:
+    if plot is None:
+        return
+    if result.interval_refusal is not None:
         # Known only after the release, so it cannot be refused before.
-        typer.echo(f"no plot: {result.interval_refusal}")
-    elif plot is not None:
-        figure = cast("Figure", result.plot(level=level).figure)
-        figure.savefig(plot, dpi=150, bbox_inches="tight")
-        typer.echo(f"wrote {plot}")
-
-
-def _public_table(name: str, split: str | None = None) -> Table:
-    if name == WARFARIN.name and split is None:
-        return warfarin_table()
-    return load_sample_table() if name == SAMPLE else load_table(name, split)
-
-
-def _inventory() -> list[str]:
-    """Aligned lines: a heading, the packaged sample, and each file of the catalogue."""
-    rows = [
-        ("name", "split", "rows", "sha256", "licence", "where"),
-        (SAMPLE, "", "4000", "-", "CC BY 4.0", "in the package"),
-    ]
-    for entry in SOURCES:
-        for split, file in entry.files.items():
-            found = find(file)
-            status = "-" if found is None else ("ok" if is_intact(file, found) else "WRONG")
-            where = "not here" if found is None else f"{found.place}: {found.path}"
-            rows.append((entry.name, split, str(entry.n_rows[split]), status, entry.licence, where))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        note(f"no plot: {result.interval_refusal}")
+        return
+    figure = cast("Figure", result.plot(level=level).figure)
+    try:
+        with new_file(plot, force=force) as path:
+            figure.savefig(path, dpi=150, bbox_inches="tight")
+    except OSError as error:
+        raise unwritable("--plot", plot, error) from error
+    note(f"wrote {plot}", quiet=quiet)

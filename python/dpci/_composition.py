@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from dpci import _core
 from dpci.accounting import pure_rdp
@@ -237,6 +236,8 @@ def reserve_from(parameters: Any) -> Reserve | None:  # noqa: ANN401  # JSON
 
 def _best_order(epsilon: float, delta: float) -> float:
     """Return the order that leaves the most rho within (epsilon, delta); any other would be valid too."""
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415  # slow to import, and few totals need it
+
     rho = _core.approx_to_zcdp(epsilon, delta, "tight")
 
     def cost(log_excess: float) -> float:

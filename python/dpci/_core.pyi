@@ -1,13 +1,14 @@
 """Typed face of the Rust core. Not public: use ``dpci``; ``dpci.lowlevel`` for building blocks."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, final
+from typing import Any, Literal, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
 
 _F64: TypeAlias = NDArray[np.float64]
-_Features: TypeAlias = _F64 | tuple[NDArray[np.int64], NDArray[np.int32], _F64, int]
+_Floats: TypeAlias = _F64 | NDArray[np.float32]
+_Features: TypeAlias = _Floats | tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
 """Rows: C-contiguous (n, n_columns), or (indptr, indices, values, n_columns) with indices increasing in each row."""
 _Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
 
@@ -66,6 +67,7 @@ class Loss:
     def sup_weighted_sum(self, k: float, radius: float) -> float: ...
     def sup_joint_norm(self, alpha: float, radius: float) -> float: ...
 
+@type_check_only
 class StepDict(TypedDict):
     """One step of a release: what it is, what it costs, and its public constants."""
 
@@ -89,6 +91,7 @@ class StepDict(TypedDict):
     """The Hessian's scale in a joint release, whose ``scale`` is the gradient covariance's."""
     sensitivity: float
 
+@type_check_only
 class SealDict(TypedDict):
     """How one released vector is sealed; all public."""
 
@@ -105,6 +108,7 @@ class SealDict(TypedDict):
     cost: dict[str, float]
     """Parameters of a budget."""
 
+@type_check_only
 class PlanDict(TypedDict):
     steps: list[StepDict]
     seals: list[SealDict]
@@ -124,6 +128,7 @@ class PlanDict(TypedDict):
     """The bound on the rows with the intercept column."""
     n_params: int
 
+@type_check_only
 class FitDict(TypedDict):
     params: _F64
     hessian: _F64 | None
@@ -368,12 +373,14 @@ def checked_rows(
 def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
 
 # Baselines.
+@type_check_only
 class BaselineDict(TypedDict):
     params: _F64
     steps: list[StepDict]
     seals: list[SealDict]
     private: bool
 
+@type_check_only
 class HistogramDict(TypedDict):
     params: _F64
     steps: list[StepDict]
@@ -476,6 +483,7 @@ def approx_to_zcdp(epsilon: float, delta: float, calibration: str) -> float:
     """Greatest rho whose conversion is within (epsilon, delta)."""
 
 # Per-instance reports.
+@type_check_only
 class ReportDict(TypedDict):
     params: _F64
     gradient: _F64 | None
@@ -647,6 +655,7 @@ def simulate_histograms(
 ) -> _F64:
     """(n_runs, n_cells): noisy counts. Not private."""
 
+@type_check_only
 class TuningFacts(TypedDict):
     """What a tuning was calibrated to; fields that a method does not have are None."""
 

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, Unpack, cast
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import chdtri, gammainccinv
 
 from dpci.errors import InvalidInput
@@ -272,6 +271,8 @@ class _Problem:
                 "generalization": generalization,
                 "regularization": self.l2_strength * self.reach**2 / 2.0,
             }
+
+        from scipy.optimize import minimize_scalar  # noqa: PLC0415  # slow to import, and few bounds need it
 
         best = minimize_scalar(
             lambda share: sum(terms(failure * 10.0**-share).values()), bounds=(1e-3, 12.0), method="bounded"

@@ -7,8 +7,9 @@ import typer
 
 import dpci
 from dpci import _options as options
-from dpci._commands import app
+from dpci._cli_app import Command, app, note
 from dpci._options import parse_budget
+from dpci._output_files import check_new, new_file, unwritable
 from dpci.errors import InvalidInput
 
 ledger_app = typer.Typer(help="Totals that many fits draw on.", no_args_is_help=True, rich_markup_mode=None)
@@ -17,14 +18,38 @@ app.add_typer(ledger_app, name="ledger")
 File = Annotated[Path, typer.Argument(help="File of the ledger.")]
 
 
-@ledger_app.command()
+_CREATE_EXAMPLES = """\
+dpci ledger create people.ledger --epsilon 1
+dpci ledger create adaptive.ledger --epsilon 1 --delta 1e-6 --neighbors add_remove
+"""
+
+_SHOW_EXAMPLES = """\
+dpci ledger show people.ledger
+dpci ledger show people.ledger --json
+"""
+
+_EXPORT_EXAMPLES = """\
+dpci ledger export people.ledger
+dpci ledger export people.ledger --output history.json
+"""
+
+
+@ledger_app.command(cls=Command, epilog=_CREATE_EXAMPLES)
 def create(
     file: File,
     *,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    neighbors: Annotated[str, typer.Option(help="replace_one or add_remove.")] = "replace_one",
+    neighbors: Annotated[
+        str,
+        typer.Option(
+            help="replace_one or add_remove.",
+            rich_help_panel=options.BUDGET,
+            autocompletion=options.completes("replace_one", "add_remove"),
+        ),
+    ] = "replace_one",
+    json: options.Json = False,
 ) -> None:
     """Create a ledger with this total; a file that exists is left alone."""
     if file.exists():
@@ -32,31 +57,42 @@ def create(
         raise InvalidInput(msg)
     relation: Any = neighbors
     with dpci.Ledger(parse_budget(epsilon, delta, rho), relation, file) as ledger:
-        typer.echo(ledger.summary())
+        typer.echo(ledger.to_json() if json else ledger.summary())
 
 
-@ledger_app.command()
-def show(file: File) -> None:
+@ledger_app.command(cls=Command, epilog=_SHOW_EXAMPLES)
+def show(file: File, *, json: options.Json = False) -> None:
     """Print the total, what is spent, what remains, and every entry."""
     with dpci.Ledger.open(file) as ledger:
-        typer.echo(ledger.summary())
+        typer.echo(ledger.to_json() if json else ledger.summary())
 
 
-@ledger_app.command()
+@ledger_app.command(cls=Command, epilog=_EXPORT_EXAMPLES)
 def export(
     file: File,
-    json: Annotated[Path | None, typer.Option(help="Write to this file instead of the screen.")] = None,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "--json",
+            help="Write to this new file instead of the screen; --json FILE is its former name.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Export the ledger with its history as JSON."""
+    check_new("--output", output, force=force, sources=[file])
     with dpci.Ledger.open(file) as ledger:
         text = ledger.to_json()
-    if json is None:
+    if output is None:
         typer.echo(text)
         return
     try:
-        with json.open("x", encoding="utf-8") as target:
-            target.write(text)
-    except FileExistsError as error:
-        msg = f"--json must name a new file, got {str(json)!r}, which exists"
-        raise InvalidInput(msg) from error
-    typer.echo(f"wrote {json}")
+        with new_file(output, force=force) as path:
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise unwritable("--output", output, error) from error
+    note(f"wrote {output}", quiet=quiet)

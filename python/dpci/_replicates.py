@@ -8,15 +8,15 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
 from dpci._checkpoint import Checkpoint, Outcomes
-from dpci.arrays import Csr
-from dpci.errors import DpciError
+from dpci._optional import optional
+from dpci.arrays import Csr, Floats
 from dpci.settings import ModelKeywords, Settings
 
 BATCH_SECONDS = 1.0
@@ -45,7 +45,7 @@ class Problem:
         Keywords of :func:`dpci.fit` that say what is fitted.
     """
 
-    values: NDArray[np.float64] | Csr
+    values: Floats | Csr
     targets: NDArray[np.float64]
     shape: tuple[int, int]
     configurations: tuple[ModelKeywords, ...]
@@ -90,7 +90,6 @@ class Phase:
 
 
 Range: TypeAlias = tuple[int, int]
-_Number = TypeVar("_Number", bound=np.generic)
 
 
 class Runner(Protocol):
@@ -250,12 +249,12 @@ def _run_elsewhere(
     return study.run(*replicates, seed=seed, level=level, n_threads=n_threads)
 
 
-def _aligned(array: NDArray[_Number]) -> NDArray[_Number]:
+def _aligned(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array as the core takes it; one that came over a network may begin anywhere in memory."""
     return np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
 
 
-def _aligned_rows(values: NDArray[np.float64] | Csr) -> NDArray[np.float64] | Csr:
+def _aligned_rows(values: Floats | Csr) -> Floats | Csr:
     if not isinstance(values, tuple):
         return _aligned(values)
     indptr, indices, entries, n_columns = values
@@ -263,10 +262,8 @@ def _aligned_rows(values: NDArray[np.float64] | Csr) -> NDArray[np.float64] | Cs
 
 
 def _import_joblib() -> Any:  # noqa: ANN401  # an optional module
-    try:
+    with optional("joblib", extra="parallel", what="parallel='joblib'"):
         import joblib  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError("parallel='joblib' needs joblib, got an environment without it: pip install joblib") from error
     return joblib
 
 
@@ -275,10 +272,8 @@ def _progress_bar(total: int, *, wanted: bool) -> Iterator[Callable[[int], objec
     if not wanted:
         yield lambda _: None
         return
-    try:
+    with optional("tqdm", extra="progress", what="progress=True"):
         from tqdm.auto import tqdm  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError("progress=True needs tqdm, got an environment without it: pip install tqdm") from error
     with tqdm(total=total, unit=" replicates") as bar:
         yield bar.update
 

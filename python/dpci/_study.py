@@ -13,7 +13,7 @@ from dpci import _core
 from dpci._checkpoint import Checkpoint, Outcomes, array_hash
 from dpci._replicates import Phase, Problem, run_phases
 from dpci.api import encode_targets, param_names
-from dpci.arrays import Csr, Table, as_features, read_only
+from dpci.arrays import Csr, Floats, Table, as_features, read_only
 from dpci.errors import InvalidInput
 from dpci.losses import declaration
 from dpci.settings import MODEL_KEYWORDS, ModelKeywords, Settings, check_keywords
@@ -194,5 +194,5 @@ def _description(settings: Settings) -> dict[str, Any]:
     return {**others, "loss": loss}
 
 
-def _arrays(values: NDArray[np.float64] | Csr) -> tuple[NDArray[Any], ...]:
+def _arrays(values: Floats | Csr) -> tuple[NDArray[Any], ...]:
     return values[:3] if isinstance(values, tuple) else (values,)

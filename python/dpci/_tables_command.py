@@ -1,16 +1,17 @@
 """The command ``tables``: experiments of four papers, repeated beside what was published where there are numbers."""
 
-import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
+from json import dumps as to_json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpci._commands import app
+from dpci import _options as options
+from dpci._cli_app import Command, app, note, wants_progress
 from dpci.budgets import Calibration
 from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
 from dpci.plotting import check_plot_file
@@ -31,7 +32,13 @@ _PAPERS = ("S1", "S2", "S3", "S4")
 _DRAWINGS = (".png", ".svg", ".pdf")
 
 
-@app.command()
+_EXAMPLES = """\
+dpci tables --table 3 --replicates 20 --variability 0 --format markdown
+dpci tables --paper S2 --experiment rotation --repeats 1 --json
+"""
+
+
+@app.command(cls=Command, epilog=_EXAMPLES)
 def tables(
     *,
     paper: Annotated[
@@ -67,13 +74,21 @@ def tables(
         Path | None, typer.Option(help="S3: folder of files from which a killed run goes on.")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads; by default all cores.")] = None,
-    progress: Annotated[bool, typer.Option(help="Say which part runs, and show a progress bar.")] = False,
+    progress: options.Progress = None,
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json; errors are JSON too.")] = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Repeat experiments of Wu et al., Redberg & Wang (2021), Wang, Kifer & Lee (2019) or Li et al. NOT PRIVATE."""
+    """Repeat the experiments of four papers. NOT PRIVATE.
+
+    By Wu et al., Redberg & Wang (2021), Wang, Kifer & Lee (2019) or Li et al.; beside what they published.
+    """
     paper = check_choice("--paper", paper, _PAPERS)
     only_s3 = {"table": table, "figure": figure, "us": us, "br": br, "calibration": calibration}
     only_s3 |= {"replicates": replicates, "variability": variability, "checkpoint": checkpoint}
-    announce: Callable[[str], None] = partial(typer.echo, err=True) if progress else silent
+    if json:
+        output_format = "json"
+    shows_progress = wants_progress(progress, quiet=quiet)
+    announce: Callable[[str], None] = note if shows_progress else silent
     with warnings.catch_warnings():
         # The output says the same.
         warnings.simplefilter("ignore", PrivacyLeakWarning)
@@ -91,7 +106,7 @@ def tables(
                 n_variability=10_000 if variability is None else variability,
                 seed=seed,
                 n_threads=threads,
-                progress=progress,
+                progress=shows_progress,
                 checkpoint=checkpoint,
                 announce=announce,
             )
@@ -147,7 +162,7 @@ def _experiments(paper: str, names: tuple[str, ...], run: Repeats, shape: Format
         run.announce(f"{paper} {name}")
         findings[name] = catalogue.EXPERIMENTS[paper][name](sources, run)
     if shape == "json":
-        text = json.dumps({name: found.report.data for name, found in findings.items()}, indent=2, allow_nan=False)
+        text = to_json({name: found.report.data for name, found in findings.items()}, indent=2, allow_nan=False)
     else:
         text = "\n\n\n".join(found.report.render(shape) for found in findings.values())
     if output is None or output.suffix not in _DRAWINGS:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci._optional import optional
 from dpci._utility_expected import ExpectedUtility, NoiseAverage, average, worst_case_loss
 from dpci._utility_interpolation import tabulate
 from dpci._utility_metrics import CallerMetric, RowMetric
@@ -16,7 +17,7 @@ from dpci._utility_path import BudgetPath
 from dpci._utility_search import Refits, least_root
 from dpci.arrays import as_numbers, read_only
 from dpci.budgets import Budget
-from dpci.errors import DpciError, InvalidInput
+from dpci.errors import InvalidInput
 from dpci.tables import format_facts, format_table
 from dpci.validation import check_choice, check_positive, check_real, check_reals
 
@@ -250,10 +251,8 @@ class UtilityCurve:
             First numbers of the budgets; None: 41 within a factor of 10 of the measuring one, as far as the
             noise there is at most 20 times that at the measuring one.
         """
-        try:
+        with optional("pandas", extra="pandas", what="to_frame"):
             import pandas as pd  # noqa: PLC0415  # optional
-        except ImportError as error:
-            raise DpciError("to_frame needs pandas, got an environment without it: pip install pandas") from error
         return pd.DataFrame(self.columns(eps))
 
     def columns(self, eps: ArrayLike | None = None) -> dict[str, _F64]:

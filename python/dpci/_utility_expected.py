@@ -6,7 +6,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal
 
 from dpci import _core
 from dpci._utility_metrics import CallerMetric, RowMetric
@@ -86,6 +85,8 @@ def mixture(law: str, scale: float, dim: int) -> tuple[_F64, _F64]:
     """
     if law == "gaussian":
         return np.array([scale**2]), np.array([1.0])
+    from scipy.linalg import eigh_tridiagonal  # noqa: PLC0415  # slow to import, and curves alone need it
+
     k, alpha = np.arange(_MIXTURE_NODES), (dim - 1) / 2.0
     nodes, vectors = eigh_tridiagonal(2.0 * k + alpha + 1.0, np.sqrt(k[1:] * (k[1:] + alpha)))
     return np.asarray(2.0 * scale**2 * nodes), np.asarray(vectors[0] ** 2)

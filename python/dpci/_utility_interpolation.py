@@ -1,13 +1,14 @@
 """Many values of a smooth curve from few: interpolation that asks for more points until it has settled."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
-from scipy.fft import dct
-from scipy.interpolate import PchipInterpolator
+
+if TYPE_CHECKING:
+    from scipy.interpolate import PchipInterpolator
 
 _F64: TypeAlias = NDArray[np.float64]
 
@@ -36,6 +37,9 @@ def tabulate(curve: Callable[[_F64], _F64], points: _F64) -> _F64:
     place when those through the points before the last halving met the new ones within 2e-3 of the range. Where as many
     points would be needed as were asked for, these are evaluated directly.
     """
+    from scipy.fft import dct  # noqa: PLC0415  # slow to import, and curves alone need it
+    from scipy.interpolate import PchipInterpolator  # noqa: PLC0415  # likewise
+
     low, high = float(points.min()), float(points.max())
     intervals = _INTERVALS
     if len(points) <= intervals + 1 or not low < high:
@@ -45,7 +49,7 @@ def tabulate(curve: Callable[[_F64], _F64], points: _F64) -> _F64:
         inner = (low + high) / 2.0 + (high - low) / 2.0 * np.cos(np.pi * which / intervals)
         return np.asarray(np.clip(inner, low, high))
 
-    def pieces(at: _F64, values: _F64) -> PchipInterpolator:
+    def pieces(at: _F64, values: _F64) -> "PchipInterpolator":
         return PchipInterpolator(at[::-1], values[..., ::-1], axis=-1)
 
     values = curve(nodes(np.arange(intervals + 1), intervals))

@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from dpci import _core
 from dpci._utility_path import BudgetPath
@@ -81,6 +80,8 @@ def least_root(
     def at(log: float) -> float:
         return float(np.clip(np.exp(log), values[0], values[-1]))
 
+    from scipy.optimize import brentq  # noqa: PLC0415  # slow to import, and searches alone need it
+
     logs, gaps = np.log(values), predict(values)
 
     def candidates() -> Iterator[float]:
@@ -102,6 +103,7 @@ def least_root(
 
 def computed_root(compute: Callable[[float], float], values: _F64) -> tuple[float | None, _F64]:
     """Return the least root of ``compute`` between two of the values, or None; and its finite values there."""
+    from scipy.optimize import brentq  # noqa: PLC0415  # likewise
 
     def gap(value: float) -> float:
         try:

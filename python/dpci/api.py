@@ -65,12 +65,11 @@ def fit(
     ----------
     X : array-like of shape (n_samples, n_features)
         Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names; SciPy's
-        sparse matrices and arrays stay sparse. A C-contiguous float64 array is not copied. Or rows in parts, such as
-        :class:`dpci.Chunks`, which are read in several passes; or a Dask array or frame (docs/scale.md).
+        sparse matrices and arrays stay sparse. C-contiguous float64 and float32 arrays, also mapped files, are not
+        copied; docs/data.md has the list. Or rows in parts, as :class:`dpci.Chunks`, or in a Dask array or frame.
     y : array-like of shape (n_samples,)
-        A Dask array or series with the partitions of ``X`` where that is a Dask collection, None exactly where ``X``
-        is in parts that hold their targets.
-        Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``.
+        Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``. A Dask
+        array or series where ``X`` is a Dask collection; None exactly where ``X`` is in parts that hold their targets.
     budget : PureDP, ZCDP or ApproxDP
         What to spend. Objective perturbation takes spherical Laplace noise under PureDP and ZCDP, Gaussian noise under
         ApproxDP.

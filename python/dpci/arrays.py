@@ -1,32 +1,45 @@
 """The rows as the core takes them: a table of numbers becomes a C-contiguous matrix or compressed sparse rows."""
 
 import operator
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from dpci._frames import frame_matrix, is_frame
 from dpci.errors import InvalidInput
 
 _NUMERIC_KINDS = "biuf"
 
-Csr: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], int]
+Floats: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
+"""Numbers as the core reads them; it computes in float64 with either."""
+
+Csr: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], Floats, int]
 """(indptr, indices, values, n_columns); the indices of a row strictly increasing."""
+
+# Numbers that a prediction handles at a time: 1 MB.
+_BLOCK = 1 << 17
 
 
 class Frame(Protocol):
-    """A table with named columns, as pandas and polars have it; neither is a dependency."""
+    """A table with named columns of a library that narwhals reads; none of them is a dependency."""
 
     @property
-    def columns(self) -> Iterable[Any]: ...  # noqa: D102  # the protocol is the documentation
-    @property
-    def dtypes(self) -> Any: ...  # noqa: ANN401, D102  # a Series in pandas, a list in polars
-    def to_numpy(self) -> NDArray[Any]: ...  # noqa: D102
+    def shape(self) -> Any: ...  # noqa: ANN401, D102  # the protocol is the documentation
 
 
-Table: TypeAlias = ArrayLike | Frame | scipy.sparse.sparray | scipy.sparse.spmatrix
+@dataclass(frozen=True)
+class NamedRows:
+    """Rows that carry the names of their columns, in the manner of a frame and without a copy."""
+
+    values: NDArray[Any]
+    names: tuple[str, ...]
+
+
+Table: TypeAlias = ArrayLike | Frame | NamedRows | scipy.sparse.sparray | scipy.sparse.spmatrix
 
 
 class Matrix(NamedTuple):
@@ -39,7 +52,7 @@ class Matrix(NamedTuple):
 class Features(NamedTuple):
     """Rows in the form that the core takes, dense or sparse, and the names of their columns if the table has them."""
 
-    values: NDArray[np.float64] | Csr
+    values: Floats | Csr
     names: tuple[str, ...] | None
 
     @property
@@ -51,15 +64,42 @@ class Features(NamedTuple):
 
     def product(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return X times a vector of shape (n_columns,), or raise for the first entry of X that is not finite."""
-        if not isinstance(self.values, tuple):
-            return np.asarray(check_finite("X", self.values) @ vector)
-        indptr, indices, values, _ = self.values
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            at = (int(np.searchsorted(indptr, bad[0], side="right")) - 1, int(indices[bad[0]]))
-            raise InvalidInput(f"X must be finite, got {values[bad[0]]} at index {at}")
-        rows = scipy.sparse.csr_array((values, indices, indptr), shape=self.shape)
-        return np.asarray(rows @ vector, dtype=np.float64)
+        out = np.empty(self.shape[0])
+        for rows, block in self.blocks():
+            out[rows] = block @ vector
+        return out
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Blocks of rows in float64: the same rows, and so the same products, whatever the type of the values."""
+        n_rows, n_columns = self.shape
+        height = max(1, _BLOCK // max(1, n_columns))
+        for start in range(0, n_rows, height):
+            rows = slice(start, min(start + height, n_rows))
+            if isinstance(self.values, tuple):
+                yield rows, _sparse_block(self.values, rows)
+            else:
+                yield rows, _finite_block(self.values[rows], start)
+
+
+def _finite_block(rows: Floats, start: int) -> NDArray[np.float64]:
+    block = rows.astype(np.float64, copy=False)
+    if not np.isfinite(block).all():
+        i, j = map(int, np.argwhere(~np.isfinite(block))[0])
+        raise InvalidInput(f"X must be finite, got {block[i, j]} at index {(start + i, j)}")
+    return block
+
+
+def _sparse_block(table: Csr, rows: slice) -> Any:  # noqa: ANN401  # SciPy's class has no type of its entries
+    indptr, indices, values, n_columns = table
+    first, last = int(indptr[rows.start]), int(indptr[rows.stop])
+    block = values[first:last].astype(np.float64, copy=False)
+    bad = np.flatnonzero(~np.isfinite(block))
+    if len(bad):
+        at = first + int(bad[0])
+        index = (int(np.searchsorted(indptr, at, side="right")) - 1, int(indices[at]))
+        raise InvalidInput(f"X must be finite, got {block[bad[0]]} at index {index}")
+    offsets = indptr[rows.start : rows.stop + 1] - first
+    return scipy.sparse.csr_array((block, indices[first:last], offsets), shape=(len(offsets) - 1, n_columns))
 
 
 def check_columns(features: Features, columns: tuple[str, ...], *, named: bool) -> Features:
@@ -77,12 +117,12 @@ def check_columns(features: Features, columns: tuple[str, ...], *, named: bool) 
 def as_features(table: Table) -> Features:
     """Return a table as the core takes it: sparse if it is a SciPy sparse matrix or array, else as :func:`as_matrix`.
 
-    Sparse rows in canonical CSR form with float64 values, int32 indices and int64 offsets are passed on without a copy.
+    Numbers in float32 stay so, as the core converts them block by block. Sparse rows in canonical CSR form with float64
+    or float32 values, int32 indices and int64 offsets are passed on without a copy.
     """
     if isinstance(table, scipy.sparse.sparray | scipy.sparse.spmatrix):
         return Features(_csr(table), None)
-    values, names = as_matrix(table)
-    return Features(values, names)
+    return Features(*_dense(table))
 
 
 def as_matrix(table: Table) -> Matrix:
@@ -102,9 +142,16 @@ def as_matrix(table: Table) -> Matrix:
     """
     if scipy.sparse.issparse(table):
         raise InvalidInput("X must be dense, got a sparse matrix (pass X.toarray())")
-    if hasattr(table, "columns") and hasattr(table, "dtypes"):
-        return _from_frame(cast("Frame", table))
-    return Matrix(_contiguous(as_numbers("X", table), 2), None)
+    values, names = _dense(table)
+    return Matrix(values.astype(np.float64, copy=False), names)
+
+
+def _dense(table: Any) -> tuple[Floats, tuple[str, ...] | None]:  # noqa: ANN401  # whatever the caller has
+    if is_frame(table):
+        return frame_matrix(table)
+    values, names = (table.values, table.names) if isinstance(table, NamedRows) else (table, None)
+    array = as_numbers("X", values)
+    return _contiguous(array, 2, dtype=_float_type(array)), names
 
 
 def as_numbers(name: str, values: object) -> NDArray[Any]:
@@ -115,7 +162,7 @@ def as_numbers(name: str, values: object) -> NDArray[Any]:
         raise InvalidInput(f"{name} must have no masked values, got a masked array (fill it, or drop the rows)")
     try:
         array = np.asarray(values)
-    except (ValueError, TypeError) as error:
+    except Exception as error:  # whatever the conversion of another library's object raises
         raise InvalidInput(
             f"{name} must be a rectangular array of numbers, got {type(values).__name__} ({error})"
         ) from error
@@ -126,12 +173,12 @@ def as_numbers(name: str, values: object) -> NDArray[Any]:
 
 def as_vector(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return numbers as a contiguous float64 vector."""
-    return _contiguous(as_numbers(name, values), 1, name)
+    return _contiguous(as_numbers(name, values), 1, name, dtype=np.float64)
 
 
 def as_square(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return a finite square matrix as contiguous float64."""
-    matrix = _contiguous(as_numbers(name, values), 2, name)
+    matrix = _contiguous(as_numbers(name, values), 2, name, dtype=np.float64)
     if matrix.shape[0] != matrix.shape[1]:
         raise InvalidInput(f"{name} must be square, got shape {matrix.shape}")
     return check_finite(name, matrix)
@@ -159,7 +206,7 @@ def _csr(table: Any) -> Csr:  # noqa: ANN401  # any of SciPy's sparse classes
         rows.sum_duplicates()  # before the cast, so that the sums are those of toarray()
     n_entries = int(rows.indptr[-1])
     with np.errstate(over="ignore"):  # as for dense rows
-        values = np.require(rows.data[:n_entries], np.float64, ["C_CONTIGUOUS", "ALIGNED"])
+        values = np.require(rows.data[:n_entries], _float_type(rows.data), ["C_CONTIGUOUS", "ALIGNED"])
     indices = np.require(rows.indices[:n_entries], np.int32, ["C_CONTIGUOUS", "ALIGNED"])
     indptr = np.require(rows.indptr, np.int64, ["C_CONTIGUOUS", "ALIGNED"])
     return indptr, indices, values, int(rows.shape[1])
@@ -192,27 +239,19 @@ def _check_offsets(table: Any) -> None:  # noqa: ANN401  # one of SciPy's compre
         raise ValueError("index pointer values must form a non-decreasing sequence")
 
 
-def _from_frame(frame: Frame) -> Matrix:
-    names = tuple(str(column) for column in frame.columns)
-    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if repeated is not None:
-        raise InvalidInput(f"the columns of X must have different names, got {repeated!r} twice")
-    if hasattr(frame.dtypes, "items"):  # pandas: refuse column by column, which names the culprit
-        for column, dtype in frame.dtypes.items():
-            if getattr(dtype, "kind", "O") not in _NUMERIC_KINDS:
-                raise InvalidInput(f"the columns of X must be numeric, got dtype {dtype} in column {column!r}")
-        values = frame.to_numpy(dtype=np.float64, na_value=np.nan)  # type: ignore[call-arg]  # pandas alone
-    else:
-        values = frame.to_numpy()
-    return Matrix(_contiguous(as_numbers("X", values), 2), names)
+def _float_type(array: NDArray[Any]) -> type[np.float32 | np.float64]:
+    """Return float32 for float32 in either byte order, else float64."""
+    return np.float32 if array.dtype.kind == "f" and array.dtype.itemsize == 4 else np.float64
 
 
-def _contiguous(array: NDArray[Any], ndim: int, name: str = "X") -> NDArray[np.float64]:
+def _contiguous(
+    array: NDArray[Any], ndim: int, name: str = "X", *, dtype: type[np.float32 | np.float64]
+) -> NDArray[Any]:
     if array.ndim != ndim:
         shape = {1: "one-dimensional", 2: "two-dimensional, of shape (n_samples, n_columns)"}[ndim]
         raise InvalidInput(f"{name} must be {shape}, got shape {array.shape}")
     with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which the core refuses
-        return np.require(array, np.float64, ["C_CONTIGUOUS", "ALIGNED"])
+        return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
 
 
 def read_only(values: NDArray[np.float64]) -> NDArray[np.float64]:

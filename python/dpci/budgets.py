@@ -22,6 +22,12 @@ class PureDP:
     ----------
     epsilon : float
         Privacy loss, finite and above zero.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> dpci.PureDP(epsilon=1.0).to_zcdp()
+    ZCDP(rho=0.46211715726001...)
     """
 
     epsilon: float
@@ -61,6 +67,12 @@ class ZCDP:
     ----------
     rho : float
         Privacy loss, finite and above zero.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> dpci.ZCDP(rho=0.5).parameters()
+    {'rho': 0.5}
     """
 
     rho: float
@@ -105,6 +117,12 @@ class ApproxDP:
         Privacy loss, finite and above zero.
     delta : float
         Above 0 and below 1; much below one over the number of people.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> dpci.ApproxDP(epsilon=1.0, delta=1e-6).zcdp_within()
+    ZCDP(rho=0.0243...)
     """
 
     epsilon: float

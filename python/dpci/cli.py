@@ -1,9 +1,28 @@
-"""Entry point of the command line: starts the commands, and turns every refusal into one line and exit code 2."""
+"""Entry point of the command line: starts the commands, and turns what goes wrong into one line and an exit code."""
 
+import glob
+import os
 import sys
+import traceback
+import warnings
 from collections.abc import Sequence
+from json import dumps as to_json
+from pathlib import Path
+from typing import Final
 
-from dpci.errors import DpciError
+from dpci._deprecation import Deprecation
+from dpci._optional import optional
+from dpci._table_io import ENDINGS
+from dpci.errors import BudgetExceeded, DpciError
+
+REFUSED: Final = 2
+BUDGET_EXCEEDED: Final = 3
+DEFECT: Final = 70
+"""EX_SOFTWARE of sysexits.h."""
+INTERRUPTED: Final = 130
+_JSON_FILE: Final = Deprecation("dpci fit --json FILE", "--output FILE (--json prints a summary)", "0.1", "0.3")
+BROKEN_PIPE: Final = 141
+"""What a shell reports of a program that SIGPIPE ends."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,25 +36,100 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when all went well, 2 for wrong usage or refused input, 130 after Ctrl-C.
+        0 when all went well, 1 for a claim that an audit refuted, 2 for wrong usage or refused input, 3 for a budget
+        that the ledger does not cover, 70 for a defect, 130 after Ctrl-C, 141 when the output was closed.
     """
+    arguments = _renamed(list(sys.argv[1:] if argv is None else argv))
+    report = _Report(as_json="--json" in arguments)
     try:
-        # They add their commands to those of the last line.
-        from dpci import _audit_command, _ledger_command, _tables_command  # noqa: F401, PLC0415
-        from dpci._commands import app  # noqa: PLC0415  # needs an optional package
-    except ModuleNotFoundError as error:
-        if error.name != "typer":
-            raise
-        return _refuse("the command line needs typer: pip install 'dpci[cli]'")
-    try:
-        app(args=None if argv is None else list(argv), prog_name="dpci")
+        with warnings.catch_warnings():
+            warnings.showwarning = report.warning
+            return _run(arguments, report)
+    except BudgetExceeded as error:
+        return report.error(error, BUDGET_EXCEEDED)
+    except BrokenPipeError:
+        return _closed()
     except (DpciError, OSError) as error:
-        return _refuse(str(error))
+        return report.error(error, REFUSED)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001  # the last resort: a defect has an exit code of its own
+        return report.error(error, DEFECT)
+
+
+def _renamed(arguments: list[str]) -> list[str]:
+    """Read ``fit ... --json FILE``, as it once was, as ``--output FILE``: the option now takes no file."""
+    if arguments[:1] != ["fit"]:
+        return arguments
+    for i, argument in enumerate(arguments):
+        name, equals, file = argument.partition("=")
+        rest = arguments[i + 1 :]
+        if name != "--json" or not (equals or (rest and _is_no_table(rest[0]))):
+            continue
+        _say(f"dpci: {_JSON_FILE.message}")
+        return [*arguments[:i], "--output", *([file] if equals else []), *rest]
+    return arguments
+
+
+def _is_no_table(text: str) -> bool:
+    """Whether a word can be neither an option nor a table to be read."""
+    return not (text.startswith("-") or text.lower().endswith(ENDINGS) or glob.has_magic(text) or Path(text).is_dir())
+
+
+def _run(arguments: list[str], report: "_Report") -> int:
+    with optional("typer", extra="cli", what="the command line"):
+        from dpci._command_line import WrongUsage, app  # noqa: PLC0415  # optional
+    try:
+        code = app(args=arguments, prog_name="dpci", standalone_mode=False)
+        # What is still in the buffer would otherwise break the pipe when the process ends.
+        sys.stdout.flush()
+    except WrongUsage as error:
+        if not report.as_json:
+            error.show()
+            return REFUSED
+        return report.error(error, REFUSED, error.format_message())
     except SystemExit as stop:
+        # The library of the command line ends the process itself where a pipe is closed.
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _closed()
         return stop.code if isinstance(stop.code, int) else 0
-    return 0
+    return code if isinstance(code, int) else 0
 
 
-def _refuse(message: str) -> int:
-    print(f"dpci: {' '.join(message.split())}", file=sys.stderr)
-    return 2
+class _Report:
+    """Says what went wrong on stderr: a line of text, or of JSON for a program that asked for it."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def error(self, error: Exception, code: int, message: str | None = None) -> int:
+        notes = getattr(error, "__notes__", ())
+        text = " ".join(" ".join([message or str(error) or repr(error), *notes]).split())
+        kind = type(error).__name__
+        if self.as_json:
+            where = {"traceback": traceback.format_exc()} if code == DEFECT else {}
+            facts = {"type": kind, "message": text, "exit_code": code, **where}
+            _say(to_json({"error": facts}, ensure_ascii=False))
+        elif code == DEFECT:
+            traceback.print_exc()
+            _say(f"dpci: a defect of dpci, please report it: {kind}: {text}")
+        else:
+            _say(f"dpci: {text}")
+        return code
+
+    def warning(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        text = " ".join(str(message).split())
+        if self.as_json:
+            _say(to_json({"warning": {"type": category.__name__, "message": text}}, ensure_ascii=False))
+        else:
+            _say(f"dpci: warning: {text}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _closed() -> int:
+    """Let nothing be written any more: the interpreter would complain when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE

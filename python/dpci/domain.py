@@ -71,10 +71,15 @@ def _shows_slack(
     return least > 0.0 and shorter_probability(record, norm, least) <= level
 
 
+def hessian_noise(record: FitRecord, hessian: NDArray[np.float64]) -> float:
+    """Return a bound on the noise in the released Hessian, which one in twenty exceeds, over its least eigenvalue."""
+    return noise_norm(record, "hessian", 0.05) / float(np.linalg.eigvalsh(hessian)[0])
+
+
 def least_curvature(record: FitRecord, hessian: NDArray[np.float64], level: float) -> float:
     """Return a lower confidence bound on the least eigenvalue of the exact Hessian, which is at least lambda."""
     released = float(np.linalg.eigvalsh(hessian)[0])
-    noise = _noise_norm(record, "hessian", level)
+    noise = noise_norm(record, "hessian", level)
     floor = record.l2_strength if record.l2_strength > 0.0 else released
     return max(floor, released - noise)
 
@@ -85,14 +90,14 @@ def greatest_variance(record: FitRecord, gradient_cov: NDArray[np.float64], conv
     From the released covariance of the gradient and the size of its noise; for the squared loss also
     L² / (8 lambda n) without any release, since the covariance is at most L² / 2 times the Hessian's data part.
     """
-    greatest = float(np.linalg.eigvalsh(gradient_cov)[-1]) + _noise_norm(record, "gradient_cov", level)
+    greatest = float(np.linalg.eigvalsh(gradient_cov)[-1]) + noise_norm(record, "gradient_cov", level)
     variance = max(greatest, 0.0) / (convexity**2 * record.n_samples)
     if record.loss["name"] == "squared":
         variance = min(variance, record.slope_bound**2 / (8.0 * record.l2_strength * record.n_samples))
     return variance
 
 
-def _noise_norm(record: FitRecord, matrix: str, level: float) -> float:
+def noise_norm(record: FitRecord, matrix: str, level: float) -> float:
     """Return a bound on the spectral norm of the noise in a matrix that fails with probability at most ``level``."""
     steps = {step.step: step for step in record.steps}
     step = steps.get(matrix, steps.get("moments"))

@@ -2,6 +2,7 @@
 
 __all__ = [
     "BudgetExceeded",
+    "DpciDeprecationWarning",
     "DpciError",
     "DpciWarning",
     "InvalidInput",
@@ -49,6 +50,10 @@ class DpciWarning(UserWarning):
 
 class PrivacyLeakWarning(DpciWarning):
     """A value that has to be public was read off the data, or a computation is not private at all."""
+
+
+class DpciDeprecationWarning(DpciWarning, FutureWarning):
+    """Something that a later version will not have; the message says since when, until when, and what to use."""
 
 
 class SeededNoiseWarning(DpciWarning):

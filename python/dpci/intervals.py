@@ -2,31 +2,38 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from dpci.tables import format_percent, format_table
+from dpci.tables import format_percent, format_table, new_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["ConfidenceIntervals"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConfidenceIntervals:
-    """Marginal confidence intervals; ``numpy.asarray`` gives an array of shape (m, 2).
+    """Confidence intervals; ``numpy.asarray`` gives an array of shape (m, 2).
 
     Attributes
     ----------
     names : tuple of str
-        Parameters, or "contrast[i]".
+        Parameters, contrasts or rows.
     estimate : numpy.ndarray of shape (m,)
         Released parameters or contrasts of them.
     lower, upper : numpy.ndarray of shape (m,)
         Bounds.
     level : float
-        Probability that an interval covers its target, before the data and the noise are drawn.
+        Probability that an interval (of simultaneous ones: that all of them) covers its target, before the data and the
+        noise are drawn.
     method : str
         "exact" or "monte_carlo".
+    simultaneous : str or None
+        How the intervals cover together, "bonferroni" or "max_z"; None for intervals that cover one by one.
     """
 
     names: tuple[str, ...]
@@ -35,6 +42,7 @@ class ConfidenceIntervals:
     upper: NDArray[np.float64]
     level: float
     method: str
+    simultaneous: str | None = None
 
     def __post_init__(self) -> None:
         for array in (self.estimate, self.lower, self.upper):
@@ -65,4 +73,10 @@ class ConfidenceIntervals:
             [name, f"{estimate:.4f}", f"{low:.4f}", f"{high:.4f}"]
             for name, estimate, (low, high) in zip(self.names, self.estimate, self, strict=True)
         ]
-        return format_table([f"{format_percent(self.level)} intervals", "estimate", "lower", "upper"], rows)
+        kind = "intervals" if self.simultaneous is None else f"simultaneous intervals ({self.simultaneous})"
+        return format_table([f"{format_percent(self.level)} {kind}", "estimate", "lower", "upper"], rows)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return estimate, lower and upper as a pandas frame indexed by name; needs pandas."""
+        columns = {"estimate": self.estimate, "lower": self.lower, "upper": self.upper}
+        return new_frame(columns, self.names)

@@ -124,7 +124,7 @@ def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
         raise InvalidInput("y must have no masked values, got a masked array")
     try:
         labels = np.asarray(y)
-    except (ValueError, TypeError) as error:
+    except Exception as error:  # whatever the conversion of another library's object raises
         raise InvalidInput(f"y must be one-dimensional, got {type(y).__name__} ({error})") from error
     if labels.ndim != 1:
         raise InvalidInput(f"y must be one-dimensional, got shape {labels.shape}")
@@ -173,7 +173,7 @@ def _inferred_classes(labels: NDArray[Any], stacklevel: int) -> Classes:
         raise InvalidInput("the data must have at least one row, got an empty y")
     if len(found) == 1:
         raise InvalidInput(
-            f"y must hold two classes unless classes=(negative, positive) is given, got only {found[0]!r}"
+            f"y must hold two classes unless classes=(negative, positive) is given, got one class, {found[0]!r}"
         )
     if len(found) > 2:
         raise InvalidInput(f"y must hold two classes, got {len(found)}: {', '.join(map(repr, found[:5]))}")

@@ -199,6 +199,7 @@ class Custom:
 
 
 Loss: TypeAlias = Logistic | HuberHinge | SmoothHinge | SoftLogistic | Squared | Hinge | Custom
+"""Any loss of this module."""
 _BUILT_IN = (Logistic, HuberHinge, SmoothHinge, SoftLogistic, Squared, Hinge)
 _BY_NAME = {kind.name: kind for kind in _BUILT_IN}
 # Parameters by which two losses of one name differ.

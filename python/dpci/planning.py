@@ -122,6 +122,13 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
         For arguments out of range, or a combination that is not offered.
     RegularizationTooSmall
         If the mechanism needs a greater ``l2_strength``; the message names it.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> plan = dpci.plan(n_samples=4000, n_features=6, budget=dpci.PureDP(1.0), l2_strength=0.01)
+    >>> plan.n_params, plan.projection, plan.least_l2_strength < 0.01
+    (7, 'floor', True)
     """
     n_samples = check_count("n_samples", n_samples)
     n_features = check_count("n_features", n_features, least=0)

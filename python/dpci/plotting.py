@@ -1,20 +1,32 @@
 """Forest plot of confidence intervals; matplotlib is optional and imported only here."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from dpci.errors import DpciError, InvalidInput
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci._optional import optional
+from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
 from dpci.tables import format_percent
+from dpci.validation import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NO_MATPLOTLIB = "plots need matplotlib, got an environment without it: pip install 'dpci[plot]'"
+
+Order: TypeAlias = Literal["given", "estimate"]
+
+_COMFORTABLE = 40
+_LONGEST_NAME = 44
 
 
-def forest_plot(intervals: ConfidenceIntervals, *, private: bool, ax: "Axes | None" = None) -> "Axes":
-    """Draw one horizontal interval for each row, the first on top.
+def forest_plot(
+    intervals: ConfidenceIntervals, *, private: bool, order: Order = "given", ax: "Axes | None" = None
+) -> "Axes":
+    """Draw one horizontal interval for each row, the first on top; those that leave out 0 have a filled point.
 
     Parameters
     ----------
@@ -22,6 +34,8 @@ def forest_plot(intervals: ConfidenceIntervals, *, private: bool, ax: "Axes | No
         What to draw.
     private : bool
         Seeded results are marked in the title.
+    order : {"given", "estimate"}
+        Rows as they come, or the greatest estimate on top.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: a new figure.
 
@@ -32,24 +46,50 @@ def forest_plot(intervals: ConfidenceIntervals, *, private: bool, ax: "Axes | No
     """
     if ax is None:
         ax = new_axes(len(intervals))
-    positions = range(len(intervals))
-    errors = [intervals.estimate - intervals.lower, intervals.upper - intervals.estimate]
-    ax.axvline(0.0, color="0.6", linewidth=1, zorder=0)
-    ax.errorbar(intervals.estimate, positions, xerr=errors, fmt="o", color="C0", capsize=3)
-    ax.set_yticks(list(positions), labels=list(intervals.names))
-    ax.invert_yaxis()
-    ax.set_xlabel(f"estimate with {format_percent(intervals.level)} interval")
+    rows = row_order(intervals.estimate, order)
+    estimate, lower, upper = (column[rows] for column in (intervals.estimate, intervals.lower, intervals.upper))
+    positions = np.arange(len(rows))
+    for position in positions[1::2]:
+        ax.axhspan(position - 0.5, position + 0.5, color="0.96", linewidth=0, zorder=-2)
+    ax.axvline(0.0, color="0.55", linewidth=1, zorder=-1)
+    ax.hlines(positions, lower, upper, color="C0", linewidth=1.6)
+    apart = (lower > 0.0) | (upper < 0.0)
+    ax.scatter(estimate, positions, s=26, color="C0", facecolors=np.where(apart, "C0", "white"), zorder=3)
+    name_rows(ax, [intervals.names[i] for i in rows])
+    kind = "" if intervals.simultaneous is None else f"simultaneous ({intervals.simultaneous}) "
+    ax.set_xlabel(f"estimate with {kind}{format_percent(intervals.level)} interval")
     if not private:
         ax.set_title("NOT PRIVATE (seeded)", color="C3")
     return ax
 
 
+def row_order(values: NDArray[np.float64], order: str) -> NDArray[np.intp]:
+    """Return the rows of a plot from top to bottom."""
+    check_choice("order", order, ("given", "estimate"))
+    return np.argsort(-values, kind="stable") if order == "estimate" else np.arange(len(values))
+
+
+def name_rows(ax: "Axes", names: Sequence[str]) -> None:
+    """Label the rows of a plot from top to bottom, long names shortened and many in small letters."""
+    size = "medium" if len(names) <= _COMFORTABLE else "x-small"
+    ax.set_yticks(range(len(names)), labels=[shorten(name) for name in names], fontsize=size)
+    for label in ax.get_yticklabels():
+        label.set_parse_math(False)  # a name may hold dollars
+    ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+
+
+def shorten(name: str) -> str:
+    """Return a name of at most so many characters that a plot beside it has room."""
+    name = " ".join(name.split())
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 11]}…{name[-10:]}"
+
+
 def check_plot_file(path: Path) -> None:
     """Refuse a file whose ending names no format that matplotlib writes, or a plot without matplotlib."""
-    try:
+    with optional("matplotlib", extra="plot", what="a plot"):
         from matplotlib.backend_bases import FigureCanvasBase  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError(_NO_MATPLOTLIB) from error
     formats = FigureCanvasBase.get_supported_filetypes()
     if path.suffix.removeprefix(".").lower() not in formats:
         raise InvalidInput(f"a plot must end in one of {', '.join(sorted(formats))}, got {str(path)!r}")
@@ -57,8 +97,11 @@ def check_plot_file(path: Path) -> None:
 
 def new_axes(n_rows: int) -> "Axes":
     """Return the axes of a new figure that is tall enough for so many rows."""
-    try:
+    with optional("matplotlib", extra="plot", what="a plot"):
         import matplotlib.pyplot as plt  # noqa: PLC0415  # optional
-    except ImportError as error:
-        raise DpciError(_NO_MATPLOTLIB) from error
-    return plt.subplots(figsize=(7, 1.2 + 0.32 * n_rows), layout="constrained")[1]
+    return plt.subplots(figsize=(7, figure_height(n_rows)), layout="constrained")[1]
+
+
+def figure_height(n_rows: int) -> float:
+    """Return the height in inches of a figure with so many rows; beyond some dozens they stand closer."""
+    return 1.2 + 0.32 * min(n_rows, _COMFORTABLE) + 0.17 * max(0, n_rows - _COMFORTABLE)

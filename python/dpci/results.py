@@ -1,25 +1,23 @@
 """The result of a private fit: released parameters and matrices, and everything that follows from them without data."""
 
 from copy import deepcopy
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dpci import _core
-from dpci._linear_model import LinearModel
+from dpci._contrasts import Contrast
+from dpci._html_report import html_report
 from dpci._seal import seal_cost, seal_facts
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
-from dpci.arrays import as_numbers, check_finite
 from dpci.budgets import Budget, budget_from_parameters
-from dpci.domain import refusal
-from dpci.errors import InvalidInput
-from dpci.intervals import ConfidenceIntervals
+from dpci.inference import Inference
 from dpci.labels import Classes
-from dpci.plotting import forest_plot
+from dpci.plotting import Order, forest_plot
 from dpci.record import FitRecord
 from dpci.summary import summary_text
-from dpci.validation import check_choice, check_count, check_fraction, check_seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +28,7 @@ __all__ = ["PrivateFit"]
 _ROUNDING = 1e-9
 
 
-class PrivateFit(LinearModel):
+class PrivateFit(Inference):
     """A released model. Holds released and public values only; made by :func:`dpci.fit`, never changed.
 
     Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
@@ -74,11 +72,6 @@ class PrivateFit(LinearModel):
         name, whole = next(iter(record.budget.items()))
         cost = sum(step.cost for step in record.steps) + seal_cost(record.seals, record.steps).get(name, 0.0)
         return total if cost >= whole * (1 - _ROUNDING) else budget_from_parameters(record.notion, {name: cost})
-
-    @property
-    def private(self) -> bool:
-        """Whether the noise came from the operating system; False for seeded fits."""
-        return self._record.private
 
     @property
     def n_samples(self) -> int:
@@ -146,102 +139,80 @@ class PrivateFit(LinearModel):
         facts = {name: getattr(record, name) for name in GUARANTEE_FACTS}
         return guarantee_of(self.budget, record.steps, record.seals, n_samples=record.n_samples, **facts)
 
-    # What follows from it: post-processing, which costs nothing.
-
-    @property
-    def interval_refusal(self) -> str | None:
-        """Why there are no intervals, standard errors and p-values; None where there are."""
-        return refusal(self._record)
-
-    @property
-    def cov(self) -> NDArray[np.float64]:
-        """Covariance of the error of the parameters, sampling and noise together, shape (k, k)."""
-        hessian, gradient_cov = self._moments()
-        record = self._record
-        cov = _core.error_cov(
-            hessian, gradient_cov, record.n_samples, record.mechanism, record.noise_law, record.noise_scale
-        )
-        cov[np.diag_indices_from(cov)] += self._seal_variance
-        cov.flags.writeable = False
-        return cov
-
-    @property
-    def std_errors(self) -> NDArray[np.float64]:
-        """Standard deviation of the error of each parameter, shape (k,)."""
-        errors = np.sqrt(np.diag(self.cov))
-        errors.flags.writeable = False
-        return errors
-
-    @property
-    def pvalues(self) -> NDArray[np.float64]:
-        """Two-sided p-values of "the parameter of the regularised target is 0", shape (k,)."""
-        v, a = self._error_components(np.eye(len(self.names)))
-        record = self._record
-        pvalues = _core.exact_pvalues(v, a, record.noise_law, record.noise_scale, len(self.names), self.params)
-        pvalues.flags.writeable = False
-        return pvalues
-
-    def conf_int(
-        self,
-        *,
-        level: float = 0.95,
-        method: Literal["exact", "monte_carlo"] = "exact",
-        contrast: ArrayLike | None = None,
-        n_draws: int = 10_000,
-        seed: int | None = None,
-    ) -> ConfidenceIntervals:
-        """Confidence intervals for parameters or contrasts of them, marginally.
-
-        The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by
-        coordinate. Intervals account for sampling, for the noise of the coefficients and for that of their seal (as if
-        it were normal), not for the noise in the released matrices.
-
-        Parameters
-        ----------
-        level : float
-            Strictly between 0 and 1.
-        method : {"exact", "monte_carlo"}
-            The quantile of the error's law by quadrature, or empirical quantiles of draws (Wang, Kifer & Lee,
-            Algorithms 3 and 5), which converge to it.
-        contrast : array-like of shape (k,) or (m, k), optional
-            Coefficients of the linear combinations; None: each parameter.
-        n_draws : int
-            Draws of the Monte Carlo method.
-        seed : int, optional
-            Seed of the Monte Carlo method. The draws are no release, so a seed here costs no privacy.
-
-        Returns
-        -------
-        ConfidenceIntervals
-            One interval for each row of the contrast.
-
-        Raises
-        ------
-        InvalidInput
-            For a fit without intervals (see :attr:`interval_refusal`), or arguments out of range.
-        """
-        level = check_fraction("level", level)
-        method = check_choice("method", method, ("exact", "monte_carlo"))
-        n_draws = check_count("n_draws", n_draws)
-        seed = check_seed(seed)
-        contrasts, names = self._contrasts(contrast)
-        v, a = self._error_components(contrasts)
-        estimate = contrasts @ self.params
-        law = (self._record.noise_law, self._record.noise_scale, len(self.names))
-        if method == "exact":
-            half_width = _core.exact_half_widths(v, a, *law, level)
-            lower, upper = -half_width, half_width
-        else:
-            lower, upper = _core.monte_carlo_interval(v, a, *law, level, n_draws, seed)
-        return ConfidenceIntervals(names, estimate, estimate + lower, estimate + upper, level, method)
+    # What follows from it: post-processing, which costs nothing. Tests and intervals are in `inference`.
 
     def summary(self, *, level: float = 0.95) -> str:
         """Table of estimates and intervals, and the facts that a reader needs to judge them."""
         return summary_text(self, level=level)
 
-    def plot(self, *, level: float = 0.95, ax: "Axes | None" = None) -> "Axes":
-        """Forest plot of the intervals; needs matplotlib."""
-        return forest_plot(self.conf_int(level=level), private=self.private, ax=ax)
+    def plot(
+        self,
+        *,
+        level: float = 0.95,
+        contrast: Contrast | None = None,
+        simultaneous: Literal["bonferroni", "max_z"] | None = None,
+        order: Order = "given",
+        ax: "Axes | None" = None,
+    ) -> "Axes":
+        """Forest plot of intervals, those that leave out 0 with a filled point; needs matplotlib.
+
+        Parameters
+        ----------
+        level, contrast, simultaneous
+            As in :meth:`conf_int`; a list of names as ``contrast`` draws some of the parameters.
+        order : {"given", "estimate"}
+            Rows as they come, or the greatest estimate on top.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            ``ax.figure.savefig(...)`` keeps the plot.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals, or arguments out of range.
+        DpciError
+            If matplotlib is not installed.
+        """
+        intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
+        return forest_plot(intervals, private=self.private, order=order, ax=ax)
+
+    def to_html(
+        self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None
+    ) -> str:
+        """Return the result as one self-contained HTML page: table, forest plot, budget, guarantee and caveats.
+
+        The page needs no network, no script and no matplotlib. It holds what :meth:`to_json` holds and no more:
+        released and public values. For a seeded fit it says on top that it is not private.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write the page to as well, in UTF-8; one that exists is replaced.
+        level : float
+            Of the intervals, strictly between 0 and 1.
+        title : str, optional
+            Heading of the page; None: the loss of the model.
+
+        Returns
+        -------
+        str
+            The page.
+
+        Raises
+        ------
+        InvalidInput
+            For arguments out of range.
+        OSError
+            If the file cannot be written.
+        """
+        page = html_report(self, level=level, title=title)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     def to_json(self) -> str:
         """Return the whole result as JSON: released and public values only, floats exactly."""
@@ -264,37 +235,6 @@ class PrivateFit(LinearModel):
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
         return f"<PrivateFit: {len(self.names)} parameters, {self.mechanism} perturbation, {self.spent}{seeded}>"
-
-    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        reason = self.interval_refusal
-        if reason is not None or self.hessian is None or self.gradient_cov is None:
-            raise InvalidInput(f"{reason}")
-        return self.hessian, self.gradient_cov
-
-    def _error_components(self, contrasts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        hessian, gradient_cov = self._moments()
-        v, a = _core.error_components(hessian, gradient_cov, self.n_samples, self.mechanism, contrasts)
-        # Contrasts beyond the range of floats are refused with the variance that they make infinite.
-        with np.errstate(over="ignore"):
-            return v + self._seal_variance * (contrasts**2).sum(axis=1), a
-
-    @property
-    def _seal_variance(self) -> float:
-        """Variance that the seal adds to a parameter."""
-        return sum(seal.std_dev**2 for seal in self._record.seals if seal.release == "params")
-
-    def _contrasts(self, contrast: ArrayLike | None) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-        k = len(self.names)
-        if contrast is None:
-            return np.eye(k), self.names
-        try:
-            with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which is refused
-                matrix = np.atleast_2d(as_numbers("contrast", contrast)).astype(np.float64)
-        except InvalidInput as error:
-            raise InvalidInput(f"contrast must be an array of numbers, got {contrast!r}") from error
-        if matrix.ndim != 2 or matrix.shape[1] != k:
-            raise InvalidInput(f"contrast must have shape ({k},) or (m, {k}), got shape {np.shape(contrast)}")
-        return check_finite("contrast", matrix), tuple(f"contrast[{i}]" for i in range(len(matrix)))
 
 
 def conditions(record: FitRecord) -> list[str]:

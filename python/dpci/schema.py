@@ -249,7 +249,8 @@ def _as_mapping(what: str, value: object) -> dict[str, Any]:
 
 
 def _column(table: Table, name: str) -> NDArray[Any]:
-    present = getattr(table, "columns", None)
+    # The columns of a table of pyarrow are no names.
+    present = getattr(table, "column_names", getattr(table, "columns", None))
     if present is None:
         present = table.keys() if isinstance(table, Mapping) else getattr(getattr(table, "dtype", None), "names", None)
     if present is None:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.errors import DpciError
-from dpci.tables import format_facts, format_table
+from dpci._study_plot import plot_coverage
+from dpci.tables import format_facts, format_table, new_frame
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["CoverageStudy", "VariabilityStudy"]
 
@@ -34,11 +35,7 @@ class _Study:
 
     def to_frame(self) -> "pd.DataFrame":
         """One row for each parameter, indexed by its name; needs pandas."""
-        try:
-            import pandas as pd  # noqa: PLC0415  # optional
-        except ImportError as error:
-            raise DpciError("to_frame needs pandas, got an environment without it: pip install pandas") from error
-        return pd.DataFrame(self._columns(), index=pd.Index(self.names, name="name"))
+        return new_frame(self._columns(), self.names)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold: the averages, and lists by parameter."""
@@ -232,6 +229,26 @@ class CoverageStudy(_Study):
         """``mean_length`` over ``variability_length``; near 1 nothing is wasted. None without the latter, or for 0."""
         length = self.variability_length
         return None if not length else self.mean_length / length
+
+    def plot(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw the coverage of each parameter with two standard errors, and beside it the lengths; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw the coverage alone; None: a new figure with a second panel for the lengths.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            That of the coverage.
+
+        Raises
+        ------
+        DpciError
+            If matplotlib is not installed.
+        """
+        return plot_coverage(self, self._columns(), ax)
 
     def __repr__(self) -> str:
         ratio = "" if self.length_ratio is None else f", length ratio {self.length_ratio:.3f}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dpci import _core
 from dpci._seal import describe_seals, seals_from
 from dpci.losses import describe
-from dpci.tables import format_facts, format_percent, format_table
+from dpci.tables import format_facts, format_percent, format_pvalue, format_table
 
 if TYPE_CHECKING:
     from dpci.results import PrivateFit
@@ -18,7 +18,7 @@ _WIDTH = 100
 
 def summary_text(result: "PrivateFit", *, level: float) -> str:
     """Return the summary of a fit; without moments it has no errors and no intervals."""
-    parts = [_table(result, level), format_facts(_facts(result)), *_notes(result)]
+    parts = [_table(result, level), format_facts(fact_lines(result)), *_notes(result)]
     if not result.private:
         banner = "NOT PRIVATE (seeded)"
         parts = [banner, *parts, banner]
@@ -26,16 +26,20 @@ def summary_text(result: "PrivateFit", *, level: float) -> str:
 
 
 def _table(result: "PrivateFit", level: float) -> str:
-    header = ["name", "estimate", "std error", "lower", "upper"]
+    header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
     if result.interval_refusal is not None:
         return format_table(header[:2], [[n, f"{p:.4f}"] for n, p in zip(result.names, result.params, strict=True)])
     intervals = result.conf_int(level=level)
-    columns = (result.params, result.std_errors, intervals.lower, intervals.upper)
-    rows = [[name, *(f"{number:.4f}" for number in row)] for name, *row in zip(result.names, *columns, strict=True)]
+    columns = zip(result.params, result.std_errors, result.pvalues, intervals.lower, intervals.upper, strict=True)
+    rows = [
+        [name, f"{estimate:.4f}", f"{error:.4f}", format_pvalue(pvalue), f"{lower:.4f}", f"{upper:.4f}"]
+        for name, (estimate, error, pvalue, lower, upper) in zip(result.names, columns, strict=True)
+    ]
     return f"{format_percent(intervals.level)} confidence intervals\n{format_table(header, rows)}"
 
 
-def _facts(result: "PrivateFit") -> list[tuple[str, str]]:
+def fact_lines(result: "PrivateFit") -> list[tuple[str, str]]:
+    """Return names and values of the public facts; what belongs to a fact before it is indented."""
     privacy = result.privacy
     unit = str(privacy["cost_unit"]).replace("_", " ")
     steps = [
@@ -83,20 +87,29 @@ def _loss(result: "PrivateFit") -> str:
     return describe(result.loss) + classes
 
 
-def _notes(result: "PrivateFit") -> list[str]:
+def target_note(result: "PrivateFit") -> str:
+    """Return what the estimates estimate."""
     radius = result.privacy["constants"]["radius"]
     domain = "" if radius is None else f" over the ball ||params|| <= {radius:g}"
-    target = (
+    return (
         f"Target: the minimiser of the population's regularised risk at lambda={result.l2_strength:g}{domain}, "
         "parameter by parameter; it is not the unregularised coefficient."
     )
-    notes = [target]
+
+
+def interval_note(result: "PrivateFit") -> str | None:
+    """Return why there are no intervals; None where there are."""
     if result.hessian is None:
         whole = len(result.privacy["steps"]) == 1
         spent = "the whole budget went to the coefficients" if whole else "the rest of the budget went to a report"
-        notes.append(f"No intervals: {spent} (moments='none').")
-    elif result.interval_refusal is not None:
-        notes.append(f"No intervals: they {result.interval_refusal.removeprefix('intervals ')}.")
+        return f"No intervals: {spent} (moments='none')."
+    if result.interval_refusal is not None:
+        return f"No intervals: they {result.interval_refusal.removeprefix('intervals ')}."
+    return None
+
+
+def _notes(result: "PrivateFit") -> list[str]:
+    notes = [target_note(result), interval_note(result)]
     if result.loss["name"] == "custom":
         notes.append(
             "The privacy claim rests on the declaration of the custom loss: "
@@ -108,4 +121,4 @@ def _notes(result: "PrivateFit") -> list[str]:
             )
             + "."
         )
-    return [textwrap.fill(note, _WIDTH) for note in notes]
+    return [textwrap.fill(note, _WIDTH) for note in notes if note is not None]

@@ -1,6 +1,15 @@
-"""Plain-text tables with aligned columns."""
+"""Tables: plain text with aligned columns, and pandas frames."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci._optional import optional
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -17,6 +26,24 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def format_percent(level: float) -> str:
     """Return a level as a percentage, with as many digits as tell it from 100%."""
     return f"{100 * level:.13g}%"
+
+
+def format_pvalue(pvalue: float) -> str:
+    """Return a p-value with four decimals, or that it is below the least of them."""
+    return "<0.0001" if pvalue < 1e-4 else f"{pvalue:.4f}"
+
+
+def new_frame(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> "pd.DataFrame":
+    """Return columns as a pandas frame indexed by names.
+
+    Raises
+    ------
+    DpciError
+        If pandas is not installed.
+    """
+    with optional("pandas", extra="pandas", what="to_frame"):
+        import pandas as pd  # noqa: PLC0415  # optional
+    return pd.DataFrame(columns, index=pd.Index(names, name="name"))
 
 
 def format_facts(facts: Sequence[tuple[str, str]]) -> str:

@@ -209,6 +209,8 @@ def mutated_command(rng):
             "--projection",
             "--target",
             "--json",
+            "--output",
+            "--chunk-rows",
         )
         name = rng.choice(names + others)
         values = (
@@ -229,6 +231,6 @@ def mutated_command(rng):
             "\ud800",
             "9" * 400,
         )
-        options[name] = "JSON" if name == "--json" else rng.choice(values)
+        options[name] = "JSON" if name in {"--json", "--output"} else rng.choice(values)
     command = rng.choice(("fit", "fit", "fit", "data", "report", "", "--version"))
     return {"arguments": [command, "TABLE", *(part for pair in options.items() for part in pair)], "table": table}

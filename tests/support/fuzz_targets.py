@@ -45,10 +45,11 @@ class Left:
     })  # fmt: skip
     # Made by the library alone; callers get them, and read them.
     RESULTS = frozenset({
-        "AuditReport", "BaselineFit", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound",
+        "AuditReport", "BaselineFit", "Comparison",
+        "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound",
         "Event", "ExPostLosses", "ExpectedUtility", "LowerBound", "Minimum", "ModelInversion", "OracleSearch",
         "Plan", "PrivateFit", "RecordLosses", "Report", "TuneResult", "UtilityCurve", "VariabilityStudy",
-        "WorstCase",
+        "WaldTest", "WorstCase",
     })  # fmt: skip
     # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample.
     METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private"})
@@ -141,7 +142,7 @@ OWN = {
 
 # Legal values by the name of the parameter, whatever function it belongs to.
 TYPICAL = {
-    **{name: (np.eye(3)[:2], np.ones((1, 3))) for name in ("contrast",)},
+    **{name: (np.eye(3)[:2], np.ones((1, 3)), "x0", {"x0": 1.0, "x1": -1.0}) for name in ("contrast", "hypothesis")},
     **{name: (np.array([[1.0, 0.2], [0.2, 2.0]]), np.eye(3), np.eye(1)) for name in ("hessian", "gradient_cov")},
     **{name: (np.array([1.0, 0.5]), np.array([0.0, 0.1])) for name in ("variance", "multiplier")},
     **dict.fromkeys(
@@ -192,6 +193,7 @@ TYPICAL = {
     "noise_law": ("spherical_laplace", "gaussian"),
     "noise": (None, "gaussian", "spherical_laplace"),
     "method": ("exact", "monte_carlo", "newton", "repeat", "chunks", "public_rule"),
+    "simultaneous": (None, "bonferroni", "max_z"),
     "kind": ("data_dependent", "data_independent"),
     "bound": ("interpolated", "paper"),
     "solver": ("auto", "newton", "lbfgs", "ball"),
@@ -292,6 +294,7 @@ def samples():
         settings = {"l2_strength": 0.5, "seed": 1}
         fits = {
             "pure": dpci.fit(X, CLASSES, budget=PureDP(2.0), **settings),
+            "other": dpci.fit(X, CLASSES, budget=PureDP(1.0), l2_strength=0.5, seed=2),
             "approx": dpci.fit(X, CLASSES, budget=ApproxDP(1.0, 1e-5), neighbors="add_remove", n_public=N, **settings),
             "ball": dpci.fit(X, REALS, budget=dpci.ZCDP(1.0), loss="squared", radius=1.0, **settings),
             "no moments": dpci.fit(X, CLASSES, budget=PureDP(2.0), moments="none", **settings),
@@ -304,6 +307,8 @@ def samples():
         few = {"n_replicates": 4, "n_variability": 4, "n_threads": 1}
         return {
             **fits,
+            "test": fits["pure"].wald_test(np.eye(3)[:2]),
+            "comparison": dpci.compare(fits["pure"], fits["other"]),
             "intervals": fits["pure"].conf_int(),
             "plan": dpci.plan(n_samples=100, n_features=2, budget=PureDP(1.0), l2_strength=0.5),
             "report": dpci.per_instance.report(X, CLASSES, budget=ApproxDP(1.0, 1e-5), n_public=N, **settings),
@@ -340,6 +345,8 @@ def targets():
         short = name.rpartition(".")[2]
         results = {"ex_post_losses_not_private": ("report", "report"), "model_inversion": ("result", "ball")}
         values = OWN.get(short, {})
+        if short == "compare":
+            values = {"result_a": samples()["pure"], "result_b": samples()["other"]}
         if short in results:
             parameter, sample = results[short]
             values = {**values, parameter: samples()[sample]}

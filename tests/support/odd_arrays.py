@@ -1,9 +1,12 @@
 """Odd arrays: other numbers, shapes, types and layouts, tables and sparse matrices, also damaged ones."""
 
 import math
+import tempfile
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import scipy.sparse
 
 NUMBERS = (
@@ -199,12 +202,47 @@ def _frame(rng, value):
     return frame if rng.random() < 0.7 else frame.convert_dtypes()
 
 
+def _other_frame(rng, value):
+    """A frame or a series of polars or pyarrow, of any numeric type, at times with something else in it."""
+    numbers = [float(v) for v in value.flat]
+    if numbers and rng.random() < 0.4:
+        numbers[rng.randrange(len(numbers))] = None
+    if value.ndim == 1:
+        return rng.choice((pl.Series, pa.array, lambda v: pa.chunked_array([v])))(numbers)
+    if value.ndim != 2 or not value.shape[1]:
+        return value
+    width = value.shape[1]
+    names = rng.choice((list("abcdefgh"), ["intercept", *"bcdefgh"]))
+    columns = {f"{names[j % 8]}{j // 8 or ''}": numbers[j::width] for j in range(width)}
+    frame = pl.DataFrame(columns)
+    if rng.random() < 0.5:
+        dtype = rng.choice((pl.Float32, pl.Boolean, pl.Int128, pl.String, pl.Date, pl.Decimal(38, 9)))
+        frame = frame.with_columns(pl.nth(rng.randrange(width)).cast(dtype, strict=False))
+    if rng.random() < 0.1:
+        return frame.lazy()
+    return frame if rng.random() < 0.5 or pl.Int128 in frame.dtypes else frame.to_arrow()
+
+
+def _mapped(rng, value):
+    if not value.size:
+        return value
+    with tempfile.NamedTemporaryFile() as file:
+        return _filled(np.memmap(file, rng.choice(("f4", "f8", ">f8", "i2")), "w+", shape=value.shape), value)
+
+
+def _filled(target, value):
+    with np.errstate(invalid="ignore", over="ignore"):
+        target[...] = value
+    return target
+
+
 def _sparse(rng, value):
     if value.ndim != 2:
         return value
     kind = rng.choice(("csr", "csc", "coo", "bsr", "dia", "dok", "lil"))
     with_class = rng.choice((f"{kind}_array", f"{kind}_matrix"))
-    return getattr(scipy.sparse, with_class)(value)
+    with np.errstate(over="ignore"):
+        return getattr(scipy.sparse, with_class)(value.astype(rng.choice(("f4", "f8"))))
 
 
 def _damaged_sparse(rng, value):
@@ -231,6 +269,8 @@ _FORMS = (
     _as_list,
     _iterator,
     _frame,
+    _other_frame,
+    _mapped,
     _sparse,
     _damaged_sparse,
     lambda _, value: np.asfortranarray(value),

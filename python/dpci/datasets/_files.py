@@ -168,7 +168,7 @@ def _check_allowed(file: PublicFile, *, download: bool) -> None:
 
 
 def _no_pooch(file: PublicFile) -> DatasetUnavailable:
-    return DatasetUnavailable(f"{_not_here(file)}, or install dpci[datasets] to download it")
+    return DatasetUnavailable(f"{_not_here(file)}; a download needs pooch: pip install 'dpci[datasets]'")
 
 
 def _download_failed(file: PublicFile, error: Exception) -> DatasetUnavailable:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 import dpci
+from dpci._optional import optional
 from dpci.tables import format_facts, format_table
 from dpci.validation import check_count, check_seed, check_threads
 
@@ -56,7 +57,8 @@ class Finding:
 
     def save(self, path: Path) -> None:
         """Draw into a file, whose ending says in which format; SVG keeps its text as text, which is smaller."""
-        from matplotlib import rc_context  # noqa: PLC0415  # optional
+        with optional("matplotlib", extra="plot", what="a drawing"):
+            from matplotlib import rc_context  # noqa: PLC0415  # optional
 
         with rc_context({"svg.fonttype": "none"}):
             self.draw().savefig(path, dpi=150)

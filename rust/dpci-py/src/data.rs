@@ -1,9 +1,9 @@
-//! Rows as Python passes them: a contiguous matrix, or the parts of a compressed sparse one.
+//! Rows as Python passes them: a contiguous matrix, or the parts of a compressed sparse one, in double or single precision.
 
 use dpci_core::Result;
-use dpci_core::design::{Csr, Design, OnViolation, Rows};
+use dpci_core::design::{Csr, Design, Numbers, OnViolation, Rows};
 use dpci_core::exec::Executor;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -14,15 +14,51 @@ use crate::spec::Spec;
 pub(crate) enum Features<'py> {
     /// C-contiguous float64 of shape (n, k).
     Dense(PyReadonlyArray2<'py, f64>),
+    /// C-contiguous float32 of shape (n, k).
+    DenseSingle(PyReadonlyArray2<'py, f32>),
     /// (indptr, indices, values, k).
     Csr(
         (
             PyReadonlyArray1<'py, i64>,
             PyReadonlyArray1<'py, i32>,
-            PyReadonlyArray1<'py, f64>,
+            Values<'py>,
             usize,
         ),
     ),
+}
+
+/// Entries of sparse rows in either precision.
+#[derive(FromPyObject)]
+pub(crate) enum Values<'py> {
+    /// Contiguous float64.
+    Double(PyReadonlyArray1<'py, f64>),
+    /// Contiguous float32.
+    Single(PyReadonlyArray1<'py, f32>),
+}
+
+impl Values<'_> {
+    fn numbers(&self) -> PyResult<Numbers<'_>> {
+        Ok(match self {
+            Self::Double(values) => values.as_slice()?.into(),
+            Self::Single(values) => values.as_slice()?.into(),
+        })
+    }
+}
+
+/// The rows, declared to be a mapped file if the array is a view of one.
+fn declared<'a>(rows: Rows<'a>, array: &Bound<'_, PyAny>) -> PyResult<Rows<'a>> {
+    let py = array.py();
+    let file = py.import("mmap")?.getattr("mmap")?;
+    let mut owner = array.clone();
+    // A view knows the array, and that the object, which owns its memory.
+    while owner.is_instance_of::<PyUntypedArray>() {
+        owner = owner.getattr("base")?;
+    }
+    Ok(if owner.is_instance(&file)? {
+        rows.mapped()
+    } else {
+        rows
+    })
 }
 
 /// What happens to rows and targets outside their bounds.
@@ -45,11 +81,18 @@ impl<'a> Data<'a> {
     pub(crate) fn new(x: &'a Features<'_>, y: &'a PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
         let targets = y.as_slice()?;
         let (rows, entries) = match x {
-            Features::Dense(x) => (Rows::dense(x.as_slice()?, x.shape()[1]), x.len()),
+            Features::Dense(x) => {
+                let rows = Rows::dense(x.as_slice()?, x.shape()[1]);
+                (declared(rows, x.as_any())?, x.len())
+            }
+            Features::DenseSingle(x) => {
+                let rows = Rows::dense_single(x.as_slice()?, x.shape()[1]);
+                (declared(rows, x.as_any())?, x.len())
+            }
             Features::Csr((starts, columns, values, width)) => {
                 let (starts, columns) = (starts.as_slice()?, columns.as_slice()?);
                 let csr =
-                    Csr::new(starts, columns, values.as_slice()?, *width).map_err(to_python)?;
+                    Csr::new(starts, columns, values.numbers()?, *width).map_err(to_python)?;
                 (Rows::Csr(csr), columns.len())
             }
         };

@@ -69,11 +69,15 @@ pub(super) fn checked_row_scales(
                 if within && bounds.row_norm > LEAST_FAST_BOUND {
                     continue;
                 }
-                let (values, columns) = match &design.rows {
-                    Rows::Dense(dense) => (dense.row(i), None),
-                    Rows::Csr(csr) => (csr.entries(i).values, Some(csr.entries(i).columns)),
+                let scale = match &design.rows {
+                    Rows::Dense(dense) => row_scale(&dense.row(i), None, i, bounds)?,
+                    Rows::Csr(csr) => {
+                        let block = csr.block(i..i + 1);
+                        let entries = block.entries(0);
+                        row_scale(entries.values, Some(entries.columns), i, bounds)?
+                    }
                 };
-                if let Some(scale) = row_scale(values, columns, i, bounds)? {
+                if let Some(scale) = scale {
                     shrunk.push((i, scale));
                 }
             }

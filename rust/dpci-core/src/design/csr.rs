@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::Numbers;
 use crate::linalg::{GramAccumulator, PackedBlock, vector};
 use crate::{Error, Result};
 
@@ -12,9 +13,17 @@ use crate::{Error, Result};
 pub struct Csr<'a> {
     starts: Cow<'a, [i64]>,
     columns: Cow<'a, [i32]>,
-    values: Cow<'a, [f64]>,
+    values: Numbers<'a>,
     n_columns: usize,
     scales: Option<Vec<f64>>,
+}
+
+/// Consecutive rows, their values in double precision, before scaling.
+#[derive(Debug, Clone)]
+pub struct CsrBlock<'r> {
+    starts: &'r [i64],
+    columns: &'r [i32],
+    values: Cow<'r, [f64]>,
 }
 
 /// The entries of one row.
@@ -35,7 +44,7 @@ impl<'a> Csr<'a> {
     pub fn new(
         starts: impl Into<Cow<'a, [i64]>>,
         columns: impl Into<Cow<'a, [i32]>>,
-        values: impl Into<Cow<'a, [f64]>>,
+        values: impl Into<Numbers<'a>>,
         n_columns: usize,
     ) -> Result<Self> {
         let (starts, columns, values) = (starts.into(), columns.into(), values.into());
@@ -62,7 +71,7 @@ impl<'a> Csr<'a> {
             scales: None,
         };
         for i in 0..csr.n_rows() {
-            let columns = csr.entries(i).columns;
+            let columns = &csr.columns[csr.range(i..i + 1)];
             let in_range = |c: &i32| usize::try_from(*c).is_ok_and(|c| c < n_columns);
             if !columns.iter().all(in_range) || columns.windows(2).any(|w| w[0] >= w[1]) {
                 return malformed(format!(
@@ -77,13 +86,13 @@ impl<'a> Csr<'a> {
     pub(super) fn from_checked(
         starts: Vec<i64>,
         columns: Vec<i32>,
-        values: Vec<f64>,
+        values: Numbers<'static>,
         n_columns: usize,
     ) -> Csr<'static> {
         Csr {
             starts: starts.into(),
             columns: columns.into(),
-            values: values.into(),
+            values,
             n_columns,
             scales: None,
         }
@@ -105,18 +114,32 @@ impl<'a> Csr<'a> {
         self.values.len()
     }
 
-    /// Entries of a row, before scaling. The structure was checked, so the starts are valid indexes.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "0 ≤ starts ≤ number of entries in memory"
-    )]
-    pub(crate) fn entries(&self, i: usize) -> Entries<'_> {
-        let range = self.starts[i] as usize..self.starts[i + 1] as usize;
-        Entries {
+    /// Where the entries of a range of rows stand.
+    fn range(&self, rows: Range<usize>) -> Range<usize> {
+        offset(self.starts[rows.start])..offset(self.starts[rows.end])
+    }
+
+    /// The entries of a range of rows, before scaling.
+    pub(crate) fn block(&self, rows: Range<usize>) -> CsrBlock<'_> {
+        let range = self.range(rows.clone());
+        CsrBlock {
+            starts: &self.starts[rows.start..=rows.end],
             columns: &self.columns[range.clone()],
-            values: &self.values[range],
+            values: self.values.doubles(range),
         }
+    }
+
+    /// The chosen rows, owned, scales applied.
+    pub(super) fn select(&self, rows: &[usize]) -> Csr<'static> {
+        let ranges = rows.iter().map(|&i| self.range(i..i + 1));
+        let (mut starts, mut columns) = (vec![0], Vec::new());
+        for range in ranges.clone() {
+            columns.extend_from_slice(&self.columns[range]);
+            starts.push(i64::try_from(columns.len()).unwrap_or(i64::MAX));
+        }
+        let scales = self.scales.as_ref().map(|s| rows.iter().map(|&i| s[i]));
+        let values = self.values.gathered(ranges, scales);
+        Csr::from_checked(starts, columns, values, self.n_columns)
     }
 
     pub(super) fn scale(&self, i: usize) -> f64 {
@@ -124,24 +147,24 @@ impl<'a> Csr<'a> {
     }
 
     pub(super) fn squared_norms(&self, range: Range<usize>, out: &mut [f64]) {
-        for (i, o) in range.zip(out) {
-            let values = self.entries(i).values;
-            *o = vector::dot(values, values);
+        for (entries, o) in self.block(range).rows().zip(out) {
+            *o = vector::dot(entries.values, entries.values);
         }
     }
 
     pub(super) fn times_vector(&self, range: Range<usize>, vector: &[f64], out: &mut [f64]) {
-        for (i, o) in range.zip(out) {
+        let block = self.block(range.clone());
+        for ((i, entries), o) in range.zip(block.rows()).zip(out) {
             let scale = self.scale(i);
-            let entries = self.entries(i);
             *o = entries.iter().map(|(c, v)| scale * v * vector[c]).sum();
         }
     }
 
     pub(super) fn add_weighted(&self, range: Range<usize>, weights: &[f64], out: &mut [f64]) {
-        for (i, weight) in range.zip(weights) {
+        let block = self.block(range.clone());
+        for ((i, entries), weight) in range.zip(block.rows()).zip(weights) {
             let weight = weight * self.scale(i);
-            for (c, v) in self.entries(i).iter() {
+            for (c, v) in entries.iter() {
                 out[c] += weight * v;
             }
         }
@@ -161,9 +184,9 @@ impl<'a> Csr<'a> {
         gram: &mut GramAccumulator,
     ) {
         let mut scaled = Vec::new();
-        for (i, weight) in range.zip(weights) {
+        let block = self.block(range.clone());
+        for ((i, entries), weight) in range.zip(block.rows()).zip(weights) {
             if *weight != 0.0 {
-                let entries = self.entries(i);
                 // The entries are scaled, not the weight, whose product with a tiny scale squared would lose its digits.
                 scaled.clear();
                 scaled.extend(entries.values.iter().map(|v| self.scale(i) * v));
@@ -174,15 +197,41 @@ impl<'a> Csr<'a> {
 
     pub(super) fn pack(&self, range: Range<usize>, last: Option<f64>, block: &mut PackedBlock) {
         let mut rows = vec![0.0; range.len() * self.n_columns];
-        for (i, row) in range
-            .clone()
-            .zip(rows.chunks_exact_mut(self.n_columns.max(1)))
-        {
-            for (c, v) in self.entries(i).iter() {
+        let sparse = self.block(range.clone());
+        let dense = rows.chunks_exact_mut(self.n_columns.max(1));
+        for ((i, entries), row) in range.clone().zip(sparse.rows()).zip(dense) {
+            for (c, v) in entries.iter() {
                 row[c] = self.scale(i) * v;
             }
         }
         block.fill(range.len(), &rows, None, last);
+    }
+}
+
+/// An offset as an index: the structure was checked when the rows were made.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "0 ≤ offset ≤ number of entries in memory"
+)]
+fn offset(start: i64) -> usize {
+    start as usize
+}
+
+impl CsrBlock<'_> {
+    /// Entries of the `i`-th row of the block.
+    pub(crate) fn entries(&self, i: usize) -> Entries<'_> {
+        let first = offset(self.starts[0]);
+        let range = offset(self.starts[i]) - first..offset(self.starts[i + 1]) - first;
+        Entries {
+            columns: &self.columns[range.clone()],
+            values: &self.values[range],
+        }
+    }
+
+    /// Entries of the rows in order.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Entries<'_>> {
+        (0..self.starts.len() - 1).map(|i| self.entries(i))
     }
 }
 

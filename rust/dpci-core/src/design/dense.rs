@@ -3,22 +3,26 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::Numbers;
 use crate::linalg::{PackedBlock, vector};
 
 /// Row-major features. Row `i` stands for the entries `scale(i)·v`, rounded to f64.
 #[derive(Debug, Clone)]
 pub struct Dense<'a> {
-    features: Cow<'a, [f64]>,
+    features: Numbers<'a>,
     n_columns: usize,
     scales: Option<Vec<f64>>,
+    /// Whether the features are a mapped file, of which no large part may be copied into memory.
+    pub(super) is_mapped: bool,
 }
 
 impl<'a> Dense<'a> {
-    pub(super) fn new(features: impl Into<Cow<'a, [f64]>>, n_columns: usize) -> Self {
+    pub(super) fn new(features: impl Into<Numbers<'a>>, n_columns: usize) -> Self {
         Self {
             features: features.into(),
             n_columns,
             scales: None,
+            is_mapped: false,
         }
     }
 
@@ -39,30 +43,40 @@ impl<'a> Dense<'a> {
     }
 
     /// Features of a row, before scaling.
-    pub(super) fn row(&self, i: usize) -> &[f64] {
-        &self.features[i * self.n_columns..(i + 1) * self.n_columns]
+    pub(super) fn row(&self, i: usize) -> Cow<'_, [f64]> {
+        self.rows(&(i..i + 1))
     }
 
     /// Features of a range of rows, before scaling.
-    pub(crate) fn rows(&self, range: &Range<usize>) -> &[f64] {
-        &self.features[range.start * self.n_columns..range.end * self.n_columns]
+    pub(crate) fn rows(&self, range: &Range<usize>) -> Cow<'_, [f64]> {
+        self.features
+            .doubles(range.start * self.n_columns..range.end * self.n_columns)
+    }
+
+    /// The chosen rows, owned, scales applied.
+    pub(super) fn select(&self, rows: &[usize]) -> Dense<'static> {
+        let ranges = rows
+            .iter()
+            .map(|i| i * self.n_columns..(i + 1) * self.n_columns);
+        let scales = self.scales.as_ref().map(|s| rows.iter().map(|&i| s[i]));
+        Dense::new(self.features.gathered(ranges, scales), self.n_columns)
     }
 
     pub(super) fn squared_norms(&self, range: Range<usize>, out: &mut [f64]) {
-        vector::rows_squared_norms(self.rows(&range), self.n_columns, out);
+        vector::rows_squared_norms(&self.rows(&range), self.n_columns, out);
     }
 
     pub(super) fn pack(&self, range: Range<usize>, last: Option<f64>, block: &mut PackedBlock) {
         let scales = self.scales.as_ref().map(|s| &s[range.clone()]);
-        block.fill(range.len(), self.rows(&range), scales, last);
+        block.fill(range.len(), &self.rows(&range), scales, last);
     }
 
     pub(super) fn times_vector(&self, range: Range<usize>, vector: &[f64], out: &mut [f64]) {
         // The scaled entries, rounded, are the row.
         let rows = self.rows(&range);
         match &self.scales {
-            Some(scales) => vector::scaled_rows_times_vector(rows, &scales[range], vector, out),
-            None => vector::rows_times_vector(rows, vector, out),
+            Some(scales) => vector::scaled_rows_times_vector(&rows, &scales[range], vector, out),
+            None => vector::rows_times_vector(&rows, vector, out),
         }
     }
 
@@ -72,6 +86,6 @@ impl<'a> Dense<'a> {
                 *w *= s;
             }
         }
-        vector::add_weighted_rows(self.rows(&range), weights, out);
+        vector::add_weighted_rows(&self.rows(&range), weights, out);
     }
 }

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::{Csr, Dense, Design, Rows};
+use super::{Design, Rows};
 use crate::Result;
 use crate::error::check_length;
 use crate::exec::{Executor, blocks};
@@ -14,13 +14,13 @@ use crate::exec::{Executor, blocks};
 const SAMPLE: usize = 4096;
 
 impl Design<'_> {
-    /// The same records, merged where that halves the rows or better, to judge by a sample of them.
+    /// The same records, merged where that halves the rows or better, to judge by a sample of them. Those of a mapped file stay apart.
     ///
     /// # Errors
     /// [`crate::Error::Interrupted`].
     pub fn compacted(self, exec: &Executor<'_>) -> Result<Self> {
         let n = self.n_rows();
-        if self.multiplicities.is_some() || n < 4 * SAMPLE {
+        if self.multiplicities.is_some() || n < 4 * SAMPLE || self.rows.is_mapped() {
             return Ok(self);
         }
         let builder = DefaultHashBuilder::default();
@@ -77,13 +77,7 @@ impl Design<'_> {
 
     fn selected(&self, rows: &[usize], multiplicities: Option<Vec<u32>>) -> Design<'static> {
         let features = match &self.rows {
-            Rows::Dense(dense) => {
-                let mut values = Vec::with_capacity(rows.len() * dense.n_columns());
-                for &i in rows {
-                    values.extend(dense.row(i).iter().map(|v| dense.scale(i) * v));
-                }
-                Rows::Dense(Dense::new(values, dense.n_columns()))
-            }
+            Rows::Dense(dense) => Rows::Dense(dense.select(rows)),
             Rows::Csr(csr) => Rows::Csr(csr.select(rows)),
         };
         Design {
@@ -117,17 +111,17 @@ impl Design<'_> {
     fn hash(&self, i: usize, builder: &DefaultHashBuilder) -> u64 {
         let mut hasher = builder.build_hasher();
         hasher.write_u64(self.targets[i].to_bits());
+        let block;
         let values = match &self.rows {
             Rows::Dense(dense) => dense.row(i),
             Rows::Csr(csr) => {
-                csr.entries(i)
-                    .columns
-                    .iter()
-                    .for_each(|c| hasher.write_i32(*c));
-                csr.entries(i).values
+                block = csr.block(i..i + 1);
+                let entries = block.entries(0);
+                entries.columns.iter().for_each(|c| hasher.write_i32(*c));
+                entries.values.into()
             }
         };
-        for value in values {
+        for value in &*values {
             hasher.write_u64(value.to_bits());
         }
         hasher.finish()
@@ -139,25 +133,12 @@ impl Design<'_> {
         };
         self.targets[i].to_bits() == self.targets[j].to_bits()
             && match &self.rows {
-                Rows::Dense(dense) => same(dense.row(i), dense.row(j)),
+                Rows::Dense(dense) => same(&dense.row(i), &dense.row(j)),
                 Rows::Csr(csr) => {
-                    let (a, b) = (csr.entries(i), csr.entries(j));
+                    let (a, b) = (csr.block(i..i + 1), csr.block(j..j + 1));
+                    let (a, b) = (a.entries(0), b.entries(0));
                     a.columns == b.columns && same(a.values, b.values)
                 }
             }
-    }
-}
-
-impl Csr<'_> {
-    /// The chosen rows, owned, scales applied.
-    fn select(&self, rows: &[usize]) -> Csr<'static> {
-        let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
-        for &i in rows {
-            let entries = self.entries(i);
-            columns.extend_from_slice(entries.columns);
-            values.extend(entries.values.iter().map(|v| self.scale(i) * v));
-            starts.push(i64::try_from(values.len()).unwrap_or(i64::MAX));
-        }
-        Csr::from_checked(starts, columns, values, self.n_columns())
     }
 }

@@ -8,11 +8,13 @@ mod csr;
 mod dense;
 mod grid;
 mod merge;
+mod numbers;
 
 pub use check::{OnViolation, row_norm_bound};
-pub use csr::{Csr, Entries};
+pub use csr::{Csr, CsrBlock, Entries};
 pub use dense::Dense;
 pub use grid::{Axis, Grid};
+pub use numbers::Numbers;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -37,6 +39,25 @@ impl<'a> Rows<'a> {
     #[must_use]
     pub fn dense(features: &'a [f64], n_columns: usize) -> Self {
         Self::Dense(Dense::new(features, n_columns))
+    }
+
+    /// The same in single precision.
+    #[must_use]
+    pub fn dense_single(features: &'a [f32], n_columns: usize) -> Self {
+        Self::Dense(Dense::new(features, n_columns))
+    }
+
+    /// Declares dense rows to be a mapped file, which may be larger than memory: no part of it is copied to merge equal records.
+    #[must_use]
+    pub fn mapped(mut self) -> Self {
+        if let Self::Dense(dense) = &mut self {
+            dense.is_mapped = true;
+        }
+        self
+    }
+
+    fn is_mapped(&self) -> bool {
+        matches!(self, Self::Dense(dense) if dense.is_mapped)
     }
 
     fn n_columns(&self) -> usize {
@@ -120,7 +141,12 @@ impl<'a> Design<'a> {
         }
         rows.check_rows(n_records)?;
         // Merging copies at most half of the entries; labels, predictors, weights and hashes are a few numbers a row.
-        check_room(rows.n_entries() / 2 + n_records.saturating_mul(16))?;
+        let merged = if rows.is_mapped() {
+            0
+        } else {
+            rows.n_entries() / 2
+        };
+        check_room(merged + n_records.saturating_mul(16))?;
         let mut design = Self {
             rows,
             targets: check::checked_targets(targets, bounds)?,
@@ -261,13 +287,13 @@ impl<'a> Design<'a> {
             last.fill(self.intercept.unwrap_or_default());
             match &self.rows {
                 Rows::Dense(dense) => {
-                    for (f, v) in features.iter_mut().zip(dense.row(i)) {
+                    for (f, v) in features.iter_mut().zip(&*dense.row(i)) {
                         *f = dense.scale(i) * v;
                     }
                 }
                 Rows::Csr(csr) => {
                     features.fill(0.0);
-                    for (c, v) in csr.entries(i).iter() {
+                    for (c, v) in csr.block(i..i + 1).entries(0).iter() {
                         features[c] = csr.scale(i) * v;
                     }
                 }

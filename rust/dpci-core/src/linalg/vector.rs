@@ -71,6 +71,25 @@ pub fn multiply(values: &mut [f64], factors: &[f64]) {
     }
 }
 
+/// The same numbers in double precision, exactly.
+#[must_use]
+pub fn widened(singles: &[f32]) -> Vec<f64> {
+    struct Op<'a>(&'a [f32], &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _simd: S) {
+            let Op(singles, doubles) = self;
+            for (double, single) in doubles.iter_mut().zip(singles) {
+                *double = f64::from(*single);
+            }
+        }
+    }
+    let mut doubles = vec![0.0; singles.len()];
+    Arch::new().dispatch(Op(singles, &mut doubles));
+    doubles
+}
+
 /// `out[i] = ‖rows[i]‖²` for contiguous rows of `width` entries; overflow and NaN come out as they are.
 pub fn rows_squared_norms(rows: &[f64], width: usize, out: &mut [f64]) {
     struct Op<'a>(&'a [f64], usize, &'a mut [f64]);

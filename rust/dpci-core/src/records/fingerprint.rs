@@ -24,15 +24,21 @@ pub(super) fn of_rows(design: &Design<'_>, exec: &Executor<'_>) -> Result<u64> {
             for (i, target) in range.clone().zip(design.targets(range.clone())) {
                 let entries = match design.rows() {
                     Rows::Dense(dense) => {
-                        let pairs = dense.rows(&(i..i + 1)).iter().zip(&keys);
-                        pairs.fold(0, |hash: u64, (value, key)| {
+                        let row = dense.rows(&(i..i + 1));
+                        row.iter().zip(&keys).fold(0, |hash: u64, (value, key)| {
                             hash.wrapping_add(value.to_bits().wrapping_mul(*key))
                         })
                     }
                     Rows::Csr(csr) => {
-                        csr.entries(i).iter().fold(0, |hash: u64, (column, value)| {
-                            hash.wrapping_add(value.to_bits().wrapping_mul(mixed(column as u64)))
-                        })
+                        let block = csr.block(i..i + 1);
+                        block
+                            .entries(0)
+                            .iter()
+                            .fold(0, |hash: u64, (column, value)| {
+                                hash.wrapping_add(
+                                    value.to_bits().wrapping_mul(mixed(column as u64)),
+                                )
+                            })
                     }
                 };
                 sum = sum.wrapping_add(mixed(entries ^ mixed(target.to_bits())));

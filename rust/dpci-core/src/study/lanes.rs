@@ -56,23 +56,24 @@ pub(super) fn for_each_block(
     exec: &Executor<'_>,
     mut work: impl FnMut(Range<usize>, LaneRows<'_>) -> Result<()>,
 ) -> Result<()> {
-    let mut sparse: Vec<SparseRow<'_>> = Vec::with_capacity(BLOCK);
     for start in all.clone().step_by(BLOCK) {
         exec.check()?;
         let range = start..(start + BLOCK).min(all.end);
-        let rows = match design.rows() {
-            Rows::Dense(dense) => LaneRows::Dense(dense.rows(&range)),
-            Rows::Csr(csr) => {
-                sparse.clear();
-                sparse.extend(
-                    range
-                        .clone()
-                        .map(|i| (csr.entries(i).columns, csr.entries(i).values)),
-                );
-                LaneRows::Sparse(&sparse)
+        match design.rows() {
+            Rows::Dense(dense) => {
+                let rows = dense.rows(&range);
+                work(range, LaneRows::Dense(&rows))?;
             }
-        };
-        work(range, rows)?;
+            Rows::Csr(csr) => {
+                let block = csr.block(range.clone());
+                let mut sparse: [SparseRow<'_>; BLOCK] = [(&[], &[]); BLOCK];
+                for (row, entries) in sparse.iter_mut().zip(block.rows()) {
+                    *row = (entries.columns, entries.values);
+                }
+                let sparse = &sparse[..range.len()];
+                work(range, LaneRows::Sparse(sparse))?;
+            }
+        }
     }
     Ok(())
 }

@@ -155,7 +155,7 @@ fn assert_replicates_equal_fits(specs: &[Spec], bounds: &RowBounds, y: &[f64], l
             let (mut sample_x, mut sample_y) = (Vec::new(), Vec::new());
             for (i, weight) in weights.iter().enumerate() {
                 for _ in 0..*weight {
-                    sample_x.extend_from_slice(rows.rows(&(i..i + 1)));
+                    sample_x.extend_from_slice(&rows.rows(&(i..i + 1)));
                     sample_y.push(dense_rows.targets(i..i + 1)[0]);
                 }
             }

@@ -1,0 +1,130 @@
+"""The application that every command joins, with help that shows options in groups and examples as they are typed."""
+
+import sys
+from json import dumps as to_json
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+import dpci
+
+# The base class of everything that is wrong with a command line; typer exports one of its kinds only.
+WrongUsage: Final[Any] = typer.BadParameter.__bases__[0]
+
+WORKFLOW: Final = """\
+Differentially private models with confidence intervals.
+
+\b
+The way from a table to a published model:
+  dpci plan      what a fit will cost, and how precise it can be: before any data
+  dpci ledger    a total that all fits to one table draw on
+  dpci fit       fit a private model to a table, and release it with its intervals
+  dpci report    show a released model, or write it as one HTML page
+  dpci predict   predict for the rows of another table
+What backs it up reads data without privacy, or none at all:
+  dpci coverage, dpci tables, dpci audit, dpci data
+
+Every command has --help with examples. --json prints what a program can read. Progress and notes go to stderr.
+"""
+
+EXIT_CODES: Final = """\
+  0    all went well
+  1    dpci audit refuted a claim
+  2    wrong usage, or something was refused: one line on stderr says the rule and what broke it
+  3    the ledger's total does not cover the budget; nothing was released
+  70   a defect of dpci, with its traceback
+  130  interrupted (Ctrl-C)
+  141  whoever reads the output has closed it (as in dpci ... | head)
+"""
+
+_ORDER: Final = ("fit", "plan", "predict", "report", "ledger", "data", "coverage", "tables", "audit", "demo")
+
+
+class Command(TyperCommand):
+    """A command whose options are shown in the groups that they name, and whose epilog is its examples."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  # click's own, which typer packs
+        """Write one section for each group, in the order of the first of its options."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                general = "Arguments" if param.param_type_name == "argument" else "Options"
+                groups.setdefault(getattr(param, "rich_help_panel", None) or general, []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002  # as above
+        """Write the examples without wrapping their lines: they are there to be copied."""
+        if self.epilog:
+            with formatter.section("Examples"):
+                formatter.write("".join(f"  {line}\n" for line in self.epilog.splitlines()))
+
+
+class Group(TyperGroup):
+    """The program itself: its commands in the order of their use, and its exit codes."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401  # as above
+        """Return the names of the commands, those of daily use first."""
+        places = {name: place for place, name in enumerate(_ORDER)}
+        return sorted(super().list_commands(ctx), key=lambda name: places.get(name, len(places)))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002  # as above
+        """Write the epilog as it stands."""
+        if self.epilog:
+            with formatter.section("Exit codes"):
+                formatter.write(self.epilog)
+
+
+# Plain text everywhere: it reads the same in a terminal, a pipe and a log, and NO_COLOR has nothing to switch off.
+app = typer.Typer(
+    cls=Group,
+    help=WORKFLOW,
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it
+    if wanted:
+        typer.echo(f"dpci {dpci.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def show_json(value: object) -> None:
+    """Print one JSON document."""
+    typer.echo(to_json(value, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def note(text: str, *, quiet: bool = False) -> None:
+    """Say something beside the output, which may be read by a program."""
+    if not quiet:
+        typer.echo(text, err=True)
+
+
+def wants_progress(progress: bool | None, *, quiet: bool) -> bool:  # noqa: FBT001  # the option as it was given
+    """Whether to show progress: as asked, otherwise on a terminal where tqdm is installed."""
+    if progress is not None:
+        return progress
+    if quiet or not sys.stderr.isatty():
+        return False
+    try:
+        import tqdm  # noqa: F401, PLC0415  # optional
+    except ImportError:
+        return False
+    return True

@@ -1,0 +1,110 @@
+"""The command ``data``: lists the public data sets, or exports one as CSV."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpci import _options as options
+from dpci._cli_app import Command, app, show_json
+from dpci._output_files import check_new, new_file, unwritable
+from dpci._table_io import write_csv
+from dpci.datasets import load_table
+from dpci.datasets._catalogue import CATALOGUE, SOURCES, WARFARIN
+from dpci.datasets._files import find, is_intact
+from dpci.datasets._tables import Table, load_sample_table
+from dpci.datasets._warfarin import warfarin_table
+from dpci.errors import InvalidInput
+
+SAMPLE = "adult_sample"
+NAMES = (SAMPLE, *(source.name for source in SOURCES))
+_HEADER = ("name", "split", "rows", "sha256", "licence", "where")
+
+_EXAMPLES = """\
+dpci data                                        # what is here, with checksums and licences
+dpci data --json
+dpci data adult_sample --export sample.csv       # a table to try the other commands on
+"""
+
+
+@app.command(cls=Command, epilog=_EXAMPLES)
+def data(
+    name: Annotated[
+        str | None,
+        typer.Argument(help=f"Data set to be exported, also {SAMPLE}.", autocompletion=options.completes(*NAMES)),
+    ] = None,
+    *,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            "--output",
+            help="Write the table to this new CSV file (.csv, .csv.gz).",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="train, test or all, where there are several files.")] = None,
+    force: options.Force = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """List the public data sets, or export one as CSV.
+
+    The list says where the files were found, whether they are intact, and their licences.
+    """
+    if name is None:
+        if export is not None:
+            msg = f"--export needs the name of a data set, one of {list(NAMES)}, got none"
+            raise InvalidInput(msg)
+        _list(_inventory(), json=json)
+        return
+    if export is None:
+        msg = f"dpci data {name} needs --export FILE, got none"
+        raise InvalidInput(msg)
+    check_new("--export", export, force=force)
+    table = public_table(name, split)
+    n_rows = len(next(iter(table.values())))
+    try:
+        with new_file(export, force=force) as path:
+            write_csv(path, table)
+    except OSError as error:
+        raise unwritable("--export", export, error) from error
+    if json:
+        show_json({"name": name, "rows": n_rows, "columns": list(table), "file": str(export)})
+    elif not quiet:
+        typer.echo(f"{export}: {n_rows} rows of {name}")
+
+
+def public_table(name: str, split: str | None = None) -> Table:
+    """Return the columns of a public data set, the packaged sample and the user's own copy of Warfarin among them."""
+    if name == WARFARIN.name and split is None:
+        return warfarin_table()
+    return load_sample_table() if name == SAMPLE else load_table(name, split)
+
+
+def is_public(name: str) -> bool:
+    """Whether a name is that of a public data set rather than of a file."""
+    return name in {SAMPLE, *CATALOGUE}
+
+
+def _list(rows: list[dict[str, Any]], *, json: bool) -> None:
+    """Print one document, or aligned lines under a heading."""
+    if json:
+        show_json(rows)
+        return
+    lines = [_HEADER, *([str(row[field] or "") for field in _HEADER] for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADER))]
+    for line in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _inventory() -> list[dict[str, Any]]:
+    """Return the packaged sample, and each file of the catalogue."""
+    rows: list[tuple[object, ...]] = [(SAMPLE, None, 4000, "-", "CC BY 4.0", "in the package")]
+    for entry in SOURCES:
+        for split, file in entry.files.items():
+            found = find(file)
+            status = "-" if found is None else ("ok" if is_intact(file, found) else "WRONG")
+            where = "not here" if found is None else f"{found.place}: {found.path}"
+            rows.append((entry.name, split, entry.n_rows[split], status, entry.licence, where))
+    return [dict(zip(_HEADER, row, strict=True)) for row in rows]

@@ -1,0 +1,34 @@
+"""The one way in which a package that dpci works without is imported: where it is used, or named with its extra."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dpci.errors import DpciError
+
+
+@contextmanager
+def optional(package: str, *, extra: str, what: str, name: str | None = None) -> Iterator[None]:
+    """Turn a package that is missing, or too old, into an error that says what to install; import inside the block.
+
+    Parameters
+    ----------
+    package : str
+        Name under which it is imported.
+    extra : str
+        The extra of dpci that installs it.
+    what : str
+        What needs it, as the beginning of a sentence in the singular.
+    name : str, optional
+        What it is called in that sentence; None: as it is imported.
+
+    Raises
+    ------
+    DpciError
+        If the package, or a name of it, cannot be imported. Any other import that fails raises its own error.
+    """
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        raise DpciError(f"{what} needs {name or package}: pip install 'dpci[{extra}]'") from error

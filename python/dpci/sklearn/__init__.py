@@ -1,0 +1,21 @@
+"""Private models, a private search and transformers that need no data, for scikit-learn 1.6 and later.
+
+Import it as ``dpci.sklearn``; ``import dpci`` alone does not import scikit-learn. See docs/sklearn.md.
+"""
+
+from dpci._optional import optional
+
+with optional("sklearn", extra="sklearn", what="dpci.sklearn", name="scikit-learn 1.6 or later"):
+    from dpci.sklearn._classifiers import PrivateLinearSVC, PrivateLogisticRegression
+    from dpci.sklearn._ridge import PrivateRidge
+    from dpci.sklearn._search import PrivateGridSearch
+    from dpci.sklearn._transformers import PublicScaler, RowNormClipper
+
+__all__ = [
+    "PrivateGridSearch",
+    "PrivateLinearSVC",
+    "PrivateLogisticRegression",
+    "PrivateRidge",
+    "PublicScaler",
+    "RowNormClipper",
+]

@@ -1,0 +1,28 @@
+"""Rows, estimators and warnings that the tests of dpci.sklearn share."""
+
+import warnings
+
+import numpy as np
+
+from dpci.errors import DpciWarning
+
+N, D = 2000, 3
+
+
+def make_rows(seed=11):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-0.5, 0.5, size=(N, D))
+    y = (X @ [4.0, -2.0, 0.0] + 0.5 + rng.logistic(size=N) > 0).astype(int)
+    return X, y
+
+
+def make_targets(X, seed=12):
+    return np.clip(X @ [0.5, -0.3, 0.0] + 0.2 + np.random.default_rng(seed).normal(0, 0.1, size=len(X)), -1, 1)
+
+
+def warnings_of(call):
+    """What a call returns, and the warnings of dpci that it gave."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        value = call()
+    return value, [warning for warning in caught if issubclass(warning.category, DpciWarning)]

@@ -1,0 +1,130 @@
+"""`dpci fit` on tables that are read by chunks: the same fit as in memory, in the memory of one chunk."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci import _commands
+from dpci._table_rows import Passes, TableRows
+from dpci.cli import main
+from dpci.schema import Schema
+from support.people import as_csv, columns, fit_arguments, make_people
+
+FAR = 1e-10
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("people")
+    make_people(folder)
+    return folder
+
+
+@pytest.fixture
+def seeded(monkeypatch):
+    """The fits of commands, with noise that repeats: two of them differ by their rounding alone."""
+    fit, results = dpci.fit, []
+
+    def repeated(*args, **keywords):
+        results.append(fit(*args, seed=1, **keywords))
+        return results[-1]
+
+    monkeypatch.setattr(dpci, "fit", repeated)
+    return results
+
+
+def as_parquet(folder):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table(columns()), folder / "people.parquet", row_group_size=300)
+
+
+OPTIONS = [
+    (),
+    ("--delta", "1e-6"),
+    ("--mechanism", "output", "--loss", "huber_hinge"),
+    ("--neighbors", "add_remove", "--n-public", "2000", "--moments", "separate"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning")
+@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+@pytest.mark.parametrize("table", ["people.csv", "parts", "people.parquet"])
+def test_a_fit_by_chunks_is_that_in_memory(people, table, options, seeded):
+    as_parquet(people)
+    for rows in ((), ("--chunk-rows", "2000"), ("--chunk-rows", "321")):
+        assert main(fit_arguments(people, *options, *rows, table=table)) == 0
+    whole, *chunked = seeded
+    for result in chunked:
+        np.testing.assert_allclose(result.params, whole.params, rtol=0, atol=FAR)
+        np.testing.assert_allclose(result.hessian, whole.hessian, rtol=0, atol=FAR)
+        np.testing.assert_allclose(result.gradient_cov, whole.gradient_cov, rtol=0, atol=FAR)
+        assert (result.names, result.n_samples, result.classes) == (whole.names, whole.n_samples, whole.classes)
+
+
+def test_large_tables_are_read_by_chunks(people, monkeypatch):
+    sources = []
+    fit = dpci.fit
+    monkeypatch.setattr(dpci, "fit", lambda X, *y, **keywords: sources.append(X) or fit(X, *y, **keywords))
+    assert main(fit_arguments(people)) == 0
+    monkeypatch.setattr(_commands, "_MOST_BYTES", 1_000)
+    assert main(fit_arguments(people)) == 0
+    assert [isinstance(source, dpci.Chunks) for source in sources] == [False, True]
+
+
+def test_a_bad_row_in_a_late_chunk_costs_nothing(people, tmp_path, capsys):
+    path, table = tmp_path / "l.ledger", people / "bad.csv"
+    table.write_text(as_csv(columns(500)) + "40,A,perhaps\n", encoding="utf-8")
+    with dpci.Ledger(dpci.PureDP(1.0), path=path) as ledger:
+        assert main(fit_arguments(people, "--ledger", str(path), "--chunk-rows", "100", table="bad.csv")) == 2
+        captured = capsys.readouterr()
+        assert "column 'ill' must hold one of" in captured.err
+        assert "got 'perhaps' in row 0 (rows are counted from row 500" in captured.err
+        assert captured.err.count("\n") == 1
+        assert ledger.history == ()
+        assert main(fit_arguments(people, "--ledger", str(path), "--chunk-rows", "100")) == 0
+        assert len(ledger.history) == 1
+
+
+def test_the_standard_input_is_read_once(people, monkeypatch, capsys):
+    arguments = fit_arguments(people, "--json")
+    arguments[1] = "-"
+    for more, code in ((), 0), (("--chunk-rows", "10"), 2):
+        with (people / "people.csv").open(encoding="utf-8") as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            assert main([*arguments, *more]) == code
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["n_samples"] == 2_000
+    assert "--chunk-rows needs files, which are read several times" in captured.err
+
+
+def test_each_pass_has_its_bar(people, capsys):
+    assert main(fit_arguments(people, "--chunk-rows", "500", "--progress")) == 0
+    err = capsys.readouterr().err
+    assert "pass 1" in err
+    assert "pass 2" in err
+    rows = TableRows(files=(people / "people.csv",), schema=Schema.from_file(people / "people.toml"), chunk_rows=300)
+    passes = Passes(rows, progress=False)
+    assert [len(X) for X, _ in passes()] == [300] * 6 + [200]
+    assert [len(X) for X, _ in passes()] == [300] * 6 + [200]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_does_not_grow_with_the_table(people):
+    """Eight times the rows, and megabytes of them, in the same memory."""
+    # Not getrusage, which counts what the parent held when it made the process.
+    script = "import re, sys; from pathlib import Path; from dpci.cli import main; code = main(sys.argv[1:])"
+    script += "; print(re.search(r'VmHWM:\\s+([0-9]+) kB', Path('/proc/self/status').read_text())[1], file=sys.stderr)"
+    script += "; sys.exit(code)"
+    peaks = []
+    for n in (10_000, 80_000):
+        (people / f"{n}.csv").write_text(as_csv(columns(n)), encoding="utf-8")
+        arguments = fit_arguments(people, "--chunk-rows", "2000", "--threads", "1", table=f"{n}.csv")
+        run = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+        peaks.append(int(run.stderr.split()[-1]))
+    # Rows and texts of 70,000 more people take 19 MB.
+    assert peaks[1] - peaks[0] < 8_000

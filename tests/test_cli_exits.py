@@ -1,0 +1,286 @@
+"""How commands end: exit codes, what is on which stream, and files that are complete, absent or left alone."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import dpci
+from dpci import _cli_app
+from dpci._output_files import check_new, new_file
+from dpci.cli import main
+from dpci.errors import InvalidInput
+from support.people import fit_arguments, make_people
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("people")
+    make_people(folder)
+    return folder
+
+
+def ended(capsys, *argv):
+    """Exit code, stdout and stderr."""
+    code = main(argv)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+# Exit codes.
+
+
+def test_a_budget_beyond_the_total_has_its_own_code(people, tmp_path, capsys):
+    path = tmp_path / "l.ledger"
+    with dpci.Ledger(dpci.PureDP(0.5), path=path) as ledger:
+        code, out, err = ended(capsys, *fit_arguments(people, "--ledger", str(path)))
+        assert (code, out) == (3, "")
+        assert err.startswith("dpci: a spend must be within what remains")
+        assert ledger.spent == {"epsilon": 0.0}
+
+
+def raising(error):
+    """A function that raises it, whatever it is given."""
+
+    def call(*_, **__):
+        raise error
+
+    return call
+
+
+PLAN = ("plan", "--n-samples", "100", "--n-features", "2", "--epsilon", "1", "--l2-strength", "0.1")
+
+
+def test_a_defect_has_its_traceback(monkeypatch, capsys):
+    monkeypatch.setattr(dpci, "plan", raising(RuntimeError("of course\nnot")))
+    code, out, err = ended(capsys, *PLAN)
+    assert (code, out) == (70, "")
+    assert "Traceback" in err
+    assert err.endswith("dpci: a defect of dpci, please report it: RuntimeError: of course not\n")
+    code, out, err = ended(capsys, *PLAN, "--json")
+    assert (code, out) == (70, "")
+    assert "raise error" in json.loads(err)["error"].pop("traceback")
+
+
+def test_an_interrupt_is_quiet(monkeypatch, capsys):
+    monkeypatch.setattr(dpci, "plan", raising(KeyboardInterrupt()))
+    assert ended(capsys, *PLAN) == (130, "", "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+def test_a_closed_pipe_is_quiet(people):
+    table = people / "long.csv"
+    lines = (people / "people.csv").read_text().splitlines(keepends=True)
+    table.write_text("".join([lines[0], *lines[1:] * 20]))
+    arguments = ["predict", str(people / "model.json"), str(table), "--schema", str(people / "people.toml")]
+    command = [sys.executable, "-m", "dpci", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "prediction\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
+
+
+# Streams.
+
+
+@pytest.mark.parametrize(
+    ("argv", "kind", "message"),
+    [
+        (("fit", "--json"), None, "Missing argument"),
+        (("fit", "--bogus", "--json"), None, "--bogus"),
+        (("report", "none.json", "--json"), "InvalidInput", "a model must be a file that can be read"),
+        (("ledger", "show", "none.ledger", "--json"), "LedgerError", "unable to open"),
+        ((*PLAN[:-1], "0.0001", "--json"), "RegularizationTooSmall", "l2_strength"),
+    ],
+)
+def test_errors_are_json_where_output_is(argv, kind, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = ended(capsys, *argv)
+    assert (code, out) == (2, "")
+    found = json.loads(err)["error"]
+    assert found["exit_code"] == 2
+    assert message in found["message"]
+    assert kind in {None, found["type"]}
+
+
+def test_warnings_are_lines_and_json_too(people, capsys):
+    # Little budget for the moments: the fit warns of their noise.
+    noisy = fit_arguments(people, "--split", "0.98,0.01,0.01")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # as in a program, not as in a test
+        code, out, err = ended(capsys, *noisy)
+        assert code == 0
+        assert err.startswith("dpci: warning: the noise in the Hessian is")
+        assert err.count("\n") == 1
+        code, out, err = ended(capsys, *noisy, "--json")
+    assert json.loads(out)["private"]
+    assert json.loads(err)["warning"]["type"] == "MomentNoiseWarning"
+
+
+@pytest.mark.parametrize("argv", [("plan", *PLAN[1:]), ("data",), ("ledger", "show", "x.ledger")])
+def test_json_says_what_the_text_says(argv, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with dpci.Ledger(dpci.PureDP(1.0), path="x.ledger"):
+        pass
+    code, text, _ = ended(capsys, *argv)
+    assert code == 0
+    code, document, err = ended(capsys, *argv, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(document)
+    if argv[0] == "data":
+        assert [row["name"] for row in found] == [line.split()[0] for line in text.splitlines()[1:]]
+    elif argv[0] == "plan":
+        assert f"{found['steps'][0]['scale']:.4g}" in text
+        assert found["n_params"] == 3
+    else:
+        assert found["total"] == {"epsilon": 1.0}
+
+
+def test_progress_is_for_terminals(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    wants = _cli_app.wants_progress
+    assert not wants(progress=None, quiet=False)  # pytest's stderr is no terminal
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert wants(progress=None, quiet=False)
+    assert not wants(progress=None, quiet=True)
+    assert not wants(progress=False, quiet=False)
+    assert wants(progress=True, quiet=True)
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    assert not wants(progress=None, quiet=False)
+
+
+def test_progress_on_request(people, monkeypatch, capsys):
+    arguments = ("predict", str(people / "model.json"), str(people / "people.csv"), "--schema")
+    arguments = (*arguments, str(people / "people.toml"), "--chunk-rows", "100", "--progress")
+    code, out, err = ended(capsys, *arguments)
+    assert code == 0
+    assert len(out.splitlines()) == 2_001
+    assert "predicted" in err
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    code, _, err = ended(capsys, *arguments)
+    assert (code, err) == (2, "dpci: --progress needs tqdm: pip install 'dpci[progress]'\n")
+
+
+def test_no_colour_anywhere(people, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for argv in (("--help",), ("fit", "--help"), ("fit", "--bogus"), ("report", str(people / "model.json"))):
+        assert "\x1b" not in "".join(ended(capsys, *argv)[1:])
+
+
+# The former option.
+
+
+@pytest.mark.parametrize("form", [("--json", "{}"), ("--json={}",)])
+def test_json_with_a_file_is_output(form, people, tmp_path, capsys):
+    path = tmp_path / "m.json"
+    code, out, err = ended(capsys, *fit_arguments(people, *(part.format(path) for part in form)))
+    assert code == 0
+    assert "95% confidence intervals" in out
+    assert "dpci fit --json FILE is deprecated since dpci 0.1 and will be removed in 0.3: use --output FILE" in err
+    assert dpci.PrivateFit.from_json(path.read_text()).private
+
+
+def test_json_before_a_table_is_none(people, capsys):
+    command, table, *rest = fit_arguments(people)
+    for place in (str(people / "parts"), str(people / "parts" / "*.csv"), table):
+        code, out, err = ended(capsys, command, "--json", place, *rest)
+        assert (code, err) == (0, "")
+        assert json.loads(out)["n_samples"] == 2_000
+
+
+# Files.
+
+
+def test_a_fit_never_spends_for_a_model_that_it_could_not_write(people, tmp_path, capsys):
+    path, there = tmp_path / "l.ledger", tmp_path / "there.json"
+    there.write_text("kept")
+    with dpci.Ledger(dpci.PureDP(1.0), path=path) as ledger:
+        for option, name in (("--output", "there.json"), ("--output", "no/m.json"), ("--plot", "there.json")):
+            arguments = fit_arguments(people, "--ledger", str(path), option, str(tmp_path / name))
+            code, out, err = ended(capsys, *arguments)
+            assert (code, out) == (2, "")
+            assert f"{option} must name" in err
+        assert ended(capsys, *fit_arguments(people, "--output", str(people / "people.csv"), "--force"))[0] == 2
+        assert ledger.history == ()
+    assert there.read_text() == "kept"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["l.ledger", "there.json"]
+    assert main(fit_arguments(people, "--output", str(there), "--force")) == 0
+    assert dpci.PrivateFit.from_json(there.read_text()).private
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_released_model_is_not_lost(people, tmp_path, monkeypatch, capsys):
+    full = tmp_path / "m.json"
+    full.symlink_to("/dev/full")
+    code, out, err = ended(capsys, *fit_arguments(people, "--output", str(full)))
+    assert code == 2
+    assert dpci.PrivateFit.from_json(out).private
+    assert err == f"dpci: --output must name a file that can be written, got {str(full)!r}: No space left on device\n"
+    # A file that another program has made meanwhile is left alone.
+    late, fit = tmp_path / "late.json", dpci.fit
+
+    def slow(*args, **kwargs):
+        late.write_text("of another program")
+        return fit(*args, **kwargs)
+
+    monkeypatch.setattr(dpci, "fit", slow)
+    code, out, err = ended(capsys, *fit_arguments(people, "--output", str(late)))
+    assert code == 2
+    assert dpci.PrivateFit.from_json(out).private
+    assert "File exists" in err
+    assert late.read_text() == "of another program"
+
+
+def test_a_file_is_complete_or_absent(tmp_path):
+    path, link = tmp_path / "f.txt", tmp_path / "link.txt"
+
+    def write_half():
+        with new_file(path, force=False) as temporary:
+            temporary.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_half()
+    assert list(tmp_path.iterdir()) == []
+    with new_file(path, force=False) as temporary:
+        temporary.write_text("whole")
+        assert not path.exists()
+    link.symlink_to(path)
+    with new_file(link, force=True) as temporary:
+        temporary.write_text("through the link")
+    assert link.is_symlink()
+    assert path.read_text() == "through the link"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f.txt", "link.txt"]
+    assert path.stat().st_mode & 0o777 == 0o666 & ~current_umask()
+
+
+def current_umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_without_hard_links_a_file_is_renamed(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "hardlink_to", raising(PermissionError()))
+    with new_file(tmp_path / "f.txt", force=False) as temporary:
+        temporary.write_text("whole")
+    assert [p.name for p in tmp_path.iterdir()] == ["f.txt"]
+
+
+@pytest.mark.parametrize("name", [".", "x" * 300, "no/f.txt", "nul\0"])
+def test_files_that_cannot_be_written(name, tmp_path):
+    with pytest.raises(InvalidInput, match="--output must name a"):
+        check_new("--output", tmp_path / name, force=True)
+    assert list(tmp_path.iterdir()) == []

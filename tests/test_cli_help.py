@@ -1,0 +1,165 @@
+"""Help, its examples, which are run, and the completion of a real shell."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import dpci
+from dpci._command_line import app
+from dpci.cli import main
+from dpci.datasets import schema_names
+from support.people import make_people
+from support.reproduced import use_the_sample
+
+
+def commands(group, *path):
+    """Every command with its words."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, *path, name)
+        else:
+            yield (*path, name), command
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+EXAMPLES = [
+    (words, line.split("  #")[0].strip()) for words, command in COMMANDS.items() for line in command.epilog.splitlines()
+]
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("people")
+    make_people(folder)
+    with dpci.Ledger(dpci.PureDP(1.0), path=folder / "people.ledger"):
+        pass
+    return folder
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_examples(words, capsys):
+    assert main([*words, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    examples = [line for command, line in EXAMPLES if command == words]
+    assert len(examples) >= 2
+    for line in examples:
+        assert line.startswith("dpci " + " ".join(words))
+        assert f"  {line}" in text
+
+
+@pytest.mark.parametrize(("words", "line"), EXAMPLES, ids=[line for _, line in EXAMPLES])
+def test_the_examples_run(words, line, people, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "here"
+    shutil.copytree(people, folder)
+    monkeypatch.chdir(folder)
+    use_the_sample(monkeypatch)
+    command, _, stdin = line.partition(" < ")
+    arguments = shlex.split(command)[1:]
+    # What an example makes is not there yet.
+    for made in (Path(arguments[-1]) if "--output" in arguments else None, Path("people.ledger")):
+        if made is not None and (made.suffix != ".ledger" or "create" in arguments):
+            made.unlink(missing_ok=True)
+    if not stdin:
+        assert main(arguments) == 0
+    else:
+        with Path(stdin).open(encoding="utf-8") as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            assert main(arguments) == 0
+    captured = capsys.readouterr()
+    if "--json" in arguments:
+        documents = captured.out.splitlines() if words == ("predict",) else [captured.out]
+        assert [json.loads(document) for document in documents]
+    elif "--output" in arguments and words not in {("fit",), ("demo",)}:
+        assert captured.out == ""
+    else:
+        assert captured.out
+
+
+def test_the_help_of_the_program(capsys):
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    lines = [line.split()[0] for line in text.split("Commands:")[1].split("Exit codes:")[0].splitlines() if line]
+    assert lines[:4] == ["fit", "plan", "predict", "report"]
+    assert set(lines) == {words[0] for words in COMMANDS}
+    for code in (0, 1, 2, 3, 70, 130, 141):
+        assert f"\n  {code} " in text
+    # No sentence is cut.
+    assert "..." not in text.split("Commands:")[1].split("Exit codes:")[0]
+
+
+def test_options_are_in_groups(capsys):
+    assert main(["fit", "--help"]) == 0
+    text = capsys.readouterr().out
+    places = [text.index(f"\n{title}:\n") for title in ("Input", "Budget", "Model", "Intervals", "Output", "Running")]
+    assert places == sorted(places)
+    assert text.index("--epsilon") > text.index("\nBudget:\n")
+
+
+def test_no_command_shows_the_help(capsys):
+    assert main([]) in {0, 2}  # as the version of typer has it
+    captured = capsys.readouterr()
+    assert "Usage: dpci" in captured.out + captured.err
+
+
+# Completion.
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_for_each_shell(shell, capsys):
+    assert main(["completion", shell]) == 0
+    assert f"_DPCI_COMPLETE=complete_{shell}" in capsys.readouterr().out
+    assert main(["completion", "tcsh"]) == 2
+    assert "shell must be one of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("coverage adult_s", ["adult_sample"]),
+        ("data war", ["warfarin"]),
+        ("fit t.csv --loss s", ["smooth_hinge", "soft_logistic", "squared"]),
+        ("fit t.csv --mechanism ", ["objective", "output"]),
+        ("fit t.csv --l2", ["--l2-strength"]),
+        ("ledger create x --neighbors a", ["add_remove"]),
+        ("ledger ", ["create", "show", "export"]),
+        ("completion ", ["bash", "zsh", "fish"]),
+    ],
+)
+def test_what_is_completed(words, found, monkeypatch, capsys):
+    monkeypatch.setenv("_DPCI_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"dpci {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(f"dpci {words}".split(" ")) - 1))
+    assert main([]) == 0
+    assert capsys.readouterr().out.split() == found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_a_real_bash_completes(tmp_path):
+    # A program of that name on the path, as an installation would have it.
+    program = tmp_path / "dpci"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dpci "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    script = """
+    eval "$(dpci completion bash)"
+    complete_words() {
+        COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+        "$(complete -p dpci | sed 's/.*-F \\([^ ]*\\) .*/\\1/')" dpci
+        echo "${COMPREPLY[*]}"
+    }
+    complete_words dpci pre
+    complete_words dpci fit people.csv --schema adult
+    """
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    run = subprocess.run(["bash", "--norc", "-c", script], env=environment, capture_output=True, text=True, check=True)
+    schemas = " ".join(name for name in schema_names() if name.startswith("adult"))
+    assert run.stdout.splitlines() == ["predict", schemas]
+    assert run.stderr == ""

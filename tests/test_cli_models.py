@@ -1,0 +1,235 @@
+"""The commands that take a released model: predictions beside those of the library, reports, and what is refused."""
+
+import csv
+import gzip
+import json
+import shutil
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.arrays import NamedRows
+from dpci.cli import main
+from dpci.schema import Schema
+from support.people import as_csv, columns, fit_arguments, make_people
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("people")
+    make_people(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(people):
+    """Labels and probabilities by the library, from one table in memory."""
+    schema = Schema.from_file(people / "people.toml")
+    model = dpci.PrivateFit.from_json((people / "model.json").read_text())
+    X = schema.features(columns())
+    rows = NamedRows(X, schema.names)
+    labels = ["yes|probably" if sign > 0 else "no" for sign in model.predict(rows)]
+    return labels, model.predict_proba(rows)[:, 1]
+
+
+def predicted(people, capsys, *more, table="people.csv"):
+    arguments = ["predict", str(people / "model.json"), str(people / table), "--schema", str(people / "people.toml")]
+    assert main([*arguments, *more]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+@pytest.mark.parametrize("more", [(), ("--chunk-rows", "1"), ("--chunk-rows", "333"), ("--chunk-rows", "2000")])
+@pytest.mark.parametrize("table", ["people.csv", "parts", "parts/*.csv"])
+def test_predictions_are_those_of_the_library(people, expected, table, more, capsys):
+    lines = list(csv.DictReader(predicted(people, capsys, "--proba", *more, table=table).splitlines()))
+    assert [line["prediction"] for line in lines] == expected[0]
+    # The numbers are written as Python prints them: exactly.
+    np.testing.assert_allclose([float(line["probability"]) for line in lines], expected[1], rtol=1e-14)
+
+
+def test_json_and_kept_columns(people, expected, capsys):
+    text = predicted(people, capsys, "--json", "--keep", "ill", "--keep", "age")
+    documents = [json.loads(line) for line in text.splitlines()]
+    assert list(documents[0]) == ["ill", "age", "prediction"]
+    assert [document["prediction"] for document in documents] == expected[0]
+    assert [document["age"] for document in documents] == columns()["age"]
+
+
+def test_parquet_without_the_target(people, expected, tmp_path, capsys):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    shutil.copytree(people, tmp_path / "here")
+    table = columns()
+    arrow = pa.table({"id": np.arange(2_000), "ward": table["ward"], "age": np.array(table["age"], dtype=int)})
+    pq.write_table(arrow, tmp_path / "here" / "t.parquet", row_group_size=300)
+    text = predicted(tmp_path / "here", capsys, "--keep", "id", "--chunk-rows", "250", table="t.parquet")
+    lines = list(csv.DictReader(text.splitlines()))
+    assert [line["prediction"] for line in lines] == expected[0]
+    assert [int(line["id"]) for line in lines] == list(range(2_000))
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz"])
+def test_a_file_is_complete_or_absent(people, name, tmp_path, capsys):
+    out = tmp_path / name
+    common = ["predict", str(people / "model.json"), "--schema", str(people / "people.toml"), "--output", str(out)]
+    bad = tmp_path / "bad.csv"
+    bad.write_text(as_csv(columns(50)) + "old,A,no\n", encoding="utf-8")
+    assert main([*common, str(bad), "--chunk-rows", "10"]) == 2
+    message = capsys.readouterr().err
+    assert "column 'age' must hold finite numbers, got 'old' in row 0" in message
+    assert f"(rows are counted from row 50 of {bad})" in message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv"]
+    assert main([*common, str(people / "people.csv")]) == 0
+    assert capsys.readouterr().err == f"wrote {out}\n"
+    content = gzip.decompress(out.read_bytes()).decode() if name.endswith(".gz") else out.read_text()
+    assert content == predicted(people, capsys)
+    # Another run leaves it alone, unless told otherwise, and never replaces what it reads.
+    assert main([*common, str(people / "people.csv")]) == 2
+    assert "--output must name a new file without --force" in capsys.readouterr().err
+    assert main([*common, str(people / "parts" / "0.csv"), "--force", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([*common[:-1], str(people / "people.csv"), str(people / "people.csv"), "--force"]) == 2
+    assert "must not be a file that is read" in capsys.readouterr().err
+
+
+def test_a_table_without_rows(people, tmp_path, capsys):
+    shutil.copytree(people, tmp_path / "here")
+    (tmp_path / "here" / "t.csv").write_text("age,ward\n", encoding="utf-8")
+    assert predicted(tmp_path / "here", capsys, table="t.csv") == "prediction\n"
+
+
+def test_real_targets_come_in_units_of_the_table(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    age = rng.integers(18, 90, 3_000)
+    dose = np.clip(90.0 - age + rng.normal(size=3_000), 0, 100)
+    (tmp_path / "t.csv").write_text(as_csv({"age": [str(a) for a in age], "dose": [f"{d:.3f}" for d in dose]}))
+    for scale, loss in (("symmetric", ["squared", "--radius", "4"]), ("unit", ["soft_logistic"])):
+        (tmp_path / "s.toml").write_text(
+            f'[target]\ncolumn = "dose"\nlower = 0\nupper = 100\nscale = "{scale}"\n'
+            '[[columns]]\nkind = "numeric"\nname = "age"\nlower = 18\nupper = 90\n',
+            encoding="utf-8",
+        )
+        shared = [str(tmp_path / "t.csv"), "--schema", str(tmp_path / "s.toml")]
+        fitting = ["--epsilon", "5", "--l2-strength", "0.01", "--output", str(tmp_path / f"{scale}.json"), "--quiet"]
+        assert main(["fit", *shared, *fitting, "--loss", *loss]) == 0
+        capsys.readouterr()
+        assert main(["predict", str(tmp_path / f"{scale}.json"), *shared]) == 0
+        found = np.array(capsys.readouterr().out.split()[1:], dtype=float)
+        assert np.abs(found - dose).mean() < 8
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--keep", "name"), "the table must have the column 'name', got ['age', 'ward', 'ill'] in 'people.csv'"),
+        (("--keep", "prediction"), "--keep must name no column of the output"),
+        (("--chunk-rows", "0"), "--chunk-rows must be at least 1, got --chunk-rows 0"),
+        (("--delimiter", ";;"), "the delimiter must be one character, got ';;'"),
+        (("--schema", "adult_demo"), "the table must have the column 'education-num'"),
+        (("--output", "no/such.csv"), "--output must name a file in a folder that exists"),
+        (("-",), "the standard input (-) must be the only table, got 2"),
+        (("people.csv", "people.csv"), "a table must be named once"),
+        (("none*.csv",), "a pattern must have at least one .csv, .csv.gz, .parquet file, got none in 'none*.csv'"),
+    ],
+)
+def test_refusals(people, more, message, monkeypatch, capsys):
+    monkeypatch.chdir(people)
+    assert main(["predict", "model.json", "people.csv", "--schema", "people.toml", *more]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("dpci: ")
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
+
+
+def test_models_that_are_none(people, tmp_path, capsys):
+    for content, message in ((None, "a model must be a file that can be read"), ("{}", "a saved fit")):
+        path = tmp_path / "m.json"
+        if content is not None:
+            path.write_text(content)
+        for command in (
+            ["predict", str(path), "x.csv", "--schema", str(people / "people.toml")],
+            ["report", str(path)],
+        ):
+            assert main(command) == 2
+            captured = capsys.readouterr()
+            assert message in captured.err
+            assert captured.err.count("\n") == 1
+    # Another model than that of the schema.
+    assert main(["predict", str(people / "model.json"), str(people / "people.csv"), "--schema", "adult_demo"]) == 2
+
+
+def test_memory_does_not_grow_with_the_table(people, tmp_path):
+    """Ten times the rows in the same memory: a chunk holds 500 of them."""
+    peaks = []
+    for n in (2_000, 20_000):
+        path = tmp_path / f"{n}.csv"
+        path.write_text(as_csv(columns(n)), encoding="utf-8")
+        common = ["predict", str(people / "model.json"), str(path), "--schema", str(people / "people.toml"), "--quiet"]
+        tracemalloc.start()
+        assert main([*common, "--chunk-rows", "500", "--output", str(tmp_path / f"{n}.out.csv")]) == 0
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
+    assert (tmp_path / "20000.out.csv").read_text().count("\n") == 20_001
+
+
+# Reports.
+
+
+def test_a_report_says_what_the_fit_said(people, tmp_path, capsys):
+    model = tmp_path / "model.json"
+    assert main([*fit_arguments(people, "--output", str(model), "--quiet", "--json")]) == 0
+    fitted = json.loads(capsys.readouterr().out)
+    assert main(["report", str(model), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == fitted
+    assert main(["report", str(model), "--level", "0.9"]) == 0
+    result = dpci.PrivateFit.from_json(model.read_text())
+    assert capsys.readouterr().out == result.summary(level=0.9) + "\n"
+    assert [row["name"] for row in fitted["parameters"]] == list(result.names)
+    intervals = result.conf_int()
+    assert [row["lower"] for row in fitted["parameters"]] == intervals.lower.tolist()
+    assert [row["p_value"] for row in fitted["parameters"]] == result.pvalues.tolist()
+    assert fitted["privacy"]["spent"] == {"epsilon": 1.0}
+
+
+def test_a_model_without_intervals(people, capsys):
+    assert main(fit_arguments(people, "--moments", "none", "--json")) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["parameters"][0]) == {"name", "estimate"}
+    assert "moments" in found["interval_refusal"]
+
+
+def test_a_report_as_a_page(people, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    arguments = [
+        "report",
+        str(people / "model.json"),
+        "--level",
+        "0.9",
+        "--title",
+        "Who is <ill>?",
+        "--output",
+        str(page),
+    ]
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", f"wrote {page}\n")
+    text = page.read_text(encoding="utf-8")
+    model = dpci.PrivateFit.from_json((people / "model.json").read_text())
+    assert text == model.to_html(level=0.9, title="Who is <ill>?")
+    assert "Who is &lt;ill&gt;?" in text
+    assert main([*arguments, "--force", "--quiet", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["level"] == 0.9
+
+
+def test_reports_that_are_refused(people, capsys):
+    for more, message in (
+        (("--level", "1"), "level must be > 0 and < 1"),
+        (("--title", "Ill"), "--title is the heading of a page and needs --output"),
+        (("--output", str(people / "model.json"), "--force"), "--output must not be a file that is read"),
+    ):
+        assert main(["report", str(people / "model.json"), *more]) == 2
+        assert message in capsys.readouterr().err

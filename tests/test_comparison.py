@@ -1,0 +1,164 @@
+"""Comparisons of two releases: their law against draws, quadrature and real fits; what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import dpci
+from dpci import _core
+from support.fits import SETTINGS, make_rows
+
+FALSE_RATE = 1e-6
+N_DRAWS = 400_000
+
+
+def sample(seed, n=2000):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-0.5, 0.5, size=(n, 3))
+    return X, (X @ [4.0, -2.0, 0.0] + rng.logistic(size=n) > 0).astype(int)
+
+
+def fit(rows, **keywords):
+    return dpci.fit(*rows, **{**SETTINGS, **keywords})
+
+
+LAWS = {
+    "laplace and laplace": ({"budget": dpci.PureDP(0.5)}, {"budget": dpci.PureDP(0.3), "mechanism": "output"}),
+    "laplace and normal": ({"budget": dpci.PureDP(0.5)}, {"budget": dpci.ApproxDP(1.0, 1e-6)}),
+    "normal and normal": ({"budget": dpci.ZCDP(0.1), "mechanism": "output"}, {"budget": dpci.ApproxDP(1.0, 1e-6)}),
+}
+
+
+@pytest.fixture(scope="module", params=list(LAWS))
+def pair(request):
+    first, second = LAWS[request.param]
+    return fit(sample(1), **first, seed=1), fit(sample(2), **second, seed=2)
+
+
+def test_the_law_is_that_of_draws(pair):
+    found = dpci.compare(*pair, level=0.9)
+    errors = [r._error_law().draw(np.random.default_rng(i), np.eye(4), N_DRAWS) for i, r in enumerate(pair)]
+    away = np.abs(errors[0] - errors[1])
+    counts = [
+        ((away <= found.intervals.length / 2).sum(axis=0), np.full(4, 0.9)),
+        ((away >= np.abs(found.difference)).sum(axis=0), found.pvalues),
+    ]
+    for count, probability in counts:
+        low, high = stats.binom.ppf([[FALSE_RATE / 2], [1 - FALSE_RATE / 2]], N_DRAWS, probability)
+        assert (low <= count).all()
+        assert (count <= high).all()
+    np.testing.assert_allclose(found.std_errors**2, np.diag(pair[0].cov) + np.diag(pair[1].cov), rtol=1e-9)
+
+
+def test_tails_and_half_widths_agree(pair):
+    found = dpci.compare(*pair)
+    for i, p in enumerate(found.pvalues):
+        if 1e-9 < p < 0.999:
+            bounds = np.asarray(dpci.compare(*pair, level=1 - p).intervals)[i]
+            assert np.abs(bounds).min() < 1e-6 * found.std_errors[i]
+
+
+def test_two_laplace_noises_match_nested_quadrature():
+    a, b = (fit(sample(i), budget=dpci.PureDP(0.2), mechanism="output", projection="floor", seed=i) for i in (3, 4))
+    found = dpci.compare(a, b, contrast="x0")
+    (va, aa), (vb, ab) = (r._error_components(np.eye(4)[:1]) for r in (a, b))
+    scale = a.privacy["steps"][0]["scale"]
+    law = stats.gamma(2.5, scale=2 * scale**2)
+
+    def given(omega):
+        return law.pdf(omega) * _core.exact_pvalues(
+            va + vb + aa**2 * omega, ab, "spherical_laplace", scale, 4, np.abs(found.difference)
+        )[0]  # fmt: skip
+
+    tail = integrate.quad(given, 0.0, law.isf(1e-16), limit=400, epsabs=1e-13, points=[law.mean()])[0]
+    assert found.pvalues[0] == pytest.approx(tail, rel=1e-7)
+
+
+def test_normal_noises_are_closed_form():
+    a, b = (fit(sample(i), budget=dpci.ApproxDP(1.0, 1e-6), seed=i) for i in (3, 4))
+    rows = np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0]])
+    found = dpci.compare(a, b, contrast=rows, level=0.99)
+    std_errors = np.sqrt(np.diag(rows @ (a.cov + b.cov) @ rows.T))
+    np.testing.assert_allclose(found.difference, rows @ (a.params - b.params))
+    np.testing.assert_allclose(found.std_errors, std_errors, rtol=1e-9)
+    np.testing.assert_allclose(found.pvalues, 2 * stats.norm.sf(np.abs(found.difference) / std_errors), rtol=1e-9)
+    np.testing.assert_allclose(found.intervals.length / 2, stats.norm.ppf(0.995) * std_errors, rtol=1e-9)
+
+
+def test_swapping_changes_the_sign(pair):
+    one, other = dpci.compare(*pair), dpci.compare(*reversed(pair))
+    np.testing.assert_allclose(one.intervals.lower, -other.intervals.upper, rtol=1e-9)
+    np.testing.assert_allclose(one.pvalues, other.pvalues, rtol=1e-9)
+
+
+def test_shared_data_is_a_bound(pair):
+    apart, shared = (dpci.compare(*pair, shared_data=flag) for flag in (False, True))
+    assert (shared.std_errors > apart.std_errors).all()
+    assert (shared.pvalues > apart.pvalues).all()
+    laws = [r._error_law() for r in pair]
+    opposed = sum(np.sqrt(np.diag(law.sampling)) for law in laws) ** 2
+    noise = sum(law.mean_omega * np.diag(law.noise @ law.noise) + law.seal_variance for law in laws)
+    np.testing.assert_allclose(shared.std_errors**2, opposed + noise, rtol=1e-9)
+    assert "upper bounds" in shared.summary()
+    assert "independent" in apart.summary()
+
+
+@pytest.mark.parametrize(
+    ("budget", "mechanism", "n_pairs"),
+    [(dpci.PureDP(0.6), "objective", 80), (dpci.ApproxDP(1.0, 1e-6), "output", 300)],
+)
+def test_coverage_of_real_fits(budget, mechanism, n_pairs):
+    # Two samples of one population: the targets are the same, and every interval should cover 0. A share is within 4.9
+    # of its standard errors but for one in a million; what is beyond is room for the asymptotics.
+    keywords = {"budget": budget, "mechanism": mechanism, "projection": "floor"}
+    covered, together = np.zeros(4), np.zeros(4)
+    for i in range(n_pairs):
+        first, second = sample(10_000 + 2 * i, 1500), sample(10_001 + 2 * i, 1500)
+        a, b, again = (fit(rows, **keywords, seed=3 * i + j) for j, rows in enumerate((first, second, first)))
+        apart = dpci.compare(a, b).intervals
+        shared = dpci.compare(a, again, shared_data=True).intervals
+        covered += (apart.lower <= 0.0) & (apart.upper >= 0.0)
+        together += (shared.lower <= 0.0) & (shared.upper >= 0.0)
+    slack = 4.9 * math.sqrt(0.95 * 0.05 / n_pairs)
+    assert (covered / n_pairs > 0.945 - slack).all()
+    assert (together / n_pairs > 0.95 - slack).all()
+
+
+def test_what_cannot_be_compared():
+    rows = make_rows()
+    a = fit(rows)
+    refused = {
+        "the same l2_strength to be compared, got 0.02 and 0.03": fit(rows, l2_strength=0.03),
+        "the same loss to be compared": fit(rows, loss="huber_hinge"),
+        "the same classes to be compared": fit(rows, classes=(1, 0)),
+        "the same intercept_scale to be compared, got 1.0 and 2.0": fit(rows, intercept_scale=2.0),
+        "the same names to be compared": fit(rows, fit_intercept=False),
+        "the same row_norm, to which rows were clipped, to be compared": fit(rows, on_violation="clip"),
+        "got the same parameters twice": dpci.PrivateFit.from_json(a.to_json()),
+        "moments='none'": fit(rows, moments="none"),
+    }
+    for message, b in refused.items():
+        with pytest.raises(dpci.InvalidInput, match=message):
+            dpci.compare(a, b)
+    with pytest.raises(dpci.InvalidInput, match="result_b must be a PrivateFit, got int"):
+        dpci.compare(a, 1)
+    b = fit(rows, seed=6)
+    with pytest.raises(dpci.InvalidInput, match="shared_data must be True or False"):
+        dpci.compare(a, b, shared_data=1)
+    with pytest.raises(dpci.InvalidInput, match="level must be"):
+        dpci.compare(a, b, level=95)
+
+
+def test_how_a_comparison_shows_itself():
+    a, b = fit(make_rows(), seed=None), fit(make_rows(), seed=4)
+    found = dpci.compare(a, b, contrast=["x0", {"x0": 1, "x1": -1}])
+    assert not found.private
+    assert repr(found).startswith("NOT PRIVATE (seeded)")
+    assert found.names == ("x0", "x0 - x1")
+    frame = found.to_frame()
+    np.testing.assert_array_equal(frame["difference"], found.difference)
+    assert list(frame.columns) == ["estimate_a", "estimate_b", "difference", "std_error", "pvalue", "lower", "upper"]
+    assert dpci.compare(a, fit(make_rows(), seed=None)).private
+    assert len(dpci.compare(a, b, contrast=np.empty((0, 4))).pvalues) == 0

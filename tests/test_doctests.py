@@ -1,0 +1,64 @@
+"""The examples of docstrings run, and what users call has one there or on its page of the reference."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import warnings
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import dpci
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+# Runs the command line when it is imported.
+NOT_IMPORTED = {"dpci.__main__"}
+MODULES = sorted({name for _, name, _ in pkgutil.walk_packages(dpci.__path__, "dpci.")} - NOT_IMPORTED)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name):
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        pytest.skip(f"{name} needs {error.name}")
+    with warnings.catch_warnings():
+        # An example may show what is not private.
+        warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
+        found = doctest.testmod(module, optionflags=FLAGS)
+    assert found.failed == 0
+
+
+def called_by_users():
+    """Public functions, and classes that are made by their name, by full name."""
+    modules = [importlib.import_module("dpci.schema"), pytest.importorskip("dpci.sklearn")]
+    modules += [value for name in dpci.__all__ if isinstance(value := getattr(dpci, name), ModuleType)]
+    for module in [dpci, *modules]:
+        for name in module.__all__:
+            value = getattr(module, name)
+            if inspect.isroutine(value) or (
+                inspect.isclass(value) and "\nParameters\n" in inspect.cleandoc(value.__doc__ or "")
+            ):
+                yield f"{module.__name__}.{name}", value
+
+
+# What they do needs files that are not in the package: each is shown in docs/data.md.
+NEED_FILES = {f"dpci.datasets.{name}" for name in ("load_adult", "load_bank", "load_credit_default", "load_kddcup99")}
+NEED_FILES |= {f"dpci.datasets.{name}" for name in ("load_table", "load_warfarin", "simulate_kddcup99")}
+NEED_FILES |= {"dpci.datasets.load_with_data_dependent_scaling"}
+
+
+def test_what_users_call_has_an_example():
+    found = dict(called_by_users())
+    assert len(found) > 50
+    assert found.keys() > NEED_FILES
+    # These blocks run in test_guides.py.
+    pages = "".join(page.read_text(encoding="utf-8") for page in REFERENCE.glob("*.md"))
+    shown = set(re.findall(r"\w+", "".join(re.findall(r"^```python\n(.*?)^```", pages, re.DOTALL | re.MULTILINE))))
+    lacking = [name for name, value in found.items() if ">>>" not in (value.__doc__ or "")]
+    assert [name for name in sorted(set(lacking) - NEED_FILES) if name.rsplit(".", 1)[1] not in shown] == []

@@ -1,0 +1,114 @@
+"""A library built on public names alone: it is right, type-checks, and runs in threads and in processes."""
+
+import ast
+import importlib.util
+import multiprocessing
+import os
+import pickle
+import re
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpci
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "embedding"
+BUDGET = dpci.ApproxDP(epsilon=4.0, delta=1e-6)
+N_FITS = 8
+EFFECT = 0.8
+
+
+@pytest.fixture(scope="module")
+def uplift():
+    sys.path.insert(0, str(EXAMPLE))
+    try:
+        yield importlib.import_module("uplift")
+    finally:
+        sys.path.remove(str(EXAMPLE))
+
+
+def patients(seed, n=20_000):
+    rng = np.random.default_rng(seed)
+    covariates = rng.uniform(-0.5, 0.5, size=(n, 3))
+    treated = rng.random(n) < 0.5
+    recovered = covariates @ [2.0, -1.0, 0.0] + EFFECT * treated + rng.logistic(size=n) > 0
+    return covariates, treated, recovered
+
+
+def test_it_subclasses_nothing_and_uses_public_names_only():
+    tree = ast.parse((EXAMPLE / "uplift.py").read_text(encoding="utf-8"))
+    public = {"dpci": dpci, "lowlevel": dpci.lowlevel}
+    used = set()
+    for node in ast.walk(tree):
+        assert not (isinstance(node, ast.ClassDef) and node.bases)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpci"):
+            assert node.module == "dpci"
+            assert [alias.name for alias in node.names] == ["lowlevel"]
+        if isinstance(node, ast.Attribute):
+            assert not node.attr.startswith("_")
+            if isinstance(node.value, ast.Name) and node.value.id in public:
+                used.add((node.value.id, node.attr))
+                assert node.attr in public[node.value.id].__all__
+    assert {module for module, _ in used} == set(public)
+    assert len((EXAMPLE / "uplift.py").read_text(encoding="utf-8").splitlines()) <= 70
+
+
+@pytest.mark.slow
+def test_it_type_checks():
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("mypy is not installed")
+    command = [sys.executable, "-m", "mypy", "--strict", str(EXAMPLE / "uplift.py")]
+    done = subprocess.run(command, cwd=EXAMPLE.parents[1], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_intervals_cover_the_effect_of_the_population(uplift):
+    # The data are fixed and near the truth; noise beyond the interval has a probability far below 1e-6.
+    effects = [
+        uplift.treatment_effect(*patients(seed), budget=BUDGET, ledger=dpci.Ledger(BUDGET), l2_strength=1e-4)
+        for seed in range(4)
+    ]
+    pooled = uplift.pool(effects)
+    lower, upper = pooled.interval(level=1 - 1e-9)
+    assert lower < EFFECT < upper
+    assert upper - lower < 0.5
+    assert all(pooled.variance < effect.variance for effect in effects)
+    assert all(0 < effect.noise_share < 1 for effect in [*effects, pooled])
+
+
+def test_threads_share_a_ledger(uplift):
+    ledger = dpci.Ledger(dpci.ApproxDP(epsilon=1e3, delta=1e-3))
+    job = partial(uplift.treatment_effect, *patients(1), budget=BUDGET, ledger=ledger)
+    with ThreadPoolExecutor(N_FITS) as pool:
+        effects = [future.result() for future in [pool.submit(job) for _ in range(N_FITS)]]
+    assert len({effect.estimate for effect in effects}) == N_FITS
+    assert len(ledger.history) == N_FITS
+    with pytest.raises(dpci.BudgetExceeded):
+        uplift.treatment_effect(*patients(1), budget=dpci.ApproxDP(1e3, 1e-6), ledger=ledger)
+
+
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+def test_processes_share_a_ledger(uplift, tmp_path, monkeypatch, start):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(EXAMPLE), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    ledger = dpci.Ledger(dpci.ApproxDP(epsilon=1e3, delta=1e-3), path=tmp_path / "hospital.ledger")
+    job = partial(uplift.treatment_effect, *patients(2), budget=BUDGET, ledger=ledger)
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(start)) as pool:
+        effects = [future.result() for future in [pool.submit(job) for _ in range(4)]]
+    assert len({effect.estimate for effect in effects}) == 4  # forked processes have noise of their own
+    assert len(ledger.history) == 4
+    assert pickle.loads(pickle.dumps(effects)) == effects
+    ledger.close()
+
+
+@pytest.mark.usefixtures("uplift")
+def test_the_page_runs(capsys):
+    (block,) = re.findall(r"```python\n(.*?)```", (EXAMPLE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(block, "README.md", "exec"), {})
+    assert re.search(
+        r"log odds ratio \d\.\d\d, interval \(.*\)\nprivacy is \d+% of the variance", capsys.readouterr().out
+    )

@@ -1,0 +1,60 @@
+"""The guides of the documentation, and the examples of other pages, run as they stand and print what they show."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.guides import Block, run, shape
+
+DOCS = Path(__file__).parents[1] / "docs"
+GUIDES = DOCS / "guides"
+NEEDS_DATA = {"reproduce_papers"}
+PAGES = sorted(path for path in GUIDES.glob("*.md") if path.name != "index.md")
+WITH_EXAMPLES = [*sorted((DOCS / "reference").glob("*.md")), DOCS / "migration.md"]
+WITH_EXAMPLES = [path for path in WITH_EXAMPLES if "```python" in path.read_text(encoding="utf-8")]
+
+
+def test_there_are_five_guides():
+    assert len(PAGES) == 5
+    index = (GUIDES / "index.md").read_text(encoding="utf-8")
+    assert [page.name for page in PAGES if f"({page.name})" not in index] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_a_guide_prints_what_it_shows(page):
+    if page.stem in NEEDS_DATA and "DPCI_DATA" not in os.environ:
+        pytest.skip("needs the public data files: DPCI_DATA is not set")
+    blocks = run(page.read_text(encoding="utf-8"), str(page))
+    assert len(blocks) >= 4
+    assert any(block.shown for block in blocks)
+    for block in blocks:
+        assert block.agrees, f"{block.code}\nshown:\n{block.shown}\nprinted:\n{block.printed}"
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=[page.stem for page in WITH_EXAMPLES])
+def test_an_example_prints_what_it_shows(page):
+    for block in run(page.read_text(encoding="utf-8"), str(page)):
+        assert block.agrees, f"{block.code}\nshown:\n{block.shown}\nprinted:\n{block.printed}"
+
+
+def test_what_differs_is_found():
+    def agree(shown, printed, *, varies):
+        return Block("", shown, printed, varies, 0).agrees
+
+    assert agree("a  1\n", "a  1\n", varies=False)
+    assert not agree("a  1\n", "a  2\n", varies=False)
+    assert agree("a  1.50\n---\n", "a -12.5e-3\n------\n", varies=True)
+    assert agree("p 0.0123\n", "p <0.0001\n", varies=True)
+    assert not agree("a  1\n", "b  1\n", varies=True)
+    assert not agree("a  1\n", "a  1  2\n", varies=True)
+    assert not agree(None, "a\n", varies=True)
+    assert shape("x1, 2026-11-21T20:00:00.5Z") == ["x", "#", ",", "#"]
+
+
+def test_a_block_that_fails_names_its_line():
+    with pytest.raises(ZeroDivisionError) as failure:
+        run("text\n\n```python\na = 1\na / 0\n```\n", "page.md")
+    assert failure.traceback[-1].lineno == 4  # counted from 0
+    with pytest.raises(AssertionError, match=r"page.md:3: exit code 2"):
+        run("\n```console\n$ dpci data none --export x.csv\n```\n", "page.md")

@@ -1,0 +1,215 @@
+"""The HTML page of a fit: its numbers, what it says where, and that nothing in a name becomes markup or is loaded."""
+
+import math
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpci
+from dpci._html import tag
+from dpci._html_plot import axis_ticks
+from dpci.intervals import ConfidenceIntervals
+from support.fits import SETTINGS, make_rows
+
+EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a & b <b>"]
+VOID = {"meta", "line", "circle"}
+
+
+class Page(HTMLParser):
+    """Elements, attributes and text of a page; fails where elements do not nest."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.names, self.attributes, self.cells, self.text = [], [], [], [], ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, name, attributes):
+        self.names.append(name)
+        self.attributes += attributes
+        if name not in VOID:
+            self.open.append(name)
+        if name in {"th", "td"}:
+            self.cells.append("")
+
+    def handle_startendtag(self, name, attributes):
+        assert name in VOID
+        self.names.append(name)
+        self.attributes += attributes
+
+    def handle_endtag(self, name):
+        assert self.open.pop() == name
+
+    def handle_data(self, data):
+        if self.open[-1:] in (["th"], ["td"]):
+            self.cells[-1] += data
+        if self.open[-1:] != ["style"]:
+            self.text += data
+
+
+def fit(**keywords):
+    return dpci.fit(*make_rows(), **{**SETTINGS, **keywords})
+
+
+@pytest.fixture(scope="module")
+def named():
+    X, y = make_rows()
+    words = np.where(y == 1, "<i>yes</i>", "no")
+    keywords = {**SETTINGS, "seed": None, "classes": ("no", "<i>yes</i>")}
+    return dpci.fit(pd.DataFrame(X, columns=EVIL), words, **keywords)
+
+
+def test_the_table_has_the_numbers(named):
+    cells = Page(named.to_html(level=0.9)).cells
+    intervals = named.conf_int(level=0.9)
+    at = cells.index("upper") + 1
+    for i, name in enumerate(named.names):
+        row = cells[at + 6 * i : at + 6 * (i + 1)]
+        numbers = (named.params[i], named.std_errors[i], intervals.lower[i], intervals.upper[i])
+        assert [row[0], row[1], row[2], row[4], row[5]] == [name, *(f"{number:.4f}" for number in numbers)]
+        assert row[3] == ("<0.0001" if named.pvalues[i] < 1e-4 else f"{named.pvalues[i]:.4f}")
+
+
+def test_no_name_becomes_markup(named):
+    text = named.to_html(title="<h1>& title</h1>")
+    page = Page(text)
+    assert not {"script", "img", "b", "i", "a", "link", "iframe"} & set(page.names)
+    assert page.names.count("h1") == 1
+    assert page.text.count("<h1>& title</h1>") == 2
+    assert not [key for key, _ in page.attributes if key.startswith("on") or key in {"src", "href", "style"}]
+    assert not re.search(r"https?:|url\(|@import|javascript:", text)
+    for name in EVIL:
+        assert name in page.text
+    assert "'<i>yes</i>'" in page.text
+
+
+def test_the_page_is_accessible(named):
+    text = named.to_html()
+    page = Page(text)
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert ("content", "width=device-width, initial-scale=1") in page.attributes
+    assert page.names.count("caption") == page.names.count("table") == 3
+    assert {"col", "row"} <= {value for key, value in page.attributes if key == "scope"}
+    labels = [value for key, value in page.attributes if key == "aria-label"]
+    assert any("Forest plot of 4 parameters with 95% confidence intervals" in label for label in labels)
+    ids = [value for key, value in page.attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+    assert {value for key, value in page.attributes if key == "aria-labelledby"} == set(ids)
+    for part in ("prefers-color-scheme: dark", "@media print", "size: A4"):
+        assert part in text
+
+
+def test_what_a_reader_needs(named):
+    text = Page(named.to_html()).text
+    wanted = [
+        "epsilon=2 (pure DP)",
+        "replace one record",
+        "2,000",
+        "not the unregularised coefficient",
+        "normal approximation",
+        "discrete laplace noise",
+        "Every possible record obeys the public bounds",
+        f"e^2 = {math.exp(2):.4g}",
+        f"{100 / (1 + math.exp(-2)):.4g}%",
+        f"dpci {dpci.__version__}",
+        "speaks for the class",
+    ]
+    for part in wanted:
+        assert part in text, part
+    assert "NOT PRIVATE" not in text
+
+
+def test_a_seeded_fit_says_so_first():
+    page = Page(fit().to_html())
+    assert page.text.index("NOT PRIVATE (seeded)") < page.text.index("Parameters")
+    assert "best guess" not in page.text
+    assert ("role", "alert") in page.attributes
+
+
+@pytest.mark.parametrize(
+    ("keywords", "parts"),
+    [
+        ({"moments": "none"}, ["No intervals: the whole budget went to the coefficients"]),
+        ({"budget": dpci.ZCDP(0.5), "neighbors": "add_remove", "n_public": 2000}, ["among the data at all", "rho=0.5"]),
+        ({"budget": dpci.ApproxDP(1.0, 1e-6)}, ["e^2 = 7.389", "delta=1e-06", "1.58e-06 at most"]),
+        ({"on_violation": "clip"}, ["Records beyond the public bounds (row norm 1) were moved"]),
+        ({"loss": "huber_hinge", "budget": dpci.PureDP(200.0)}, ["more than 10⁷", "huber"]),
+    ],
+)
+def test_other_fits(keywords, parts):
+    page = Page(fit(**keywords, seed=None).to_html())
+    for part in parts:
+        assert part in page.text, part
+    assert ("upper" in page.cells) == ("moments" not in keywords)
+
+
+def test_regression():
+    X, _ = make_rows()
+    ridge = dpci.fit(X, X[:, 0], budget=dpci.ZCDP(1.0), l2_strength=0.1, loss="squared", radius=1.0)
+    text = Page(ridge.to_html()).text
+    assert "over the ball" in text
+    assert ("raises the predicted target" in text) == (ridge.interval_refusal is None)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [dpci.PureDP(0.7), dpci.ZCDP(0.3), dpci.ApproxDP(1.0, 1e-6)],
+    ids=lambda budget: budget.notion,
+)
+def test_the_best_guess_is_bounded_by_the_profile(budget):
+    result = fit(budget=budget, seed=None)
+    (percent,) = re.findall(r"with probability ([\d.]+)% at most; without", result.to_html())
+    if isinstance(budget, dpci.PureDP):
+        assert float(percent) == pytest.approx(100 / (1 + math.exp(-0.7)), rel=1e-3)
+        return
+    distance = 2 * float(percent) / 100 - 1
+    assert 0.0 < distance < 0.8
+    for epsilon in (0.1, 0.5, 1.0):
+        # What holds of every (epsilon, delta)-DP release; the page takes the best of such bounds.
+        delta = float(result.guarantee.delta(epsilon))
+        assert distance <= 1 - 2 * (1 - delta) / (1 + math.exp(epsilon)) + 2e-2
+    if isinstance(budget, dpci.ZCDP):
+        # Gaussian noise of this rho attains 2 Phi(sqrt(rho / 2)) - 1: less would be a lie.
+        assert distance >= math.erf(math.sqrt(0.3) / 2)
+
+
+@pytest.mark.parametrize("bounds", [(-1e-300, 1e-300), (-1e308, 1e308), (0.0, 0.0), (3.2, 7.9), (-0.5, -0.1)])
+def test_the_axis_has_round_numbers_around_all(bounds):
+    lower, upper = np.array([bounds[0]]), np.array([bounds[1]])
+    ticks = axis_ticks(ConfidenceIntervals(("x",), lower, lower, upper, 0.95, "exact"))
+    assert np.isfinite(ticks).all() or abs(bounds[0]) > 1e307
+    assert ticks[0] <= min(0.0, bounds[0])
+    assert ticks[-1] >= max(0.0, bounds[1])
+    assert 0.0 in ticks
+    assert 2 <= len(ticks) <= 12
+
+
+def test_files_and_bad_arguments(tmp_path):
+    result = fit()
+    text = result.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == text
+    assert dpci.PrivateFit.from_json(result.to_json()).to_html() == text
+    with pytest.raises(dpci.InvalidInput, match="title must be a string or None, got title=3"):
+        result.to_html(title=3)
+    with pytest.raises(dpci.InvalidInput, match="level must be > 0 and < 1"):
+        result.to_html(level=95)
+    lone = result.to_html(title="\ud800")
+    assert lone.encode("utf-8")
+
+
+def test_a_selected_model_has_no_page():
+    grid = [{"l2_strength": 0.5}, {"l2_strength": 1.0}]
+    keywords = {"validation_radius": 2.0, "seed": 1, "selection_share": 1.0}
+    tuned = dpci.tuning.tune(*make_rows(), budget=dpci.PureDP(4.0), candidates=grid, **keywords)
+    with pytest.raises(dpci.InvalidInput, match="whole tuning"):
+        tuned.result.to_html()
+
+
+def test_elements():
+    assert tag("p", "<", class_="a&b") == '<p class="a&amp;b">&lt;</p>'
+    assert tag("line", x1='"') == '<line x1="&quot;"/>'
+    assert tag("p", [tag("b", "x"), " & y"]) == "<p><b>x</b> &amp; y</p>"

@@ -1,0 +1,69 @@
+"""Importing dpci loads NumPy and the light parts of SciPy: nothing optional, and no part that is slow to load."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import dpci
+
+SLOW = ["fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "spatial", "stats"]
+OPTIONAL = [
+    "dask",
+    "distributed",
+    "joblib",
+    "matplotlib",
+    "narwhals",
+    "pandas",
+    "polars",
+    "pooch",
+    "pyarrow",
+    "sklearn",
+    "tqdm",
+    "typer",
+]
+
+FIT = """
+import numpy as np
+X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (500, 1))
+ledger = dpci.Ledger(dpci.PureDP(10.0))
+result = dpci.fit(X, X[:, 0] > 0, budget=dpci.PureDP(5.0), l2_strength=0.1, ledger=ledger)
+result.summary(), result.conf_int(), result.pvalues, result.predict(X), dpci.PrivateFit.from_json(result.to_json())
+"""
+
+
+def loaded(script):
+    """Names of the modules that are loaded after a script."""
+    script = f"{script}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, capture_output=True, text=True)
+    return set(json.loads(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def after_import():
+    # SciPy's special functions may load what they like.
+    return loaded("import dpci") - loaded("import numpy, scipy.special, scipy.sparse")
+
+
+def test_optional_packages_are_not_imported(after_import):
+    assert not {name.partition(".")[0] for name in after_import} & set(OPTIONAL)
+
+
+@pytest.mark.parametrize("part", SLOW)
+def test_slow_parts_of_scipy_are_not_imported(after_import, part):
+    assert f"scipy.{part}" not in after_import
+
+
+def test_a_fit_needs_no_slow_part_either():
+    assert not {f"scipy.{part}" for part in ("stats", "optimize")} & loaded(f"import dpci\n{FIT}")
+
+
+def test_public_modules_load_when_they_are_used():
+    later = ["audit", "baselines", "datasets", "per_instance", "simulate", "tuning", "utility"]
+    assert not {f"dpci.{name}" for name in later} & loaded(f"import dpci\n{FIT}")
+    assert {f"dpci.{name}" for name in later} <= loaded("from dpci import *")
+    assert loaded("import dpci; dpci.tuning.tune") >= {"dpci.tuning"}
+    assert set(dpci.__all__) <= set(dir(dpci))
+    with pytest.raises(AttributeError, match="module 'dpci' has no attribute 'tunning'"):
+        dpci.tunning  # noqa: B018  # the look-up is what is tested

@@ -1,0 +1,154 @@
+"""With NumPy and SciPy alone everything but the extras works, and each extra's feature says what to install."""
+
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import dpci
+from dpci._optional import optional
+from dpci.errors import DpciError
+from support.bare import run_bare
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# What is not a feature: unions of extras, and tools of those who work on dpci.
+NO_FEATURES = {"all", "dev", "docs", "test"}
+EXTRAS = {name: wanted for name, wanted in PROJECT["optional-dependencies"].items() if name not in NO_FEATURES}
+
+WORKS = """
+import contextlib, io, json
+from pathlib import Path
+import numpy as np
+import dpci
+
+done = []
+assert dpci.datasets.load_adult_sample().X.shape[0] == 4000
+rng = np.random.default_rng(1)
+X = rng.uniform(-0.5, 0.5, size=(2000, 3))
+y = (X @ [4.0, -2.0, 0.0] + rng.logistic(size=2000) > 0).astype(int)
+ledger = dpci.Ledger(dpci.PureDP(50.0))
+model = {"l2_strength": 0.02}
+pure = {"budget": dpci.PureDP(2.0), **model}
+
+result = dpci.fit(X, y, **pure, ledger=ledger)
+assert np.isfinite(result.conf_int()).all() and np.isfinite(result.pvalues).all()
+assert "intercept" in result.summary() and result.predict(X[:3]).shape == (3,)
+assert dpci.PrivateFit.from_json(result.to_json()).summary() == result.summary()
+assert ledger.spent == {"epsilon": 2.0} and "dpci.fit" in ledger.summary()
+assert "epsilon" in str(dpci.plan(n_samples=2000, n_features=3, **pure))
+done.append("fit")
+study = dpci.simulate.coverage(X, y, **pure, n_replicates=8, n_variability=8)
+assert 0 <= study.coverage <= 1 and study.summary()
+done.append("simulate")
+tuned = dpci.tuning.tune(X, y, budget=dpci.PureDP(2.0), candidates=[{"l2_strength": s} for s in (0.02, 0.2)],
+                         validation_radius=4.0, ledger=ledger)
+assert tuned.result.conf_int().lower.shape == (4,)
+done.append("tuning")
+curve = dpci.utility.curve(X, y, at=dpci.ApproxDP(1.0, 1e-6), **model)
+assert np.isfinite(curve.predict_utility(np.geomspace(0.5, 2.0, 50))).all() and curve.expected_utility(2.0)
+done.append("utility")
+report = dpci.per_instance.report(X, y, budget=dpci.ApproxDP(1.0, 1e-6), n_public=2000, **model)
+assert len(report(X[:3], y[:3])) == 4
+done.append("per_instance")
+assert dpci.baselines.functional_mechanism(X, y, budget=dpci.PureDP(2.0), l2_strength=0.02).params.shape == (4,)
+done.append("baselines")
+bound = dpci.audit.epsilon_lower_bound(lambda x: x + rng.laplace(), 0.0, 1.0, n_runs=4000, claim=dpci.PureDP(1.0))
+assert 0 < bound.value < 2
+done.append("audit")
+"""
+
+# For each extra, what needs it: statements that run after those above.
+FEATURES = {
+    "plot": [
+        "result.plot()",
+        "study.plot()",
+        "curve.plot()",
+        "report.plot_bound_against_truth_not_private(X, y)",
+        "from dpci.plotting import check_plot_file; check_plot_file(Path('model.png'))",
+    ],
+    "pandas": ["study.to_frame()", "curve.to_frame()"],
+    "parquet": ["from dpci._table_io import read_table; read_table(Path('people.parquet'))"],
+    "progress": ["dpci.simulate.coverage(X, y, **pure, n_replicates=2, n_variability=0, progress=True)"],
+    "parallel": ["dpci.simulate.coverage(X, y, **pure, n_replicates=2, n_variability=0, parallel='joblib')"],
+    "cli": ["from dpci.cli import main; main(['--version'])"],
+    "datasets": ["dpci.datasets.load_bank()"],
+    "sklearn": ["import dpci.sklearn"],
+    "frames": ["dpci.fit(type('Frame', (), {'columns': ['a', 'b', 'c']})(), y, **pure)"],
+}
+
+REFUSALS = """
+import os
+os.environ.pop("DPCI_DATA", None)
+refusals = {}
+for statement in STATEMENTS:
+    shown = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(shown):
+            exec(statement)
+        refusals[statement] = shown.getvalue()
+    except dpci.DpciError as error:
+        refusals[statement] = str(error)
+print(json.dumps([done, refusals]))
+"""
+
+
+@pytest.fixture(scope="module")
+def bare():
+    statements = [statement for each in FEATURES.values() for statement in each]
+    return json.loads(run_bare(f"{WORKS}\nSTATEMENTS = {statements!r}\n{REFUSALS}"))
+
+
+def test_all_else_works_without_extras(bare):
+    assert bare[0] == ["fit", "simulate", "tuning", "utility", "per_instance", "baselines", "audit"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "statement"), [(extra, statement) for extra, statements in FEATURES.items() for statement in statements]
+)
+def test_features_name_their_extra(bare, extra, statement):
+    said = re.search(r"needs ([\w-]+)[^:]*: pip install 'dpci\[(\w+)\]'$", bare[1][statement].strip())
+    package, named = said.groups()
+    assert named == extra
+    assert any(re.match(rf"{package}\b", wanted) for wanted in EXTRAS[extra])
+
+
+# Extras that only bring a package which another one uses: narwhals reads frames of polars, joblib sends work to Dask.
+BRINGS_ONLY = {"polars", "dask"}
+
+
+def test_every_extra_has_a_feature():
+    assert set(FEATURES) | BRINGS_ONLY == set(EXTRAS)
+
+
+def test_the_dependencies():
+    assert {re.match(r"\w+", wanted).group() for wanted in PROJECT["dependencies"]} == {"numpy", "scipy"}
+
+
+def test_instructions_are_written_in_one_place():
+    places = {
+        path.name
+        for path in Path(dpci.__file__).parent.rglob("*.py")
+        if "pip install" in path.read_text(encoding="utf-8")
+    }
+    # A data set that is not here can also be put into a folder, which its message says first.
+    assert places == {"_optional.py", "_files.py"}
+
+
+def test_other_imports_that_fail_raise_their_own_error():
+    with pytest.raises(ImportError, match="broken"), optional("json", extra="plot", what="a plot"):
+        raise ImportError("broken", name="other")
+
+
+@pytest.mark.parametrize("statement", ["import absent", "from json import of_a_later_version"])
+def test_missing_and_old_packages(monkeypatch, statement):
+    monkeypatch.setitem(sys.modules, "absent", None)
+    package = statement.split()[1]
+    message = rf"^a plot needs {package}: pip install 'dpci\[plot\]'$"
+    with pytest.raises(DpciError, match=message), optional(package, extra="plot", what="a plot"):
+        exec(statement)
+    with pytest.raises(ImportError), optional("other", extra="plot", what="a plot"):
+        exec(statement)

@@ -1,0 +1,98 @@
+"""The site of the documentation builds without a warning, names every public object, and needs no other host."""
+
+import importlib
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import dpci
+
+ROOT = Path(__file__).parents[1]
+
+# Not in the reference as an object: its page names it in words.
+IN_WORDS = {"dpci.__version__"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    for package in ("mkdocs", "mkdocstrings_handlers", "material", "latex2mathml", "typer"):
+        if find_spec(package) is None:
+            pytest.skip(f"needs {package}: pip install 'dpci[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    # Not --quiet: strict mode counts what is logged.
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+def public_names():
+    """Every name that the package exports, and those that its public modules export."""
+    # dpci.sklearn is imported when it is asked for, as scikit-learn is optional.
+    modules = [getattr(dpci, name) for name in dpci.__all__]
+    modules += [importlib.import_module("dpci.schema"), pytest.importorskip("dpci.sklearn")]
+    found = {f"dpci.{name}" for name in dpci.__all__}
+    for module in modules:
+        if isinstance(module, ModuleType):
+            found |= {module.__name__, *(f"{module.__name__}.{name}" for name in module.__all__)}
+    return found
+
+
+def test_every_public_name_is_on_some_page(site):
+    from mkdocstrings import Inventory  # noqa: PLC0415  # the fixture skips without it
+
+    with (site / "objects.inv").open("rb") as file:
+        there = set(Inventory.parse_sphinx(file))
+    assert len(public_names()) > 100
+    assert public_names() - there - IN_WORDS == set()
+    text = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+    assert [name for name in IN_WORDS if f"`{name}`" not in text] == []
+
+
+def test_every_public_member_is_described(site):
+    # mkdocstrings leaves out what has no docstring.
+    pages = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
+    for name in public_names() - IN_WORDS:
+        parent, _, last = name.rpartition(".")
+        thing = getattr(importlib.import_module(parent), last)
+        if isinstance(thing, type):
+            # scikit-learn adds methods of its own.
+            ours = [key for key in vars(thing) if getattr(getattr(thing, key), "__module__", "").startswith("dpci")]
+            members = [key for key in ours if not key.startswith("_") and callable(getattr(thing, key))]
+            missing = [key for key in members if f'id="{name}.{key}"' not in pages]
+            assert not missing, f"{name}: {missing}"
+
+
+def test_nothing_comes_from_another_host(site):
+    loads = re.compile(
+        r"""<(?:script|img|iframe|source)[^>]*src="(?:https?:)?//[^"]*|<link[^>]*rel="stylesheet"[^>]*//[^"]*"""
+    )
+    for page in site.rglob("*.html"):
+        assert loads.findall(page.read_text(encoding="utf-8")) == [], page.name
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"url\(['\"]?(?:https?:)?//", sheet.read_text(encoding="utf-8")), sheet.name
+
+
+def test_formulas_and_docstrings_are_converted(site):
+    for page in site.rglob("*.html"):
+        text = re.sub(r"<(code|pre|script|math)\b.*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        # TeX that was not read, roles of Sphinx, the mark of the commands.
+        found = re.findall(r"arithmatex|:(?:func|class|meth|attr):`|help of the commands|\\\(|\\frac|\\text", text)
+        assert not found, f"{page.name}: {found[:3]}"
+    method = (site / "method.html").read_text(encoding="utf-8")
+    assert method.count("<math") > 400
+    # A name with a backslash within a formula is one that the converter did not know.
+    for page in site.rglob("*.html"):
+        for formula in re.findall(r"<math.*?</math>", page.read_text(encoding="utf-8"), re.DOTALL):
+            assert "\\" not in formula, f"{page.name}: {formula}"
+
+
+def test_the_commands_are_described(site):
+    text = (site / "reference" / "command_line.html").read_text(encoding="utf-8")
+    for command in ("fit", "coverage", "tables", "data", "audit", "ledger", "ledger create"):
+        assert f"Usage: dpci {command}" in text, command

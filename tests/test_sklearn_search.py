@@ -1,0 +1,221 @@
+"""Model selection: scikit-learn's searches work and say what they leak; PrivateGridSearch stays within one budget."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import (
+    GridSearchCV,
+    RandomizedSearchCV,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+    validation_curve,
+)
+from sklearn.pipeline import make_pipeline
+
+import dpci
+from dpci.sklearn import PrivateGridSearch, PrivateLinearSVC, PrivateLogisticRegression, PrivateRidge, RowNormClipper
+from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
+
+X, Y = make_rows()
+T = make_targets(X)
+GRID = {"l2_strength": [0.02, 0.1]}
+# So great a budget that no score depends on the noise.
+LOGISTIC = PrivateLogisticRegression(epsilon=1e3)
+LEAK = "scikit-learn's model selection reads the records that it scores without noise"
+
+
+def leaks_of(call):
+    """What a call returns, and its warnings of model selection, which all point to this file."""
+    value, caught = warnings_of(call)
+    leaks = [warning for warning in caught if LEAK in str(warning.message)]
+    assert {warning.category for warning in leaks} <= {dpci.PrivacyLeakWarning}
+    assert {warning.filename for warning in leaks} <= {__file__}
+    return value, leaks
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("scoring", [None, "accuracy", "roc_auc"])
+def test_grid_search_works_and_says_that_it_is_not_private(scoring, n_jobs):
+    search, leaks = leaks_of(lambda: GridSearchCV(LOGISTIC, GRID, scoring=scoring, n_jobs=n_jobs, cv=2).fit(X, Y))
+    assert leaks
+    assert search.best_score_ > 0.6
+    assert search.best_estimator_.result_.private
+    assert set(search.predict(X)) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: cross_val_score(LOGISTIC, X, Y, cv=2),
+        lambda: cross_val_score(LOGISTIC, X, Y, cv=2, n_jobs=2, scoring="accuracy"),
+        lambda: cross_validate(LOGISTIC, X, Y, cv=2, return_estimator=True),
+        lambda: cross_val_predict(LOGISTIC, X, Y, cv=2, method="predict_proba"),
+        lambda: learning_curve(LOGISTIC, X, Y, cv=2, train_sizes=[0.5, 1.0]),
+        lambda: validation_curve(LOGISTIC, X, Y, cv=2, param_name="l2_strength", param_range=[0.1, 0.2]),
+        lambda: RandomizedSearchCV(PrivateLinearSVC(epsilon=4.0, l2_strength=0.4), {"h": [0.4, 0.5]}, n_iter=2).fit(
+            X, Y
+        ),
+        lambda: GridSearchCV(PrivateRidge(l2_strength=0.4), {"radius": [0.5, 1.0]}, cv=2).fit(X, T),
+        lambda: GridSearchCV(make_pipeline(RowNormClipper(), LOGISTIC), {"rownormclipper__row_norm": [0.9, 1.0]}).fit(
+            X, Y
+        ),
+        lambda: cross_val_score(PrivateGridSearch(LOGISTIC, GRID, validation_radius=4.0), X, Y, cv=2),
+    ],
+)
+def test_every_kind_of_model_selection_is_noticed(call):
+    value, leaks = leaks_of(call)
+    assert value is not None
+    assert leaks
+
+
+def test_routing_of_metadata_finds_nothing_to_route():
+    with config_context(enable_metadata_routing=True):
+        for model in (LOGISTIC, PrivateGridSearch(LOGISTIC, GRID, validation_radius=4.0)):
+            scores, _ = leaks_of(
+                lambda model=model: cross_val_score(make_pipeline(RowNormClipper(), model), X, Y, cv=2)
+            )
+            assert scores.min() > 0.6
+
+
+class Wrapped(ClassifierMixin, BaseEstimator):
+    """An estimator of somebody else, whose clones do not show that it is private inside."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.model_ = PrivateLogisticRegression(epsilon=4.0).fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+def test_a_private_fit_inside_of_another_estimator_is_noticed():
+    assert leaks_of(lambda: cross_val_score(Wrapped(), X, Y, cv=2))[1]
+
+
+def test_nothing_is_said_where_nothing_is_compared():
+    splits = StratifiedKFold(n_splits=2)
+
+    def by_hand():
+        for train, test in splits.split(X, Y):
+            clone(LOGISTIC).fit(X[train], Y[train]).predict(X[test])
+        return PrivateGridSearch(LOGISTIC, GRID, validation_radius=4.0).fit(X, Y)
+
+    assert leaks_of(by_hand)[1] == []
+
+
+def test_each_fit_of_a_search_pays(tmp_path):
+    ledger = dpci.Ledger(dpci.PureDP(1e4), path=tmp_path / "search.ledger")
+    leaks_of(lambda: GridSearchCV(clone(LOGISTIC).set_params(ledger=ledger), GRID, cv=2, n_jobs=2).fit(X, Y))
+    assert ledger.spent == {"epsilon": (2 * 2 + 1) * 1e3}
+
+
+SEARCHES = {
+    "logistic": (PrivateLogisticRegression(epsilon=4.0), GRID, {"validation_radius": 4.0}),
+    "svc": (
+        PrivateLinearSVC(epsilon=4.0),
+        {"h": [0.5, 0.7], "l2_strength": [0.2]},
+        {"validation_loss": "huber_hinge", "validation_radius": 4.0},
+    ),
+    "ridge": (PrivateRidge(epsilon=4.0, l2_strength=0.3), {"radius": [0.5, 1.0]}, {"method": "chunks"}),
+    "one": (PrivateLogisticRegression(epsilon=4.0, radius=2.0), GRID, {"selection_share": 1.0}),
+}
+
+
+@pytest.mark.parametrize("case", SEARCHES)
+def test_private_search_stays_within_one_budget(case):
+    estimator, grid, options = SEARCHES[case]
+    y = T if is_regressor(estimator) else Y
+    ledger = dpci.Ledger(dpci.PureDP(4.0))
+    search = PrivateGridSearch(clone(estimator).set_params(ledger=ledger), grid, **options)
+    before = search.get_params()
+    search, caught = warnings_of(lambda: search.fit(X, y))
+    assert [w for w in caught if w.category is dpci.PrivacyLeakWarning] == []
+    assert search.get_params() == before
+    assert ledger.spent == {"epsilon": 4.0}
+    assert search.result_.spent == dpci.PureDP(4.0)
+    assert search.result_.private
+    assert set(search.best_params_) == set(grid)
+    best = search.best_estimator_
+    assert {name: getattr(best, name) for name in grid} == search.best_params_
+    share = options.get("selection_share", 0.5)
+    assert best.epsilon == best.result_.budget.epsilon == (4.0 if share == 1.0 else 2.0)
+    assert search.n_features_in_ == D
+    np.testing.assert_array_equal(search.predict(X), best.predict(X))
+    assert is_classifier(search) == is_classifier(estimator)
+    assert hasattr(search, "predict_proba") == hasattr(estimator, "predict_proba")
+    assert hasattr(search, "decision_function") == hasattr(estimator, "decision_function")
+    if share == 1.0:
+        with pytest.raises(dpci.InvalidInput, match="intervals need fresh noise"):
+            search.conf_int()
+    else:
+        assert len(search.conf_int(level=0.9)) == D + 1
+    search.set_params(estimator=estimator)
+    best.set_params(ledger=None)
+    again = pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(again.predict(X), best.predict(X))
+
+
+def test_private_search_is_the_tuning_of_the_same_candidates():
+    estimator = PrivateLogisticRegression(epsilon=None, rho=2.0, seed=7, classes=(0, 1), row_norm=0.9)
+    options = {"validation_radius": 3.0, "shape": 0.5, "expected_runs": 5.0, "selection_share": 0.4}
+    search = PrivateGridSearch(estimator, GRID, **options).fit(X, Y)
+    direct = dpci.tuning.tune(
+        X,
+        Y,
+        budget=dpci.ZCDP(2.0),
+        candidates=[{"l2_strength": strength} for strength in GRID["l2_strength"]],
+        on_violation="clip",
+        row_norm=0.9,
+        classes=(0, 1),
+        seed=7,
+        **options,
+    )
+    assert search.best_index_ == direct.index
+    assert search.best_params_ == dict(direct.params)
+    assert search.result_.result.to_json() == direct.result.to_json()
+    np.testing.assert_array_equal(search.best_estimator_.coef_[0], direct.result.params[:-1])
+    assert search.classes_.tolist() == [0, 1]
+
+
+def test_private_search_in_a_pipeline_and_on_frames():
+    pd = pytest.importorskip("pandas", reason="no frames to be named")
+    frame = pd.DataFrame(X, columns=["age", "dose", "time"])
+    search = PrivateGridSearch(LOGISTIC, [GRID, {"radius": [3.0]}], validation_radius=4.0)
+    model = make_pipeline(RowNormClipper().set_output(transform="pandas"), search).fit(frame, Y)
+    assert model[-1].feature_names_in_.tolist() == ["age", "dose", "time"]
+    assert model[-1].conf_int().names == ("age", "dose", "time", "intercept")
+    np.testing.assert_array_equal(model.predict(frame), model.predict_proba(frame).argmax(axis=1))
+    np.testing.assert_allclose(model.predict_log_proba(frame), np.log(model.predict_proba(frame)))
+    score, caught = warnings_of(lambda: model.score(frame, Y))
+    assert score > 0.6
+    assert [(warning.category, warning.filename) for warning in caught] == [(dpci.PrivacyLeakWarning, __file__)]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid", "options", "message"),
+    [
+        (make_pipeline(LOGISTIC), GRID, {}, "estimator must be PrivateLogisticRegression.*got Pipeline"),
+        (LOGISTIC, {"epsilon": [1.0, 2.0]}, {}, "candidates may differ in l2_strength, radius, .*got 'epsilon'"),
+        (LOGISTIC, {"h": [1.0]}, {}, "candidates may differ in .*, got 'h'"),
+        (LOGISTIC, {"l2_strength": [-1.0]}, {"validation_radius": 4.0}, "l2_strength must be finite and > 0"),
+        (LOGISTIC, GRID, {}, "validation_radius"),
+        (LOGISTIC, GRID, {"method": "public_rule"}, "method must be one of 'repeat', 'chunks'"),
+        (PrivateLogisticRegression(rho=1.0), GRID, {}, "epsilon and delta must be None with rho"),
+        (PrivateLinearSVC(epsilon=4.0), {"h": [0.5, 0.7]}, {"validation_radius": 4.0}, "validation_loss must be given"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_refusals(estimator, grid, options, message):
+    search = PrivateGridSearch(estimator, grid, **options)
+    with pytest.raises(dpci.InvalidInput, match=message):
+        search.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        search.predict(X[:N])

@@ -1,0 +1,221 @@
+"""Wald tests: tails of quadratic forms against closed forms, Imhof's integral and draws, and the tests themselves."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+import dpci
+from dpci._error_law import mixing_nodes
+from dpci._quadratic_tail import chi2_sum_tail
+from dpci.hypotheses import statistic_tail
+from support.fits import SETTINGS, make_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore:the noise in the released Hessian:dpci.errors.MomentNoiseWarning")
+
+# Of each comparison with draws.
+FALSE_RATE = 1e-6
+N_DRAWS = 1_000_000
+LAPLACE = {"budget": dpci.PureDP(0.3), "l2_strength": 0.02}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_rows()
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(dpci.PureDP(0.3), "objective"), (dpci.PureDP(0.3), "output"), (dpci.ApproxDP(1.0, 1e-6), "objective")],
+    ids=lambda pair: f"{pair[0].notion}-{pair[1]}",
+)
+def result(rows, request):
+    budget, mechanism = request.param
+    return dpci.fit(*rows, **{**SETTINGS, "budget": budget, "mechanism": mechanism})
+
+
+class Law:
+    """What `statistic_tail` reads of a law."""
+
+    def __init__(self, law, dim):
+        self.law, self.dim = law, dim
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 30, 400])
+def test_equal_weights_are_chi_square(m):
+    for p in (0.9999, 0.5, 0.1, 1e-3, 1e-12, 1e-100):
+        q = stats.chi2.isf(p, m)
+        for scale in (1e-6, 1.0, 1e7):
+            (tail,) = chi2_sum_tail(np.full((1, m), scale), q * scale)
+            assert tail == pytest.approx(special.chdtrc(m, q), rel=1e-9)
+
+
+def test_pairs_of_weights_are_sums_of_exponentials():
+    weights = np.array([3.0, 1.0, 0.2])
+    for q in (0.01, 1.0, 20.0, 500.0):
+        shares = [w**2 / np.prod([w - other for other in weights if other != w]) for w in weights]
+        expected = sum(share * math.exp(-q / (2 * w)) for share, w in zip(shares, weights, strict=True))
+        assert chi2_sum_tail(np.repeat(weights, 2)[None], q)[0] == pytest.approx(expected, rel=1e-11)
+
+
+def imhof(weights, q):
+    """Imhof (1961), equation 3.2."""
+
+    def integrand(u):
+        angle = 0.5 * (np.arctan(weights * u).sum() - q * u)
+        return math.sin(angle) / (u * math.exp(0.25 * np.log1p((weights * u) ** 2).sum()))
+
+    return 0.5 + integrate.quad(integrand, 0.0, np.inf, limit=2000, epsabs=1e-9)[0] / math.pi
+
+
+def test_unequal_weights_match_imhof():
+    rng = np.random.default_rng(3)
+    for m in (5, 9):
+        weights = rng.uniform(0.05, 2.0, size=m)
+        for q in (0.2 * m, m, 3.0 * m):
+            assert chi2_sum_tail(weights[None], q)[0] == pytest.approx(imhof(weights, q), abs=1e-7)
+
+
+def test_weights_of_any_ratio_are_between_their_bounds():
+    weights = 10.0 ** np.random.default_rng(4).uniform(-12, 0, size=(300, 6))
+    weights[:, 0] = 1.0
+    for q in (1e-3, 1.0, 30.0, 600.0):
+        tails = chi2_sum_tail(weights, q)
+        assert (tails >= special.chdtrc(1, q) * (1 - 1e-9)).all()
+        assert (tails <= special.chdtrc(6, q) * (1 + 1e-9)).all()
+    np.testing.assert_array_equal(chi2_sum_tail(np.zeros((2, 3)), 1.0), 0.0)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 9, 60])
+def test_pure_noise_along_two_axes_is_a_bessel_function(dim):
+    # E exp(-q / 2W) for W ~ Gamma(k, rate k).
+    k = 0.5 * (dim + 1)
+    for q in (0.5, 5.0, 40.0, 120.0):
+        x = 0.5 * k * q
+        expected = 2.0 * x ** (k / 2) * special.kv(k, 2.0 * math.sqrt(x)) / special.gamma(k)
+        got = statistic_tail(q, np.ones(2), Law("spherical_laplace", dim))
+        assert got == pytest.approx(expected, rel=1e-8)
+    assert statistic_tail(900.0, np.ones(2), Law("spherical_laplace", 1)) == pytest.approx(
+        2.0 * math.sqrt(450.0) * special.kv(1, 2.0 * math.sqrt(450.0)), rel=1e-8
+    )
+
+
+def test_mixing_nodes_have_the_moments_of_their_law():
+    for dim in (1, 2, 10, 100, 5000):
+        w, weights = mixing_nodes("spherical_laplace", dim)
+        k = 0.5 * (dim + 1)
+        for power in (0, 1, 2, 5):
+            expected = math.exp(math.lgamma(k + power) - math.lgamma(k) - power * math.log(k))
+            assert float(weights @ w**power) == pytest.approx(expected, rel=1e-10)
+
+
+def test_pvalues_are_those_of_draws(result):
+    names = result.names[:3]
+    contrasts = np.eye(4)[:3]
+    errors = result._error_law().draw(np.random.default_rng(6), contrasts, N_DRAWS)
+    cov = contrasts @ result.cov @ contrasts.T
+    statistics = np.einsum("ni,ij,nj->n", errors, np.linalg.inv(cov), errors)
+    root = np.linalg.cholesky(cov)
+    for statistic in (0.3, 2.0, 7.0, 14.0):
+        away = root @ (math.sqrt(statistic) * np.array([0.6, 0.0, 0.8]))
+        test = result.wald_test(list(names), result.params[:3] - away)
+        assert test.statistic == pytest.approx(statistic, rel=1e-9)
+        beyond = int((statistics >= statistic).sum())
+        low, high = stats.binom.ppf([FALSE_RATE / 2, 1 - FALSE_RATE / 2], N_DRAWS, test.pvalue)
+        assert low <= beyond <= high
+
+
+def test_draws_have_the_covariance_of_the_result(result):
+    errors = result._error_law().draw(np.random.default_rng(7), np.eye(4), 200_000)
+    np.testing.assert_allclose(np.cov(errors.T), result.cov, atol=0.02 * result.cov.max())
+    fixed, mixed = result._error_law().parts(np.eye(4))
+    np.testing.assert_allclose(fixed + mixed, result.cov, rtol=1e-9, atol=1e-12 * result.cov.max())
+
+
+def test_one_row_is_the_pvalue_of_a_parameter(result):
+    for i, name in enumerate(result.names):
+        test = result.wald_test(name)
+        assert test.pvalue == test.pvalue_by_rows == pytest.approx(result.pvalues[i], rel=1e-10)
+        law = result._error_law()
+        fixed, mixed = (part[0] for part in law.parts(np.eye(4)[[i]]))
+        assert statistic_tail(test.statistic, mixed / (fixed + mixed), law) == pytest.approx(test.pvalue, rel=1e-8)
+    interval = result.conf_int(level=0.9, contrast={"x0": 1, "x1": -1})
+    assert interval.names == ("x0 - x1",)
+    assert result.wald_test({"x0": 1, "x1": -1}, interval.upper).pvalue == pytest.approx(0.1, rel=1e-8)
+
+
+def test_gaussian_noise_is_chi_square(rows):
+    result = dpci.fit(*rows, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.02, seed=1)
+    test = result.wald_test(np.eye(4)[:3], [3.0, -1.0, 0.1])
+    away = result.params[:3] - [3.0, -1.0, 0.1]
+    assert test.statistic == pytest.approx(away @ np.linalg.solve(result.cov[:3, :3], away), rel=1e-10)
+    assert test.df == 3
+    assert test.pvalue == pytest.approx(stats.chi2.sf(test.statistic, 3), rel=1e-12)
+
+
+def test_laplace_noise_is_not_chi_square(rows):
+    result = dpci.fit(*rows, **LAPLACE, mechanism="output", seed=2)
+    away = 6.0 * np.linalg.cholesky(result.cov)[:, 0]
+    test = result.wald_test(np.eye(4), result.params - away)
+    assert test.pvalue > 3 * stats.chi2.sf(test.statistic, 4)
+
+
+def test_the_form_of_a_hypothesis_does_not_matter(rows):
+    result = dpci.fit(*rows, **LAPLACE, seed=3)
+    plain = result.wald_test([[1, 0, 0, 0], [0, 1, 0, 0]], [2.0, -1.0])
+    turned = result.wald_test([[1, 1, 0, 0], [-1e150, 1e150, 0, 0]], [1.0, -3e150])
+    named = result.wald_test(["x0", "x1"], [2.0, -1.0])
+    for other in (turned, named):
+        assert other.statistic == pytest.approx(plain.statistic, rel=1e-8)
+        assert other.pvalue == pytest.approx(plain.pvalue, rel=1e-7)
+    assert named.hypothesis == ("x0", "x1")
+    assert "x0 = 2" in named.summary()
+    assert "NOT PRIVATE" in repr(named)
+    assert result.wald_test([{"x0": 2, "x2": -0.5}, "x1"]).hypothesis == ("2 x0 - 0.5 x2", "x1")
+    assert result.wald_test(["x0", "x1"], result.params[:2]).pvalue == 1.0
+    assert 0.0 <= result.wald_test(["x0", "x1"], 1e200).pvalue < 1e-300
+
+
+def test_rows_one_by_one(rows):
+    result = dpci.fit(*rows, **SETTINGS)
+    test = result.wald_test(["x1", "x2", "intercept"])
+    least = min(result.pvalues[1:])
+    assert test.pvalue_by_rows == pytest.approx(1 - (1 - least) ** 3, rel=1e-9)
+    assert "p-value by rows" in repr(test)
+
+
+def test_noise_that_drowns_the_hessian_is_told(rows):
+    result = dpci.fit(*rows, **{**SETTINGS, "budget": dpci.PureDP(0.4), "projection": "floor"})
+    with pytest.warns(dpci.MomentNoiseWarning, match="times its least eigenvalue, so that the joint p-value"):
+        result.wald_test(["x0", "x1"])
+    result.wald_test("x0")
+    dpci.fit(*rows, **{**SETTINGS, "budget": dpci.PureDP(50.0)}).wald_test(["x0", "x1"])
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "value", "message"),
+    [
+        ([[1, 0, 0, 0], [2, 0, 0, 0]], 0.0, "linearly independent, got 2 rows"),
+        (np.ones((5, 4)), 0.0, "linearly independent"),
+        ([[0, 0, 0, 0]], 0.0, "coefficient that is not 0"),
+        (np.empty((0, 4)), 0.0, "coefficient that is not 0"),
+        ([1.0, 2.0], 0.0, r"hypothesis must have shape \(4,\) or \(m, 4\), got shape"),
+        ([[math.nan, 0, 0, 0]], 0.0, "hypothesis must be finite, got nan"),
+        ("age", 0.0, r"must name parameters \(x0, x1, x2, intercept\), got 'age'"),
+        (["x0", 3], 0.0, "must hold names of parameters, or mappings .* got 3"),
+        ({}, 0.0, "must hold names of parameters, or mappings"),
+        ({"x0": "1"}, 0.0, r"hypothesis\['x0'\] must be a real number"),
+        ({"x0": math.inf}, 0.0, "hypothesis must be finite, got inf"),
+        (["x0", "x1"], [1.0, 2.0, 3.0], r"value must be a number or have shape \(2,\), got shape \(3,\)"),
+        ("x0", math.inf, "value must be finite, got inf"),
+    ],
+)
+def test_bad_hypotheses(rows, hypothesis, value, message):
+    with pytest.raises(dpci.InvalidInput, match=message):
+        dpci.fit(*rows, **SETTINGS).wald_test(hypothesis, value)
+
+
+def test_no_test_where_there_are_no_intervals(rows):
+    with pytest.raises(dpci.InvalidInput, match="moments='none'"):
+        dpci.fit(*rows, **SETTINGS, moments="none").wald_test("x0")
