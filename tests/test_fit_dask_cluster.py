@@ -38,8 +38,12 @@ def start(folder, n_workers, **keywords):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """Three worker processes of one thread each; nannies replace a dead one."""
-    with start(tmp_path_factory.mktemp("dask"), 3, processes=True) as made, distributed.Client(made) as client:
+    """Three worker processes of one thread each; nannies replace a dead one. A task may kill one of them, not two."""
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        start(tmp_path_factory.mktemp("dask"), 3, processes=True) as made,
+        distributed.Client(made) as client,
+    ):
         yield client
 
 
