@@ -20,6 +20,8 @@ GROUPS = {
 }
 FITTED_UP_TO = 10**7
 BIG = 10**10
+# Of a fit of that many rows at the same l2_strength (tests/test_many_rows.py has such fits).
+PASSES = {"vectors": 1, "matrices": 7, "doubled": 2}
 CORES = (1, 16, 256)
 PARTITION_BYTES = 1e9
 READING_PER_CORE = 0.5e9
@@ -87,7 +89,7 @@ def fitted(lines: list[Line]) -> Costs:
     """Fit c0 + c1 k + c2 k² to the medians, each weighted to count by its relative error; k = d + 1."""
     model = {}
     medians = {key: float(np.median(values)) for key, values in costs(lines).items()}
-    for group in ("vectors", "matrices"):
+    for group in sorted({name for name, _ in medians}):
         points = [(d + 1, value) for (name, d), value in medians.items() if name == group]
         terms = np.array([[1.0, k, k * k * (group == "matrices")] for k, _ in points])
         values = np.array([value for _, value in points])
@@ -137,7 +139,7 @@ def overhead_lines(overheads: dict[int, float]) -> list[str]:
 def extrapolation(chunks: list[Line], model: Costs, overheads: dict[int, float]) -> list[str]:
     """Say what the model expects of sizes that were not run."""
     values = [max(v) / min(v) for v in costs(chunks).values() if len(v) > 1]
-    passes = Counter({"vectors": 2, "matrices": 5})
+    passes = Counter(PASSES)
     n_passes = sum(passes.values())
     part = max(overheads.values(), default=0.0)
     rows = []
@@ -163,8 +165,9 @@ def extrapolation(chunks: list[Line], model: Costs, overheads: dict[int, float])
     return [
         f"## n = {BIG:.0e}: EXTRAPOLATED",
         "",
-        f"{n_passes} passes; perfect scaling over cores; partitions of {PARTITION_BYTES / 1e9:g} GB at the above cost,",
-        f"one after the other; {READING_PER_CORE / 1e9:g} GB/s a core for reading, which is ASSUMED.",
+        f"{n_passes} passes, {PASSES['doubled']} of them in doubled precision; perfect scaling over cores;",
+        f"partitions of {PARTITION_BYTES / 1e9:g} GB at the above cost, one after the other;",
+        f"{READING_PER_CORE / 1e9:g} GB/s a core for reading, which is ASSUMED.",
         f"Equal passes differ by a factor of up to {max(values):.1f} in processor time on the shared machine.",
         "",
         *table(header, rows),
