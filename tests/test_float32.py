@@ -56,6 +56,11 @@ def grid(X):
     return [baselines.projected_histogram(X, REALS, budget=dpci.PureDP(2.0), axes=axes, l2_strength=0.1, seed=1).params]
 
 
+def parts(X):
+    cut = [slice(0, 300), slice(300, 301), slice(301, N)]
+    return released(fit(dpci.Chunks([(X[rows], LABELS[rows]) for rows in cut]), None))
+
+
 SIGNS = 2.0 * LABELS - 1.0
 ENTRIES = {
     "fit": lambda X: released(fit(X)),
@@ -80,6 +85,8 @@ ENTRIES = {
     "minimize_erm": lambda X: [lowlevel.minimize_erm(X, SIGNS, l2_strength=0.01).params],
     "erm_value_and_gradient": lambda X: lowlevel.erm_value_and_gradient(X, SIGNS, np.ones(D), l2_strength=0.01),
     "moments": lambda X: lowlevel.hessian_and_gradient_cov(X, SIGNS, np.ones(D), l2_strength=0.01),
+    "parts": parts,
+    "intervals of predictions": lambda X: [np.asarray(fit(SINGLE).predict_conf_int(X[:200]))],
     "predictions": lambda X: [fit(SINGLE).decision_function(X)],
 }
 
@@ -183,7 +190,8 @@ def test_no_float64_copy_of_the_matrix():
     fitted, predicted = map(float, run(PEAK, "f4"))
     assert fitted < 40
     assert predicted < 40
-    assert float(run(PEAK, "f8")[0]) > 120
+    # Less than the copy, as a busy machine may have put pages aside that are resident no more.
+    assert float(run(PEAK, "f8")[0]) > 60
 
 
 # Data that the process may write to, and that belong to no file, are limited: a copy of the matrix does not fit.
