@@ -11,6 +11,7 @@ import scipy.sparse
 import dpci
 from dpci import baselines, lowlevel, per_instance, simulate, tuning, utility
 from dpci.arrays import as_features
+from support.memory import PEAK_BYTES
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 
@@ -161,7 +162,7 @@ def test_a_prediction_goes_on_across_blocks():
 
 
 def run(script, *arguments):
-    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, arguments)]
+    command = [sys.executable, "-W", "ignore", "-c", PEAK_BYTES + textwrap.dedent(script), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
@@ -169,14 +170,14 @@ def run(script, *arguments):
 
 # Peaks count what is touched; the first fit loads the code and takes what does not depend on the rows.
 PEAK = """
-    import resource, sys, numpy as np, dpci
+    import sys, numpy as np, dpci
     dtype, n = sys.argv[1], 500_000
     X = np.random.default_rng(0).random((n, 40), dtype=np.float32)
     X *= np.float32(0.15)
     y = np.where(X[:, 0] > 0.08, 1.0, -1.0)
     keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "n_threads": 2}
     dpci.fit(X[:2000], y[:2000], **keywords).predict(X[:2000])
-    peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = lambda: peak_bytes() / 2**20
     before = peak()
     result = dpci.fit(X if dtype == "f4" else X.astype(dtype), y, **keywords)
     fitted = peak()
