@@ -115,6 +115,10 @@ def test_each_fit_of_a_search_pays(tmp_path):
     ledger = dpci.Ledger(dpci.PureDP(1e4), path=tmp_path / "search.ledger")
     leaks_of(lambda: GridSearchCV(clone(LOGISTIC).set_params(ledger=ledger), GRID, cv=2, n_jobs=2).fit(X, Y))
     assert ledger.spent == {"epsilon": (2 * 2 + 1) * 1e3}
+    alone = clone(LOGISTIC).set_params(ledger=dpci.Ledger(dpci.PureDP(1e4)))
+    with pytest.raises(pickle.PicklingError) as refused:
+        leaks_of(lambda: GridSearchCV(alone, GRID, cv=2, n_jobs=2).fit(X, Y))
+    assert "a ledger that other processes use needs a file (path=...)" in str(refused.value.__cause__)
 
 
 SEARCHES = {
