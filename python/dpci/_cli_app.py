@@ -124,6 +124,8 @@ def note(text: str, *, quiet: bool = False) -> None:
 
 def wants_progress(progress: bool | None, *, quiet: bool) -> bool:  # noqa: FBT001  # the option as it was given
     """Whether to show progress: as asked, otherwise on a terminal where tqdm is installed."""
+    if sys.stderr is None:  # closed
+        return False
     if progress is not None:
         return progress
     if quiet or not sys.stderr.isatty():

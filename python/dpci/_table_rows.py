@@ -64,10 +64,10 @@ def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _first_pair(files: Sequence[Path], key: Callable[[Path], object]) -> tuple[str, str] | None:
-    first: dict[object, Path] = {}
-    for file in files:
-        if (other := first.setdefault(key(file), file)) is not file:
-            return str(other), str(file)
+    places: dict[object, int] = {}
+    for place, file in enumerate(files):
+        if (first := places.setdefault(key(file), place)) != place:
+            return str(files[first]), str(file)
     return None
 
 

@@ -130,6 +130,8 @@ class _Report:
             _say(traceback.format_exc().rstrip())
             _say(f"dpci: a defect of dpci, please report it: {kind}: {text}")
         else:
+            if code == NOT_DELIVERED and not isinstance(error.__cause__, (DpciError, OSError)):
+                _say(traceback.format_exc().rstrip())
             _say(f"dpci: {text}")
         return code
 
