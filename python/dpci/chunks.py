@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci._partitions import Mergeable
-from dpci._table_io import parquet_names, read_batches
+from dpci._table_io import check_delimiter, parquet_names, read_batches
 from dpci.arrays import as_numbers
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema import Schema
@@ -123,11 +123,11 @@ class Chunks:
         Parameters
         ----------
         path : path or sequence of paths
-            ``.csv`` or ``.csv.gz`` files with one line of names each.
+            ``.csv`` or ``.csv.gz`` files with one line of names each, and one line for each record.
         schema : Schema
             What becomes of the columns.
         delimiter : str
-            Between fields.
+            Between fields: one character.
         chunk_rows : int
             Rows that are in memory at a time.
 
@@ -136,7 +136,7 @@ class Chunks:
         InvalidInput
             For arguments out of range; when read, for files that are not as described.
         """
-        return cls._from_files(path, schema, check_count("chunk_rows", chunk_rows), delimiter)
+        return cls._from_files(path, schema, check_count("chunk_rows", chunk_rows), check_delimiter(delimiter))
 
     @classmethod
     def from_parquet(
@@ -220,7 +220,7 @@ class Chunks:
 
 
 def _check_names(names: Sequence[str]) -> tuple[str, ...]:
-    listed = () if isinstance(names, str) else tuple(names)
+    listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
         raise InvalidInput(f"names of columns must be different strings, got {names!r}")
     return listed

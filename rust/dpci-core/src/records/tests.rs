@@ -170,7 +170,8 @@ fn a_fingerprint_tells_rows_apart() {
     let (x, y) = rows(300);
     let whole = fingerprint(&x, &y);
     let row = |i: usize| i * WIDTH..(i + 1) * WIDTH;
-    for i in [0, 150, 299] {
+    // Row 0 begins with a zero, whose sign is no matter.
+    for i in [1, 150, 299] {
         let changes: [&dyn Fn(&mut [f64]); 7] = [
             &|row| row[0] = -row[0],
             // Signs of two entries, of all: an even number of them cancels in sums of bits.
