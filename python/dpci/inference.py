@@ -68,7 +68,7 @@ class Inference(LinearModel):
         """Bound on the noise in the released matrices, over their least eigenvalues; one release in twenty exceeds it.
 
         Of the Hessian, and of the covariance of the gradient's error; the greater of both. From released values alone.
-        Intervals and p-values do not account for this noise; above 1/2 a joint test of many parameters would reject
+        Intervals and p-values do not account for this noise; above 1/2 a joint test of several parameters may reject
         true hypotheses too often (docs/inference.md).
         """
         return moment_noise(self._record, self._moments()[0], self.cov)
@@ -213,9 +213,9 @@ class Inference(LinearModel):
         tested = wald_test(law, self.params, rows, labels, value, method=chosen, private=self.private)
         if noisy and method != "by_rows":
             outcome = (
-                "so that a joint test would reject true hypotheses too often: this p-value is by rows"
+                "so that a joint test may reject true hypotheses too often: this p-value is by rows"
                 if method == "auto"
-                else "so that the joint test rejects true hypotheses too often: method='by_rows' depends on it less"
+                else "so that the joint test may reject true hypotheses too often: method='by_rows' depends on it less"
             )
             warnings.warn(
                 f"the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, {outcome}",

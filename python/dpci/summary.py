@@ -126,7 +126,7 @@ def noise_note(result: "PrivateFit") -> str | None:
         return None
     return (
         f"The noise in the released matrices may be {ratio:.2g} times their least eigenvalue. The intervals do not "
-        "account for it; a joint test of several parameters would reject too often."
+        "account for it; a joint test of several parameters may reject too often."
     )
 
 
