@@ -167,7 +167,8 @@ def check_install(what: Path, dependencies: Sequence[str], interpreter: str, wor
     version = run(environment.python, "-c", "import platform; print(platform.python_version())").strip()
     verdict = test(environment, work / "pytest", folder)
     with_what = ", ".join(f"{name} {packages[name]}" for name in ("numpy", "scipy"))
-    yield f"| {what.suffix.removeprefix('.')} | {version} | {with_what} | {seconds:.0f} | {verdict} |"
+    kind = "wheel" if what.suffix == ".whl" else "source"
+    yield f"| {kind} | {version} | {with_what} | {seconds:.0f} | {verdict} |"
     shutil.rmtree(work)
 
 

@@ -293,7 +293,10 @@ ASKED = {
     ),
     "contrast deep": (lambda r: r.conf_int(contrast=np.ones((1, 1, 4))), r"contrast must have shape"),
     "contrast nan": (lambda r: r.conf_int(contrast=[NAN, 0, 0, 0]), r"contrast must be finite, got nan"),
-    "contrast text": (lambda r: r.conf_int(contrast="abcd"), r"contrast must be an array of numbers"),
+    "contrast text": (
+        lambda r: r.conf_int(contrast="abcd"),
+        r"contrast must name parameters \(x0, x1, x2, intercept\), got 'abcd'",
+    ),
     "n_draws zero": (
         lambda r: r.conf_int(method="monte_carlo", n_draws=0),
         r"n_draws must be at least 1, got n_draws=0",

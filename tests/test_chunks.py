@@ -13,6 +13,7 @@ import scipy.sparse
 
 import dpci
 from dpci.errors import InvalidInput, RowNormViolation
+from support.memory import PEAK_BYTES
 from support.parts import cut, make_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
@@ -319,7 +320,7 @@ def test_generators_are_closed_when_a_chunk_is_refused():
 # Memory.
 
 MEMORY = """
-import resource, sys, warnings
+import sys, warnings
 import numpy as np, dpci
 warnings.simplefilter("ignore")
 rows, d, n_chunks = 20_000, 50, int(sys.argv[1])
@@ -329,14 +330,16 @@ def source():
         yield np.multiply.outer(u, np.ones(d)), u > 0.02 * k
 result = dpci.fit(dpci.Chunks(source), budget=dpci.ZCDP(0.5), l2_strength=0.01)
 assert result.n_samples == rows * n_chunks and result.private
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / (rows * d * 8))
+print(peak_bytes() / (rows * d * 8))
 """
 
 
 def test_memory_does_not_grow_with_the_number_of_chunks():
     peaks = []
     for n_chunks in (2, 10):
-        ran = subprocess.run([sys.executable, "-c", MEMORY, str(n_chunks)], capture_output=True, text=True, check=True)
+        ran = subprocess.run(
+            [sys.executable, "-c", PEAK_BYTES + MEMORY, str(n_chunks)], capture_output=True, text=True, check=True
+        )
         peaks.append(float(ran.stdout))
     # In chunks of 8 MB: all ten would be eight more.
     assert peaks[1] - peaks[0] < 3.0, peaks

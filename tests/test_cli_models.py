@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci import _table_rows
+from dpci.arrays import NamedRows
 from dpci.cli import main
 from dpci.schema import Schema
 from support.people import as_csv, columns, fit_arguments, make_people
@@ -29,7 +29,7 @@ def expected(people):
     schema = Schema.from_file(people / "people.toml")
     model = dpci.PrivateFit.from_json((people / "model.json").read_text())
     X = schema.features(columns())
-    rows = _table_rows.NamedRows(X, schema.names)
+    rows = NamedRows(X, schema.names)
     labels = ["yes|probably" if sign > 0 else "no" for sign in model.predict(rows)]
     return labels, model.predict_proba(rows)[:, 1]
 

@@ -15,6 +15,7 @@ from scipy.special import expit
 
 import dpci
 from dpci import _core, lowlevel
+from support.memory import PEAK_BYTES
 
 PURE = dpci.PureDP(2.0)
 
@@ -66,7 +67,7 @@ LONG_CALLS = {
         from dpci.settings import Settings
         X, y = np.full((3, 1), 0.5), np.array([1.0, -1.0, 1.0])
         spec = Settings(budget=dpci.PureDP(1.0), l2_strength=1.0).spec(3, 1)
-        call = lambda: dpci._core.simulate_releases(spec, X, y, n_runs=10**8, seed=1, n_threads=None)
+        call = lambda: dpci._core.simulate_releases(spec, X, y, n_runs=10**7, seed=1, n_threads=None)
     """,
 }
 
@@ -218,9 +219,8 @@ def test_a_seeded_fit_is_the_same_in_a_forked_child(rows):
 def test_a_fit_copies_nothing(mechanism):
     """The peak while fitting stays within a quarter of the input above what the process used before."""
     script = f"""
-import resource, numpy as np, dpci
+import numpy as np, dpci
 n, d = 200_000, 60
-peak = lambda: 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 small = np.full((1000, d), 0.1)
 small[::3, 0] = -0.1
 labels = np.where(np.arange(n) % 2, 1.0, -1.0)
@@ -229,11 +229,11 @@ dpci.fit(small, labels[:1000], **{{**keywords, "l2_strength": 1.0}}).conf_int()
 X = np.full((n, d), 0.1)
 X[::3, 0] = -0.1
 X[::5, 1] = 0.05
-before = peak()
+before = peak_bytes()
 dpci.fit(X, labels, **keywords).conf_int()
-print((peak() - before) / X.nbytes, before / X.nbytes)
+print((peak_bytes() - before) / X.nbytes, before / X.nbytes)
 """
-    done = run_script(script)
+    done = run_script(PEAK_BYTES + script)
     assert done.returncode == 0, done.stderr
     grown, before = map(float, done.stdout.split())
     assert before > 1.0  # the input itself was counted

@@ -11,6 +11,7 @@ import scipy.sparse
 import dpci
 from dpci import baselines, lowlevel, per_instance, simulate, tuning, utility
 from dpci.arrays import as_features
+from support.memory import PEAK_BYTES
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 
@@ -56,6 +57,11 @@ def grid(X):
     return [baselines.projected_histogram(X, REALS, budget=dpci.PureDP(2.0), axes=axes, l2_strength=0.1, seed=1).params]
 
 
+def parts(X):
+    cut = [slice(0, 300), slice(300, 301), slice(301, N)]
+    return released(fit(dpci.Chunks([(X[rows], LABELS[rows]) for rows in cut]), None))
+
+
 SIGNS = 2.0 * LABELS - 1.0
 ENTRIES = {
     "fit": lambda X: released(fit(X)),
@@ -80,6 +86,8 @@ ENTRIES = {
     "minimize_erm": lambda X: [lowlevel.minimize_erm(X, SIGNS, l2_strength=0.01).params],
     "erm_value_and_gradient": lambda X: lowlevel.erm_value_and_gradient(X, SIGNS, np.ones(D), l2_strength=0.01),
     "moments": lambda X: lowlevel.hessian_and_gradient_cov(X, SIGNS, np.ones(D), l2_strength=0.01),
+    "parts": parts,
+    "intervals of predictions": lambda X: [np.asarray(fit(SINGLE).predict_conf_int(X[:200]))],
     "predictions": lambda X: [fit(SINGLE).decision_function(X)],
 }
 
@@ -154,7 +162,7 @@ def test_a_prediction_goes_on_across_blocks():
 
 
 def run(script, *arguments):
-    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, arguments)]
+    command = [sys.executable, "-W", "ignore", "-c", PEAK_BYTES + textwrap.dedent(script), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
@@ -162,14 +170,14 @@ def run(script, *arguments):
 
 # Peaks count what is touched; the first fit loads the code and takes what does not depend on the rows.
 PEAK = """
-    import resource, sys, numpy as np, dpci
+    import sys, numpy as np, dpci
     dtype, n = sys.argv[1], 500_000
     X = np.random.default_rng(0).random((n, 40), dtype=np.float32)
     X *= np.float32(0.15)
     y = np.where(X[:, 0] > 0.08, 1.0, -1.0)
     keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "n_threads": 2}
     dpci.fit(X[:2000], y[:2000], **keywords).predict(X[:2000])
-    peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = lambda: peak_bytes() / 2**20
     before = peak()
     result = dpci.fit(X if dtype == "f4" else X.astype(dtype), y, **keywords)
     fitted = peak()
@@ -183,7 +191,8 @@ def test_no_float64_copy_of_the_matrix():
     fitted, predicted = map(float, run(PEAK, "f4"))
     assert fitted < 40
     assert predicted < 40
-    assert float(run(PEAK, "f8")[0]) > 120
+    # Less than the copy, as a busy machine may have put pages aside that are resident no more.
+    assert float(run(PEAK, "f8")[0]) > 60
 
 
 # Data that the process may write to, and that belong to no file, are limited: a copy of the matrix does not fit.

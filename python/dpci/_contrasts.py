@@ -52,7 +52,7 @@ def _numbers(contrast: object, k: int, what: str) -> tuple[NDArray[np.float64], 
     except InvalidInput as error:
         raise InvalidInput(f"{what} must be an array of numbers, or name parameters, got {contrast!r}") from error
     if matrix.ndim != 2 or matrix.shape[1] != k:
-        raise InvalidInput(f"{what} must have shape ({k},) or (m, {k}), got shape {np.shape(matrix)}")
+        raise InvalidInput(f"{what} must have shape ({k},) or (m, {k}), got shape {np.shape(np.asarray(contrast))}")
     return check_finite(what, matrix), tuple(f"{what}[{i}]" for i in range(len(matrix)))
 
 

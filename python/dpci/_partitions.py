@@ -1,5 +1,6 @@
 """Rows in parts, wherever they are: what a source of parts must do, and the work that is done on each part."""
 
+import copyreg
 import dataclasses
 import functools
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci._dask import dask_partitions
 from dpci.arrays import Features, as_features, check_columns
 from dpci.errors import InvalidInput
 from dpci.labels import Classes, LabelSet, encode_labels, encode_reals
@@ -23,7 +25,9 @@ _GREATEST_NORM = sys.float_info.max
 class Mergeable(Protocol):
     """What the work on one part returns."""
 
-    def merge(self, other: Self, /) -> Self: ...  # the protocol is the documentation
+    @property
+    def n_rows(self) -> int: ...  # the protocol is the documentation
+    def merge(self, other: Self, /) -> Self: ...
 
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
@@ -31,7 +35,11 @@ _Merged = TypeVar("_Merged", bound=Mergeable)
 
 @runtime_checkable
 class Partitions(Protocol):
-    """Rows with their targets, in parts that are read anew in every pass."""
+    """Rows with their targets, in parts that are read anew in every pass.
+
+    A source that works on several parts at once says so with ``concurrent = True``: each has one thread then, unless
+    the caller's ``n_threads`` says otherwise.
+    """
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -50,7 +58,7 @@ def as_partitions(X: object, y: object) -> Partitions | None:
     Raises
     ------
     InvalidInput
-        For targets given twice, or not at all.
+        For targets given twice, or not at all; for Dask collections whose partitions do not match.
     """
     # The class, not the object: frames take the names of their columns for attributes.
     if isinstance(X, Partitions) and hasattr(type(X), "reduce"):
@@ -62,7 +70,7 @@ def as_partitions(X: object, y: object) -> Partitions | None:
         return X
     if y is None:
         raise InvalidInput(f"y must be given unless X holds the targets, got y=None and X of type {type(X).__name__}")
-    return None
+    return dask_partitions(X, y)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,6 +229,8 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
             "the hinge needs all rows in memory, got rows in parts (huber_hinge and smooth_hinge round its kink and "
             "do not)"
         )
+    if rules.n_threads is None and getattr(partitions, "concurrent", False):
+        rules = dataclasses.replace(rules, n_threads=1)
     found = _reduced(partitions, Describe(rules))
     if found.n_rows == 0:
         raise InvalidInput("the data must have at least one row, got 0 rows in all parts")
@@ -239,3 +249,17 @@ def _reduced(partitions: Partitions, work: Callable[[Any, Any], _Merged]) -> _Me
     if total is None:
         raise InvalidInput("the data must have at least one row, got a source without parts")
     return total
+
+
+def _rebuilt(cls: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  # as pickled
+    """Make a request or sums anew; arrays that came over a network may begin anywhere in memory."""
+    aligned = (np.require(a, requirements=["C", "ALIGNED"]) if isinstance(a, np.ndarray) else a for a in arguments)
+    return cls(*aligned)
+
+
+def _reduced_to_arguments(travelling: _core.Request | _core.Sums) -> tuple[Any, ...]:
+    return _rebuilt, (type(travelling), *travelling.__getnewargs__())
+
+
+copyreg.pickle(_core.Request, _reduced_to_arguments)
+copyreg.pickle(_core.Sums, _reduced_to_arguments)

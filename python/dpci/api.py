@@ -66,10 +66,12 @@ def fit(
     X : array-like of shape (n_samples, n_features)
         Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names; SciPy's
         sparse matrices and arrays stay sparse. C-contiguous float64 and float32 arrays, also mapped files, are not
-        copied; docs/data.md has the list. Or rows in parts, as :class:`dpci.Chunks`, read in several passes.
+        copied; docs/data.md has the list. Or rows in parts: :class:`dpci.Chunks`, read in several passes, or a Dask
+        array or frame (docs/scale.md).
     y : array-like of shape (n_samples,)
-        Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``. None
-        exactly where ``X`` is in parts, which hold their targets.
+        Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``. A Dask
+        array or series with the partitions of ``X`` where that is a Dask collection; None exactly where ``X`` is in
+        parts that hold their targets.
     budget : PureDP, ZCDP or ApproxDP
         What to spend. Objective perturbation takes spherical Laplace noise under PureDP and ZCDP, Gaussian noise under
         ApproxDP.
@@ -119,7 +121,7 @@ def fit(
         Where the budget is written as spent before noise is drawn; refused, before anything is computed, where the
         total does not cover it.
     n_threads : int, optional
-        Threads; None: all cores. The result does not depend on it.
+        Threads; None: all cores, or one for each partition of a Dask collection. The result does not depend on it.
     seed : int, optional
         For simulations and tests: noise from this seed, which is not private and says so. None: noise from the
         operating system.

@@ -207,7 +207,7 @@ class Chunks:
 
 
 def _check_names(names: Sequence[str]) -> tuple[str, ...]:
-    listed = () if isinstance(names, str) else tuple(names)
+    listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
         raise InvalidInput(f"names of columns must be different strings, got {names!r}")
     return listed

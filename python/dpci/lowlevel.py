@@ -91,9 +91,9 @@ def minimize_erm(
     ----------
     X : array-like of shape (n_samples, n_columns)
         Rows, of any norm; SciPy's sparse matrices and arrays stay sparse. Or rows in parts, such as
-        :class:`dpci.Chunks`.
+        :class:`dpci.Chunks`, or a Dask array or frame.
     y : array-like of shape (n_samples,)
-        None exactly where ``X`` is in parts. Targets: -1 and 1, or reals within the bounds of "squared",
+        As in :func:`dpci.fit` where ``X`` is in parts. Targets: -1 and 1, or reals within the bounds of "squared",
         "soft_logistic" and custom losses with ``target_bounds``.
     l2_strength : float
         Regularisation, above zero.

@@ -131,6 +131,7 @@ SMALL_TABLE = {"a": [0.5, 1.0, 2.0], "b": ["u", "v", "v"], "c": ["no", "yes", "n
 
 # Legal values of parameters that mean something else elsewhere, by the name of the function.
 OWN = {
+    "Chunks": {"source": [(X[:20], CLASSES[:20]), (X[20:], CLASSES[20:])]},
     "Levels": {"columns": (0, 1), "points": [[0.5, 0.0], [-0.5, 0.5]]},
     "OneHot": {"columns": (0, 1)},
     "Custom": dict(zip(("value", "slope", "curvature"), CURVE, strict=True)),

@@ -88,7 +88,7 @@ mod tests {
     /// Rows of which some are longer than the bound, and others equal.
     fn singles() -> Vec<f32> {
         (0..300 * WIDTH)
-            .map(|e| ((e % 377) as f32 * 0.7).sin() * 0.5)
+            .map(|e| ((e % 375) as f32 * 0.7).sin() * 0.5)
             .collect()
     }
 
