@@ -238,8 +238,8 @@ def test_the_bound_on_the_noise_is_its_quantile(rows):
 
 def test_the_size_of_a_test_of_many_parameters():
     # Real fits at the true value, 21 parameters, level 5%. benches/joint_inference.py measured joint .89, by rows
-    # .05 of 150 samples. Fewer than 12 joint rejections of 40 with .75 and more than 14 by rows with .08 have probabilities
-    # below 1e-6 together.
+    # .05 of 150 samples. Fewer than 12 joint rejections of 40 with .75, and more than 14 by rows with .08, have
+    # probabilities below 1e-6 together.
     rng = np.random.default_rng(2)
     X = rng.uniform(-1, 1, (60_000, 20)) / math.sqrt(20)
     y = (X @ (2.0 * rng.normal(size=20)) + rng.logistic(size=len(X)) > 0).astype(int)
