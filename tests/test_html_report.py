@@ -11,7 +11,7 @@ import pytest
 
 import dpci
 from dpci._html import tag
-from dpci._html_plot import axis_ticks
+from dpci._html_plot import axis_ticks, forest_figure
 from dpci.intervals import ConfidenceIntervals
 from dpci.tables import format_bound, number_format
 from support.fits import SETTINGS, make_rows
@@ -191,6 +191,9 @@ def test_saved_numbers_of_any_size_have_a_page(scale):
     text = dpci.PrivateFit.from_json(json.dumps(values)).to_html()
     assert not re.search(r"inf%|nan%", text)
     assert len(text) < 14_000
+    ends = np.array([[1e308], [-math.inf], [math.inf]])
+    figure = forest_figure(ConfidenceIntervals(("x",), *ends, 0.95, "exact"))
+    assert not re.search(r"inf%|nan%", figure)
 
 
 def test_a_seeded_fit_says_so_first():
