@@ -246,7 +246,7 @@ def conditions(record: FitRecord) -> list[str]:
     if record.loss["name"] == "custom":
         rests_on.append("the declared bounds of the custom loss hold for every predictor and target")
     if record.classes_inferred:
-        rests_on.append("nobody minds that the two classes were read off y, which reveals which labels occur")
+        rests_on.append("which labels occur is no secret: the two classes were read off y")
     if record.on_violation == "error":
         rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
     if record.private:
