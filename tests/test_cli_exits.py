@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -192,6 +193,15 @@ def test_json_with_a_file_is_output(form, people, tmp_path, capsys):
     assert dpci.PrivateFit.from_json(path.read_text()).private
 
 
+def test_the_former_option_of_an_export_asks_for_no_json(tmp_path, capsys):
+    with dpci.Ledger(dpci.PureDP(1.0), path=tmp_path / "l.ledger"):
+        pass
+    arguments = ("ledger", "export", str(tmp_path / "l.ledger"), "--json", str(tmp_path / "h.json"))
+    assert ended(capsys, *arguments) == (0, "", f"wrote {tmp_path / 'h.json'}\n")
+    code, _, err = ended(capsys, *arguments)
+    assert (code, err.startswith("dpci: --output must name a new file")) == (2, True)
+
+
 def test_json_before_a_table_is_none(people, capsys):
     command, table, *rest = fit_arguments(people)
     for place in (str(people / "parts"), str(people / "parts" / "*.csv"), table):
@@ -220,14 +230,71 @@ def test_a_fit_never_spends_for_a_model_that_it_could_not_write(people, tmp_path
     assert dpci.PrivateFit.from_json(there.read_text()).private
 
 
+def test_what_a_fit_reads_is_never_replaced(people, tmp_path, capsys):
+    here, link = shutil.copytree(people, tmp_path / "here"), tmp_path / "link"
+    path = here / "l.ledger"
+    link.symlink_to(path)
+    with dpci.Ledger(dpci.PureDP(9.0), path=path) as ledger:
+        names = ["people.csv", "people.toml", *(f"l.ledger{ending}" for ending in ("", "-wal", "-journal", "-lock"))]
+        for option in ("--output", "--plot"):
+            for name in (*(here / name for name in names), link):
+                code, out, err = ended(
+                    capsys, *fit_arguments(here, "--ledger", str(link), "--force", option, str(name))
+                )
+                assert (code, out) == (2, "")
+                assert err == f"dpci: {option} must not be a file that is read, got {str(name)!r}\n"
+        for name in ("l.ledger", "l.ledger-journal"):
+            code, _, err = ended(capsys, "ledger", "export", str(link), "--force", "--output", str(here / name))
+            assert (code, "must not be a file that is read" in err) == (2, True)
+        assert ledger.history == ()
+    assert (here / "people.toml").read_text() == (people / "people.toml").read_text()
+
+
+def test_the_table_on_stdin_is_not_replaced(people, tmp_path, monkeypatch, capsys):
+    table = shutil.copy(people / "people.csv", tmp_path / "people.csv")
+    arguments = fit_arguments(people, "--force", "--output", str(table))
+    with table.open(encoding="utf-8") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        code, _, err = ended(capsys, "fit", "-", *arguments[2:])
+    assert (code, "--output must not be a file that is read" in err) == (2, True)
+
+
+def test_other_commands_replace_nothing_that_they_read(tmp_path, monkeypatch, capsys):
+    public = tmp_path / "adult" / "adult.data"
+    public.parent.mkdir()
+    public.write_text("kept")
+    monkeypatch.setenv("DPCI_DATA", str(tmp_path))
+    for argv in (
+        ("data", "adult_sample", "--force", "--export", str(public)),
+        ("tables", "--table", "5", "--output", str(public)),
+        ("tables", "--table", "5", "--us", str(tmp_path / "us.csv"), "--output", str(tmp_path / "us.csv")),
+        ("tables", "--table", "5", "--checkpoint", str(public.parent), "--output", str(public.parent / "adult.data")),
+    ):
+        code, out, err = ended(capsys, *argv)
+        assert (code, out) == (2, "")
+        assert "must not be a file that is read" in err
+    assert public.read_text() == "kept"
+
+
+def test_two_outputs_are_two_files(people, tmp_path, capsys):
+    (tmp_path / "link.png").symlink_to(tmp_path / "m.png")
+    for other in ("m.png", "./m.png", "link.png"):
+        arguments = fit_arguments(people, "--output", str(tmp_path / "m.png"), "--plot", f"{tmp_path}/{other}")
+        code, out, err = ended(capsys, *arguments)
+        assert (code, out) == (2, "")
+        assert err.startswith("dpci: --output and --plot must name different files, got ")
+    assert [path.name for path in tmp_path.iterdir()] == ["link.png"]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_a_released_model_is_not_lost(people, tmp_path, monkeypatch, capsys):
     full = tmp_path / "m.json"
     full.symlink_to("/dev/full")
     code, out, err = ended(capsys, *fit_arguments(people, "--output", str(full)))
-    assert code == 2
+    assert code == 74
     assert dpci.PrivateFit.from_json(out).private
-    assert err == f"dpci: --output must name a file that can be written, got {str(full)!r}: No space left on device\n"
+    reason = f"--output must name a file that can be written, got {str(full)!r}: No space left on device"
+    assert err == f"dpci: released and spent, but not written in full: {reason}; the model is on stdout\n"
     # A file that another program has made meanwhile is left alone.
     late, fit = tmp_path / "late.json", dpci.fit
 
@@ -237,7 +304,7 @@ def test_a_released_model_is_not_lost(people, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(dpci, "fit", slow)
     code, out, err = ended(capsys, *fit_arguments(people, "--output", str(late)))
-    assert code == 2
+    assert code == 74
     assert dpci.PrivateFit.from_json(out).private
     assert "File exists" in err
     assert late.read_text() == "of another program"

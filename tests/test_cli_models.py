@@ -5,6 +5,8 @@ import gzip
 import json
 import shutil
 import tracemalloc
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import dpci
 from dpci.arrays import NamedRows
 from dpci.cli import main
 from dpci.schema import Schema
-from support.people import as_csv, columns, fit_arguments, make_people
+from support.people import SCHEMA, as_csv, columns, fit_arguments, make_people
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,81 @@ def test_parquet_without_the_target(people, expected, tmp_path, capsys):
     lines = list(csv.DictReader(text.splitlines()))
     assert [line["prediction"] for line in lines] == expected[0]
     assert [int(line["id"]) for line in lines] == list(range(2_000))
+
+
+KEPT = {
+    "big": ([2**53 + 1, None, 7, None], ["9007199254740993", "", "7", ""], [2**53 + 1, None, 7, None]),
+    "flag": ([True, None, False, True], ["True", "", "False", "True"], [True, None, False, True]),
+    "text": (["a", None, "", "é"], ["a", "", "", "é"], ["a", None, "", "é"]),
+    "real": ([0.1, None, float("nan"), 3.0], ["0.1", "", "", "3.0"], [0.1, None, None, 3.0]),
+    "day": ([date(2020, 1, 2), None, None, None], ["2020-01-02", "", "", ""], ["2020-01-02", None, None, None]),
+    "sum": ([Decimal("1.10"), None, None, None], ["1.10", "", "", ""], ["1.10", None, None, None]),
+    "none": ([None] * 4, [""] * 4, [None] * 4),
+}
+
+
+@pytest.fixture
+def kept(people, tmp_path):
+    """A model and a table with an identifier of each kind, some of them missing."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    here = shutil.copytree(people, tmp_path / "here")
+    columns = {"age": [20, 30, 40, 50], "ward": ["A", "B", "A", "B"], **{name: v for name, (v, *_) in KEPT.items()}}
+    table = pa.table(columns).append_column("coded", pa.array(KEPT["text"][0]).dictionary_encode())
+    table = table.append_column("time", pa.array([1, None, 2, 3], pa.timestamp("ns")))
+    table = table.append_column("tags", pa.array([["x"]] * 4)).append_column("raw", pa.array([b"x"] * 4))
+    pq.write_table(table.append_column("far", pa.array([1.0, 2.0, 3.0, float("inf")])), here / "t.parquet")
+    return here
+
+
+@pytest.mark.parametrize("rows", [(), ("--chunk-rows", "1"), ("--chunk-rows", "3")])
+def test_kept_values_are_exact_and_missing_ones_stay_so(kept, rows, capsys):
+    options = [word for name in (*KEPT, "coded", "time", "age") for word in ("--keep", name)]
+    lines = list(csv.DictReader(predicted(kept, capsys, *options, *rows, table="t.parquet").splitlines()))
+    documents = list(
+        map(json.loads, predicted(kept, capsys, *options, *rows, "--json", table="t.parquet").splitlines())
+    )
+    for name, (_, text, values) in KEPT.items():
+        assert [line[name] for line in lines] == text
+        assert [document[name] for document in documents] == values
+    assert [document["coded"] for document in documents] == KEPT["text"][2]
+    assert [document["age"] for document in documents] == [20, 30, 40, 50]
+    assert documents[0]["time"] == "1970-01-01 00:00:00.000000001"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--keep", "tags"), "must hold numbers, truth values, texts, dates or times, got 'tags' of list<"),
+        (("--keep", "raw"), "must hold numbers, truth values, texts, dates or times, got 'raw' of binary"),
+        (("--keep", "far", "--json"), "--json needs finite numbers in the columns that are kept"),
+    ],
+)
+def test_values_that_cannot_be_kept(kept, more, message, capsys):
+    output = kept / "out"
+    arguments = [str(kept / "model.json"), str(kept / "t.parquet"), "--schema", str(kept / "people.toml")]
+    assert main(["predict", *arguments, "--output", str(output), *more]) == 2
+    assert message in capsys.readouterr().err
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("delimiter", ["tab", r"\t", "\t", " ", "|"])
+def test_delimiters_of_a_shell(people, expected, delimiter, tmp_path, capsys):
+    here, character = shutil.copytree(people, tmp_path / "here"), "\t" if delimiter in {"tab", r"\t"} else delimiter
+    (here / "t.csv").write_text(as_csv(columns()).replace(",", character), encoding="utf-8")
+    assert predicted(here, capsys, "--delimiter", delimiter, table="t.csv").split() == ["prediction", *expected[0]]
+
+
+def test_a_blank_line_is_a_missing_value(tmp_path, capsys):
+    """A row that only says that its one value is missing is a row."""
+    schema = tmp_path / "s.toml"
+    schema.write_text(SCHEMA.split('[[columns]]\nkind = "cat')[0], encoding="utf-8")
+    fitting = ["fit", str(tmp_path / "t.csv"), "--schema", str(schema), "--epsilon", "5", "--l2-strength", "0.1"]
+    (tmp_path / "t.csv").write_text(as_csv({name: columns()[name] for name in ("age", "ill")}), encoding="utf-8")
+    assert main([*fitting, "--output", str(tmp_path / "m.json"), "--quiet"]) == 0
+    capsys.readouterr()
+    (tmp_path / "one.csv").write_text("age\n20\n\n40\n", encoding="utf-8")
+    assert main(["predict", str(tmp_path / "m.json"), str(tmp_path / "one.csv"), "--schema", str(schema)]) == 2
+    assert "column 'age' must hold finite numbers, got '' in row 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz"])
@@ -127,11 +204,20 @@ def test_real_targets_come_in_units_of_the_table(tmp_path, capsys):
         (("--keep", "name"), "the table must have the column 'name', got ['age', 'ward', 'ill'] in 'people.csv'"),
         (("--keep", "prediction"), "--keep must name no column of the output"),
         (("--chunk-rows", "0"), "--chunk-rows must be at least 1, got --chunk-rows 0"),
-        (("--delimiter", ";;"), "the delimiter must be one character, got ';;'"),
+        (
+            ("--delimiter", ";;"),
+            "the delimiter must be one character, and neither a quote nor the end of a line nor NUL, got ';;'",
+        ),
+        (("--delimiter", '"'), "nor NUL, got a quote"),
+        (("--delimiter", "\0"), "nor NUL, got a NUL"),
+        (("--delimiter", "\r"), "nor NUL, got a carriage return"),
         (("--schema", "adult_demo"), "the table must have the column 'education-num'"),
         (("--output", "no/such.csv"), "--output must name a file in a folder that exists"),
         (("-",), "the standard input (-) must be the only table, got 2"),
-        (("people.csv", "people.csv"), "a table must be named once"),
+        (("people.csv",), "a table must be named once, got people.csv and people.csv, which are one file"),
+        (("./parts/../people.csv",), "a table must be named once"),
+        (("--output", "people.toml", "--force"), "--output must not be a file that is read, got 'people.toml'"),
+        (("--output", "model.json", "--force"), "--output must not be a file that is read, got 'model.json'"),
         (("none*.csv",), "a pattern must have at least one .csv, .csv.gz, .parquet file, got none in 'none*.csv'"),
     ],
 )

@@ -1,11 +1,13 @@
 """Files of the user, whole, by batches and damaged: whatever bytes a table holds, it is read or refused in one line."""
 
 import gzip
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import dpci
 from dpci._table_io import read_batches, read_table
 from dpci._table_rows import TableRows, find_tables
 from dpci.cli import main
@@ -113,8 +115,8 @@ def test_columns_that_are_not_asked_for_are_not_read(tmp_path: Path) -> None:
     ("text", "delimiter"),
     [
         ("\ufeffage,ward,ill\r\n20,A,no\r\n\r\n90,B,yes\r\n", ","),
-        ('"age", "ward" ,ill\n"20", "A","no"\n90,"B",yes', ","),
-        ('age;name;ward;ill\n20;"a;\nb";A;no\n90;;B;yes\n', ";"),
+        ('"age", "ward", ill\n"20", "A","no"\n90,"B",yes', ","),
+        ('age;name;ward;ill\n20;"a;""b""";A;no\n90;5" of it;B;yes\n', ";"),
         ("ill\tward\tage\nno\tA\t20.0\nyes\tB\t9e1\n", "\t"),
     ],
 )
@@ -125,6 +127,43 @@ def test_the_many_ways_to_write_csv(text: str, delimiter: str, tmp_path: Path) -
     X, y, _ = TableRows(files=(tmp_path / "t.csv",), schema=schema, delimiter=delimiter, chunk_rows=1).whole()
     np.testing.assert_allclose(X * schema.row_scale, [[2 * 2 / 72 - 1, 0], [1, 1]], rtol=1e-15)
     assert y.tolist() == [-1.0, 1.0]
+
+
+STRAY = [
+    # The quotes of two people: without a rule, the rows between them are one field.
+    ('age,ward,ill\n20,A,"no\n30,B,no\n40,A,yes"\n50,B,yes\n', "must end on its line, got one from line 2 to 4"),
+    ('age,ward,ill\n20,A,no\n30,"B,no\n40,A",yes\n', "must end on its line, got one from line 3 to 4"),
+    ('age,ward,ill\r\n20,"A\r\n",no\r\n', "must end on its line, got one from line 2 to 3"),
+    ('age,ward,ill\r20,"A\r",no\r', "must end on its line, got one from line 2 to 3"),
+    ('age,ward,"ill\n"\n20,A,no\n', "must end on its line, got one from line 1 to 2"),
+    ('age,ward,ill\n20,A,"no\n30,B,yes\n', "got unexpected end of data after line 1"),
+    ('age,ward,ill\n20,"A"x,no\n', "got ',' expected after '\"' after line 1"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), STRAY)
+def test_a_stray_quote_swallows_nobody(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode())
+    (tmp_path / "s.toml").write_text(SCHEMA, encoding="utf-8")
+    schema = Schema.from_file(tmp_path / "s.toml")
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        read_table(path)
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        dpci.fit(dpci.Chunks.from_csv(path, schema=schema), budget=dpci.PureDP(1.0), l2_strength=0.1)
+
+
+def test_every_line_of_a_single_column_is_a_row(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('age\n20\n\n""\n40\n\n', encoding="utf-8")
+    assert read_table(tmp_path / "t.csv") == {"age": ["20", "", "", "40", ""]}
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n", "\r", "\0"])
+def test_what_cannot_stand_between_fields(delimiter: str, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SCHEMA, encoding="utf-8")
+    schema = Schema.from_file(tmp_path / "s.toml")
+    with pytest.raises(InvalidInput, match="the delimiter must be one character, and neither a quote nor"):
+        dpci.Chunks.from_csv(tmp_path / "t.csv", schema=schema, delimiter=delimiter)
 
 
 def test_a_table_without_rows_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,3 +195,24 @@ def test_files_of_a_folder_and_of_a_pattern(tmp_path: Path) -> None:
     (tmp_path / "nothing").mkdir()
     with pytest.raises(InvalidInput, match="a folder must have at least one"):
         find_tables([tmp_path / "deep", tmp_path / "nothing"])
+
+
+def test_nobody_counts_twice(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv.gz", "parts/c.csv", "parts/a.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    table = tmp_path / "a.csv"
+    (tmp_path / "link.csv").symlink_to(table)
+    (tmp_path / "hard.csv").hardlink_to(table)
+    for other in (table, tmp_path / "parts" / ".." / "a.csv", tmp_path / "link.csv", tmp_path / "hard.csv", tmp_path):
+        with pytest.raises(InvalidInput, match=r"a table must be named once, got .* and .*, which are one file"):
+            find_tables([table, other])
+    with pytest.raises(InvalidInput, match="a table must be named once"):
+        find_tables([Path("none.csv"), Path("./none.csv")])
+    # The same name elsewhere is another table; in one folder it is a copy in another format.
+    assert len(find_tables([table, tmp_path / "parts"])) == 3
+    for name in ("a.csv.gz", "a.parquet", "a.CSV.GZ"):
+        (tmp_path / "parts" / name).touch()
+        with pytest.raises(InvalidInput, match="two tables of a folder must differ in more than their endings, got"):
+            find_tables([tmp_path / "parts"])
+        (tmp_path / "parts" / name).unlink()

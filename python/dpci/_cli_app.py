@@ -1,5 +1,6 @@
 """The application that every command joins, with help that shows options in groups and examples as they are typed."""
 
+import contextlib
 import sys
 from json import dumps as to_json
 from typing import Annotated, Any, Final
@@ -33,9 +34,12 @@ EXIT_CODES: Final = """\
   1    dpci audit refuted a claim
   2    wrong usage, or something was refused: one line on stderr says the rule and what broke it
   3    the ledger's total does not cover the budget; nothing was released
-  70   a defect of dpci, with its traceback
+  70   a defect of dpci, with its traceback; nothing was released
+  74   released and spent, but not written in full: one line on stderr says where the model is
+  129  ended by SIGHUP
   130  interrupted (Ctrl-C)
   141  whoever reads the output has closed it (as in dpci ... | head)
+  143  ended by SIGTERM
 """
 
 _ORDER: Final = ("fit", "plan", "predict", "report", "ledger", "data", "coverage", "tables", "audit", "demo")
@@ -114,11 +118,14 @@ def show_json(value: object) -> None:
 def note(text: str, *, quiet: bool = False) -> None:
     """Say something beside the output, which may be read by a program."""
     if not quiet:
-        typer.echo(text, err=True)
+        with contextlib.suppress(OSError):  # what it speaks of is done all the same
+            typer.echo(text, err=True)
 
 
 def wants_progress(progress: bool | None, *, quiet: bool) -> bool:  # noqa: FBT001  # the option as it was given
     """Whether to show progress: as asked, otherwise on a terminal where tqdm is installed."""
+    if sys.stderr is None:  # closed
+        return False
     if progress is not None:
         return progress
     if quiet or not sys.stderr.isatty():

@@ -3,18 +3,19 @@
 import math
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import numpy as np
 import typer
 
 import dpci
 from dpci import _options as options
-from dpci._cli_app import Command, app, note, show_json, wants_progress
+from dpci._cli_app import Command, app, show_json, wants_progress
 from dpci._data_command import NAMES, SAMPLE, is_public, public_table
-from dpci._options import find_schema, with_model
-from dpci._output_files import check_new, new_file, unwritable
-from dpci._result_json import plan_document, result_document
+from dpci._delivery import deliver, draw, show
+from dpci._options import find_schema, schema_files, with_model
+from dpci._output_files import check_different, check_new, ledger_files
+from dpci._result_json import plan_document
 from dpci._table_io import STDIN
 from dpci._table_rows import Passes, TableRows, find_tables
 from dpci.arrays import NamedRows
@@ -22,11 +23,7 @@ from dpci.datasets import load_adult_sample
 from dpci.datasets._tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.plotting import check_plot_file
-from dpci.results import PrivateFit
 from dpci.validation import check_fraction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DEMO_NOTES = """\
 Logistic regression on the packaged sample of Adult: 4,000 people of the US census of 1994.
@@ -116,8 +113,10 @@ def fit(
     # Whatever can be refused is refused before budget is spent.
     check_fraction("level", level)
     tables = find_tables(files)
-    check_new("--output", output, force=force, sources=tables)
-    check_new("--plot", plot, force=force, sources=tables)
+    read = [*tables, *schema_files(schema), *([] if ledger is None else ledger_files(ledger))]
+    check_new("--output", output, force=force, sources=read)
+    check_new("--plot", plot, force=force, sources=read)
+    check_different({"--output": output, "--plot": plot})
     if plot is not None:
         check_plot_file(plot)
         if model.moments == "none":
@@ -139,9 +138,7 @@ def fit(
     else:
         X, y, names = held
         result = dpci.fit(NamedRows(X, names), y, ledger=payer, n_threads=threads, **keywords)
-    _save(result, output, force=force, quiet=quiet)
-    _show(result, level=level, json=json)
-    _draw(result, plot, level=level, force=force, quiet=quiet)
+    deliver(result, output=output, plot=plot, level=level, force=force, json=json, quiet=quiet)
 
 
 @app.command(cls=Command, epilog=_PLAN_EXAMPLES)
@@ -258,8 +255,8 @@ def demo(
     result = dpci.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH)
     typer.echo(DEMO_NOTES)
     output.mkdir(parents=True, exist_ok=True)
-    _show(result)
-    _draw(result, output / "adult_intervals.png", force=True)
+    show(result)
+    draw(result, output / "adult_intervals.png", force=True)
 
 
 def _payer(ledger: Path | None, label: str | None) -> dpci.Ledger | None:
@@ -271,42 +268,3 @@ def _payer(ledger: Path | None, label: str | None) -> dpci.Ledger | None:
         return None
     opened = dpci.Ledger.open(ledger)
     return opened if label is None else opened.labelled(label)
-
-
-def _save(result: PrivateFit, output: Path | None, *, force: bool, quiet: bool) -> None:
-    """Write the model before anything else is done with it; where that fails, print it: it cannot be made again."""
-    if output is None:
-        return
-    text = result.to_json()
-    try:
-        with new_file(output, force=force) as path:
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        typer.echo(text)
-        raise unwritable("--output", output, error) from error
-    note(f"wrote {output}", quiet=quiet)
-
-
-def _show(result: PrivateFit, *, level: float = 0.95, json: bool = False) -> None:
-    if json:
-        show_json(result_document(result, level=level))
-    else:
-        typer.echo(result.summary(level=level))
-
-
-def _draw(
-    result: PrivateFit, plot: Path | None, *, level: float = 0.95, force: bool = False, quiet: bool = False
-) -> None:
-    if plot is None:
-        return
-    if result.interval_refusal is not None:
-        # Known only after the release, so it cannot be refused before.
-        note(f"no plot: {result.interval_refusal}")
-        return
-    figure = cast("Figure", result.plot(level=level).figure)
-    try:
-        with new_file(plot, force=force) as path:
-            figure.savefig(path, dpi=150, bbox_inches="tight")
-    except OSError as error:
-        raise unwritable("--plot", plot, error) from error
-    note(f"wrote {plot}", quiet=quiet)

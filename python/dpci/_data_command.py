@@ -61,7 +61,7 @@ def data(
     if export is None:
         msg = f"dpci data {name} needs --export FILE, got none"
         raise InvalidInput(msg)
-    check_new("--export", export, force=force)
+    check_new("--export", export, force=force, sources=public_files())
     table = public_table(name, split)
     n_rows = len(next(iter(table.values())))
     try:
@@ -80,6 +80,11 @@ def public_table(name: str, split: str | None = None) -> Table:
     if name == WARFARIN.name and split is None:
         return warfarin_table()
     return load_sample_table() if name == SAMPLE else load_table(name, split)
+
+
+def public_files() -> list[Path]:
+    """Return the copies of public data files that are here."""
+    return [found.path for source in SOURCES for file in source.files.values() if (found := find(file)) is not None]
 
 
 def is_public(name: str) -> bool:

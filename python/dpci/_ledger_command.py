@@ -9,7 +9,7 @@ import dpci
 from dpci import _options as options
 from dpci._cli_app import Command, app, note
 from dpci._options import parse_budget
-from dpci._output_files import check_new, new_file, unwritable
+from dpci._output_files import check_new, ledger_files, new_file, unwritable
 from dpci.errors import InvalidInput
 
 ledger_app = typer.Typer(help="Totals that many fits draw on.", no_args_is_help=True, rich_markup_mode=None)
@@ -84,7 +84,7 @@ def export(
     quiet: options.Quiet = False,
 ) -> None:
     """Export the ledger with its history as JSON."""
-    check_new("--output", output, force=force, sources=[file])
+    check_new("--output", output, force=force, sources=ledger_files(file))
     with dpci.Ledger.open(file) as ledger:
         text = ledger.to_json()
     if output is None:

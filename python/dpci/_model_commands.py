@@ -8,16 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from dpci import _options as options
 from dpci._cli_app import Command, app, note, show_json, wants_progress
-from dpci._options import find_schema
+from dpci._options import find_schema, schema_files
 from dpci._output_files import check_new, new_file, unwritable
 from dpci._result_json import result_document
-from dpci._table_io import Columns, open_text
+from dpci._table_io import open_text
 from dpci._table_rows import TableRows, find_tables, progress_bar
 from dpci.arrays import NamedRows
 from dpci.errors import InvalidInput
@@ -89,7 +87,7 @@ def predict(
     fitted = read_model(model)
     description = find_schema(schema, None)
     tables = find_tables(files)
-    check_new("--output", output, force=force, sources=[model, *tables])
+    check_new("--output", output, force=force, sources=[model, *schema_files(schema), *tables])
     if overlap := {"prediction", "probability"} & set(kept):
         msg = f"--keep must name no column of the output, got --keep {min(overlap)}"
         raise InvalidInput(msg)
@@ -162,7 +160,7 @@ def _predicted(
     """Yield the columns of the output, chunk by chunk."""
     for table, values in rows.features(kept):
         named = NamedRows(values, schema.names)
-        columns: list[Sequence[Any]] = [_plain(table, name) for name in kept]
+        columns: list[Sequence[Any]] = [table[name] for name in kept]
         columns.append(_in_table_terms(fitted, schema, named))
         if proba:
             columns.append(fitted.predict_proba(named)[:, 1].tolist())
@@ -182,11 +180,6 @@ def _in_table_terms(fitted: PrivateFit, schema: Schema, rows: NamedRows) -> list
     scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.predict(rows)
     share = scaled if target.scale == "unit" else (scaled + 1.0) / 2.0
     return list((target.lower + share * (target.upper - target.lower)).tolist())
-
-
-def _plain(table: Columns, name: str) -> list[Any]:
-    values: NDArray[Any] = np.asarray(table[name])
-    return list(values.tolist())
 
 
 @contextmanager
@@ -212,6 +205,10 @@ def _json_lines(file: TextIO, names: Sequence[str]) -> Callable[[Iterable[Sequen
     def write(rows: Iterable[Sequence[Any]]) -> None:
         for row in rows:
             document = dict(zip(names, row, strict=True))
-            file.write(json_format.dumps(document, ensure_ascii=False, default=str) + "\n")
+            try:
+                file.write(json_format.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+            except ValueError as error:
+                msg = f"--json needs finite numbers in the columns that are kept, got {document}"
+                raise InvalidInput(msg) from error
 
     return write

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -54,7 +55,9 @@ OptionalSchema = Annotated[
     _option(INPUT, "As for fit; a public data set has its own, if none is given.", completed_by=schemas),
 ]
 Target = Annotated[str | None, _option(INPUT, "Column to be predicted, if the schema's has another name.")]
-Delimiter = Annotated[str, _option(INPUT, "Between the fields of a CSV file.")]
+Delimiter = Annotated[
+    str, _option(INPUT, "Between the fields of a CSV file: one character; tab or '\\t' for a tabulator.")
+]
 ChunkRows = Annotated[int | None, _option(INPUT, "Rows that are read at a time.")]
 
 Epsilon = Annotated[float | None, _option(BUDGET, "Pure DP, or with --delta approximate DP.")]
@@ -161,6 +164,11 @@ def find_schema(schema: str, target: str | None) -> Schema:
     if target is None:
         return description
     return dataclasses.replace(description, target=dataclasses.replace(description.target, column=target))
+
+
+def schema_files(schema: str) -> list[Path]:
+    """Return the file of a schema, if it is one of the user's."""
+    return [] if schema in schema_names() else [Path(schema)]
 
 
 def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:

@@ -2,10 +2,21 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+import secrets
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
-from dpci.errors import InvalidInput
+from dpci._table_io import STDIN
+from dpci.errors import DpciError, InvalidInput
+
+# What SQLite keeps beside a ledger at times, and what other programs lock it with.
+_LEDGER_ENDINGS: Final = ("", "-wal", "-journal", "-shm", "-lock")
+
+
+class NotDelivered(DpciError):
+    """What was released, and paid for, could not be written in full; the message says where the model is."""
 
 
 def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[Path] = ()) -> None:
@@ -28,9 +39,7 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
         if path.is_dir() or not path.parent.is_dir():
             msg = f"{option} must name a file in a folder that exists, got {str(path)!r}"
             raise InvalidInput(msg)
-        if path.exists() and any(source.exists() and path.samefile(source) for source in sources):
-            msg = f"{option} must not be a file that is read, got {str(path)!r}"
-            raise InvalidInput(msg)
+        check_unread(option, path, sources)
         if path.is_file() and not force:
             msg = f"{option} must name a new file without --force, got {str(path)!r}, which exists"
             raise InvalidInput(msg)
@@ -42,6 +51,37 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
         if isinstance(error, InvalidInput):
             raise
         raise unwritable(option, path, error) from error
+
+
+def check_unread(option: str, path: Path | None, sources: Sequence[Path]) -> None:
+    """Refuse to replace a file that is read, whether it is there yet or not."""
+    if path is not None and identity(path) in {identity(source) for source in sources}:
+        msg = f"{option} must not be a file that is read, got {str(path)!r}"
+        raise InvalidInput(msg)
+
+
+def check_different(outputs: Mapping[str, Path | None]) -> None:
+    """Refuse two options that name one file, of which the second would replace the first."""
+    named: dict[object, str] = {}
+    for option, path in outputs.items():
+        if path is not None and (other := named.setdefault(identity(path), option)) != option:
+            msg = f"{other} and {option} must name different files, got {str(path)!r} for both"
+            raise InvalidInput(msg)
+
+
+def ledger_files(path: Path) -> list[Path]:
+    """Return the file of a ledger and those that may appear beside it."""
+    real = Path(os.path.realpath(path))
+    return [real.with_name(real.name + ending) for ending in _LEDGER_ENDINGS]
+
+
+def identity(path: Path) -> object:
+    """Return what is equal for all names of one file: links, other spellings, and the standard input among them."""
+    try:
+        status = os.fstat(sys.stdin.fileno()) if path == STDIN and sys.stdin is not None else path.stat()
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
 
 
 @contextlib.contextmanager
@@ -74,7 +114,8 @@ def _is_device(path: Path) -> bool:
 def _beside(path: Path) -> Path:
     """Return another name on the same file system, with the same ending: of a link, beside what it leads to."""
     path = Path(os.path.realpath(path))
-    return path.with_name(f".{os.getpid()}.{path.name}")
+    # Random: what a killed program has left is in nobody's way, and nobody can wait for the name.
+    return path.with_name(f".{secrets.token_hex(8)}.{path.name}")
 
 
 def _publish(temporary: Path, path: Path, *, force: bool) -> None:

@@ -5,11 +5,13 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias
+
+import numpy as np
 
 from dpci._optional import optional
 from dpci.errors import InvalidInput
@@ -20,6 +22,8 @@ ENDINGS: Final = (".csv", ".csv.gz", ".parquet")
 STDIN: Final = Path("-")
 """Stands for CSV text on the standard input."""
 
+_NO_DELIMITERS: Final = {'"': "a quote", "\n": "a line feed", "\r": "a carriage return", "\0": "a NUL"}
+
 
 def read_table(path: Path, *, delimiter: str = ",") -> Columns:
     """Columns of a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or of `STDIN`; the cells of CSV text stay text.
@@ -27,24 +31,32 @@ def read_table(path: Path, *, delimiter: str = ",") -> Columns:
     Raises
     ------
     InvalidInput
-        The ending is another one, the file cannot be read, has no header, repeats a name, or has a line of another
-        number of fields.
+        The ending is another one, the file cannot be read, has no header, repeats a name, has a line of another number
+        of fields or stray quotes, or a record on several lines.
     """
     (table,) = read_batches(path, n_rows=None, delimiter=delimiter)
     return table
 
 
 def read_batches(
-    path: Path, *, n_rows: int | None, delimiter: str = ",", columns: Sequence[str] | None = None
+    path: Path,
+    *,
+    n_rows: int | None,
+    delimiter: str = ",",
+    columns: Sequence[str] | None = None,
+    exact: Collection[str] = (),
 ) -> Iterator[Columns]:
     """Yield columns as :func:`read_table` returns them, of at most ``n_rows`` rows at a time; only those named, if any.
 
     Memory does not grow with the file. A file without rows is one batch without rows; ``n_rows`` of None is one batch.
+    Columns of Parquet files are arrays, but those in ``exact`` are lists of Python's numbers, truth values and texts,
+    in which a missing value is None: an array has no missing integers.
 
     Raises
     ------
     InvalidInput
-        As :func:`read_table`, when the file is read; and for a column that it does not have.
+        As :func:`read_table`, when the file is read; for a column that it does not have, and for an exact column of
+        values of another kind.
     """
     name = path.name.lower()
     if path != STDIN and not name.endswith(ENDINGS):
@@ -52,7 +64,7 @@ def read_batches(
         raise InvalidInput(msg)
     with _readable(path):
         if name.endswith(".parquet"):
-            yield from _parquet_batches(path, n_rows, columns)
+            yield from _parquet_batches(path, n_rows, columns, exact)
             return
         with open_text(path, "rt") as file:
             yield from _csv_batches(path, file, delimiter, n_rows, columns)
@@ -120,40 +132,111 @@ def _csv_columns(header: list[str], lines: Iterable[list[str]]) -> dict[str, lis
     return dict(zip(header, columns, strict=True))
 
 
-def _csv_lines(path: Path, file: TextIO, delimiter: str) -> Iterator[list[str]]:
-    """Yield the names of the columns, then the fields of each line."""
-    if len(delimiter) != 1:
-        msg = f"the delimiter must be one character, got {delimiter!r}"
+def check_delimiter(delimiter: str) -> str:
+    """Return what may stand between the fields of CSV text."""
+    if len(delimiter) != 1 or delimiter in _NO_DELIMITERS:
+        got = _NO_DELIMITERS.get(delimiter, repr(delimiter))
+        msg = f"the delimiter must be one character, and neither a quote nor the end of a line nor NUL, got {got}"
         raise InvalidInput(msg)
-    reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
+    return delimiter
+
+
+def csv_records(name: object, lines: Iterable[str], delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line of CSV text and its fields, none for a blank line.
+
+    A record ends with its line. Otherwise one stray quote would swallow the records of other people up to the next one,
+    and the number of rows would depend on more than who is in the table.
+
+    Raises
+    ------
+    InvalidInput
+        For stray quotes, a record on several lines, and bytes that are no text.
+    """
+    reader = csv.reader(lines, delimiter=check_delimiter(delimiter), skipinitialspace=delimiter != " ", strict=True)
+    before = 0
     try:
-        header = [name.strip() for name in next(reader, [])]
-        if not header or len(set(header)) != len(header):
-            msg = f"{path} must begin with a line of distinct column names, got {header}"
-            raise InvalidInput(msg)
-        yield header
-        for line in reader:
-            if not line:
-                continue
-            if len(line) != len(header):
-                msg = f"every line of {path} must have {len(header)} fields, got {len(line)} in line {reader.line_num}"
+        for fields in reader:
+            if reader.line_num != before + 1:
+                msg = (
+                    f"a record of {name} must end on its line, got one from line {before + 1} to {reader.line_num}: "
+                    "close its quotes, and double those inside a field"
+                )
                 raise InvalidInput(msg)
-            yield line
-    except (csv.Error, UnicodeDecodeError) as error:
-        msg = f"{path} must be CSV text in UTF-8, got {error}"
+            before += 1
+            yield before, fields
+    except csv.Error as error:
+        msg = f"{name} must be CSV text whose quotes surround whole fields, got {error} after line {before}"
+        raise InvalidInput(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"{name} must be CSV text in UTF-8, got {error}"
         raise InvalidInput(msg) from error
 
 
-def _parquet_batches(path: Path, n_rows: int | None, columns: Sequence[str] | None) -> Iterator[Columns]:
+def _csv_lines(path: Path, file: TextIO, delimiter: str) -> Iterator[list[str]]:
+    """Yield the names of the columns, then the fields of each line."""
+    records = csv_records(path, file, delimiter)
+    header = [name.strip() for name in next(records, (0, []))[1]]
+    if not header or len(set(header)) != len(header):
+        msg = f"{path} must begin with a line of distinct column names, got {header}"
+        raise InvalidInput(msg)
+    yield header
+    # The blank line of a single column is a missing value; between fields there would be delimiters.
+    blank = [""] if len(header) == 1 else None
+    for number, fields in records:
+        line = fields or blank
+        if line is None:
+            continue
+        if len(line) != len(header):
+            msg = f"every line of {path} must have {len(header)} fields, got {len(line)} in line {number}"
+            raise InvalidInput(msg)
+        yield line
+
+
+def _parquet_batches(
+    path: Path, n_rows: int | None, columns: Sequence[str] | None, exact: Collection[str]
+) -> Iterator[Columns]:
     with _parquet_file(path) as file:
         _check_present(path, file.schema_arrow.names, columns)
+        for name in exact:
+            _check_exact(name, file.schema_arrow.field(name).type)
         wanted = None if columns is None else list(columns)
         if n_rows is None or not file.metadata.num_rows:
-            table = file.read(columns=wanted)
-            yield {name: table.column(name).to_numpy() for name in table.column_names}
-            return
-        for batch in file.iter_batches(batch_size=n_rows, columns=wanted):
-            yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
+            tables = iter([file.read(columns=wanted)])
+        else:
+            tables = file.iter_batches(batch_size=n_rows, columns=wanted)
+        for table in tables:
+            yield {
+                name: _exact_values(table.column(name)) if name in exact else _as_array(table.column(name))
+                for name in table.schema.names
+            }
+
+
+def _as_array(column: Any) -> Any:  # noqa: ANN401  # of pyarrow, to NumPy
+    return np.asarray(column)
+
+
+def _exact_values(column: Any) -> list[Any]:  # noqa: ANN401  # of pyarrow
+    import pyarrow.types as kinds  # noqa: PLC0415  # optional
+
+    if kinds.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    # Python has no nanoseconds, and JSON no decimals: their texts are exact.
+    if kinds.is_temporal(column.type) or kinds.is_decimal(column.type):
+        column = column.cast("string")
+    # Not a number is how pandas writes a missing one.
+    return [None if value != value else value for value in column.to_pylist()]  # noqa: PLR0124  # NaN alone is not itself
+
+
+def _check_exact(name: str, kind: Any) -> None:  # noqa: ANN401  # of pyarrow
+    import pyarrow.types as kinds  # noqa: PLC0415  # optional
+
+    value = kind.value_type if kinds.is_dictionary(kind) else kind
+    plain = (kinds.is_null, kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_decimal)
+    texts = (kinds.is_string, kinds.is_large_string, kinds.is_date, kinds.is_time, kinds.is_timestamp)
+    # The last kind of text has its own test in later versions only.
+    if not (any(of_kind(value) for of_kind in (*plain, *texts)) or str(value) == "string_view"):
+        msg = f"a column that is kept must hold numbers, truth values, texts, dates or times, got {name!r} of {kind}"
+        raise InvalidInput(msg)
 
 
 @contextmanager

@@ -4,6 +4,8 @@ import contextlib
 import dataclasses
 import glob
 import math
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -12,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci._optional import optional
-from dpci._table_io import ENDINGS, STDIN, Columns, read_batches
+from dpci._output_files import identity
+from dpci._table_io import ENDINGS, STDIN, Columns, check_delimiter, read_batches
 from dpci.errors import InvalidInput
 from dpci.schema import Encoded, Schema
 
 CHUNK_ROWS: Final = 65_536
 """Rows that are read at a time where no number is given: some megabytes of text."""
+
+_TAB: Final = {"\\t": "\t", "tab": "\t"}
+"""How a shell, which passes no tabulator easily, may spell it."""
 
 _Rows = TypeVar("_Rows")
 
@@ -28,7 +34,8 @@ def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
     Raises
     ------
     InvalidInput
-        A folder or a pattern has no table, a file is named twice, or the standard input is not alone.
+        A folder or a pattern has no table, a file is named twice in any way, two of a folder differ in their endings
+        alone, or the standard input is not alone or closed.
     """
     files: list[Path] = []
     for source in sources:
@@ -40,13 +47,34 @@ def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
             files += _tables(source, sorted(map(Path, glob.glob(str(source), recursive=True))), "a pattern")  # noqa: PTH207  # absolute patterns too
         else:
             files.append(source)
-    if repeated := sorted({str(file) for file in files if files.count(file) > 1}):
-        msg = f"a table must be named once, got {repeated} twice"
-        raise InvalidInput(msg)
     if STDIN in files and len(files) > 1:
         msg = f"the standard input (-) must be the only table, got {len(files)}"
         raise InvalidInput(msg)
+    if STDIN in files and sys.stdin is None:
+        msg = "the standard input (-) must be open, got a closed one"
+        raise InvalidInput(msg)
+    # Nobody may count twice: a row bounds what one person can change once.
+    if pair := _first_pair(files, identity):
+        msg = f"a table must be named once, got {' and '.join(pair)}, which are one file"
+        raise InvalidInput(msg)
+    if pair := _first_pair(files, _without_endings):
+        msg = f"two tables of a folder must differ in more than their endings, got {' and '.join(pair)}: rename one"
+        raise InvalidInput(msg)
     return tuple(files)
+
+
+def _first_pair(files: Sequence[Path], key: Callable[[Path], object]) -> tuple[str, str] | None:
+    places: dict[object, int] = {}
+    for place, file in enumerate(files):
+        if (first := places.setdefault(key(file), place)) != place:
+            return str(files[first]), str(file)
+    return None
+
+
+def _without_endings(file: Path) -> Path:
+    """Return the file as it would be named whatever its format and compression."""
+    ending = next((ending for ending in ENDINGS if file.name.lower().endswith(ending)), "")
+    return Path(os.path.realpath(file.parent)) / file.name[: len(file.name) - len(ending)]
 
 
 def _tables(source: Path, found: list[Path], what: str) -> list[Path]:
@@ -67,18 +95,23 @@ class TableRows:
     chunk_rows: int = CHUNK_ROWS
 
     def __post_init__(self) -> None:
+        check_delimiter(self._separator)
         if self.chunk_rows < 1:
             msg = f"--chunk-rows must be at least 1, got --chunk-rows {self.chunk_rows}"
             raise InvalidInput(msg)
 
+    @property
+    def _separator(self) -> str:
+        return _TAB.get(self.delimiter, self.delimiter)
+
     def encoded(self) -> Iterator[Encoded]:
         """Yield rows and targets of each chunk."""
-        target = self.schema.target.column
+        target = (self.schema.target.column,)
         return (rows for _, rows in self._chunks(self.schema.transform, target))
 
     def features(self, kept: Sequence[str] = ()) -> Iterator[tuple[Columns, NDArray[np.float64]]]:
-        """Yield the columns of each chunk, those ``kept`` among them, and its rows; the target need not be there."""
-        return self._chunks(self.schema.features, *kept)
+        """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
+        return self._chunks(self.schema.features, kept, exact=kept)
 
     def whole(self) -> Encoded:
         """Return all rows and targets at once."""
@@ -100,11 +133,16 @@ class TableRows:
         rows, targets = ([part[i] for part in parts] for i in range(2))
         return Encoded(np.concatenate(rows), np.concatenate(targets), self.schema.names)
 
-    def _chunks(self, encode: Callable[[Any], _Rows], *more: str) -> Iterator[tuple[Columns, _Rows]]:
+    def _chunks(
+        self, encode: Callable[[Any], _Rows], more: Sequence[str], *, exact: Sequence[str] = ()
+    ) -> Iterator[tuple[Columns, _Rows]]:
         columns = tuple(dict.fromkeys([*(column.name for column in self.schema.columns), *more]))
         for file in self.files:
             start = 0
-            for table in read_batches(file, delimiter=self.delimiter, n_rows=self.chunk_rows, columns=columns):
+            batches = read_batches(
+                file, delimiter=self._separator, n_rows=self.chunk_rows, columns=columns, exact=exact
+            )
+            for table in batches:
                 try:
                     rows = encode(table)
                 except InvalidInput as error:

@@ -12,6 +12,8 @@ import typer
 
 from dpci import _options as options
 from dpci._cli_app import Command, app, note, wants_progress
+from dpci._data_command import public_files
+from dpci._output_files import check_unread
 from dpci.budgets import Calibration
 from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
 from dpci.plotting import check_plot_file
@@ -87,6 +89,7 @@ def tables(
     only_s3 |= {"replicates": replicates, "variability": variability, "checkpoint": checkpoint}
     if json:
         output_format = "json"
+    check_unread("--output", output, [*public_files(), *_user_files(us, br, checkpoint)])
     shows_progress = wants_progress(progress, quiet=quiet)
     announce: Callable[[str], None] = note if shows_progress else silent
     with warnings.catch_warnings():
@@ -170,6 +173,12 @@ def _experiments(paper: str, names: tuple[str, ...], run: Repeats, shape: Format
         return
     typer.echo(text)
     _write(output, findings[names[0]].save)
+
+
+def _user_files(us: Path | None, br: Path | None, checkpoint: Path | None) -> list[Path]:
+    """Return what is read of the user's own: extracts, and what an earlier run has left to go on from."""
+    left = [] if checkpoint is None or not checkpoint.is_dir() else list(checkpoint.iterdir())
+    return [*(file for file in (us, br, checkpoint) if file is not None), *left]
 
 
 def _refuse_options(given: Mapping[str, object], papers: str, paper: str) -> None:

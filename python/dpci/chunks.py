@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci._partitions import Mergeable
-from dpci._table_io import parquet_names, read_batches
+from dpci._table_io import check_delimiter, parquet_names, read_batches
 from dpci.arrays import as_numbers
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema import Schema
@@ -110,11 +110,11 @@ class Chunks:
         Parameters
         ----------
         path : path or sequence of paths
-            ``.csv`` or ``.csv.gz`` files with one line of names each.
+            ``.csv`` or ``.csv.gz`` files with one line of names each, and one line for each record.
         schema : Schema
             What becomes of the columns.
         delimiter : str
-            Between fields.
+            Between fields: one character.
         chunk_rows : int
             Rows that are in memory at a time.
 
@@ -123,7 +123,7 @@ class Chunks:
         InvalidInput
             For arguments out of range; when read, for files that are not as described.
         """
-        return cls._from_files(path, schema, check_count("chunk_rows", chunk_rows), delimiter)
+        return cls._from_files(path, schema, check_count("chunk_rows", chunk_rows), check_delimiter(delimiter))
 
     @classmethod
     def from_parquet(

@@ -1,7 +1,7 @@
 """Entry point of the command line: starts the commands, and turns what goes wrong into one line and an exit code."""
 
+import contextlib
 import glob
-import os
 import sys
 import traceback
 import warnings
@@ -12,6 +12,8 @@ from typing import Final
 
 from dpci._deprecation import Deprecation
 from dpci._optional import optional
+from dpci._output_files import NotDelivered
+from dpci._process import EndedBySignal, check_open, drop_unwritable, signals_as_exceptions
 from dpci._table_io import ENDINGS
 from dpci.errors import BudgetExceeded, DpciError
 
@@ -19,10 +21,13 @@ REFUSED: Final = 2
 BUDGET_EXCEEDED: Final = 3
 DEFECT: Final = 70
 """EX_SOFTWARE of sysexits.h."""
+NOT_DELIVERED: Final = 74
+"""EX_IOERR of sysexits.h."""
 INTERRUPTED: Final = 130
 _JSON_FILE: Final = Deprecation("dpci fit --json FILE", "--output FILE (--json prints a summary)", "0.1", "0.3")
 BROKEN_PIPE: Final = 141
 """What a shell reports of a program that SIGPIPE ends."""
+_CODES: Final[dict[type, int]] = {BudgetExceeded: BUDGET_EXCEEDED, NotDelivered: NOT_DELIVERED}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,20 +42,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 when all went well, 1 for a claim that an audit refuted, 2 for wrong usage or refused input, 3 for a budget
-        that the ledger does not cover, 70 for a defect, 130 after Ctrl-C, 141 when the output was closed.
+        that the ledger does not cover, 70 for a defect, 74 for a release that could not be written in full, 130 after
+        Ctrl-C, 129 and 143 after SIGHUP and SIGTERM, 141 when the output was closed.
     """
     arguments = _renamed(list(sys.argv[1:] if argv is None else argv))
-    report = _Report(as_json="--json" in arguments)
+    # What was the former name of --output does not ask for JSON.
+    report = _Report(as_json="--json" in arguments and arguments[:2] != ["ledger", "export"])
     try:
+        with signals_as_exceptions():
+            return _guarded(arguments, report)
+    except EndedBySignal as end:
+        return 128 + end.number
+    finally:
+        drop_unwritable()
+
+
+def _guarded(arguments: list[str], report: "_Report") -> int:
+    try:
+        check_open()
         with warnings.catch_warnings():
             warnings.showwarning = report.warning
             return _run(arguments, report)
-    except BudgetExceeded as error:
-        return report.error(error, BUDGET_EXCEEDED)
     except BrokenPipeError:
-        return _closed()
+        return BROKEN_PIPE
     except (DpciError, OSError) as error:
-        return report.error(error, REFUSED)
+        return report.error(error, _CODES.get(type(error), REFUSED))
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  # the last resort: a defect has an exit code of its own
@@ -91,7 +107,7 @@ def _run(arguments: list[str], report: "_Report") -> int:
     except SystemExit as stop:
         # The library of the command line ends the process itself where a pipe is closed.
         if isinstance(stop.__context__, BrokenPipeError):
-            return _closed()
+            return BROKEN_PIPE
         return stop.code if isinstance(stop.code, int) else 0
     return code if isinstance(code, int) else 0
 
@@ -111,9 +127,11 @@ class _Report:
             facts = {"type": kind, "message": text, "exit_code": code, **where}
             _say(to_json({"error": facts}, ensure_ascii=False))
         elif code == DEFECT:
-            traceback.print_exc()
+            _say(traceback.format_exc().rstrip())
             _say(f"dpci: a defect of dpci, please report it: {kind}: {text}")
         else:
+            if code == NOT_DELIVERED and not isinstance(error.__cause__, (DpciError, OSError)):
+                _say(traceback.format_exc().rstrip())
             _say(f"dpci: {text}")
         return code
 
@@ -126,10 +144,7 @@ class _Report:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def _closed() -> int:
-    """Let nothing be written any more: the interpreter would complain when it flushes at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE
+    # Without the second stream there is still the exit code; None would be the first one.
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr)

@@ -1,18 +1,19 @@
 """Reads the user's copy of the IWPC's warfarin data, chooses rows by public rules, and scales them by public bounds."""
 
-import csv
 import dataclasses
 import gzip
 import io
 import math
 import zlib
 from collections.abc import Mapping
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
+from dpci._table_io import csv_records
 from dpci.datasets import _files
 from dpci.datasets._catalogue import WARFARIN
 from dpci.datasets._files import DatasetUnavailable
@@ -150,14 +151,18 @@ def _rows(path: str | PathLike[str] | None) -> list[dict[str, str]]:
     name = file.path if path is None else str(path)
     try:
         # Spreadsheets put a byte order mark in front.
-        reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), restval="")
-        if missing := [column for column in _COLUMNS if column not in (reader.fieldnames or ())]:
-            msg = f"{name} must have the columns of the consortium's table, got none named {missing[0]!r}"
-            raise InvalidInput(msg)
-        rows = [{column: row[column].strip() for column in _COLUMNS} for row in reader]
-    except (UnicodeDecodeError, csv.Error) as error:
+        text = io.StringIO(content.decode("utf-8-sig"), newline="")
+    except UnicodeDecodeError as error:
         msg = f"{name} must be a CSV file in UTF-8, got another: {error}"
         raise InvalidInput(msg) from error
+    lines = (fields for _, fields in csv_records(name, text))
+    header = next(lines, [])
+    if missing := [column for column in _COLUMNS if column not in header]:
+        msg = f"{name} must have the columns of the consortium's table, got none named {missing[0]!r}"
+        raise InvalidInput(msg)
+    # Spreadsheets leave out the empty cells at the end of a line.
+    cells = (dict(zip_longest(header, line[: len(header)], fillvalue="")) for line in lines)
+    rows = [{column: row[column].strip() for column in _COLUMNS} for row in cells]
     return [row for row in rows if any(row.values())]
 
 
