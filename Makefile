@@ -37,7 +37,7 @@ demo: build ## Fit the packaged census sample, print the summary, write the fore
 # Made once; the package and its compiled core are those of the checkout.
 $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN): | $(BIN)/maturin
 	$(BIN)/python -m venv --clear $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet 'scikit-learn==$(OLDEST_SKLEARN).*' 'scipy<1.16' 'numpy<2.3' 'pandas<3' 'pytest>=8,<9'
+	$(OLDEST)/bin/python -m pip install --quiet 'scikit-learn==$(OLDEST_SKLEARN).*' 'scipy<1.16' 'numpy<2.3' 'pandas<3' 'narwhals>=1.30' 'pytest>=8,<9'
 	touch $@
 
 test: build $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN) ## Run all tests: Rust, then Python (less than 10 minutes).

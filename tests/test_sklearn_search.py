@@ -115,6 +115,10 @@ def test_each_fit_of_a_search_pays(tmp_path):
     ledger = dpci.Ledger(dpci.PureDP(1e4), path=tmp_path / "search.ledger")
     leaks_of(lambda: GridSearchCV(clone(LOGISTIC).set_params(ledger=ledger), GRID, cv=2, n_jobs=2).fit(X, Y))
     assert ledger.spent == {"epsilon": (2 * 2 + 1) * 1e3}
+    alone = clone(LOGISTIC).set_params(ledger=dpci.Ledger(dpci.PureDP(1e4)))
+    with pytest.raises(pickle.PicklingError) as refused:
+        leaks_of(lambda: GridSearchCV(alone, GRID, cv=2, n_jobs=2).fit(X, Y))
+    assert "a ledger that other processes use needs a file (path=...)" in str(refused.value.__cause__)
 
 
 SEARCHES = {
@@ -145,6 +149,7 @@ def test_private_search_stays_within_one_budget(case):
     assert set(search.best_params_) == set(grid)
     best = search.best_estimator_
     assert {name: getattr(best, name) for name in grid} == search.best_params_
+    assert best.ledger is None
     share = options.get("selection_share", 0.5)
     assert best.epsilon == best.result_.budget.epsilon == (4.0 if share == 1.0 else 2.0)
     assert search.n_features_in_ == D
@@ -152,13 +157,14 @@ def test_private_search_stays_within_one_budget(case):
     assert is_classifier(search) == is_classifier(estimator)
     assert hasattr(search, "predict_proba") == hasattr(estimator, "predict_proba")
     assert hasattr(search, "decision_function") == hasattr(estimator, "decision_function")
+    assert best.moments == ("none" if share == 1.0 else "joint")
     if share == 1.0:
         with pytest.raises(dpci.InvalidInput, match="intervals need fresh noise"):
             search.conf_int()
     else:
         assert len(search.conf_int(level=0.9)) == D + 1
-    search.set_params(estimator=estimator)
-    best.set_params(ledger=None)
+    pickle.dumps(search.best_estimator_)
+    search.set_params(estimator__ledger=None)
     again = pickle.loads(pickle.dumps(search))
     np.testing.assert_array_equal(again.predict(X), best.predict(X))
 
@@ -194,6 +200,7 @@ def test_private_search_in_a_pipeline_and_on_frames():
     assert model[-1].conf_int().names == ("age", "dose", "time", "intercept")
     np.testing.assert_array_equal(model.predict(frame), model.predict_proba(frame).argmax(axis=1))
     np.testing.assert_allclose(model.predict_log_proba(frame), np.log(model.predict_proba(frame)))
+    assert not hasattr(clone(search).fit(frame, Y).fit(X, Y), "feature_names_in_")
     score, caught = warnings_of(lambda: model.score(frame, Y))
     assert score > 0.6
     assert [(warning.category, warning.filename) for warning in caught] == [(dpci.PrivacyLeakWarning, __file__)]

@@ -1,7 +1,8 @@
 """What the private estimators share: parameters become keywords of a fit, and a fit becomes fitted attributes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self, cast
 
 import numpy as np
@@ -22,7 +23,7 @@ from dpci.ledger import Ledger
 from dpci.losses import Loss
 from dpci.results import PrivateFit
 from dpci.settings import MechanismLike, Moments, Neighbors, OnViolation, Projection, Settings
-from dpci.sklearn._leaks import warn_of_model_selection, warn_of_score
+from dpci.sklearn._leaks import warn_of_fitting, warn_of_inspection, warn_of_score
 
 # float32 is passed on as it is.
 _DTYPES = (np.float64, np.float32)
@@ -107,11 +108,12 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         Warns
         -----
         PrivacyLeakWarning
-            If classes were read off ``y``, or ``sklearn.model_selection`` is fitting.
+            If classes were read off ``y``, or a package of scikit-learn is fitting that compares fits, repeats them or
+            reads the data itself (docs/sklearn.md).
         SeededNoiseWarning, MomentNoiseWarning
             As :func:`dpci.fit`.
         """
-        warn_of_model_selection()
+        warn_of_fitting()
         settings = Settings(**self._fit_keywords())
         payment = Payment.due(
             f"dpci.sklearn.{type(self).__name__}",
@@ -120,8 +122,9 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
             neighbors=settings.neighbors,
             seed=settings.seed,
         )
-        table, targets = self._check_data(X, y)
-        return self._take(release_fit(table, targets, settings, payment=payment, stacklevel=3))
+        with _restored_on_error(self):
+            table, targets = self._check_data(X, y)
+            return self._take(release_fit(table, targets, settings, payment=payment, stacklevel=3))
 
     def conf_int(self, **keywords: Any) -> ConfidenceIntervals:  # noqa: ANN401  # those of another method
         """Confidence intervals of the fit, which cost nothing more; the intercept, if there is one, is last.
@@ -149,11 +152,10 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         return self.result_.conf_int(**keywords)
 
     def __sklearn_clone__(self) -> Self:
-        warn_of_model_selection()
+        warn_of_fitting()
         return cast("Self", super().__sklearn_clone__())
 
     def __sklearn_is_fitted__(self) -> bool:
-        # Columns are counted before a fit can fail.
         return hasattr(self, "result_")
 
     def __sklearn_tags__(self) -> Tags:
@@ -192,6 +194,7 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
 
     def _linear_predictor(self, X: Table) -> NDArray[np.float64]:
         check_is_fitted(self)
+        warn_of_inspection()
         _check_unmasked("X", X)
         rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=_DTYPES)
         return self.result_.decision_function(rows)
@@ -259,6 +262,18 @@ def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> 
     if epsilon is None:
         raise InvalidInput(f"epsilon must be given unless rho is, got epsilon=None, delta={delta!r}, rho=None")
     return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
+
+
+@contextmanager
+def _restored_on_error(estimator: PrivateLinearEstimator) -> Iterator[None]:
+    """Leave the estimator as it was where a fit fails: columns are counted before the data can be refused."""
+    before = estimator.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 def _check_unmasked(name: str, values: object) -> None:

@@ -1,22 +1,58 @@
-"""Warnings of what scikit-learn does with a private model that is not private: scores, and choices made by them."""
+"""Warnings of what scikit-learn does with a private model that is not private, or that costs more than one fit."""
 
 import inspect
 import traceback
 import warnings
+from collections.abc import Iterator
+from types import FrameType
+
+from sklearn.model_selection import FixedThresholdClassifier
 
 from dpci.errors import PrivacyLeakWarning
 
+_FITS = (
+    "{package} fits private models: each fit spends the whole budget again, and more for a record that it holds "
+    "several times (bootstrap); what {package} itself reads off records or labels, such as classes, is not private"
+)
+# Packages of scikit-learn that fit estimators which they are given, with what is to be said of them.
+_FITTING = {
+    "sklearn.model_selection": (
+        "scikit-learn's model selection reads the records that it scores without noise: its scores, and what it "
+        "chooses by them, are not private, whatever each fit spent (PrivateGridSearch chooses within one budget)"
+    ),
+    "sklearn.calibration": _FITS,
+    "sklearn.ensemble": _FITS,
+    "sklearn.feature_selection": _FITS,
+    "sklearn.impute": _FITS,
+    "sklearn.multiclass": _FITS,
+    "sklearn.multioutput": _FITS,
+    "sklearn.semi_supervised": _FITS,
+}
+# The package that looks into fitted estimators.
+_INSPECTING = "sklearn.inspection"
+# What the messages that were given during a call are kept under, in the locals of its frame.
+_TOLD = "__dpci_told__"
 
-def warn_of_model_selection() -> None:
-    """Warn where a function of ``sklearn.model_selection`` is running.
 
-    Each fit is private, but what compares fits on held-out records reads these without noise. Called when an estimator
-    is fitted and when it is cloned: clones are made where the search was called, also if worker processes fit them.
+def warn_of_fitting() -> None:
+    """Warn where a package of scikit-learn that fits estimators for its own purposes is running.
+
+    Each fit is private, but what compares fits on held-out records reads these without noise, and many fits cost many
+    budgets. Called when an estimator is fitted and when it is cloned: most clones are made where the caller is, also if
+    worker processes fit them.
     """
-    if any(_within(module, "sklearn.model_selection") for module in _modules_on_stack()):
+    modules = {_module(frame) for frame in _stack() if not _sets_threshold(frame)}
+    for package, message in _FITTING.items():
+        if any(_within(module, package) for module in modules):
+            _warn(message.format(package=package))
+
+
+def warn_of_inspection() -> None:
+    """Warn where ``sklearn.inspection`` is running; called when an estimator predicts."""
+    if any(_within(_module(frame), _INSPECTING) for frame in _stack()):
         _warn(
-            "scikit-learn's model selection reads the records that it scores without noise: its scores, and what it "
-            "chooses by them, are not private, whatever each fit spent (PrivateGridSearch chooses within one budget)"
+            f"{_INSPECTING} averages over rows and labels without noise: what it returns is not private unless these "
+            "records are public"
         )
 
 
@@ -26,18 +62,36 @@ def warn_of_score() -> None:
 
 
 def _warn(message: str) -> None:
-    """Give a ``PrivacyLeakWarning`` that points to the line whose call led into scikit-learn or dpci."""
-    modules = _modules_on_stack()
-    ours = [level for level, module in enumerate(modules) if _within(module, "sklearn") or _within(module, "dpci")]
-    # The function of modules[1] is this one, which warnings.warn calls level 1.
-    warnings.warn(message, PrivacyLeakWarning, stacklevel=ours[-1] + 1)
+    """Give a ``PrivacyLeakWarning``, once a call, that points to the line whose call led into scikit-learn or dpci."""
+    frames = list(_stack())
+    ours = [level for level, frame in enumerate(frames) if _within(_module(frame), "sklearn", "dpci")]
+    # Python forgets which warnings it has shown whenever scikit-learn changes the filters, so the frame of the call
+    # remembers: what is told dies with it.
+    told = frames[ours[-1]].f_locals.setdefault(_TOLD, set())
+    if message in told:
+        return
+    told.add(message)
+    # frames[0] is that of this function, which warnings.warn calls level 1; the caller's is one above ours.
+    warnings.warn(message, PrivacyLeakWarning, stacklevel=ours[-1] + 2)
 
 
-def _modules_on_stack() -> list[str]:
-    """Return the modules of the functions on the stack, this one first."""
-    frames = traceback.walk_stack(inspect.currentframe())
-    return [str(frame.f_globals.get("__name__", "")) for frame, _ in frames]
+def _stack() -> Iterator[FrameType]:
+    """Yield the frames on the stack, that of the caller first."""
+    here = inspect.currentframe()
+    return (frame for frame, _ in traceback.walk_stack(here.f_back if here else None))
 
 
-def _within(module: str, package: str) -> bool:
-    return module == package or module.startswith(f"{package}.")
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _sets_threshold(frame: FrameType) -> bool:
+    """Whether this is a method of the one estimator of ``sklearn.model_selection`` that compares nothing."""
+    # Only those of that package are asked: reading the locals of a frame keeps them alive as long as it runs.
+    return _within(_module(frame), "sklearn.model_selection") and isinstance(
+        frame.f_locals.get("self"), FixedThresholdClassifier
+    )
+
+
+def _within(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)

@@ -17,7 +17,7 @@ from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
 from dpci.settings import LossLike
 from dpci.sklearn._base import PrivateLinearEstimator
-from dpci.sklearn._leaks import warn_of_model_selection
+from dpci.sklearn._leaks import warn_of_fitting
 from dpci.tuning import TuneResult, tune
 from dpci.validation import check_choice
 
@@ -50,7 +50,8 @@ class PrivateGridSearch(BaseEstimator):
         The best of a random number of private runs on all records, or one model on a part of the records for each
         candidate.
     selection_share : float
-        Share of the budget that chooses. With 1 the model that was chosen is released itself, without intervals.
+        Share of the budget that chooses. With 1 the model that was chosen is released itself, without intervals, and
+        its budget is that of choice and fit together.
     validation_loss : str or object of dpci.losses, optional
         What candidates are compared by; None: their loss. Has to be given where they differ in ``h``.
     validation_radius : float, optional
@@ -63,7 +64,8 @@ class PrivateGridSearch(BaseEstimator):
     Attributes
     ----------
     best_estimator_ : estimator
-        Fitted clone with the chosen parameters and, as its budget, the part that its fit spent.
+        Fitted clone with the chosen parameters and, as its budget, the part that its fit spent (with
+        ``selection_share=1`` all of it, and no moments). It has no ledger, so that it can be given away.
     best_params_ : dict
         The chosen candidate.
     best_index_ : int
@@ -146,11 +148,12 @@ class PrivateGridSearch(BaseEstimator):
         Warns
         -----
         PrivacyLeakWarning
-            If classes were read off ``y``, or ``sklearn.model_selection`` is fitting.
+            If classes were read off ``y``, or a package of scikit-learn is fitting that compares fits, repeats them or
+            reads the data itself (docs/sklearn.md).
         SeededNoiseWarning
             If the estimator has a seed.
         """
-        warn_of_model_selection()
+        warn_of_fitting()
         best = clone(_checked_estimator(self.estimator))
         grid = _checked_grid(self.param_grid, best)
         candidates = [_fit_keywords(clone(best).set_params(**params)) for params in grid]
@@ -172,9 +175,12 @@ class PrivateGridSearch(BaseEstimator):
         self.result_ = tuned
         self.best_index_ = cast("int", tuned.index)
         self.best_params_ = grid[self.best_index_]
-        best.set_params(**self.best_params_, **_budget_params(tuned.result.budget))
+        best.set_params(**self.best_params_, **_budget_params(tuned.result.budget), ledger=None)
+        if self.selection_share == 1:  # the fits that were compared are without moments, whatever a candidate says
+            best.set_params(moments="none", split=None)
         self.best_estimator_ = best._take(tuned.result)  # noqa: SLF001  # likewise
         for name in ("n_features_in_", "feature_names_in_", "classes_"):
+            self.__dict__.pop(name, None)  # an earlier fit may have had names
             if hasattr(best, name):
                 setattr(self, name, getattr(best, name))
         return self
@@ -228,7 +234,7 @@ class PrivateGridSearch(BaseEstimator):
         return float(self._fitted().score(X, y, sample_weight=sample_weight))
 
     def __sklearn_clone__(self) -> Self:
-        warn_of_model_selection()
+        warn_of_fitting()
         return cast("Self", super().__sklearn_clone__())
 
     def __sklearn_tags__(self) -> Tags:
