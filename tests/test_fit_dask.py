@@ -291,5 +291,5 @@ def test_workers_of_another_version_are_refused():
     outcome = _dask._work_on(Describe(rules), 3, "0.0.0", X, (REALS + 1) / 2)
     assert isinstance(outcome.error, InvalidInput)
     assert str(outcome.error).startswith("workers must have dpci 0.0.0, as the caller has, got ")
-    work = SumOver(_core.Request("risk", np.zeros(D)), rules)
+    work = SumOver(_core.Request("risk", np.zeros(D), bytes(32)), rules)
     assert _dask._work_on(work, 3, _core.__version__, X, (REALS + 1) / 2).n_rows == N

@@ -188,11 +188,20 @@ def test_more_columns_and_rows_than_are_filled_at_a_time():
     np.testing.assert_array_equal(as_features(frame).values, rows)
 
 
-@pytest.mark.parametrize("columns", [[0, 1, 2], [("a", 0), ("a", 1), ("b", 0)], [None, 1.5, "x"]])
+@pytest.mark.parametrize("columns", [[0, 1, 2], [None, 1.5, "x"]])
 def test_labels_of_pandas_that_are_no_strings(columns):
     frame = pd.DataFrame(X, columns=columns)
     assert as_features(frame).names == tuple(map(str, frame.columns))
     np.testing.assert_array_equal(as_features(frame).values, X)
+
+
+def test_labels_of_several_levels_are_refused():
+    columns = pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])
+    for labels in (columns, pd.Index([("a", 1), "b"], tupleize_cols=False)):
+        with pytest.raises(
+            dpci.InvalidInput, match=r"must have one name each, got the labels \('a', '1'\) .*flatten them"
+        ):
+            dpci.fit(pd.DataFrame(X[:, :2], columns=labels), LABELS, **KEYWORDS)
 
 
 def test_equal_names_are_refused():

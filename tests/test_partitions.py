@@ -178,17 +178,18 @@ def test_work_and_sums_are_picklable():
     rules = PartRules(
         loss=dpci.losses.Logistic(), classes=(0, 1), row_norm=1.0, intercept=1.0, clip=False, n_threads=None
     )
-    point = np.linspace(-0.3, 0.4, D + 1)
+    point, key = np.linspace(-0.3, 0.4, D + 1), bytes(range(32))
     whole = None
     for request in [
-        _core.Request("risk", point),
-        _core.Request("risk_and_hessian", point),
-        _core.Request("moments", point),
-        _core.Request("doubled_gradient", np.repeat(point, 2)),
-        _core.Request("lengths", np.empty(0)),
+        _core.Request("risk", point, key),
+        _core.Request("risk_and_hessian", point, key),
+        _core.Request("moments", point, key),
+        _core.Request("doubled_gradient", np.repeat(point, 2), key),
+        _core.Request("lengths", np.empty(0), key),
     ]:
         work = pickle.loads(pickle.dumps(SumOver(request, rules)))
         assert (work.request.name, work.request.point.tolist()) == (request.name, request.point.tolist())
+        assert work.request.__getnewargs__()[2] == key
         parts = [pickle.loads(pickle.dumps(work(x, y))) for x, y in cut(X, Y, 3)]
         total = parts[0]
         for part in parts[1:]:
@@ -202,7 +203,7 @@ def test_work_and_sums_are_picklable():
         whole = total
     assert pickle.loads(pickle.dumps(Describe(rules)))(X, Y).n_rows == N
     with pytest.raises(InvalidInput, match="a request for sums must be one of the documented names"):
-        _core.Request("rows", point)
+        _core.Request("rows", point, key)
     with pytest.raises(InvalidInput, match="sums must be as dpci wrote them"):
         _core.Sums(3, 0, np.ones(3))
 
@@ -233,14 +234,21 @@ def test_sources_that_answer_something_else():
     with pytest.raises(InvalidInput, match="at least one row, got a source without parts"):
         dpci.fit(Empty(), **SETTINGS)
     # No sums at all.
-    spec_rules = {"n_records": N, "n_params": D, "loss": _core.Loss.logistic(), "l2_strength": 0.1, "intercept": None}
-    with pytest.raises(TypeError):
-        _core.hessian_and_gradient_cov_parts(lambda _: 3, np.zeros(D), **spec_rules)
-    # The sums of another request.
     rules = PartRules.unbounded(dpci.losses.Logistic(), None, None)
-    lengths = _core.Request("lengths", np.empty(0))
+    lengths = _core.Request("lengths", np.empty(0), bytes(32))
+    sums = SumOver(lengths, rules)(X, 2 * Y - 1)
+    facts = {
+        "first": (lengths, sums),
+        "n_params": D,
+        "loss": _core.Loss.logistic(),
+        "l2_strength": 0.1,
+        "intercept": None,
+    }
+    with pytest.raises(TypeError):
+        _core.hessian_and_gradient_cov_parts(lambda _: 3, np.zeros(D), **facts)
+    # The sums of another request.
     with pytest.raises(InvalidInput, match="the sums of a pass must answer its request"):
-        _core.hessian_and_gradient_cov_parts(lambda _: SumOver(lengths, rules)(X, 2 * Y - 1), np.zeros(D), **spec_rules)
+        _core.hessian_and_gradient_cov_parts(lambda _: sums, np.zeros(D), **facts)
 
 
 def test_targets_come_with_the_parts_alone():

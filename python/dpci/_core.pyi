@@ -206,14 +206,17 @@ def fit(spec: Spec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None,
 
 @final
 class Request:
-    """What is to be summed over the records; immutable, picklable."""
+    """What is to be summed over the records, and the key of the fit; immutable, picklable."""
 
-    def __new__(cls, name: str, point: _F64) -> Request:
-        """name: "risk", "risk_and_hessian", "moments", "doubled_gradient" (two numbers each), "lengths" (none)."""
+    def __new__(cls, name: str, point: _F64, key: bytes) -> Request:
+        """name: "risk", "risk_and_hessian", "moments", "doubled_gradient" (two numbers each), "lengths" (none).
+
+        key: 32 random bytes, which decide the fingerprints of rows.
+        """
 
     name: str
     point: _F64
-    def __getnewargs__(self) -> tuple[str, _F64]: ...
+    def __getnewargs__(self) -> tuple[str, _F64, bytes]: ...
 
 @final
 class Sums:
@@ -239,9 +242,17 @@ def part_sums(
     """The sums over one part, whose rows are checked first; no rows have empty sums."""
 
 def fit_parts(
-    spec: Spec, evaluate: Callable[[Request], Sums], *, n_records: int, clip: bool, seed: int | None
+    spec: Spec,
+    evaluate: Callable[[Request], Sums],
+    *,
+    first: tuple[Request, Sums],
+    clip: bool,
+    seed: int | None,
 ) -> FitDict:
-    """As fit, of rows that ``evaluate`` sums over by part_sums with the bounds of ``spec``, on the calling thread."""
+    """As fit, of rows that ``evaluate`` sums over by part_sums with the bounds of ``spec``, on the calling thread.
+
+    first: the request and the sums of a pass over the same rows; the others have its key, and must find its rows.
+    """
 
 def error_components(
     hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str, contrast: _F64
@@ -315,7 +326,7 @@ def minimize_erm(
 def minimize_erm_parts(
     evaluate: Callable[[Request], Sums],
     *,
-    n_records: int,
+    first: tuple[Request, Sums],
     n_params: int,
     loss: Loss,
     l2_strength: float,
@@ -333,7 +344,7 @@ def hessian_and_gradient_cov_parts(
     evaluate: Callable[[Request], Sums],
     params: _F64,
     *,
-    n_records: int,
+    first: tuple[Request, Sums],
     n_params: int,
     loss: Loss,
     l2_strength: float,

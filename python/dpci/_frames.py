@@ -73,7 +73,14 @@ def _labels(table: Any) -> Iterable[Any]:  # noqa: ANN401  # of any library
 
 
 def _check_names(labels: Iterable[Any]) -> tuple[str, ...]:
-    names = tuple(map(str, labels))
+    listed = tuple(labels)
+    for label in listed:
+        if isinstance(label, tuple):
+            raise InvalidInput(
+                f"the columns of X must have one name each, got the labels {tuple(map(str, label))} of several levels "
+                "(flatten them: X.columns = ['_'.join(map(str, labels)) for labels in X.columns])"
+            )
+    names = tuple(map(str, listed))
     seen: set[str] = set()
     for name in names:
         if name in seen:

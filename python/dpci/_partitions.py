@@ -3,9 +3,10 @@
 import copyreg
 import dataclasses
 import functools
+import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpci import _core
 from dpci._dask import dask_partitions
 from dpci.arrays import Features, as_features, check_columns
 from dpci.errors import InvalidInput
-from dpci.labels import Classes, LabelSet, encode_labels, encode_reals
+from dpci.labels import Classes, LabelSet, encode_labels, encode_reals, encode_usual
 from dpci.losses import Loss
 from dpci.settings import Settings
 
@@ -122,11 +123,11 @@ class PartRules:
         return features if self.columns is None else check_columns(features, self.columns, named=self.named)
 
     def targets(self, y: Any, n_rows: int) -> NDArray[np.float64]:  # noqa: ANN401  # whatever a source gives
-        """Return the targets of a part; before the classes are known, ones."""
+        """Return the targets of a part; before the classes are known, coded as the usual ones, the only to come."""
         if not self.two_classes:
             return encode_reals(y, n_rows)
         if self.classes is None:
-            return np.ones(n_rows)
+            return encode_usual(y, n_rows) if n_rows > 0 else np.empty(0)
         return encode_labels(y, self.classes, n_rows)[0]
 
     def sums(self, request: _core.Request, features: Features, targets: NDArray[np.float64]) -> _core.Sums:
@@ -164,10 +165,15 @@ class SumOver:
 class Description:
     """What a first pass finds out about some of the parts, whose rows it checks."""
 
-    n_rows: int
+    sums: _core.Sums
     n_columns: int
     names: tuple[str, ...] | None
     labels: LabelSet | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.sums.n_rows
 
     def merge(self, other: "Description") -> "Description":
         """Return the description of both."""
@@ -175,7 +181,15 @@ class Description:
             mine, others = (self.names or self.n_columns, other.names or other.n_columns)
             raise InvalidInput(f"every part must have the same columns, got {others} after {mine}")
         labels = self.labels if other.labels is None or self.labels is None else self.labels.merge(other.labels)
-        return Description(self.n_rows + other.n_rows, self.n_columns, self.names, labels or other.labels)
+        return Description(self.sums.merge(other.sums), self.n_columns, self.names, labels or other.labels)
+
+
+def _keyed_request() -> _core.Request:
+    """Return the request of a first pass, with a new key, by which rows are compared between passes.
+
+    From the operating system's generator: nobody who does not see the key can choose rows that it takes for others.
+    """
+    return _core.Request("lengths", np.empty(0), os.urandom(32))
 
 
 @dataclass(frozen=True)
@@ -183,35 +197,47 @@ class Describe:
     """The work of the first pass."""
 
     rules: PartRules
+    lengths: _core.Request = field(default_factory=_keyed_request)
 
     def __call__(self, X: Any, y: Any) -> Description:  # noqa: ANN401  # whatever a source gives
         features = self.rules.features(X)
         n_rows, n_columns = features.shape
         targets = self.rules.targets(y, n_rows)
-        self.rules.sums(_core.Request("lengths", np.empty(0)), features, targets)
+        sums = self.rules.sums(self.lengths, features, targets)
         reads_labels = self.rules.two_classes and self.rules.classes is None and n_rows > 0
         labels = LabelSet.of(y, n_rows) if reads_labels else None
-        return Description(n_rows, n_columns, features.names, labels)
+        return Description(sums, n_columns, features.names, labels)
 
 
 @dataclass(frozen=True)
 class DescribedParts:
     """Rows in parts that were read and checked once."""
 
-    n_rows: int
+    first: tuple[_core.Request, _core.Sums]
     n_columns: int
     names: tuple[str, ...] | None
     classes: Classes | None
     partitions: Partitions
     rules: PartRules
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.first[1].n_rows
+
     def evaluate(self, request: _core.Request) -> _core.Sums:
         """Return the sums over all records: one pass, in which every row is checked again."""
-        return _reduced(self.partitions, SumOver(request, self.rules))
+        sums = self.partitions.reduce(SumOver(request, self.rules))
+        if sums is None:
+            raise InvalidInput(
+                f"a source must return a fresh iterable each time: every pass over it must find the same rows, got no "
+                f"parts after {self.n_rows} rows"
+            )
+        return sums
 
 
 def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
-    """Read the parts once: count and check the rows, compare the columns, find the labels.
+    """Read the parts once: count and check the rows, take their fingerprint, compare the columns, find the labels.
 
     Labels {0, 1}, {-1, 1} and booleans are understood if all parts together have them, as in memory. Others need
     ``classes``: nothing is read off.
@@ -231,7 +257,10 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
         )
     if rules.n_threads is None and getattr(partitions, "concurrent", False):
         rules = dataclasses.replace(rules, n_threads=1)
-    found = _reduced(partitions, Describe(rules))
+    work = Describe(rules)
+    found = partitions.reduce(work)
+    if found is None:
+        raise InvalidInput("the data must have at least one row, got a source without parts")
     if found.n_rows == 0:
         raise InvalidInput("the data must have at least one row, got 0 rows in all parts")
     names = found.names if partitions.names is None else partitions.names
@@ -241,14 +270,7 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     classes = rules.classes if found.labels is None else found.labels.classes()
     columns = tuple(f"x{i}" for i in range(found.n_columns)) if names is None else names
     rules = dataclasses.replace(rules, classes=classes, columns=columns, named=names is not None)
-    return DescribedParts(found.n_rows, found.n_columns, names, classes, partitions, rules)
-
-
-def _reduced(partitions: Partitions, work: Callable[[Any, Any], _Merged]) -> _Merged:
-    total = partitions.reduce(work)
-    if total is None:
-        raise InvalidInput("the data must have at least one row, got a source without parts")
-    return total
+    return DescribedParts((work.lengths, found.sums), found.n_columns, names, classes, partitions, rules)
 
 
 def _rebuilt(cls: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  # as pickled

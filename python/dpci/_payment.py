@@ -1,4 +1,8 @@
-"""How a release pays: refused before anything is computed, written before any noise is drawn."""
+"""How a release pays: refused before anything is computed, written before any noise is drawn.
+
+In this order (docs/ledger.md): ``due`` before the data are looked at; the checks of the data, in ``settle`` for rows in
+memory and by whoever describes rows in parts before ``settle_checked``; the spend; then the release.
+"""
 
 from dataclasses import dataclass
 from typing import Any

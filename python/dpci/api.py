@@ -220,7 +220,7 @@ def release_fit(
         spec = settings.spec(n_samples, parts.n_columns, budget=budget)
         if payment is not None:
             payment.settle_checked(n_samples, n_public=settings.n_public)
-        release = _core.fit_parts(spec, parts.evaluate, n_records=n_samples, clip=clip, seed=settings.seed)
+        release = _core.fit_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=settings.seed)
     _warn(release, settings, spec, stacklevel=stacklevel + 1)
     return PrivateFit(
         FitRecord(

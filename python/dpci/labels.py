@@ -79,6 +79,11 @@ def encode_labels(
     return np.where(positive, 1.0, -1.0), classes
 
 
+def encode_usual(y: ArrayLike, n_samples: int) -> NDArray[np.float64]:
+    """Return labels coded as they are if booleans, {0, 1} or {-1, 1} turn out to be the classes: 1 is positive."""
+    return np.where(_equal(_labels(y, n_samples), 1), 1.0, -1.0)
+
+
 @dataclass(frozen=True)
 class LabelSet:
     """Which labels occur among some of the records."""

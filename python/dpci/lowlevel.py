@@ -143,7 +143,7 @@ def minimize_erm(
     else:
         parts = describe(partitions, PartRules.unbounded(checked_loss, intercept, n_threads))
         found = _core.minimize_erm_parts(
-            parts.evaluate, n_records=parts.n_rows, n_params=parts.n_columns + (intercept is not None), **problem
+            parts.evaluate, first=parts.first, n_params=parts.n_columns + (intercept is not None), **problem
         )
     return Minimum(found["params"], found["certificate"], found["n_iterations"], found["solver"])
 
@@ -205,7 +205,7 @@ def hessian_and_gradient_cov(
         hessian, gradient_cov = _core.hessian_and_gradient_cov_parts(
             parts.evaluate,
             point,
-            n_records=parts.n_rows,
+            first=parts.first,
             n_params=parts.n_columns + (intercept is not None),
             loss=core_loss,
             l2_strength=strength,

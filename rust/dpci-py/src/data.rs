@@ -75,37 +75,44 @@ pub(crate) struct Data<'a> {
     rows: Rows<'a>,
     targets: &'a [f64],
     elements: usize,
+    width: usize,
 }
 
 impl<'a> Data<'a> {
     pub(crate) fn new(x: &'a Features<'_>, y: &'a PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
         let targets = y.as_slice()?;
-        let (rows, entries) = match x {
+        let (rows, entries, width) = match x {
             Features::Dense(x) => {
                 let rows = Rows::dense(x.as_slice()?, x.shape()[1]);
-                (declared(rows, x.as_any())?, x.len())
+                (declared(rows, x.as_any())?, x.len(), x.shape()[1])
             }
             Features::DenseSingle(x) => {
                 let rows = Rows::dense_single(x.as_slice()?, x.shape()[1]);
-                (declared(rows, x.as_any())?, x.len())
+                (declared(rows, x.as_any())?, x.len(), x.shape()[1])
             }
             Features::Csr((starts, columns, values, width)) => {
                 let (starts, columns) = (starts.as_slice()?, columns.as_slice()?);
                 let csr =
                     Csr::new(starts, columns, values.numbers()?, *width).map_err(to_python)?;
-                (Rows::Csr(csr), columns.len())
+                (Rows::Csr(csr), columns.len(), *width)
             }
         };
         Ok(Self {
             rows,
             targets,
             elements: entries + targets.len(),
+            width,
         })
     }
 
     /// Numbers in one pass, for the choice of the number of threads.
     pub(crate) fn elements(&self) -> usize {
         self.elements
+    }
+
+    /// Columns.
+    pub(crate) fn width(&self) -> usize {
+        self.width
     }
 
     /// Rows.

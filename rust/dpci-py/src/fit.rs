@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::data::{Data, Features};
-use crate::parts::{Facts, with_parts};
+use crate::parts::{Facts, FirstPass, with_parts};
 use crate::spec::{Spec, seals, steps};
 use crate::task;
 
@@ -36,18 +36,18 @@ pub(crate) fn fit<'py>(
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, evaluate, *, n_records, clip, seed))]
+#[pyo3(signature = (spec, evaluate, *, first, clip, seed))]
 pub(crate) fn fit_parts<'py>(
     py: Python<'py>,
     spec: &Bound<'py, Spec>,
     evaluate: Py<PyAny>,
-    n_records: usize,
+    first: FirstPass,
     clip: bool,
     seed: Option<u64>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let spec = spec.get();
     let facts = Facts {
-        n_records,
+        first: &first,
         n_params: spec.inner.n_params(),
         intercept: spec.inner.choices().intercept,
         bounds: spec.row_bounds(clip),

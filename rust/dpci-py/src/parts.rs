@@ -1,5 +1,7 @@
 //! Rows in parts: sums that travel between processes, and computations whose sums Python's code brings.
 
+use std::sync::atomic::AtomicBool;
+
 use dpci_core::Result;
 use dpci_core::design::{OnViolation, RowBounds};
 use dpci_core::erm::minimize_risk;
@@ -10,7 +12,7 @@ use dpci_core::records::{self as core, Parts, Records};
 use dpci_core::solver::Options;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::blocks::{check_l2_strength, method_of, minimum_dict, regularised_moments};
 use crate::data::{Data, Features, on_violation};
@@ -19,10 +21,14 @@ use crate::fit::Matrices;
 use crate::loss::Loss;
 use crate::task;
 
-/// What is to be summed over the records; immutable and picklable.
+/// Numbers of a part and of its sums below which a thread of its own takes longer than the work.
+const SMALL: usize = 1 << 16;
+
+/// What is to be summed over the records, and the key of the fit; immutable and picklable.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct Request {
-    inner: core::Request,
+    inner: core::KeyedRequest,
+    key: [u8; 32],
 }
 
 #[pymethods]
@@ -32,23 +38,36 @@ impl Request {
         clippy::needless_pass_by_value,
         reason = "arrays are extracted by value"
     )]
-    fn new(name: &str, point: PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
-        let inner = core::Request::new(name, point.as_slice()?.to_vec()).map_err(to_python)?;
-        Ok(Self { inner })
+    fn new(name: &str, point: PyReadonlyArray1<'_, f64>, key: [u8; 32]) -> PyResult<Self> {
+        let request = core::Request::new(name, point.as_slice()?.to_vec()).map_err(to_python)?;
+        Ok(Self::keyed(request, key))
     }
 
     #[getter]
     fn name(&self) -> &'static str {
-        self.inner.name()
+        self.inner.request.name()
     }
 
     #[getter]
     fn point<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_vec(py, self.inner.point())
+        PyArray1::from_vec(py, self.inner.request.point())
     }
 
-    fn __getnewargs__<'py>(&self, py: Python<'py>) -> (&'static str, Bound<'py, PyArray1<f64>>) {
-        (self.name(), self.point(py))
+    fn __getnewargs__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (&'static str, Bound<'py, PyArray1<f64>>, Bound<'py, PyBytes>) {
+        (self.name(), self.point(py), PyBytes::new(py, &self.key))
+    }
+}
+
+impl Request {
+    fn keyed(request: core::Request, key: [u8; 32]) -> Self {
+        let inner = core::KeyedRequest {
+            request,
+            key: core::FingerprintKey::new(key),
+        };
+        Self { inner, key }
     }
 }
 
@@ -65,7 +84,7 @@ impl Sums {
         clippy::needless_pass_by_value,
         reason = "arrays are extracted by value"
     )]
-    fn new(n_rows: usize, fingerprint: u64, numbers: PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
+    fn new(n_rows: usize, fingerprint: u128, numbers: PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
         let inner = core::Sums::from_numbers(n_rows, fingerprint, numbers.as_slice()?);
         Ok(Self {
             inner: inner.map_err(to_python)?,
@@ -83,7 +102,7 @@ impl Sums {
         Ok(Self { inner })
     }
 
-    fn __getnewargs__<'py>(&self, py: Python<'py>) -> (usize, u64, Bound<'py, PyArray1<f64>>) {
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> (usize, u128, Bound<'py, PyArray1<f64>>) {
         let numbers = PyArray1::from_vec(py, self.inner.numbers());
         (self.inner.n_rows(), self.inner.fingerprint(), numbers)
     }
@@ -113,7 +132,7 @@ pub(crate) fn part_sums<'py>(
         targets: loss.inner.targets(),
         on_violation: on_violation(clip),
     };
-    let inner = task::run(py, |cancel| {
+    let work = |cancel: &AtomicBool| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
         core::part_sums(
             &request.inner,
@@ -124,28 +143,39 @@ pub(crate) fn part_sums<'py>(
             &bounds,
             &exec,
         )
-    })?;
+    };
+    let inner = if data.elements() + data.width().saturating_pow(2) < SMALL {
+        task::run_here(py, work)?
+    } else {
+        task::run(py, work)?
+    };
     Ok(Sums { inner })
 }
 
-/// What is known of records in parts before they are summed over.
+/// What is known of records in parts before a fit sums over them.
 #[derive(Clone, Copy)]
-pub(crate) struct Facts {
-    pub(crate) n_records: usize,
+pub(crate) struct Facts<'a> {
+    pub(crate) first: &'a FirstPass,
     pub(crate) n_params: usize,
     pub(crate) intercept: Option<f64>,
     pub(crate) bounds: RowBounds,
 }
 
+/// The request and the sums of a first pass: every later one has its key and must find its rows.
+#[derive(FromPyObject)]
+pub(crate) struct FirstPass(Py<Request>, Py<Sums>);
+
 /// Runs `work` on records whose sums `evaluate`, a function from [`Request`] to [`Sums`], brings.
 pub(crate) fn with_parts<T: Send>(
     py: Python<'_>,
     evaluate: Py<PyAny>,
-    facts: Facts,
+    facts: Facts<'_>,
     work: impl FnOnce(&dyn Records, &Executor<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let answer = move |py: Python<'_>, inner: core::Request| -> PyResult<core::Sums> {
-        let sums = evaluate.bind(py).call1((Request { inner },))?;
+    let FirstPass(request, first) = facts.first;
+    let key = request.get().key;
+    let answer = move |py: Python<'_>, request: core::Request| -> PyResult<core::Sums> {
+        let sums = evaluate.bind(py).call1((Request::keyed(request, key),))?;
         Ok(sums.cast::<Sums>()?.get().inner.clone())
     };
     task::run_asking(
@@ -153,12 +183,13 @@ pub(crate) fn with_parts<T: Send>(
         |cancel, ask| {
             let evaluate = |request: &core::Request| ask(request.clone());
             let Facts {
-                n_records,
                 n_params,
                 intercept,
                 bounds,
+                ..
             } = facts;
-            let parts = Parts::new(n_records, n_params, intercept, bounds, &evaluate)?;
+            let first = &first.get().inner;
+            let parts = Parts::new(first, n_params, intercept, bounds, &evaluate)?;
             work(&parts, &Executor::sequential(cancel))
         },
         answer,
@@ -166,9 +197,14 @@ pub(crate) fn with_parts<T: Send>(
 }
 
 /// Facts of records without a bound on their rows, for functions that make no privacy claim.
-fn unbounded(n_records: usize, n_params: usize, loss: &Loss, intercept: Option<f64>) -> Facts {
+fn unbounded<'a>(
+    first: &'a FirstPass,
+    n_params: usize,
+    loss: &Loss,
+    intercept: Option<f64>,
+) -> Facts<'a> {
     Facts {
-        n_records,
+        first,
         n_params,
         intercept,
         bounds: RowBounds {
@@ -180,12 +216,12 @@ fn unbounded(n_records: usize, n_params: usize, loss: &Loss, intercept: Option<f
 }
 
 #[pyfunction]
-#[pyo3(signature = (evaluate, *, n_records, n_params, loss, l2_strength, radius, intercept, linear_term, start, solver, tolerance, max_iterations))]
+#[pyo3(signature = (evaluate, *, first, n_params, loss, l2_strength, radius, intercept, linear_term, start, solver, tolerance, max_iterations))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only")]
 pub(crate) fn minimize_erm_parts<'py>(
     py: Python<'py>,
     evaluate: Py<PyAny>,
-    n_records: usize,
+    first: FirstPass,
     n_params: usize,
     loss: &Bound<'py, Loss>,
     l2_strength: f64,
@@ -206,7 +242,7 @@ pub(crate) fn minimize_erm_parts<'py>(
         max_iterations,
         radius,
     };
-    let facts = unbounded(n_records, n_params, loss, intercept);
+    let facts = unbounded(&first, n_params, loss, intercept);
     let minimum = with_parts(py, evaluate, facts, |records, exec| {
         let objective = Objective {
             records,
@@ -224,13 +260,13 @@ pub(crate) fn minimize_erm_parts<'py>(
 }
 
 #[pyfunction]
-#[pyo3(signature = (evaluate, params, *, n_records, n_params, loss, l2_strength, intercept))]
+#[pyo3(signature = (evaluate, params, *, first, n_params, loss, l2_strength, intercept))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only")]
 pub(crate) fn hessian_and_gradient_cov_parts<'py>(
     py: Python<'py>,
     evaluate: Py<PyAny>,
     params: PyReadonlyArray1<'py, f64>,
-    n_records: usize,
+    first: FirstPass,
     n_params: usize,
     loss: &Bound<'py, Loss>,
     l2_strength: f64,
@@ -239,7 +275,7 @@ pub(crate) fn hessian_and_gradient_cov_parts<'py>(
     let (params, loss) = (params.as_slice()?, loss.get());
     let dim = params.len();
     check_matrix_dim(dim).map_err(to_python)?;
-    let facts = unbounded(n_records, n_params, loss, intercept);
+    let facts = unbounded(&first, n_params, loss, intercept);
     let [hessian, gradient_cov] = with_parts(py, evaluate, facts, |records, exec| {
         regularised_moments(records, loss, params, l2_strength, exec)
     })?;

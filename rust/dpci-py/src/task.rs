@@ -34,6 +34,22 @@ pub(crate) fn run<T: Send>(
     )
 }
 
+/// The same on the calling thread, for work that is done before a signal has waited for long.
+pub(crate) fn run_here<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> Result<T> + Send,
+) -> PyResult<T> {
+    let cancel = AtomicBool::new(false);
+    let outcome = py.detach(|| std::panic::catch_unwind(AssertUnwindSafe(|| work(&cancel))));
+    outcome
+        .unwrap_or_else(|_| Err(panicked()))
+        .map_err(to_python)
+}
+
+fn panicked() -> Error {
+    Error::Resource("an internal error stopped the computation; nothing was released".into())
+}
+
 /// The same for `work` with questions that Python answers: on the calling thread, as any code of the caller, so that Ctrl-C, contexts
 /// and thread-local things are what they are there. An exception ends the work and comes out as it is.
 #[allow(
@@ -90,11 +106,10 @@ pub(crate) fn run_asking<Q: Send, A: Send, T: Send>(
                     let _ = reply.send(answered.ok_or(Error::Interrupted));
                 }
             }
-            worker.join().and_then(|caught| caught).unwrap_or_else(|_| {
-                Err(Error::Resource(
-                    "an internal error stopped the computation; nothing was released".into(),
-                ))
-            })
+            worker
+                .join()
+                .and_then(|caught| caught)
+                .unwrap_or_else(|_| Err(panicked()))
         })
     });
     match (raised, outcome) {

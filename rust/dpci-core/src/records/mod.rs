@@ -17,6 +17,7 @@ use crate::linalg::Doubled;
 use crate::loss::Loss;
 use crate::{Error, Result};
 
+pub use fingerprint::FingerprintKey;
 pub use parts::{Parts, part_sums};
 pub use sums::Sums;
 
@@ -114,6 +115,15 @@ impl Request {
             Self::Lengths => None,
         }
     }
+}
+
+/// What every part is asked in one pass, with the key that all passes of a fit share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyedRequest {
+    /// What is to be summed.
+    pub request: Request,
+    /// By which the rows of all passes are compared.
+    pub key: FingerprintKey,
 }
 
 /// Checked records that can be summed over.

@@ -1,9 +1,8 @@
 //! Records in parts: someone else sums over each part and adds the sums up; here they are checked, and their sources held to one another.
 
 use std::fmt::{self, Debug, Formatter};
-use std::sync::OnceLock;
 
-use super::{HessianRows, Records, Request, Sums, fingerprint};
+use super::{HessianRows, KeyedRequest, Records, Request, Sums};
 use crate::design::{Design, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::loss::Loss;
@@ -17,22 +16,23 @@ pub struct Parts<'a> {
     intercept: Option<f64>,
     evaluate: &'a (dyn Fn(&Request) -> Result<Sums> + Sync),
     /// That of the rows of the first pass.
-    fingerprint: OnceLock<u64>,
+    fingerprint: u128,
 }
 
 impl<'a> Parts<'a> {
-    /// `n_records` records of `n_params` parameters, the intercept included, which `evaluate` sums over with [`part_sums`]: it checks
-    /// every row of every pass against the same bounds.
+    /// The records that a first pass found, of `n_params` parameters, the intercept included. `evaluate` sums over them with
+    /// [`part_sums`] and the key of that pass, and so checks every row of every pass against the same bounds.
     ///
     /// # Errors
     /// [`Error::Empty`].
     pub fn new(
-        n_records: usize,
+        first: &Sums,
         n_params: usize,
         intercept: Option<f64>,
         bounds: RowBounds,
         evaluate: &'a (dyn Fn(&Request) -> Result<Sums> + Sync),
     ) -> Result<Self> {
+        let n_records = first.n_rows;
         if n_records == 0 || n_params == 0 {
             return Err(Error::Empty {
                 rows: n_records,
@@ -45,11 +45,11 @@ impl<'a> Parts<'a> {
             bounds,
             intercept,
             evaluate,
-            fingerprint: OnceLock::new(),
+            fingerprint: first.fingerprint,
         })
     }
 
-    /// Refuses sums over other rows than those of the passes before.
+    /// Refuses sums over other rows than those of the first pass: their sensitivity is that of one set of records.
     fn check_rows(&self, sums: &Sums) -> Result<()> {
         if sums.n_rows != self.n_records {
             return Err(Error::Unsupported(format!(
@@ -57,7 +57,7 @@ impl<'a> Parts<'a> {
                 sums.n_rows, self.n_records
             )));
         }
-        if *self.fingerprint.get_or_init(|| sums.fingerprint) != sums.fingerprint {
+        if sums.fingerprint != self.fingerprint {
             return Err(Error::Unsupported(
                 "every pass over a source must find the same rows, got as many rows with other numbers".into(),
             ));
@@ -154,7 +154,7 @@ impl Request {
 /// # Errors
 /// As [`Design::new`] and [`Records::sums`].
 pub fn part_sums(
-    request: &Request,
+    keyed: &KeyedRequest,
     rows: Rows<'_>,
     targets: &[f64],
     loss: &dyn Loss,
@@ -166,7 +166,7 @@ pub fn part_sums(
         return Ok(Sums::default());
     }
     let design = Design::new(rows, targets, intercept, bounds, exec)?;
-    let mut sums = design.sums(request, loss, None, exec)?;
-    sums.fingerprint = fingerprint::of_rows(&design, exec)?;
+    let mut sums = design.sums(&keyed.request, loss, None, exec)?;
+    sums.fingerprint = keyed.key.of_rows(&design, exec)?;
     Ok(sums)
 }

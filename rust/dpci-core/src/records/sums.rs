@@ -1,5 +1,6 @@
 //! Sums over some of the records, which can be added to those over others and carried elsewhere without losing a digit.
 
+use super::fingerprint;
 use crate::error::check_length;
 use crate::linalg::{CompensatedSum, Doubled, GramAccumulator};
 use crate::{Error, Result};
@@ -9,8 +10,8 @@ use crate::{Error, Result};
 pub struct Sums {
     /// Number of rows.
     pub(super) n_rows: usize,
-    /// Tells other rows apart where they are read anew in each pass; 0 for rows in memory.
-    pub(super) fingerprint: u64,
+    /// Tells other rows apart where they are read anew in each pass; that of no rows for those in memory.
+    pub(super) fingerprint: u128,
     /// `Σ l' x`, then `Σ l`.
     pub(crate) slopes: CompensatedSum,
     /// Sums of `c x xᵀ`, and the number of rows in them.
@@ -26,7 +27,7 @@ impl Default for Sums {
     fn default() -> Self {
         Self {
             n_rows: 0,
-            fingerprint: 0,
+            fingerprint: fingerprint::EMPTY,
             slopes: CompensatedSum::default(),
             grams: Vec::new(),
             gram_rows: 0,
@@ -43,16 +44,16 @@ impl Sums {
         self.n_rows
     }
 
-    /// A number that all rows together determine, in whatever parts.
+    /// A number that all rows together and the key of their requests determine, in whatever parts and order.
     #[must_use]
-    pub fn fingerprint(&self) -> u64 {
+    pub fn fingerprint(&self) -> u128 {
         self.fingerprint
     }
 
     /// Adds the sums over other records. Nothing is lost: docs/certificates.md, "Rows in parts".
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for sums of another request.
+    /// [`Error::Unsupported`] for sums of another request, and for more rows than can be counted.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         if other.n_rows == 0 {
             return Ok(());
@@ -68,12 +69,19 @@ impl Sums {
                 other.shape()
             )));
         }
-        self.n_rows += other.n_rows;
-        self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
+        let n_rows = self.n_rows.checked_add(other.n_rows).ok_or_else(|| {
+            Error::Unsupported(format!(
+                "the rows of all parts must be fewer than 2⁶⁴, got {} and {}",
+                self.n_rows, other.n_rows
+            ))
+        })?;
+        self.n_rows = n_rows;
+        self.fingerprint = fingerprint::merged(self.fingerprint, other.fingerprint);
         self.slopes.merge(&other.slopes);
         for (gram, part) in self.grams.iter_mut().zip(&other.grams) {
             gram.merge(part);
         }
+        // Never more than all rows.
         self.gram_rows += other.gram_rows;
         for (sum, part) in self.doubled.iter_mut().zip(&other.doubled) {
             *sum = *sum + *part;
@@ -119,7 +127,12 @@ impl Sums {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for numbers that are none.
-    pub fn from_numbers(n_rows: usize, fingerprint: u64, numbers: &[f64]) -> Result<Self> {
+    pub fn from_numbers(n_rows: usize, fingerprint: u128, numbers: &[f64]) -> Result<Self> {
+        let empty = Self::default();
+        let is_empty = fingerprint == empty.fingerprint && numbers == empty.numbers();
+        if (n_rows == 0 && !is_empty) || !fingerprint::is_valid(fingerprint) {
+            return Err(malformed());
+        }
         let mut sections = Sections(numbers);
         let slopes = CompensatedSum::from_halves(sections.next()?, sections.next()?);
         let doubled = sections.next()?;

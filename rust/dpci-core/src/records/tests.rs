@@ -54,8 +54,16 @@ fn with_exec<T>(test: impl FnOnce(&Executor<'_>) -> T) -> T {
     test(&Executor::sequential(&cancel))
 }
 
+fn keyed(request: &Request) -> KeyedRequest {
+    KeyedRequest {
+        request: request.clone(),
+        key: FingerprintKey::new(*b"a secret of the fit of this test"),
+    }
+}
+
 fn sums_of(request: &Request, rows: Rows<'_>, y: &[f64]) -> Sums {
-    with_exec(|exec| part_sums(request, rows, y, &Logistic, INTERCEPT, &BOUNDS, exec).unwrap())
+    let keyed = keyed(request);
+    with_exec(|exec| part_sums(&keyed, rows, y, &Logistic, INTERCEPT, &BOUNDS, exec).unwrap())
 }
 
 /// Every number of a sum, once its compensation is added.
@@ -132,7 +140,7 @@ fn rounding_does_not_grow_with_the_number_of_parts() {
         let size = if i % 2 == 0 { 1e10 } else { -1e10 };
         part.slopes.add(&[size + 0.1]);
         part.slopes.add(&[0.1]);
-        let travelled = Sums::from_numbers(1, 0, &part.numbers()).unwrap();
+        let travelled = Sums::from_numbers(1, 1, &part.numbers()).unwrap();
         sums[0].merge(&part).unwrap();
         sums[1].merge(&travelled).unwrap();
     }
@@ -144,49 +152,143 @@ fn rounding_does_not_grow_with_the_number_of_parts() {
     }
 }
 
+/// That of rows with one target, whatever their lengths.
+fn fingerprint(x: &[f64], y: &[f64]) -> u128 {
+    let bounds = RowBounds {
+        row_norm: 100.0,
+        ..BOUNDS
+    };
+    let rows = Rows::dense(x, x.len() / y.len());
+    let lengths = keyed(&Request::Lengths);
+    with_exec(|exec| part_sums(&lengths, rows, y, &Logistic, None, &bounds, exec))
+        .unwrap()
+        .fingerprint()
+}
+
 #[test]
 fn a_fingerprint_tells_rows_apart() {
     let (x, y) = rows(300);
-    let of =
-        |x: &[f64], y: &[f64]| sums_of(&Request::Lengths, Rows::dense(x, WIDTH), y).fingerprint();
-    let whole = of(&x, &y);
-    for at in [0, 599, 1199] {
+    let whole = fingerprint(&x, &y);
+    let row = |i: usize| i * WIDTH..(i + 1) * WIDTH;
+    // Row 0 begins with a zero, whose sign is no matter.
+    for i in [1, 150, 299] {
+        let changes: [&dyn Fn(&mut [f64]); 7] = [
+            &|row| row[0] = -row[0],
+            // Signs of two entries, of all: an even number of them cancels in sums of bits.
+            &|row| [row[1], row[2]] = [-row[1], -row[2]],
+            &|row| row.iter_mut().for_each(|v| *v = -*v),
+            &|row| row.iter_mut().for_each(|v| *v *= 2.0),
+            &|row| row.swap(0, 1),
+            &|row| row.reverse(),
+            &|row| row[3] = row[3].next_up(),
+        ];
+        for (k, change) in changes.iter().enumerate() {
+            let mut other = x.clone();
+            change(&mut other[row(i)]);
+            assert_ne!(fingerprint(&other, &y), whole, "change {k} of row {i}");
+        }
+        // Of all rows at once, and an entry that moves from one row to another.
         let mut other = x.clone();
-        other[at] = -other[at];
-        assert_ne!(of(&other, &y), whole);
-        other.swap(at, (at + 1) % 1200);
-        assert_ne!(of(&other, &y), whole);
+        other.swap(i * WIDTH, (7 * WIDTH + i * WIDTH) % x.len());
+        assert_ne!(fingerprint(&other, &y), whole);
+        let mut targets = y.clone();
+        targets[i] = -targets[i];
+        assert_ne!(fingerprint(&x, &targets), whole);
     }
-    let mut other = y.clone();
-    other[7] = -other[7];
-    assert_ne!(of(&x, &other), whole);
+    let flipped: Vec<f64> = x.iter().map(|v| -v).collect();
+    assert_ne!(fingerprint(&flipped, &y), whole);
+    // Targets of two rows swapped.
+    let mut targets = y.clone();
+    targets.swap(0, 1);
+    assert_ne!(fingerprint(&x, &targets), whole);
+    // The order of the rows is no matter, nor is the sign of zero.
+    let backwards = |v: &[f64], width| v.chunks(width).rev().flatten().copied().collect::<Vec<_>>();
+    assert_eq!(fingerprint(&backwards(&x, WIDTH), &backwards(&y, 1)), whole);
+    let zeros = |zero| fingerprint(&[zero, 0.1, zero, 0.2], &[1.0, -1.0]);
+    assert_eq!(zeros(0.0), zeros(-0.0));
+}
+
+#[test]
+fn rows_of_few_values_have_their_own_fingerprints() {
+    // Zeros and ones, and numbers of single precision with few digits: their bits differ in a few places only.
+    let grids: [(&[f64], u32); 3] = [
+        (&[0.0, 1.0], 14),
+        (&[0.0, 0.25, 0.5, 1.0], 7),
+        (&[-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0], 5),
+    ];
+    for (values, width) in grids {
+        let n = values.len();
+        let mut seen = std::collections::HashSet::new();
+        for i in 0..n.pow(width) {
+            let row: Vec<f64> = (0..width).map(|j| values[i / n.pow(j) % n]).collect();
+            for target in [-1.0, 1.0] {
+                assert!(seen.insert(fingerprint(&row, &[target])), "{row:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_decide_fingerprints() {
+    let (x, y) = rows(2);
+    let mut seen = std::collections::HashSet::new();
+    for byte in 0..32 {
+        let mut key = [7; 32];
+        key[byte] ^= 1;
+        let keyed = KeyedRequest {
+            request: Request::Lengths,
+            key: FingerprintKey::new(key),
+        };
+        let rows = Rows::dense(&x, WIDTH);
+        let sums =
+            with_exec(|exec| part_sums(&keyed, rows, &y, &Logistic, INTERCEPT, &BOUNDS, exec));
+        assert!(seen.insert(sums.unwrap().fingerprint()), "byte {byte}");
+    }
 }
 
 #[test]
 fn passes_over_other_rows_are_refused() {
     let (x, y) = rows(300);
-    let refusal = |n: usize, change: bool| {
-        let passes = std::sync::Mutex::new(0);
+    let refusal = |change: &(dyn Fn(&mut Vec<f64>) + Sync)| {
+        let first = sums_of(&Request::Lengths, Rows::dense(&x, WIDTH), &y);
         let evaluate = |request: &Request| {
-            let mut pass = passes.lock().unwrap();
-            *pass += 1;
             let mut x = x.clone();
-            if change && *pass == 2 {
-                x[5] += 0.01;
-            }
-            Ok(sums_of(request, Rows::dense(&x, WIDTH), &y))
+            change(&mut x);
+            Ok(sums_of(
+                request,
+                Rows::dense(&x, WIDTH),
+                &y[..x.len() / WIDTH],
+            ))
         };
-        let parts = Parts::new(n, DIM, INTERCEPT, BOUNDS, &evaluate).unwrap();
+        let parts = Parts::new(&first, DIM, INTERCEPT, BOUNDS, &evaluate).unwrap();
         with_exec(|exec| {
-            let sum = || parts.sums(&requests()[1], &Logistic, None, exec);
-            let first = sum();
-            first.and_then(|_| sum()).map_err(|e| e.to_string())
+            let sums = parts.sums(&requests()[1], &Logistic, None, exec);
+            sums.map_err(|e| e.to_string())
         })
     };
-    assert!(refusal(300, false).is_ok());
-    assert!(refusal(300, true).unwrap_err().contains("other numbers"));
-    let message = refusal(301, false).unwrap_err();
-    assert!(message.contains("got 300 rows after 301"), "{message}");
+    assert!(refusal(&|_| ()).is_ok());
+    let message = refusal(&|x| x[5] += 0.01).unwrap_err();
+    assert!(message.contains("other numbers"), "{message}");
+    let message = refusal(&|x| x.truncate(299 * WIDTH)).unwrap_err();
+    assert!(message.contains("got 299 rows after 300"), "{message}");
+}
+
+#[test]
+fn sums_that_nobody_wrote_are_refused() {
+    let numbers = Sums::default().numbers();
+    let sums = |n| Sums::from_numbers(n, 1, &numbers).unwrap();
+    assert!(sums(usize::MAX).merge(&sums(1)).is_err());
+    assert!(sums(usize::MAX - 1).merge(&sums(1)).is_ok());
+    assert_eq!(sums(0).n_rows(), 0);
+    // No rows with a fingerprint, or with sums; a number that is no fingerprint.
+    assert!(Sums::from_numbers(0, 2, &numbers).is_err());
+    let (x, y) = rows(5);
+    for request in requests() {
+        let some = sums_of(&request, Rows::dense(&x, WIDTH), &y).numbers();
+        assert!(Sums::from_numbers(0, 1, &some).is_err(), "{request:?}");
+        assert!(Sums::from_numbers(5, 1, &some).is_ok());
+        assert!(Sums::from_numbers(5, u128::MAX, &some).is_err());
+    }
 }
 
 #[test]
@@ -197,7 +299,7 @@ fn sums_of_another_request_are_refused() {
     let other = sums_of(&hessian, Rows::dense(&x, WIDTH), &y);
     assert!(sums.merge(&other).is_err());
     let evaluate = |_: &Request| Ok(other.clone());
-    let parts = Parts::new(300, DIM, INTERCEPT, BOUNDS, &evaluate).unwrap();
+    let parts = Parts::new(&sums, DIM, INTERCEPT, BOUNDS, &evaluate).unwrap();
     with_exec(|exec| {
         assert!(parts.sums(&risk, &Logistic, None, exec).is_err());
         assert!(parts.sums(&risk, &Logistic, Some(&[1; 300]), exec).is_err());
@@ -218,14 +320,14 @@ fn malformed_numbers_are_refused() {
         let numbers = sums.numbers();
         for length in 0..numbers.len() {
             // A cut at the end of a section leaves fewer matrices, which the shape of the sums then tells.
-            if let Ok(cut) = Sums::from_numbers(50, 0, &numbers[..length]) {
+            if let Ok(cut) = Sums::from_numbers(50, 1, &numbers[..length]) {
                 assert_ne!(cut.shape(), sums.shape());
             }
         }
         for bad in [-1.0, 0.5, f64::NAN, 1e300] {
             let mut numbers = numbers.clone();
             numbers[0] = bad;
-            assert!(Sums::from_numbers(50, 0, &numbers).is_err());
+            assert!(Sums::from_numbers(50, 1, &numbers).is_err());
         }
     }
     assert!(Request::new("risks", vec![]).is_err());
@@ -241,14 +343,23 @@ fn no_rows_have_empty_sums() {
     // Rows without targets are no empty part.
     let refused = with_exec(|exec| {
         let rows = Rows::dense(&[0.1; WIDTH], WIDTH);
-        part_sums(&risk, rows, &[], &Logistic, INTERCEPT, &BOUNDS, exec)
+        part_sums(
+            &keyed(&risk),
+            rows,
+            &[],
+            &Logistic,
+            INTERCEPT,
+            &BOUNDS,
+            exec,
+        )
     });
     assert!(refused.is_err());
     let evaluate = |_: &Request| Ok(Sums::default());
-    assert!(Parts::new(0, DIM, INTERCEPT, BOUNDS, &evaluate).is_err());
-    assert!(Parts::new(3, 0, INTERCEPT, BOUNDS, &evaluate).is_err());
-    let moments = requests()[2].clone();
+    let moments = keyed(&requests()[2]);
     let (x, y) = self::rows(3);
+    let some = sums_of(&risk, Rows::dense(&x, WIDTH), &y);
+    assert!(Parts::new(&Sums::default(), DIM, INTERCEPT, BOUNDS, &evaluate).is_err());
+    assert!(Parts::new(&some, 0, INTERCEPT, BOUNDS, &evaluate).is_err());
     let kinked = with_exec(|exec| {
         part_sums(
             &moments,
