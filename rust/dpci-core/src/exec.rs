@@ -58,6 +58,12 @@ pub fn blocks(chunk: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 /// Below this many elements a second thread costs more than it saves.
 const ELEMENTS_PER_THREAD: usize = 1 << 16;
 
+/// Whether a pass over so many numbers, rows and sums, is done before a thread of its own has begun.
+#[must_use]
+pub fn is_short(numbers: usize) -> bool {
+    numbers < ELEMENTS_PER_THREAD
+}
+
 /// What passes need whatever the number of rows: blocks, packed panels, accumulators; 8 MB.
 const SPARE_NUMBERS: usize = 1 << 20;
 

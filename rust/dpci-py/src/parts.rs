@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use dpci_core::Result;
 use dpci_core::design::{OnViolation, RowBounds};
 use dpci_core::erm::minimize_risk;
-use dpci_core::exec::Executor;
+use dpci_core::exec::{Executor, is_short};
 use dpci_core::linalg::check_matrix_dim;
 use dpci_core::objective::Objective;
 use dpci_core::records::{self as core, Parts, Records};
@@ -20,9 +20,6 @@ use crate::errors::to_python;
 use crate::fit::Matrices;
 use crate::loss::Loss;
 use crate::task;
-
-/// Numbers of a part and of its sums below which a thread of its own takes longer than the work.
-const SMALL: usize = 1 << 16;
 
 /// What is to be summed over the records, and the key of the fit; immutable and picklable.
 #[pyclass(frozen, module = "dpci._core")]
@@ -144,7 +141,8 @@ pub(crate) fn part_sums<'py>(
             &exec,
         )
     };
-    let inner = if data.elements() + data.width().saturating_pow(2) < SMALL {
+    let matrix = data.width().saturating_pow(2);
+    let inner = if is_short(data.elements().saturating_add(matrix)) {
         task::run_here(py, work)?
     } else {
         task::run(py, work)?
