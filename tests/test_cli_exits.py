@@ -331,6 +331,12 @@ def test_a_file_is_complete_or_absent(tmp_path):
     assert path.read_text() == "through the link"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["f.txt", "link.txt"]
     assert path.stat().st_mode & 0o777 == 0o666 & ~current_umask()
+    # Two at work do not meet, nor what a killed one has left, whose number another process may have.
+    with new_file(path, force=True) as one, new_file(path, force=True) as other:
+        assert one != other
+        one.write_text("one")
+        other.write_text("other")
+    assert path.read_text() == "one"
 
 
 def current_umask():

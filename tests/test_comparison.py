@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 import dpci
 from dpci import _core
@@ -149,6 +149,25 @@ def test_what_cannot_be_compared():
         dpci.compare(a, b, shared_data=1)
     with pytest.raises(dpci.InvalidInput, match="level must be"):
         dpci.compare(a, b, level=95)
+
+
+def test_custom_losses_are_the_same_only_by_word():
+    def custom(scale):
+        parts = (
+            lambda u, y: scale * np.logaddexp(0, -u * y),
+            lambda u, y: -scale * y * special.expit(-u * y),
+            lambda u, y: scale * special.expit(u * y) * special.expit(-u * y),
+        )
+        return fit(
+            make_rows(), loss=dpci.losses.Custom(*parts, slope_bound=1.0, curvature_bound=0.5), seed=int(2 * scale)
+        )
+
+    a, b = custom(1.0), custom(0.5)  # of equal declarations
+    with pytest.raises(dpci.InvalidInput, match="same_loss=True must say that two custom losses are the same function"):
+        dpci.compare(a, b)
+    assert len(dpci.compare(a, b, same_loss=True).pvalues) == 4
+    with pytest.raises(dpci.InvalidInput, match="same_loss must be True or False"):
+        dpci.compare(a, b, same_loss=1)
 
 
 def test_how_a_comparison_shows_itself():

@@ -1,5 +1,6 @@
 """The HTML page of a fit: its numbers, what it says where, and that nothing in a name becomes markup or is loaded."""
 
+import json
 import math
 import re
 from html.parser import HTMLParser
@@ -10,8 +11,9 @@ import pytest
 
 import dpci
 from dpci._html import tag
-from dpci._html_plot import axis_ticks
+from dpci._html_plot import axis_ticks, forest_figure
 from dpci.intervals import ConfidenceIntervals
+from dpci.tables import format_bound, number_format
 from support.fits import SETTINGS, make_rows
 
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a & b <b>"]
@@ -113,14 +115,85 @@ def test_what_a_reader_needs(named):
         "normal approximation",
         "discrete laplace noise",
         "Every possible record obeys the public bounds",
-        f"e^2 = {math.exp(2):.4g}",
-        f"{100 / (1 + math.exp(-2)):.4g}%",
+        "e^2 = 7.39 at most",  # 7.38906
+        "88.08% at most",  # 88.0797
         f"dpci {dpci.__version__}",
         "speaks for the class",
     ]
     for part in wanted:
         assert part in text, part
     assert "NOT PRIVATE" not in text
+
+
+def test_classes_that_were_read_off_the_data_are_told():
+    X, y = make_rows()
+    keywords = {**SETTINGS, "seed": None}
+    with pytest.warns(dpci.PrivacyLeakWarning, match="read off y"):
+        inferred = dpci.fit(X, np.where(y == 1, "ill", "healthy"), **keywords)
+    public = dpci.fit(X, np.where(y == 1, "ill", "healthy"), **keywords, classes=("healthy", "ill"))
+    for result, told in ((inferred, True), (public, False), (dpci.fit(X, y, **keywords), False)):
+        again = dpci.PrivateFit.from_json(result.to_json())
+        assert again.privacy["classes_inferred"] is told
+        assert any("classes were read off y" in condition for condition in again.privacy["conditions"]) is told
+        assert ("they were read off the data" in Page(again.to_html()).text) is told
+        assert ("the two classes were read off y" in Page(again.to_html()).text) is told
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_tuned_models_remember_classes_that_were_read_off_the_data(share):
+    X, y = make_rows()
+    grid = [{"l2_strength": 0.5}, {"l2_strength": 1.0}]
+    keywords = {"budget": dpci.PureDP(4.0), "selection_share": share, "validation_radius": 2.0, "seed": 1}
+    with pytest.warns(dpci.PrivacyLeakWarning, match="read off y"):
+        tuned = dpci.tuning.tune(X, np.where(y == 1, "b", "a"), candidates=grid, **keywords)
+    assert any("read off y" in condition for condition in tuned.privacy["conditions"])
+
+
+def test_what_is_said_at_most_is_rounded_upwards():
+    for epsilon in (0.123449, 0.777, 1.0, 3.21):
+        text = fit(budget=dpci.PureDP(epsilon), moments="none", l2_strength=0.5, seed=None).to_html()
+        (power, factor) = re.findall(r"factor of e\^([\d.]+) = ([\d.]+) at most", text)[0]
+        (percent,) = re.findall(r"with probability ([\d.]+)% at most", text)
+        exact = math.exp(epsilon), 100 / (1 + math.exp(-epsilon))
+        assert float(power) >= epsilon
+        for shown, number in zip((factor, percent), exact, strict=True):
+            assert number <= float(shown) <= number * 1.001
+
+
+def test_bounds_and_numbers_as_text():
+    assert [format_bound(x, 3) for x in (0.0, 0.1, 0.5, 1.58001e-6, 99.91, 2.718)] == [
+        "0", "0.1", "0.5", "1.59e-06", "100", "2.72",
+    ]  # fmt: skip
+    assert number_format([0.5, 0.02, 0.0], 3.0) == number_format([], []) == ".4f"
+    assert f"{1.2345678e-6:{number_format([2e-7], 1.2e-6)}}" == "0.0000012346"
+    assert number_format([1e-30], 1.0) == number_format(1.0, 1e300) == ".4e"
+
+
+def test_small_numbers_keep_their_digits():
+    X, y = make_rows()
+    keywords = {**SETTINGS, "l2_strength": 0.02 * 1e10, "row_norm": 1e5, "fit_intercept": False}
+    result, other = (dpci.fit(X * 1e5, y, **{**keywords, "seed": seed}) for seed in (1, 2))
+    assert 1e-7 < result.std_errors[0] < 1e-5
+    for text in (
+        result.summary(),
+        result.to_html(),
+        repr(result.conf_int()),
+        repr(result.wald_test("x0")),
+        repr(dpci.compare(result, other, shared_data=True)),
+    ):
+        assert f"{result.params[0]:.9f}"[:9] in text
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e300, 1e308])
+def test_saved_numbers_of_any_size_have_a_page(scale):
+    values = json.loads(fit().to_json())
+    values["params"] = [scale * value / 4.0 for value in values["params"]]
+    text = dpci.PrivateFit.from_json(json.dumps(values)).to_html()
+    assert not re.search(r"inf%|nan%", text)
+    assert len(text) < 14_000
+    ends = np.array([[1e308], [-math.inf], [math.inf]])
+    figure = forest_figure(ConfidenceIntervals(("x",), *ends, 0.95, "exact"))
+    assert not re.search(r"inf%|nan%", figure)
 
 
 def test_a_seeded_fit_says_so_first():
@@ -135,7 +208,7 @@ def test_a_seeded_fit_says_so_first():
     [
         ({"moments": "none"}, ["No intervals: the whole budget went to the coefficients"]),
         ({"budget": dpci.ZCDP(0.5), "neighbors": "add_remove", "n_public": 2000}, ["among the data at all", "rho=0.5"]),
-        ({"budget": dpci.ApproxDP(1.0, 1e-6)}, ["e^2 = 7.389", "delta=1e-06", "1.58e-06 at most"]),
+        ({"budget": dpci.ApproxDP(1.0, 1e-6)}, ["e^2 = 7.39 with", "delta=1e-06", "1.8e-06 at most"]),
         ({"on_violation": "clip"}, ["Records beyond the public bounds (row norm 1) were moved"]),
         ({"loss": "huber_hinge", "budget": dpci.PureDP(200.0)}, ["more than 10⁷", "huber"]),
     ],

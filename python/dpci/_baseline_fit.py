@@ -4,6 +4,8 @@ import copy
 import textwrap
 from typing import Any, NoReturn
 
+import numpy as np
+
 from dpci._baseline_record import NON_PRIVATE, BaselineRecord
 from dpci._linear_model import LinearModel
 from dpci._seal import describe_seals, seal_facts
@@ -12,7 +14,7 @@ from dpci.budgets import ApproxDP, Budget
 from dpci.errors import InvalidInput
 from dpci.labels import Classes
 from dpci.losses import describe
-from dpci.tables import format_facts, format_table
+from dpci.tables import format_facts, format_table, number_format
 
 __all__ = ["BaselineFit"]
 
@@ -136,7 +138,8 @@ class BaselineFit(LinearModel):
 
     def summary(self) -> str:
         """Table of the parameters, and the facts that a reader needs to judge them."""
-        rows = [[name, f"{value:.4f}"] for name, value in zip(self.names, self.params, strict=True)]
+        shown = number_format(np.abs(self.params).max(), self.params)
+        rows = [[name, f"{value:{shown}}"] for name, value in zip(self.names, self.params, strict=True)]
         note = textwrap.fill(f"A baseline without confidence intervals: {_NO_INTERVALS[self.method]}.", 100)
         parts = [format_table(["name", "estimate"], rows), format_facts(self._public_facts()), note]
         if not self.private:

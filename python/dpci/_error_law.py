@@ -15,6 +15,8 @@ _F64 = NDArray[np.float64]
 # Logarithms of what is left out of the mixing law on the left, where tails are least, and on the right, where they are
 # greatest: nothing that a float can tell from 0.
 _LEFT_CUT, _RIGHT_CUT = -38.0, -760.0
+# Draws that are made at once.
+_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -72,16 +74,22 @@ class ErrorLaw:
         return variance, multiplier
 
     def draw(self, rng: np.random.Generator, contrasts: _F64, n: int) -> _F64:
-        """Return n draws of the errors of contrasts, shape (n, m)."""
+        """Return n draws of the errors of contrasts, shape (n, m); nothing else of that size is held."""
         k = self.dim
         values, vectors = np.linalg.eigh(self.sampling + self.seal_variance * np.eye(k))
         root = contrasts @ (vectors * np.sqrt(np.maximum(values, 0.0)))
-        fixed = rng.standard_normal((n, k)) @ root.T
-        mixed = rng.standard_normal((n, k)) @ (contrasts @ self.noise).T
-        if self.law == "gaussian":
-            return np.asarray(fixed + self.scale * mixed)
-        omega = 2.0 * self.scale**2 * rng.standard_gamma(0.5 * (k + 1), size=(n, 1))
-        return np.asarray(fixed + np.sqrt(omega) * mixed)
+        # No more normals than contrasts, and QR keeps each contrast's own relative accuracy.
+        fixed, mixed = (np.linalg.qr(part.T, mode="r") for part in (root, contrasts @ self.noise))
+        errors = np.empty((n, len(contrasts)))
+        for first in range(0, n, _BLOCK):
+            block = errors[first : first + _BLOCK]
+            size = len(block)
+            omega = np.full((size, 1), self.scale**2)
+            if self.law != "gaussian":
+                omega = 2.0 * self.scale**2 * rng.standard_gamma(0.5 * (k + 1), size=(size, 1))
+            block[:] = rng.standard_normal((size, len(fixed))) @ fixed
+            block += np.sqrt(omega) * (rng.standard_normal((size, len(mixed))) @ mixed)
+        return errors
 
 
 def error_law(record: FitRecord, hessian: _F64, gradient_cov: _F64, seal_variance: float) -> ErrorLaw:

@@ -31,13 +31,18 @@ def forest_figure(intervals: ConfidenceIntervals) -> Html:
 
 def axis_ticks(intervals: ConfidenceIntervals) -> NDArray[np.float64]:
     """Return round numbers from below the least bound, or 0, to above the greatest."""
-    low, high = min(0.0, float(intervals.lower.min())), max(0.0, float(intervals.upper.max()))
+    # Saved fits may hold any numbers: bounds beyond the range of floats are drawn at its end.
+    greatest = float(np.finfo(np.float64).max)
+    low = max(-greatest, min(0.0, float(intervals.lower.min())))
+    high = min(greatest, max(0.0, float(intervals.upper.max())))
     # In halves: the difference of two floats may be beyond their range.
     rough = max((high / 2.0 - low / 2.0) / _N_STEPS * 2.0, 1e-300)
     unit = 10.0 ** math.floor(math.log10(rough))
     step = unit * next((factor for factor in (1.0, 2.0, 5.0) if factor * unit >= rough), 10.0)
     first, last = math.floor(low / step), math.ceil(high / step)
-    return np.asarray(np.arange(first, max(last, first + 1) + 1) * step)
+    with np.errstate(over="ignore"):
+        ticks = np.arange(first, max(last, first + 1) + 1) * step
+    return np.asarray(ticks[np.isfinite(ticks)])
 
 
 def _cell(parts: list[Html], class_: str = "cell") -> Html:
@@ -46,7 +51,8 @@ def _cell(parts: list[Html], class_: str = "cell") -> Html:
 
 def _place(value: float, ticks: NDArray[np.float64]) -> str:
     low, high = float(ticks[0]) / 2.0, float(ticks[-1]) / 2.0
-    return f"{_LEFT + _WIDTH * (value / 2.0 - low) / (high - low):.3f}%"
+    share = min(max((value / 2.0 - low) / (high - low), 0.0), 1.0)
+    return f"{_LEFT + _WIDTH * share:.3f}%"
 
 
 def _grid(ticks: NDArray[np.float64]) -> list[Html]:

@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
 from scipy.special import expit
 
 from dpci._html import Content, Html, join, tag
@@ -12,8 +13,8 @@ from dpci.accounting import Guarantee
 from dpci.budgets import ApproxDP, PureDP
 from dpci.errors import InvalidInput
 from dpci.losses import describe
-from dpci.summary import fact_lines, interval_note, target_note
-from dpci.tables import format_percent, format_pvalue
+from dpci.summary import estimate_rows, fact_lines, interval_note, noise_note, target_note
+from dpci.tables import format_bound, format_percent, number_format
 from dpci.validation import check_fraction
 
 if TYPE_CHECKING:
@@ -86,28 +87,28 @@ def _list(items: list[Content]) -> Html:
 def _lead(result: "PrivateFit") -> str:
     if not result.private:
         return f"Estimated from {result.n_samples:,} records, with noise as for {result.spent}."
+    inferred = result.privacy["classes_inferred"]
     return (
         f"Estimated from {result.n_samples:,} records under differential privacy, {result.spent}. Every number on this "
         "page is released or public: it may be passed on as it is, and what is computed from it costs no more privacy."
+        + (" The names of the two classes are neither: they were read off the data." if inferred else "")
     )
 
 
 def _numbers(result: "PrivateFit", level: float) -> list[Html]:
     if result.interval_refusal is not None:
-        rows = [[name, f"{value:.4f}"] for name, value in zip(result.names, result.params, strict=True)]
+        shown = number_format(np.abs(result.params).max(), result.params)
+        rows = [[name, f"{value:{shown}}"] for name, value in zip(result.names, result.params, strict=True)]
         note = tag("p", interval_note(result) or "", class_="note")
         return [_section("numbers", "Parameters", _table("Released parameters", ["parameter", "estimate"], rows), note)]
     intervals = result.conf_int(level=level)
     percent = format_percent(level)
-    columns = zip(result.params, result.std_errors, result.pvalues, intervals.lower, intervals.upper, strict=True)
-    rows = [
-        [name, f"{estimate:.4f}", f"{error:.4f}", format_pvalue(pvalue), f"{lower:.4f}", f"{upper:.4f}"]
-        for name, (estimate, error, pvalue, lower, upper) in zip(result.names, columns, strict=True)
-    ]
     header = ["parameter", "estimate", "std error", "p-value", "lower", "upper"]
     caption = f"Released parameters, {percent} intervals"
     return [
-        _section("numbers", "Parameters", _table(caption, header, rows), forest_figure(intervals)),
+        _section(
+            "numbers", "Parameters", _table(caption, header, estimate_rows(result, intervals)), forest_figure(intervals)
+        ),
         _section("read", "How to read the numbers", _list(_reading(result, percent))),
     ]
 
@@ -141,7 +142,10 @@ def _privacy(result: "PrivateFit") -> list[Html]:
     whole = _own_epsilon(result)
     points = [whole * share for share in _SHARES]
     deltas = [float(delta) for delta in guarantee.delta(points)]
-    rows = [[f"{eps:.4g}", _power(eps), f"{delta:.3g}"] for eps, delta in zip(points, deltas, strict=True)]
+    # Upwards, epsilon too: with a greater epsilon or delta the guarantee holds all the more.
+    rows = [
+        [format_bound(eps, 4), _power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
+    ]
     caption = "The release is (ε, δ)-differentially private for each of these"
     profile = _table(caption, ["ε", "e^ε", "δ"], rows)
     attack = _list(_attack(result, whole, _distance(guarantee, whole), deltas[_SHARES.index(1.0)]))
@@ -173,18 +177,20 @@ def _attack(result: "PrivateFit", epsilon: float, distance: float, delta: float)
     doubt = "whether a person's record is among the data at all, thought as likely as not"
     if result.privacy["relation"] == "replace_one":
         doubt = "which of two records, thought equally likely, a person really has"
+    percent = format_bound(50.0 * (1.0 + distance), 4)
     guess = (
         f"Suppose that someone knows every record but one, and all that there is to know about the method, and asks "
-        f"{doubt}. With this page the best guess is right with probability {50.0 * (1.0 + distance):.4g}% at most; "
-        "without it, with 50%."
+        f"{doubt}. With this page the best guess is right with probability {percent}% at most; without it, "
+        "with 50%."
     )
     odds = f"Whatever came out: the odds of anything about one person change by a factor of {_factor(epsilon)} at most."
     if delta > 0.0:
         # E (1 - e^(epsilon - loss))+ <= delta, and the expectation is at least (1 - e^-epsilon) P(loss > 2 epsilon).
-        rare = min(1.0, delta / -math.expm1(-epsilon))
+        # Odds fall as far with e^(-2 epsilon) times the probability with which they rise under the other record.
+        rare = min(1.0, (1.0 + math.exp(-2.0 * epsilon)) * delta / -math.expm1(-epsilon))
         odds = (
             f"The odds of anything about one person change by a factor of more than {_factor(2.0 * epsilon)} with "
-            f"probability {rare:.3g} at most."
+            f"probability {format_bound(rare, 3)} at most."
         )
     group = "A person whose data make up m records is protected less: by the guarantee for m changes at once."
     population = (
@@ -195,11 +201,11 @@ def _attack(result: "PrivateFit", epsilon: float, distance: float, delta: float)
 
 
 def _factor(epsilon: float) -> str:
-    return f"e^{epsilon:.4g}" + (f" = {_power(epsilon)}" if epsilon < _GREAT else "")
+    return f"e^{format_bound(epsilon, 4)}" + (f" = {_power(epsilon)}" if epsilon < _GREAT else "")
 
 
 def _power(epsilon: float) -> str:
-    return f"{math.exp(epsilon):.4g}" if epsilon < _GREAT else "more than 10⁷"
+    return format_bound(math.exp(epsilon), 4) if epsilon < _GREAT else "more than 10⁷"
 
 
 def _caveats(result: "PrivateFit") -> list[Html]:
@@ -209,7 +215,9 @@ def _caveats(result: "PrivateFit") -> list[Html]:
             "Intervals and p-values rest on the normal approximation for large samples. They account for sampling, for "
             "the noise in the parameters and for their rounding, not for the noise in the two matrices behind them."
         )
-        items += [accounted, "They are valid one by one, for a model that was chosen before the data were seen."]
+        noise = noise_note(result)
+        items += [accounted, *([] if noise is None else [noise])]
+        items += ["They are valid one by one, for a model that was chosen before the data were seen."]
     constants = result.privacy["constants"]
     if constants["on_violation"] == "clip":
         items.append(

@@ -1,5 +1,7 @@
 """Levels at which intervals of single contrasts cover all their targets at once, from the law of the errors."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
@@ -16,11 +18,13 @@ FAILURE_PROBABILITY = 1e-6
 DEFAULT_DRAWS = 100_000
 _MOST_NUMBERS = 2 * 10**7
 _BISECTIONS = 40
+# Between it and 1 there is no float: a level that belongs there is off by less than the rounding of the one asked for.
+_GREATEST_LEVEL = math.nextafter(1.0, 0.0)
 
 
 def bonferroni_level(level: float, n_rows: int) -> float:
     """Return the level of each of n intervals that together cover with at least ``level``, by the union bound."""
-    return 1.0 - (1.0 - level) / max(n_rows, 1)
+    return min(1.0 - (1.0 - level) / max(n_rows, 1), _GREATEST_LEVEL)
 
 
 def sidak_level(level: float, n_rows: int) -> float:
@@ -30,7 +34,7 @@ def sidak_level(level: float, n_rows: int) -> float:
     Omega that applies; each factor falls with Omega, so that the mean of the product is at least the product of the
     means (Chebyshev).
     """
-    return float(np.exp(np.log(level) / max(n_rows, 1)))
+    return min(math.exp(math.log(level) / max(n_rows, 1)), _GREATEST_LEVEL)
 
 
 def joint_level(law: ErrorLaw, contrasts: _F64, level: float, *, n_draws: int | None, seed: int | None) -> float:
@@ -59,7 +63,8 @@ def joint_level(law: ErrorLaw, contrasts: _F64, level: float, *, n_draws: int | 
     needed = order_statistic(n_draws, level)
     if needed > n_draws:
         return safe
-    errors = np.abs(law.draw(np.random.default_rng(0 if seed is None else seed), contrasts, n_draws))
+    errors = law.draw(np.random.default_rng(0 if seed is None else seed), contrasts, n_draws)
+    np.abs(errors, out=errors)
     components = law.components(contrasts)
     low, high = level, safe
     for _ in range(_BISECTIONS):

@@ -22,7 +22,7 @@ from dpci.losses import Loss, declaration, describe
 from dpci.mechanisms import Mechanism, ObjectivePerturbation, OutputPerturbation
 from dpci.record import FitRecord, Step
 from dpci.results import PrivateFit
-from dpci.tables import format_facts
+from dpci.tables import format_facts, number_format
 
 SCHEMA = "dpci.TuneResult"
 SCHEMA_VERSION = 2
@@ -79,7 +79,8 @@ class SelectedFit(PrivateFit):
 
     def summary(self, *, level: float = 0.95) -> str:  # noqa: ARG002  # of the same form as its base
         """Return a table of the parameters."""
-        rows = [(name, f"{value:.4f}") for name, value in zip(self.names, self.params, strict=True)]
+        shown = number_format(np.abs(self.params).max(), self.params)
+        rows = [(name, f"{value:{shown}}") for name, value in zip(self.names, self.params, strict=True)]
         banner = "" if self.private else "NOT PRIVATE (seeded)\n\n"
         return f"{banner}{format_facts(rows)}\n\n{textwrap.fill(f'No intervals: {_NOT_FRESH}.', 100)}"
 

@@ -14,7 +14,7 @@ from dpci._seal import seals_from
 from dpci.arrays import Table, as_features
 from dpci.budgets import Budget, Calibration
 from dpci.errors import InvalidInput, MomentNoiseWarning, SeededNoiseWarning
-from dpci.labels import Classes, encode_labels, encode_reals
+from dpci.labels import Classes, encode_labels, encode_reals, were_inferred
 from dpci.ledger import Ledger
 from dpci.record import FitRecord, Step
 from dpci.results import PrivateFit
@@ -230,6 +230,7 @@ def release_fit(
             names=names,
             named_columns=column_names is not None,
             classes=label_classes,
+            classes_inferred=were_inferred(settings.label_classes, label_classes),
             n_samples=settings.public_n(n_samples),
             projection=release["projection"],
             noise_law=release["noise_law"],

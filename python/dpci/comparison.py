@@ -15,7 +15,7 @@ from dpci.errors import InvalidInput
 from dpci.inference import law_of
 from dpci.intervals import ConfidenceIntervals
 from dpci.results import PrivateFit
-from dpci.tables import format_percent, format_pvalue, format_table, new_frame
+from dpci.tables import format_percent, format_pvalue, format_table, new_frame, number_format
 from dpci.validation import check_flag, check_fraction
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ class Comparison:
         """Return a table of the differences, and what it rests on."""
         header = ["name", "a", "b", "a - b", "std error", "p-value", "lower", "upper"]
         columns = self._columns()
-        shown = [[format_pvalue(x) if c == "pvalue" else f"{x:.4f}" for x in columns[c]] for c in columns]
+        digits = number_format(self.std_errors, [self.estimate_a, self.estimate_b])
+        shown = [[format_pvalue(x) if c == "pvalue" else f"{x:{digits}}" for x in columns[c]] for c in columns]
         rows = [list(row) for row in zip(self.names, *shown, strict=True)]
         data = (
             "Data: may be shared. How the sampling errors depend on each other is unknown: std errors, p-values\n"
@@ -119,6 +120,7 @@ def compare(
     contrast: Contrast | None = None,
     level: float = 0.95,
     shared_data: bool = False,
+    same_loss: bool = False,
 ) -> Comparison:
     """Compare two released models, parameter by parameter: differences with intervals and p-values.
 
@@ -141,6 +143,9 @@ def compare(
     shared_data : bool
         True where a record may have entered both fits. False, where it may, gives wrong intervals: nothing in two
         releases tells.
+    same_loss : bool
+        For two fits with custom losses only, of which a release holds the declared bounds and not the functions: True
+        says that both are the same function. Without it they are refused.
 
     Returns
     -------
@@ -154,10 +159,16 @@ def compare(
     """
     level = check_fraction("level", level)
     shared_data = check_flag("shared_data", shared_data)
+    same_loss = check_flag("same_loss", same_loss)
     for name, result in (("result_a", result_a), ("result_b", result_b)):
         if not isinstance(result, PrivateFit):
             raise InvalidInput(f"{name} must be a PrivateFit, got {type(result).__name__}")
     _check_comparable(result_a, result_b)
+    if result_a.loss["name"] == "custom" and not same_loss:
+        raise InvalidInput(
+            "same_loss=True must say that two custom losses are the same function, which no release holds, "
+            "got same_loss=False"
+        )
     laws = tuple(law_of(result) for result in (result_a, result_b))
     rows, names = contrast_rows(contrast, result_a.names)
     error = _Difference(laws, rows, shared=shared_data)

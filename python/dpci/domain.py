@@ -17,6 +17,9 @@ from dpci.record import FitRecord
 FALSE_RATE = 1e-3
 """Probability of intervals where the bound binds, at most, by the normal approximation on which the intervals rest."""
 
+TRUSTED_NOISE = 0.5
+"""Greatest :func:`moment_noise` with which a joint test of several rows keeps its size, as measured in real fits."""
+
 # Beyond this noncentrality the one-dimensional bound is as good, and the series of the exact law long.
 _GREATEST_NONCENTRALITY = 1e4
 _NODES = 400
@@ -74,6 +77,25 @@ def _shows_slack(
 def hessian_noise(record: FitRecord, hessian: NDArray[np.float64]) -> float:
     """Return a bound on the noise in the released Hessian, which one in twenty exceeds, over its least eigenvalue."""
     return noise_norm(record, "hessian", 0.05) / float(np.linalg.eigvalsh(hessian)[0])
+
+
+def gradient_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[np.float64]) -> float:
+    """Return the same bound for the gradient covariance, over the least eigenvalue of ``n hessian cov hessian``.
+
+    That is the covariance of the gradient's error, noise of the coefficients included, on which joint tests rest.
+    """
+    noise = noise_norm(record, "gradient_cov", 0.05)
+    if noise == 0.0:
+        return 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = record.n_samples * (hessian @ cov @ hessian)
+    least = float(np.linalg.eigvalsh(whole)[0]) if np.isfinite(whole).all() else 0.0
+    return noise / least if least > 0.0 else math.inf
+
+
+def moment_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[np.float64]) -> float:
+    """Return the greater of the noise ratios of both released matrices, from released values alone."""
+    return max(hessian_noise(record, hessian), gradient_noise(record, hessian, cov))
 
 
 def least_curvature(record: FitRecord, hessian: NDArray[np.float64], level: float) -> float:

@@ -13,9 +13,9 @@ from dpci._linear_model import LinearModel
 from dpci._mean_intervals import mean_intervals
 from dpci._simultaneous import bonferroni_level, joint_level
 from dpci.arrays import Table
-from dpci.domain import hessian_noise, refusal
+from dpci.domain import TRUSTED_NOISE, moment_noise, refusal
 from dpci.errors import InvalidInput, MomentNoiseWarning
-from dpci.hypotheses import WaldTest, wald_test
+from dpci.hypotheses import Method, WaldTest, wald_test
 from dpci.intervals import ConfidenceIntervals
 from dpci.record import FitRecord
 from dpci.tables import new_frame
@@ -64,6 +64,16 @@ class Inference(LinearModel):
         return errors
 
     @property
+    def moment_noise(self) -> float:
+        """Bound on the noise in the released matrices, over their least eigenvalues; one release in twenty exceeds it.
+
+        Of the Hessian, and of the covariance of the gradient's error; the greater of both. From released values alone.
+        Intervals and p-values do not account for this noise; above 1/2 a joint test of several parameters may reject
+        true hypotheses too often (docs/inference.md).
+        """
+        return moment_noise(self._record, self._moments()[0], self.cov)
+
+    @property
     def pvalues(self) -> NDArray[np.float64]:
         """Two-sided p-values of "the parameter of the regularised target is 0", shape (k,)."""
         v, a = self._error_components(np.eye(len(self.names)))
@@ -107,6 +117,7 @@ class Inference(LinearModel):
         seed : int, optional
             Seed of these draws. They are no release, so a seed here costs no privacy. None: entropy of the operating
             system for the Monte Carlo method, the seed 0 for "max_z", so that the same call gives the same intervals.
+            Neither ``n_draws`` nor ``seed`` may be given where nothing is drawn.
 
         Returns
         -------
@@ -126,6 +137,13 @@ class Inference(LinearModel):
                 raise InvalidInput(f"simultaneous intervals need method='exact', got method={method!r}")
         n_draws = None if n_draws is None else check_count("n_draws", n_draws)
         seed = check_seed(seed)
+        if method == "exact" and simultaneous != "max_z":
+            for name, given in (("n_draws", n_draws), ("seed", seed)):
+                if given is not None:
+                    raise InvalidInput(
+                        f"{name} must be None where nothing is drawn (method='monte_carlo' and simultaneous='max_z' "
+                        f"draw), got {name}={given}"
+                    )
         contrasts, names = contrast_rows(contrast, self.names)
         v, a = self._error_components(contrasts)
         estimate = contrasts @ self.params
@@ -143,15 +161,22 @@ class Inference(LinearModel):
             lower, upper = -half_width, half_width
         return ConfidenceIntervals(names, estimate, estimate + lower, estimate + upper, level, method, simultaneous)
 
-    def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> WaldTest:
+    def wald_test(
+        self,
+        hypothesis: Contrast,
+        value: ArrayLike = 0.0,
+        *,
+        method: Literal["auto", "joint", "by_rows"] = "auto",
+    ) -> WaldTest:
         """Test a linear hypothesis about the regularised target, ``R theta = value``.
 
-        The statistic is ``(R params - value)' (R cov R')^-1 (R params - value)``. Its p-value is exact under the law of
-        the errors on which intervals rest, to a relative error of 1e-8: chi-square with one degree of freedom for each
-        row under Gaussian noise; under spherical Laplace noise a mixture of weighted sums of chi-squares, whose tail is
-        computed by quadrature and a contour integral (docs/inference.md). With one row it is that of :attr:`pvalues`.
-        Like them it takes the released matrices as exact, on which a test of many rows depends more than an interval:
-        where noise drowns the Hessian it rejects true hypotheses far too often, and warns (docs/inference.md).
+        The statistic is ``(R params - value)' (R cov R')^-1 (R params - value)``. Its p-value, the joint one, is exact
+        under the law of the errors on which intervals rest, to a relative error of 1e-8: chi-square with one degree of
+        freedom for each row under Gaussian noise; under spherical Laplace noise a mixture of weighted sums of
+        chi-squares, whose tail is computed by quadrature and a contour integral (docs/inference.md). With one row it is
+        that of :attr:`pvalues`. Like them it takes the released matrices as exact, on which a test of many rows depends
+        far more than an interval: where their noise counts it rejects true hypotheses far too often. The p-value by
+        rows, from the least of those of single rows, depends on it much less, but is not immune (docs/inference.md).
 
         Parameters
         ----------
@@ -160,6 +185,9 @@ class Inference(LinearModel):
             ``"age"``, ``["age", "hours"]``, ``{"age": 1, "hours": -1}``.
         value : float or array-like of shape (m,)
             What the linear combinations are under the hypothesis.
+        method : {"auto", "joint", "by_rows"}
+            Which p-value :attr:`WaldTest.pvalue` is. "auto": the joint one where :attr:`moment_noise` is at most 1/2,
+            otherwise that by rows.
 
         Returns
         -------
@@ -169,7 +197,7 @@ class Inference(LinearModel):
         Warns
         -----
         MomentNoiseWarning
-            If the noise in the released Hessian may exceed its least eigenvalue, for more than one row.
+            If :attr:`moment_noise` is above 1/2, for more than one row and any method but "by_rows".
 
         Raises
         ------
@@ -177,12 +205,20 @@ class Inference(LinearModel):
             For a fit without intervals, rows that are linearly dependent, or arguments out of range.
         """
         rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
-        tested = wald_test(self._error_law(), self.params, rows, labels, value, private=self.private)
-        ratio = hessian_noise(self._record, self._moments()[0])
-        if tested.df > 1 and ratio > 1.0:
+        method = check_choice("method", method, ("auto", "joint", "by_rows"))
+        law = self._error_law()
+        ratio = self.moment_noise if len(rows) > 1 else 0.0
+        noisy = ratio > TRUSTED_NOISE
+        chosen: Method = ("by_rows" if noisy else "joint") if method == "auto" else method
+        tested = wald_test(law, self.params, rows, labels, value, method=chosen, private=self.private)
+        if noisy and method != "by_rows":
+            outcome = (
+                "so that a joint test may reject true hypotheses too often: this p-value is by rows"
+                if method == "auto"
+                else "so that the joint test may reject true hypotheses too often: method='by_rows' depends on it less"
+            )
             warnings.warn(
-                f"the noise in the released Hessian may be {ratio:.1f} times its least eigenvalue, so that the joint "
-                "p-value may be far too small: pvalue_by_rows is the safer one",
+                f"the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, {outcome}",
                 MomentNoiseWarning,
                 stacklevel=2,
             )
@@ -247,12 +283,7 @@ class Inference(LinearModel):
         return error_law(self._record, *self._moments(), self._seal_variance)
 
     def _error_components(self, contrasts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        hessian, gradient_cov = self._moments()
-        record = self._record
-        v, a = _core.error_components(hessian, gradient_cov, record.n_samples, record.mechanism, contrasts)
-        # Contrasts beyond the range of floats are refused with the variance that they make infinite.
-        with np.errstate(over="ignore"):
-            return v + self._seal_variance * (contrasts**2).sum(axis=1), a
+        return self._error_law().components(contrasts)
 
     @property
     def _seal_variance(self) -> float:

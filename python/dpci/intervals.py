@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from dpci.tables import format_percent, format_table, new_frame
+from dpci.tables import format_percent, format_table, new_frame, number_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +69,9 @@ class ConfidenceIntervals:
         return np.column_stack([self.lower, self.upper]).astype(np.float64 if dtype is None else dtype, copy=False)
 
     def __repr__(self) -> str:
+        shown = number_format(self.length, self.estimate)
         rows = [
-            [name, f"{estimate:.4f}", f"{low:.4f}", f"{high:.4f}"]
+            [name, f"{estimate:{shown}}", f"{low:{shown}}", f"{high:{shown}}"]
             for name, estimate, (low, high) in zip(self.names, self.estimate, self, strict=True)
         ]
         kind = "intervals" if self.simultaneous is None else f"simultaneous intervals ({self.simultaneous})"

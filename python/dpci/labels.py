@@ -19,6 +19,15 @@ Classes: TypeAlias = tuple[Label, Label]
 _CLASSES_RULE = "classes must be two different booleans, finite numbers or strings (negative, positive)"
 
 
+# Understood without being given, as (negative, positive).
+_USUAL: tuple[Classes, ...] = ((False, True), (0, 1), (-1, 1))
+
+
+def were_inferred(given: Classes | None, found: Classes | None) -> bool:
+    """Return whether classes that were found were read off the labels, neither given nor among the usual ones."""
+    return given is None and found is not None and found not in _USUAL
+
+
 def check_classes(classes: object) -> Classes:
     """Return the caller's (negative, positive) as plain Python values."""
     if (

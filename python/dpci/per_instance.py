@@ -21,6 +21,7 @@ from dpci.api import encode_targets, param_names
 from dpci.arrays import Table, as_features
 from dpci.budgets import ApproxDP, Calibration
 from dpci.errors import InvalidInput, SeededNoiseWarning
+from dpci.labels import were_inferred
 from dpci.ledger import Ledger
 from dpci.record import FitRecord, Step
 from dpci.settings import LossLike, OnViolation, Settings
@@ -208,6 +209,7 @@ def report(
         names=names,
         named_columns=features.names is not None,
         classes=label_classes,
+        classes_inferred=were_inferred(settings.label_classes, label_classes),
         n_samples=settings.public_n(n_samples),
         projection="none",
         noise_law="gaussian",

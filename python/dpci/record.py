@@ -28,7 +28,7 @@ from dpci.losses import declaration, from_declaration
 from dpci.validation import check_count, check_flag, check_not_negative, check_positive
 
 SCHEMA = "dpci.PrivateFit"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _ARRAYS = ("params", "hessian", "gradient_cov")
 
 
@@ -92,6 +92,8 @@ class FitRecord:
     named_columns: bool
     """Whether the names came with the caller's table."""
     classes: Classes | None
+    classes_inferred: bool
+    """Whether the classes were read off the labels, so that they are not public."""
     n_samples: int
     """The public n: ``n_public`` under add/remove."""
     l2_strength: float
@@ -242,6 +244,7 @@ _RULES: dict[str, Rule] = {
     "names": check_names,
     "named_columns": check_flag,
     "classes": optional(check_labels),
+    "classes_inferred": check_flag,
     "n_samples": check_count,
     "l2_strength": check_not_negative,
     "radius": optional(check_positive),

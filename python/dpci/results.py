@@ -104,6 +104,7 @@ class PrivateFit(Inference):
         record = self._record
         return {
             "private": record.private,
+            "classes_inferred": record.classes_inferred,
             "relation": record.neighbors,
             "notion": record.notion,
             "budget": dict(record.budget),
@@ -244,6 +245,8 @@ def conditions(record: FitRecord) -> list[str]:
         rests_on.append("none: the noise is seeded, so whoever knows the seed can subtract it")
     if record.loss["name"] == "custom":
         rests_on.append("the declared bounds of the custom loss hold for every predictor and target")
+    if record.classes_inferred:
+        rests_on.append("which labels occur is no secret: the two classes were read off y")
     if record.on_violation == "error":
         rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
     if record.private:

@@ -5,10 +5,14 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpci import _core
 from dpci._seal import describe_seals, seals_from
+from dpci.domain import TRUSTED_NOISE
+from dpci.intervals import ConfidenceIntervals
 from dpci.losses import describe
-from dpci.tables import format_facts, format_percent, format_pvalue, format_table
+from dpci.tables import format_facts, format_percent, format_pvalue, format_table, number_format
 
 if TYPE_CHECKING:
     from dpci.results import PrivateFit
@@ -28,14 +32,22 @@ def summary_text(result: "PrivateFit", *, level: float) -> str:
 def _table(result: "PrivateFit", level: float) -> str:
     header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
     if result.interval_refusal is not None:
-        return format_table(header[:2], [[n, f"{p:.4f}"] for n, p in zip(result.names, result.params, strict=True)])
+        shown = number_format(np.abs(result.params).max(), result.params)
+        return format_table(header[:2], [[n, f"{p:{shown}}"] for n, p in zip(result.names, result.params, strict=True)])
     intervals = result.conf_int(level=level)
-    columns = zip(result.params, result.std_errors, result.pvalues, intervals.lower, intervals.upper, strict=True)
-    rows = [
-        [name, f"{estimate:.4f}", f"{error:.4f}", format_pvalue(pvalue), f"{lower:.4f}", f"{upper:.4f}"]
+    rows = estimate_rows(result, intervals)
+    return f"{format_percent(intervals.level)} confidence intervals\n{format_table(header, rows)}"
+
+
+def estimate_rows(result: "PrivateFit", intervals: ConfidenceIntervals) -> list[list[str]]:
+    """Return name, estimate, standard error, p-value and bounds of each parameter as text."""
+    errors = result.std_errors
+    shown = number_format(errors, result.params)
+    columns = zip(result.params, errors, result.pvalues, intervals.lower, intervals.upper, strict=True)
+    return [
+        [name, f"{estimate:{shown}}", f"{error:{shown}}", format_pvalue(pvalue), f"{lower:{shown}}", f"{upper:{shown}}"]
         for name, (estimate, error, pvalue, lower, upper) in zip(result.names, columns, strict=True)
     ]
-    return f"{format_percent(intervals.level)} confidence intervals\n{format_table(header, rows)}"
 
 
 def fact_lines(result: "PrivateFit") -> list[tuple[str, str]]:
@@ -108,8 +120,18 @@ def interval_note(result: "PrivateFit") -> str | None:
     return None
 
 
+def noise_note(result: "PrivateFit") -> str | None:
+    """Return how much the noise in the released matrices may matter; None where it is small, or there are none."""
+    if result.interval_refusal is not None or (ratio := result.moment_noise) <= TRUSTED_NOISE:
+        return None
+    return (
+        f"The noise in the released matrices may be {ratio:.2g} times their least eigenvalue. The intervals do not "
+        "account for it; a joint test of several parameters may reject too often."
+    )
+
+
 def _notes(result: "PrivateFit") -> list[str]:
-    notes = [target_note(result), interval_note(result)]
+    notes = [target_note(result), interval_note(result), noise_note(result)]
     if result.loss["name"] == "custom":
         notes.append(
             "The privacy claim rests on the declaration of the custom loss: "

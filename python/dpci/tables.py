@@ -1,15 +1,23 @@
 """Tables: plain text with aligned columns, and pandas frames."""
 
+import math
+import textwrap
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpci._optional import optional
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_WIDTH = 100
+# Sizes that four decimals show well, and the most decimals that are easier to read than powers of ten.
+_LEAST, _GREATEST, _MOST_DECIMALS = 1e-3, 1e12, 10
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -33,6 +41,29 @@ def format_pvalue(pvalue: float) -> str:
     return "<0.0001" if pvalue < 1e-4 else f"{pvalue:.4f}"
 
 
+def number_format(sizes: ArrayLike, values: ArrayLike) -> str:
+    """Return the format of values whose standard errors, or whose own sizes, are these.
+
+    Four decimals. Where the least size above 0 would be lost in them, four of its digits; powers of ten where that is
+    many digits, or where the values have many before the point.
+    """
+    found = np.asarray(sizes, dtype=np.float64)
+    least = float(found[found > 0.0].min(initial=1.0))
+    decimals = 4 if least >= _LEAST else 3 - math.floor(math.log10(least))
+    if decimals > _MOST_DECIMALS or np.abs(values).max(initial=float(found.max(initial=0.0))) > _GREATEST:
+        return ".4e"
+    return f".{decimals}f"
+
+
+def format_bound(bound: float, digits: int) -> str:
+    """Return a number that is said to be reached "at most": rounded upwards to so many significant digits.
+
+    What is rounded is the shortest decimal number that stands for the float, so that 0.1 stays 0.1.
+    """
+    upwards = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(float(bound))))
+    return f"{float(upwards):.{digits}g}"
+
+
 def new_frame(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> "pd.DataFrame":
     """Return columns as a pandas frame indexed by names.
 
@@ -47,6 +78,11 @@ def new_frame(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) 
 
 
 def format_facts(facts: Sequence[tuple[str, str]]) -> str:
-    """Return "name  value" lines with the values aligned."""
+    """Return "name  value" lines with the values aligned, long ones in several lines."""
     width = max(len(name) for name, _ in facts)
-    return "\n".join(f"{name.ljust(width)}  {value}".rstrip() for name, value in facts)
+    room = max(_WIDTH - width - 2, 20)
+    lines = []
+    for name, value in facts:
+        first, *rest = textwrap.wrap(value, room, break_on_hyphens=False) or [""]
+        lines += [f"{name.ljust(width)}  {first}".rstrip(), *(" " * (width + 2) + line for line in rest)]
+    return "\n".join(lines)

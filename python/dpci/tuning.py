@@ -27,6 +27,7 @@ from dpci.api import encode_targets, param_names, release_fit
 from dpci.arrays import Table, as_features
 from dpci.budgets import ZCDP, Budget, check_budget
 from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
+from dpci.labels import were_inferred
 from dpci.ledger import Ledger
 from dpci.results import PrivateFit
 from dpci.settings import BudgetlessKeywords, LossLike, Settings
@@ -196,6 +197,7 @@ def tune(
         spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
     )
     model: PrivateFit
+    inferred = were_inferred(first.label_classes, classes)
     if parts[1] is None:
         if not private:
             _warn_seeded()
@@ -204,6 +206,7 @@ def tune(
             "names": names,
             "named_columns": features.names is not None,
             "classes": classes,
+            "classes_inferred": inferred,
             "n_samples": features.shape[0],
             "private": private,
             **models[index].public_record(spec.model(index)),
@@ -211,7 +214,7 @@ def tune(
         model = selected_fit(selection, spec.model_noise(index), seals_from(spec.model_seals(index)), public)
     else:
         again = {**options, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed)}
-        if first.two_classes:
+        if first.two_classes and not inferred:
             again["classes"] = classes
         model = release_fit(X, y, Settings(**again), stacklevel=3)
     return TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
