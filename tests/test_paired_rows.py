@@ -21,6 +21,12 @@ SEEDED = {**PURE, "seed": 3}
 TUNED = {"budget": dpci.PureDP(1.0), "candidates": [{"l2_strength": 0.1}], "validation_radius": 1.0}
 REPORT = {"budget": dpci.ApproxDP(1.0, 1e-6), "l2_strength": 0.1, "n_public": N}
 
+
+def report_of_records(rows, targets):
+    report = dpci.per_instance.report(TABLE[NAMES], TABLE["ill"], **REPORT)
+    return report(rows, targets)
+
+
 CALLS = {
     "fit": lambda X, y: dpci.fit(X, y, **PURE),
     "narwhals": lambda X, y: dpci.fit(narwhals.from_native(X), narwhals.from_native(y, series_only=True), **PURE),
@@ -33,8 +39,8 @@ CALLS = {
     "coverage": lambda X, y: dpci.simulate.coverage(X, y, **PURE),
     "utility": lambda X, y: dpci.utility.curve(X, y, at=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.1),
     "report": lambda X, y: dpci.per_instance.report(X, y, **REPORT),
-    "report of records": lambda *records: dpci.per_instance.report(TABLE[NAMES], TABLE["ill"], **REPORT)(*records),
-    "baseline": lambda X, y: dpci.baselines.non_private(X, y, l2_strength=0.1),
+    "report of records": report_of_records,
+    "baseline": lambda X, y: dpci.baselines.non_private(X, y, loss="logistic", l2_strength=0.1),
     "minimize_erm": lambda X, y: dpci.lowlevel.minimize_erm(X, y, l2_strength=0.1),
     "moments": lambda X, y: dpci.lowlevel.hessian_and_gradient_cov(X, y, np.zeros(4), l2_strength=0.1),
 }
