@@ -152,6 +152,9 @@ fn rounding_does_not_grow_with_the_number_of_parts() {
     }
 }
 
+/// What becomes of a row.
+type Change<'a> = &'a dyn Fn(&mut [f64]);
+
 /// That of rows with one target, whatever their lengths.
 fn fingerprint(x: &[f64], y: &[f64]) -> u128 {
     let bounds = RowBounds {
@@ -172,7 +175,7 @@ fn a_fingerprint_tells_rows_apart() {
     let row = |i: usize| i * WIDTH..(i + 1) * WIDTH;
     // Row 0 begins with a zero, whose sign is no matter.
     for i in [1, 150, 299] {
-        let changes: [&dyn Fn(&mut [f64]); 7] = [
+        let changes: [Change; 7] = [
             &|row| row[0] = -row[0],
             // Signs of two entries, of all: an even number of them cancels in sums of bits.
             &|row| [row[1], row[2]] = [-row[1], -row[2]],
