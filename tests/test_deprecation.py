@@ -58,12 +58,17 @@ def test_the_warning_is_shown_by_default_and_is_dpci_s():
     assert issubclass(DpciDeprecationWarning, DpciWarning)
 
 
-@pytest.mark.parametrize(("since", "removal"), [("0.1", "0.3"), ("0.9", "1.0"), ("1.2", "1.10"), ("1.2", "2.0")])
+@pytest.mark.parametrize(
+    ("since", "removal"), [("0.1", "0.3"), ("0.9", "1.0"), ("0.2", "0.10"), ("1.2", "2.0"), ("1.2", "3.0")]
+)
 def test_enough_notice(since, removal):
     assert Deprecation("a", "b", since, removal) in _deprecation.DEPRECATIONS
 
 
-@pytest.mark.parametrize(("since", "removal"), [("0.1", "0.1"), ("0.1", "0.2"), ("1.0", "0.9"), ("1.9", "1.10")])
+@pytest.mark.parametrize(
+    ("since", "removal"),
+    [("0.1", "0.1"), ("0.1", "0.2"), ("1.0", "0.9"), ("1.2", "1.10"), ("0.1", "1.1"), ("1.7", "2.3")],
+)
 def test_too_little_notice(since, removal):
     with pytest.raises(InvalidInput, match="at least 2 minor versions"):
         Deprecation("a", "b", since, removal)

@@ -10,7 +10,7 @@ import pytest
 
 import dpci
 from dpci._optional import optional
-from dpci.errors import DpciError
+from dpci.errors import DpciError, MissingExtra
 from support.bare import run_bare
 
 ROOT = Path(__file__).parents[1]
@@ -138,6 +138,36 @@ def test_instructions_are_written_in_one_place():
     assert places == {"_optional.py", "_files.py"}
 
 
+GUARDS = """
+import inspect, json, pickle, pydoc
+import dpci
+caught = []
+for statement in ("import dpci.sklearn", "from dpci import sklearn"):
+    try:
+        exec(statement)
+    except ImportError as error:
+        caught.append([type(error).__name__, error.name, str(error), pickle.loads(pickle.dumps(error)).name])
+try:
+    dpci.sklearn
+except dpci.DpciError as error:
+    caught.append([type(error).__name__, type(error.__cause__).__name__, str(error)])
+names = [name for name, _ in inspect.getmembers(dpci)]
+described = pydoc.plain(pydoc.render_doc(dpci))
+from dpci import *
+print(json.dumps([caught, hasattr(dpci, "sklearn"), getattr(dpci, "sklearn", None), names, described]))
+"""
+
+
+def test_what_is_missing_is_found_out_in_the_usual_ways():
+    caught, has, got, names, described = json.loads(run_bare(GUARDS))
+    message = "dpci.sklearn needs scikit-learn 1.6 or later: pip install 'dpci[sklearn]'"
+    assert caught[:2] == [["MissingExtra", "sklearn", message, "sklearn"]] * 2
+    assert caught[2:] == [["MissingModule", "MissingExtra", message]]
+    assert (has, got) == (False, None)
+    assert set(names) == set(dpci.__all__)
+    assert "class PrivateFit" in described
+
+
 def test_other_imports_that_fail_raise_their_own_error():
     with pytest.raises(ImportError, match="broken"), optional("json", extra="plot", what="a plot"):
         raise ImportError("broken", name="other")
@@ -148,7 +178,10 @@ def test_missing_and_old_packages(monkeypatch, statement):
     monkeypatch.setitem(sys.modules, "absent", None)
     package = statement.split()[1]
     message = rf"^a plot needs {package}: pip install 'dpci\[plot\]'$"
-    with pytest.raises(DpciError, match=message), optional(package, extra="plot", what="a plot"):
+    with pytest.raises(MissingExtra, match=message) as caught, optional(package, extra="plot", what="a plot"):
         exec(statement)
+    assert caught.value.name == package
+    assert isinstance(caught.value, DpciError)
+    assert isinstance(caught.value, ImportError)
     with pytest.raises(ImportError), optional("other", extra="plot", what="a plot"):
         exec(statement)

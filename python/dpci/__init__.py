@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dpci import errors, losses, lowlevel
 from dpci._core import __version__
+from dpci._optional import MissingModule
 from dpci.api import fit
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.chunks import Chunks
@@ -17,6 +18,7 @@ from dpci.errors import (
     DpciWarning,
     InvalidInput,
     LedgerError,
+    MissingExtra,
     MomentNoiseWarning,
     NotConverged,
     PrivacyLeakWarning,
@@ -44,6 +46,7 @@ __all__ = [
     "InvalidInput",
     "Ledger",
     "LedgerError",
+    "MissingExtra",
     "MomentNoiseWarning",
     "NotConverged",
     "ObjectivePerturbation",
@@ -57,6 +60,7 @@ __all__ = [
     "SeededNoiseWarning",
     "WaldTest",
     "__version__",
+    "accounting",
     "audit",
     "baselines",
     "compare",
@@ -67,23 +71,30 @@ __all__ = [
     "lowlevel",
     "per_instance",
     "plan",
+    "reproduce",
+    "schema",
     "simulate",
     "tuning",
     "utility",
 ]
 
 if TYPE_CHECKING:
-    from dpci import audit, baselines, datasets, per_instance, simulate, tuning, utility
+    from dpci import accounting, audit, baselines, datasets, per_instance, reproduce, schema, simulate, tuning, utility
     from dpci import sklearn as sklearn  # in this form it is public
 else:
     # Loaded when first used: a program that only fits does not wait for studies and audits.
-    _LATER = {"audit", "baselines", "datasets", "per_instance", "simulate", "sklearn", "tuning", "utility"}
+    _LATER = {"accounting", "audit", "baselines", "datasets", "per_instance", "reproduce", "schema", "simulate"}
+    _LATER |= {"sklearn", "tuning", "utility"}
 
     def __getattr__(name: str) -> ModuleType:
         """Import a public module when it is first asked for; scikit-learn, which one of them needs, is optional."""
-        if name in _LATER:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
             return importlib.import_module(f"dpci.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        except MissingExtra as error:
+            raise MissingModule(str(error)) from error
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_LATER})
+        """Name what is public; the module that needs an extra, which ``import *`` must not import, once it is there."""
+        return sorted({*__all__, *({"sklearn"} & globals().keys())})

@@ -64,9 +64,9 @@ class Choices(DerivedFacts):
         features = as_features(X)
         return features, param_names(features.names, features.shape[1], self)
 
-    def targets(self, y: ArrayLike, n_samples: int) -> tuple[NDArray[np.float64], Classes | None]:
+    def targets(self, X: Table, y: ArrayLike, n_samples: int) -> tuple[NDArray[np.float64], Classes | None]:
         """Return targets as the core takes them, with their classes; warnings point at the caller of a baseline."""
-        return encode_targets(y, self, n_samples, stacklevel=4)
+        return encode_targets(X, y, self, n_samples, stacklevel=4)
 
     def result(
         self,

@@ -57,7 +57,8 @@ def dask_partitions(X: object, y: object) -> "DaskPartitions | None":
         y = y.values  # Dask's
         _check_sizes(rows, y)
     elif isinstance(rows, frame) and isinstance(y, array):
-        y = dataframe.from_dask_array(y)  # type: ignore[union-attr]  # the frame's own module
+        series_of = dataframe.from_dask_array  # type: ignore[union-attr]  # the frame's own module
+        y = series_of(y).map_partitions(_without_index, meta=("y", object))
     names = tuple(map(str, rows.columns)) if isinstance(rows, frame) else None
     return DaskPartitions(rows, y, names)
 
@@ -189,6 +190,11 @@ def _pairs_of_frame(X: Any, y: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401  #
     """Return one task for each pair of partitions: optimised on its own, a frame may get others (Parquet files)."""
     pairs = _module("dask.dataframe").map_partitions(_pair, X, y, meta=("pair", object), align_dataframes=False)
     return [(pair,) for pair in pairs.to_delayed()]
+
+
+def _without_index(y: Any) -> Any:  # noqa: ANN401  # of any kind
+    """Return the values alone: the index that an array gets with a frame says nothing about the rows."""
+    return y.to_numpy()
 
 
 def _pair(X: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401  # of any kind

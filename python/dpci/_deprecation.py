@@ -1,4 +1,4 @@
-"""How a name of the public interface is taken out of use: warned of for two minor versions at least, then removed."""
+"""How a name of the public interface is taken out of use: warned of for a while, then removed."""
 
 import functools
 import warnings
@@ -12,7 +12,7 @@ from dpci.errors import DpciDeprecationWarning, InvalidInput
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
-# Minor versions between the first with the warning and the one without the name.
+# Before 1.0, minor versions between the first with the warning and the one without the name.
 LEAST_NOTICE = 2
 
 DEPRECATIONS: "list[Deprecation]" = []
@@ -38,11 +38,12 @@ class Deprecation:
 
     def __post_init__(self) -> None:
         since, removal = minor_version(self.since), minor_version(self.removal)
-        # A major version may follow any minor one, but not sooner than that: its first minor is 0.
-        if removal[0] < since[0] or (removal[0] == since[0] and removal[1] < since[1] + LEAST_NOTICE):
+        # From 1.0 only a major version breaks anything; it may follow any minor one, so the notice has no least length.
+        major = removal[0] > since[0] and removal[1] == 0
+        if not major and (since[0] > 0 or removal[0] > 0 or removal[1] < since[1] + LEAST_NOTICE):
             raise InvalidInput(
-                f"removal must be at least {LEAST_NOTICE} minor versions after since={self.since!r}, "
-                f"got removal={self.removal!r}"
+                f"removal must be a later major version or, before 1.0, at least {LEAST_NOTICE} minor versions after "
+                f"since={self.since!r}, got removal={self.removal!r}"
             )
         DEPRECATIONS.append(self)
 

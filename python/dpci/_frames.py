@@ -1,5 +1,6 @@
 """Frames of pandas, polars, pyarrow and other libraries as matrices, column by column, through narwhals."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,8 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
             f"X must be an array, a sparse matrix or a frame that narwhals reads, got {type(table).__name__} ({error})"
         ) from error
     if isinstance(frame, nw.LazyFrame):
-        raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__}: collect() it")
+        call = "compute" if frame.implementation.is_dask() else "collect"
+        raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__}: {call}() it")
     names = _check_names(column.name for column in columns)
     for name, column in zip(names, columns, strict=True):
         _check_column(name, column)
@@ -58,6 +60,38 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
             for j, column in enumerate(group, first):
                 matrix[start : start + _ROWS, j] = column[start : start + _ROWS]
     return matrix, names
+
+
+def check_same_index(X: object, y: object) -> None:
+    """Compare the index of a frame with that of its targets where both have one and are equally long, as in pandas.
+
+    Rows and targets are paired by position; two indexes that disagree say that the caller thinks otherwise.
+
+    Raises
+    ------
+    InvalidInput
+        For indexes that are not equal.
+    DpciError
+        For a frame without narwhals.
+    """
+    if not is_frame(X):
+        return
+    nw = _import_narwhals()
+    frame, targets = (nw.from_native(each, allow_series=True, pass_through=True) for each in (X, y))
+    if not (isinstance(frame, nw.DataFrame) and isinstance(targets, nw.Series)):
+        return
+    index, other = nw.maybe_get_index(frame), nw.maybe_get_index(targets)
+    # Other numbers of rows have an error of their own.
+    if index is None or frame.implementation != targets.implementation or len(index) != len(other):
+        return
+    if not index.equals(other):
+        row = bisect_left(range(len(index) - 1), 1, key=lambda k: not index[: k + 1].equals(other[: k + 1]))
+        label, other_label = (labels[row : row + 1].tolist()[0] for labels in (index, other))
+        raise InvalidInput(
+            f"the index of y must be that of X, got {other_label!r} and {label!r} in row {row} (y.loc[X.index] "
+            "brings y into the order of X; values without an index are paired by position: y.to_numpy(), of Dask "
+            "y.to_dask_array())"
+        )
 
 
 def _import_narwhals() -> Any:  # noqa: ANN401  # an optional module

@@ -3,7 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dpci.errors import DpciError
+from dpci.errors import DpciError, MissingExtra
+
+
+class MissingModule(DpciError, AttributeError):
+    """A module of dpci that needs such a package was asked for as an attribute, which ``hasattr`` has to understand."""
 
 
 @contextmanager
@@ -23,7 +27,7 @@ def optional(package: str, *, extra: str, what: str, name: str | None = None) ->
 
     Raises
     ------
-    DpciError
+    MissingExtra
         If the package, or a name of it, cannot be imported. Any other import that fails raises its own error.
     """
     try:
@@ -31,4 +35,5 @@ def optional(package: str, *, extra: str, what: str, name: str | None = None) ->
     except ImportError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
-        raise DpciError(f"{what} needs {name or package}: pip install 'dpci[{extra}]'") from error
+        message = f"{what} needs {name or package}: pip install 'dpci[{extra}]'"
+        raise MissingExtra(message, name=package) from error

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci._dask import dask_partitions
+from dpci._frames import check_same_index
 from dpci.arrays import Features, as_features, check_columns
 from dpci.errors import InvalidInput
 from dpci.labels import Classes, LabelSet, encode_labels, encode_reals, encode_usual
@@ -127,8 +128,9 @@ class PartRules:
         features = as_features(X)
         return features if self.columns is None else check_columns(features, self.columns, named=self.named)
 
-    def targets(self, y: Any, n_rows: int) -> NDArray[np.float64]:  # noqa: ANN401  # whatever a source gives
+    def targets(self, X: Any, y: Any, n_rows: int) -> NDArray[np.float64]:  # noqa: ANN401  # whatever a source gives
         """Return the targets of a part; before the classes are known, coded as the usual ones, the only to come."""
+        check_same_index(X, y)
         if not self.two_classes:
             return encode_reals(y, n_rows)
         if self.classes is None:
@@ -163,7 +165,7 @@ class SumOver:
 
     def __call__(self, X: Any, y: Any) -> _core.Sums:  # noqa: ANN401  # whatever a source gives
         features = self.rules.features(X)
-        return self.rules.sums(self.request, features, self.rules.targets(y, features.shape[0]))
+        return self.rules.sums(self.request, features, self.rules.targets(X, y, features.shape[0]))
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ class Describe:
     def __call__(self, X: Any, y: Any) -> Description:  # noqa: ANN401  # whatever a source gives
         features = self.rules.features(X)
         n_rows, n_columns = features.shape
-        targets = self.rules.targets(y, n_rows)
+        targets = self.rules.targets(X, y, n_rows)
         sums = self.rules.sums(self.lengths, features, targets)
         reads_labels = self.rules.two_classes and self.rules.classes is None and n_rows > 0
         labels = LabelSet.of(y, n_rows) if reads_labels else None

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci._ex_post import ex_post_losses_not_private
+from dpci._frames import check_same_index
 from dpci._report_plots import draw_against_truth, draw_histogram
 from dpci._report_record import ReportRecord
 from dpci.arrays import Features, Table, as_features, check_columns
@@ -110,6 +111,7 @@ class Report:
         """Return records as the core takes them. Not private; raises as a call does."""
         fit = self._record.fit
         features = check_columns(as_features(X), fit.columns, named=fit.named_columns)
+        check_same_index(X, y)
         if fit.classes is None:
             return features, encode_reals(y, features.shape[0])
         return features, encode_labels(y, fit.classes, features.shape[0])[0]

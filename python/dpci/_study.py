@@ -100,7 +100,7 @@ class StudyPlan:
                 )
         names = param_names(features.names, n_columns, settings[0])
         # Frames: encode_targets, this function, the study, its caller.
-        targets, _ = encode_targets(y, settings[0], n_samples, stacklevel=4)
+        targets, _ = encode_targets(X, y, settings[0], n_samples, stacklevel=4)
         problem = Problem(features.values, targets, features.shape, configurations)
         return cls(kind=kind, problem=problem, settings=settings, names=names, execution=execution)
 

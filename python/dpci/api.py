@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci._frames import check_same_index
 from dpci._partitions import Partitions, PartRules, as_partitions, describe
 from dpci._payment import Payment
 from dpci._seal import seals_from
@@ -209,7 +210,9 @@ def release_fit(
         column_names = features.names
         names = param_names(column_names, n_columns, settings)
         spec = settings.spec(n_samples, n_columns, budget=budget)
-        targets, label_classes = encode_targets(cast("ArrayLike", y), settings, n_samples, stacklevel=stacklevel + 1)
+        targets, label_classes = encode_targets(
+            cast("Table", X), cast("ArrayLike", y), settings, n_samples, stacklevel=stacklevel + 1
+        )
         if payment is not None:
             payment.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
         release = _core.fit(spec, features.values, targets, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
@@ -267,12 +270,15 @@ def param_names(columns: tuple[str, ...] | None, n_columns: int, settings: Model
 
 
 def encode_targets(
-    y: ArrayLike, settings: ModelChoices, n_samples: int, *, stacklevel: int
+    X: Table, y: ArrayLike, settings: ModelChoices, n_samples: int, *, stacklevel: int
 ) -> tuple[NDArray[np.float64], Classes | None]:
     """Return the targets as the core takes them, and the (negative, positive) that they stand for.
 
+    ``X`` is asked for its index only, which must be that of ``y`` where both have one.
+
     The warning of classes that are read off ``y`` points ``stacklevel`` frames up: 1 is this function, 2 its caller.
     """
+    check_same_index(X, y)
     if settings.two_classes:
         return encode_labels(y, settings.label_classes, n_samples, stacklevel=stacklevel + 1)
     return encode_reals(y, n_samples), None

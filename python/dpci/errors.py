@@ -7,6 +7,7 @@ __all__ = [
     "DpciWarning",
     "InvalidInput",
     "LedgerError",
+    "MissingExtra",
     "MomentNoiseWarning",
     "NotConverged",
     "PrivacyLeakWarning",
@@ -42,6 +43,10 @@ class BudgetExceeded(DpciError):
 
 class LedgerError(DpciError):
     """A ledger cannot be read or written: its file is damaged, foreign, locked or full. Nothing was released."""
+
+
+class MissingExtra(DpciError, ImportError):
+    """A package that dpci works without is missing or too old: ``name``; the message says what to install."""
 
 
 class DpciWarning(UserWarning):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci._frames import check_same_index
 from dpci._partitions import Partitions, PartRules, as_partitions, describe
 from dpci._samplers import gaussian, laplace, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace
 from dpci.arrays import Table, as_features, as_matrix, as_square, as_vector, check_finite
@@ -139,6 +140,7 @@ def minimize_erm(
     partitions = as_partitions(X, y)
     if partitions is None:
         rows, targets = as_features(cast("Table", X)).values, as_vector("y", cast("ArrayLike", y))
+        check_same_index(X, y)
         found = _core.minimize_erm(rows, targets, n_threads=n_threads, **problem)
     else:
         parts = describe(partitions, PartRules.unbounded(checked_loss, intercept, n_threads))
@@ -197,6 +199,7 @@ def hessian_and_gradient_cov(
     partitions = as_partitions(X, y)
     if partitions is None:
         rows, targets = as_features(cast("Table", X)).values, as_vector("y", cast("ArrayLike", y))
+        check_same_index(X, y)
         hessian, gradient_cov = _core.hessian_and_gradient_cov(
             rows, targets, point, loss=core_loss, l2_strength=strength, intercept=intercept, n_threads=n_threads
         )

@@ -186,7 +186,7 @@ def report(
     names = param_names(features.names, n_columns, settings)
     spec_of_fit = settings.spec(n_samples, n_columns, budget=payment.budget)
     spec = _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
-    targets, label_classes = encode_targets(y, settings, n_samples, stacklevel=3)
+    targets, label_classes = encode_targets(X, y, settings, n_samples, stacklevel=3)
     payment.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
     release = _core.release_report(
         spec,

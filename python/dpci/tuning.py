@@ -183,7 +183,7 @@ def tune(
     )
     first = settings[0]
     names = param_names(features.names, features.shape[1], first)
-    targets, classes = encode_targets(y, first, features.shape[0], stacklevel=3)
+    targets, classes = encode_targets(X, y, first, features.shape[0], stacklevel=3)
     payment.settle(features.values, targets, **first.row_bounds())
     index, params, private = _core.release_tuning(
         spec,
@@ -318,7 +318,7 @@ def oracle_not_private(
     loss = validation_loss_of(validation_loss, settings)
     first = settings[0]
     models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
-    targets, _ = encode_targets(y, first, features.shape[0], stacklevel=3)
+    targets, _ = encode_targets(X, y, first, features.shape[0], stacklevel=3)
     losses = _core.candidate_losses(
         [model.spec(*features.shape) for model in models],
         loss.to_core(),
