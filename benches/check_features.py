@@ -9,9 +9,11 @@ below 1.8, so it takes an environment of its own: ``pip install 'diffprivlib==0.
 
 import importlib
 import inspect
+import pkgutil
 import warnings
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
 
 import numpy as np
 import scipy.sparse
@@ -21,6 +23,18 @@ from scipy.optimize import minimize
 def lacks(owner: object, *words: str) -> bool:
     """Return whether no public name of a module or class contains one of the words."""
     return not [name for name in dir(owner) if not name.startswith("_") and any(word in name.lower() for word in words)]
+
+
+def public_modules(package: ModuleType) -> list[str]:
+    """Names of all public modules of a package, without its own name."""
+    names = [found.name for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    return [name.split(".", 1)[1] for name in names if "._" not in name]
+
+
+def with_method(module: ModuleType, method: str) -> list[str]:
+    """Names of the public classes of a module that have a method."""
+    classes = inspect.getmembers(module, inspect.isclass)
+    return [name for name, each in classes if not name.startswith("_") and hasattr(each, method)]
 
 
 def rows(n: int = 5000) -> tuple[np.ndarray, np.ndarray]:
@@ -50,8 +64,11 @@ def refuses(call: Callable[[], object]) -> str:
 
 
 def diffprivlib_facts() -> dict[str, object]:
-    from diffprivlib import models, tools
+    import diffprivlib
+    from diffprivlib import mechanisms, models, tools
+    from diffprivlib.mechanisms import Binary
     from diffprivlib.models import LinearRegression, LogisticRegression
+    from sklearn.base import BaseEstimator
 
     X, y = rows()
     C = 0.05
@@ -60,7 +77,11 @@ def diffprivlib_facts() -> dict[str, object]:
     free, penalised = (regularised(X, y, 1 / (len(X) * C), share) for share in (0.0, 1.0))
     three = LogisticRegression(epsilon=10.0, data_norm=1.0).fit(X, (X[:, 0] > 0.3) + 1 * (X[:, 0] > -0.3))
     sparse = scipy.sparse.csr_array(X)
+    modules = public_modules(diffprivlib)
+    names = {name for module in (mechanisms, models, tools) for name in dir(module)} | set(modules)
+    answer = Binary(epsilon=1.0, value0="no", value1="yes", random_state=0)
     return {
+        "modules": modules,
         "models": [name for name in dir(models) if name[0].isupper()],
         "queries": [name for name in dir(tools) if not name.startswith("_") and callable(getattr(tools, name))],
         "keywords of LogisticRegression": list(inspect.signature(LogisticRegression).parameters),
@@ -70,6 +91,14 @@ def diffprivlib_facts() -> dict[str, object]:
         "three classes": three.coef_.shape,
         "sparse rows": refuses(lambda: LogisticRegression(data_norm=1.0).fit(sparse, y)),
         "no intervals": lacks(LogisticRegression, "conf_int", "std_err", "bse", "pvalue"),
+        "mechanisms": [name for name in dir(mechanisms) if name[0].isupper()],
+        "randomised response, 1000 times yes": sum(answer.randomise("yes") == "yes" for _ in range(1000)),
+        "partial_fit": with_method(models, "partial_fit"),
+        "scikit-learn's": isinstance(model, BaseEstimator),
+        **{
+            f"nothing named {word}": not [name for name in names if word in name.lower()]
+            for word in ("tun", "search", "coverage", "simul", "utility", "instance", "audit", "synth", "federat")
+        },
     }
 
 
@@ -91,8 +120,11 @@ def opendp_facts() -> dict[str, object]:
 
 def statsmodels_facts() -> dict[str, object]:
     import statsmodels.api as sm
+    from statsmodels.base import distributed_estimation
     from statsmodels.discrete.discrete_model import LogitResults
     from statsmodels.regression.linear_model import RegressionResults
+    from statsmodels.sandbox.stats.multicomp import TukeyHSDResults
+    from statsmodels.stats import multitest
 
     X, y = rows()
     fitted = sm.Logit(y, sm.add_constant(X, prepend=False)).fit(disp=0, cov_type="HC0")
@@ -108,6 +140,15 @@ def statsmodels_facts() -> dict[str, object]:
         "cov_type": fitted.cov_type,
         "columns of get_prediction": list(fitted.get_prediction(np.ones((1, 4))).summary_frame().columns),
         "sparse rows": refuses(lambda: sm.Logit(y, scipy.sparse.csr_array(X)).fit(disp=0)),
+        "comparisons, of OLS": [name for name in dir(RegressionResults) if name.startswith("compare_")],
+        "comparisons, of Logit": [name for name in dir(LogitResults) if name.startswith("compare_")],
+        "several at once": [
+            name
+            for owner in (RegressionResults, TukeyHSDResults, multitest)
+            for name in ("t_test_pairwise", "plot_simultaneous", "multipletests")
+            if hasattr(owner, name)
+        ],
+        "rows in parts": [name for name in dir(distributed_estimation) if name == "DistributedModel"],
         "no privacy": lacks(sm, "privacy", "private", "epsilon"),
     }
 

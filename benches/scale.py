@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from _scale_report import report
+from _scale_report import CHUNK_ROWS, report
 from _timing import commit, machine
 
 LOG = Path(__file__).parents[1] / "docs" / "evidence" / "scale.jsonl"
-CHUNK_ROWS = 2**16
 SEED = 7
 BUDGETS = {"zcdp": dpci.ZCDP(0.5), "pure": dpci.PureDP(1.0)}
 L2_STRENGTH = 0.01

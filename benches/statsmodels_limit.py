@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 import dpci
+from _environments import now
 from _timing import commit
 
 _F64 = NDArray[np.float64]
@@ -171,7 +172,8 @@ def print_table(found: Mapping[tuple[str, float], Distance | None]) -> None:
 
 ABOUT = """# The limit: statsmodels' sandwich numbers
 
-`python benches/statsmodels_limit.py`, commit {commit}, statsmodels {statsmodels}, numpy {numpy}.
+`python benches/statsmodels_limit.py`, commit {commit}, {date}, noise not seeded,
+statsmodels {statsmodels}, numpy {numpy}.
 
 As lambda goes to 0 and epsilon to infinity, what a fit releases goes to what statsmodels prints with
 `cov_type="HC0"`. The tables have the greatest difference over all parameters, in percent: of the estimate; of the
@@ -212,6 +214,7 @@ def main() -> None:
     print(
         ABOUT.format(
             commit=commit(),
+            date=now(),
             statsmodels=statsmodels.__version__,
             numpy=np.__version__,
             least=np.linalg.eigvalsh(hessian)[0],

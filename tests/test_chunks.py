@@ -115,6 +115,12 @@ def test_a_bad_row_in_the_last_chunk_costs_nothing(rows, error, message):
         assert_same(fit(chunks, on_violation="clip"), in_memory(rows, on_violation="clip"))
 
 
+def test_a_generator_as_rows_is_told_what_to_do():
+    rule = r"rows in parts are read several times, got X of type generator.*: pass dpci.Chunks\(function\)"
+    with pytest.raises(dpci.InvalidInput, match=rule):
+        dpci.fit((part for part in cut(X, Y, 3)), budget=dpci.ZCDP(0.5), l2_strength=0.1)
+
+
 def test_a_ledger_pays_once():
     ledger = dpci.Ledger(dpci.ZCDP(1.0))
     result = fit(cut(X, Y, 3), ledger=ledger, seed=None)

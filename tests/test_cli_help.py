@@ -55,6 +55,13 @@ def test_every_command_has_help_with_examples(words, capsys):
         assert f"  {line}" in text
 
 
+def test_commands_of_one_kind_have_examples(capsys):
+    assert main(["ledger", "--help"]) == 0
+    text = capsys.readouterr().out
+    lines = [line for command, line in EXAMPLES if command[0] == "ledger" and f"  {line}" in text]
+    assert len(lines) == 2
+
+
 @pytest.mark.parametrize(("words", "line"), EXAMPLES, ids=[line for _, line in EXAMPLES])
 def test_the_examples_run(words, line, people, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "here"

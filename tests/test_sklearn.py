@@ -59,6 +59,16 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC, PrivateRidge])
+def test_tags(kind):
+    """Without these two, scikit-learn would hold a private model to what only exact ones can do."""
+    tags = get_tags(kind())
+    assert tags.non_deterministic
+    poor = tags.regressor_tags if kind is PrivateRidge else tags.classifier_tags
+    assert poor.poor_score
+    assert tags.input_tags.sparse
+
+
 def fitted(estimator, **params):
     y = T if is_regressor(estimator) else Y
     return clone(estimator).set_params(**{"l2_strength": 0.2, **params}).fit(X, y)

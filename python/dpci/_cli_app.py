@@ -45,6 +45,13 @@ EXIT_CODES: Final = """\
 _ORDER: Final = ("fit", "plan", "predict", "report", "ledger", "data", "coverage", "tables", "audit", "demo")
 
 
+def _write_examples(epilog: str | None, formatter: Any) -> None:  # noqa: ANN401  # click's own, which typer packs
+    """Write the examples without wrapping their lines: they are there to be copied."""
+    if epilog:
+        with formatter.section("Examples"):
+            formatter.write("".join(f"  {line}\n" for line in epilog.splitlines()))
+
+
 class Command(TyperCommand):
     """A command whose options are shown in the groups that they name, and whose epilog is its examples."""
 
@@ -61,10 +68,16 @@ class Command(TyperCommand):
                 formatter.write_dl(records)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002  # as above
-        """Write the examples without wrapping their lines: they are there to be copied."""
-        if self.epilog:
-            with formatter.section("Examples"):
-                formatter.write("".join(f"  {line}\n" for line in self.epilog.splitlines()))
+        """Write the examples."""
+        _write_examples(self.epilog, formatter)
+
+
+class ExampleGroup(TyperGroup):
+    """Commands of one kind, with examples."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002  # as above
+        """Write the examples."""
+        _write_examples(self.epilog, formatter)
 
 
 class Group(TyperGroup):

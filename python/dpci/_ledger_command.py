@@ -7,12 +7,23 @@ import typer
 
 import dpci
 from dpci import _options as options
-from dpci._cli_app import Command, app, note
+from dpci._cli_app import Command, ExampleGroup, app, note
 from dpci._options import parse_budget
 from dpci._output_files import check_new, ledger_files, new_file, unwritable
 from dpci.errors import InvalidInput
 
-ledger_app = typer.Typer(help="Totals that many fits draw on.", no_args_is_help=True, rich_markup_mode=None)
+_LEDGER_EXAMPLES = """\
+dpci ledger create people.ledger --epsilon 1
+dpci ledger show people.ledger
+"""
+
+ledger_app = typer.Typer(
+    cls=ExampleGroup,
+    help="Totals that many fits draw on.",
+    epilog=_LEDGER_EXAMPLES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 app.add_typer(ledger_app, name="ledger")
 
 File = Annotated[Path, typer.Argument(help="File of the ledger.")]

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
@@ -71,6 +71,11 @@ def as_partitions(X: object, y: object) -> Partitions | None:
             )
         return X
     if y is None:
+        if isinstance(X, Iterator):
+            raise InvalidInput(
+                f"rows in parts are read several times, got X of type {type(X).__name__}, which can be read once: pass "
+                "dpci.Chunks(function), whose function returns a fresh iterable each time"
+            )
         raise InvalidInput(f"y must be given unless X holds the targets, got y=None and X of type {type(X).__name__}")
     return dask_partitions(X, y)
 
