@@ -70,9 +70,10 @@ def fit(
         copied; docs/data.md has the list. Or rows in parts: :class:`dpci.Chunks`, read in several passes, or a Dask
         array or frame (docs/scale.md).
     y : array-like of shape (n_samples,)
-        Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``. A Dask
-        array or series with the partitions of ``X`` where that is a Dask collection; None exactly where ``X`` is in
-        parts that hold their targets.
+        Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``, in the
+        order of the rows: where ``X`` and ``y`` both have an index, as in pandas, the two must be equal. A Dask array
+        or series with the partitions of ``X`` where that is a Dask collection; None exactly where ``X`` is in parts
+        that hold their targets.
     budget : PureDP, ZCDP or ApproxDP
         What to spend. Objective perturbation takes spherical Laplace noise under PureDP and ZCDP, Gaussian noise under
         ApproxDP.
