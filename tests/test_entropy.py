@@ -17,6 +17,7 @@ WITHOUT_ENTROPY = f"""
 import ctypes, errno, struct, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import dpci
+import dpci.baselines, dpci.per_instance, dpci.tuning  # loaded when they are named, which opens files
 from support.releases import RELEASES
 
 GETRANDOM, OPEN, OPENAT = 318, 2, 257

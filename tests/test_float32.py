@@ -69,7 +69,7 @@ ENTRIES = {
     "output perturbation": lambda X: released(fit(X, mechanism="output", fit_intercept=False)),
     "huber": lambda X: released(fit(X, loss="huber_hinge", budget=dpci.ZCDP(1.0))),
     "hinge": lambda X: [fit(X, loss="hinge", mechanism="output", moments="none").params],
-    "squared": lambda X: released(fit(X, REALS, loss="squared", radius=2.0)),
+    "squared": lambda X: released(fit(X, REALS, loss="squared", radius=2.0, l2_strength=0.2)),
     "coverage": coverage,
     "coverage of clipped rows": lambda X: coverage(X, **CLIP),
     "curve": curve,
@@ -205,7 +205,7 @@ MAPPED = """
     y = np.resize([1.0, 1.0, -1.0], len(X))
     dpci.fit(X[:2000], y[:2000], **keywords).predict(X[:2000])
     status = dict(line.split(":") for line in open("/proc/self/status"))
-    limit = int(status["VmData"].split()[0]) * 1024 + (28 << 20)
+    limit = int(status["VmData"].split()[0]) * 1024 + (38 << 20)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     result = dpci.fit(np.array(X) if copy == "copy" else X, y, **keywords)
     result.predict(X)
@@ -215,10 +215,10 @@ MAPPED = """
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Matrices of 120 MB, all rows of which occur four times: in memory they would be merged, which copies 30 MB."""
+    """Matrices of 160 MB, all rows of which occur four times: in memory they would be merged, which copies 40 MB."""
     folder = tmp_path_factory.mktemp("mapped")
     found = {}
-    for dtype, n_distinct in (("float64", 12 * 1024), ("float32", 24 * 1024)):
+    for dtype, n_distinct in (("float64", 16 * 1024), ("float32", 32 * 1024)):
         rows = _RNG.uniform(-0.08, 0.08, size=(n_distinct, 320)).astype(dtype)
         found[dtype] = folder / f"{dtype}.npy"
         np.save(found[dtype], np.tile(rows, (4, 1)))

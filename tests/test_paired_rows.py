@@ -130,5 +130,5 @@ def test_partitions_of_dask():
 def test_a_prediction_names_what_dask_calls_it():
     dd = pytest.importorskip("dask.dataframe")
     result = dpci.fit(TABLE[NAMES], TABLE["ill"], **SEEDED)
-    with pytest.raises(InvalidInput, match=r"X must be in memory, got a lazy DataFrame: compute\(\) it"):
+    with pytest.raises(InvalidInput, match=r"X must be in memory, got a lazy DataFrame of Dask: compute\(\) it"):
         result.predict(dd.from_pandas(TABLE[NAMES], npartitions=2))

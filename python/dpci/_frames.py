@@ -37,6 +37,8 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
     DpciError
         Without narwhals.
     """
+    if type(table).__module__.partition(".")[0] == "dask":
+        raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__} of Dask: compute() it")
     nw = _import_narwhals()
     try:
         frame = nw.from_native(table)
@@ -47,8 +49,7 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
             f"X must be an array, a sparse matrix or a frame that narwhals reads, got {type(table).__name__} ({error})"
         ) from error
     if isinstance(frame, nw.LazyFrame):
-        call = "compute" if frame.implementation.is_dask() else "collect"
-        raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__}: {call}() it")
+        raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__}: collect() it")
     names = _check_names(column.name for column in columns)
     for name, column in zip(names, columns, strict=True):
         _check_column(name, column)

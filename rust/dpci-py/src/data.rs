@@ -47,8 +47,12 @@ impl Values<'_> {
 
 /// The rows, declared to be a mapped file if the array is a view of one.
 fn declared<'a>(rows: Rows<'a>, array: &Bound<'_, PyAny>) -> PyResult<Rows<'a>> {
-    let py = array.py();
-    let file = py.import("mmap")?.getattr("mmap")?;
+    // Where nobody has loaded the module there are no such arrays, and a release needs no file of Python's library.
+    let loaded = array.py().import("sys")?.getattr("modules")?;
+    let Ok(module) = loaded.get_item("mmap") else {
+        return Ok(rows);
+    };
+    let file = module.getattr("mmap")?;
     let mut owner = array.clone();
     // A view knows the array, and that the object, which owns its memory.
     while owner.is_instance_of::<PyUntypedArray>() {

@@ -222,11 +222,11 @@ impl Spec {
         let loss = &*self.choices.loss;
         let has_hessian = loss.sup_curvature(radius) > 0.0;
         let (hessian, gradient_cov) = if let Cost::Epsilon(epsilon) = cost {
-            // A slope that the domain alone bounds is bounded better by what the released parameters leave of it.
+            // Slopes that the domain alone bounds are bounded better by what the released parameters leave of it.
             let slope_bound = if loss.slope_bound().is_finite() {
                 self.domain.slope_bound
             } else {
-                self.domain.slope_bound.min(loss.sup_slope(radius))
+                loss.sup_slope(radius)
             };
             let weight = joint_weight(slope_bound, loss);
             let sensitivity = self.bounds.nuclear(loss.sup_weighted_sum(weight, radius));
