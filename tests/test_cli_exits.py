@@ -314,25 +314,25 @@ def test_a_file_is_complete_or_absent(tmp_path):
     path, link = tmp_path / "f.txt", tmp_path / "link.txt"
 
     def write_half():
-        with new_file(path, force=False) as temporary:
+        with new_file("--output", path, force=False) as temporary:
             temporary.write_text("half")
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         write_half()
     assert list(tmp_path.iterdir()) == []
-    with new_file(path, force=False) as temporary:
+    with new_file("--output", path, force=False) as temporary:
         temporary.write_text("whole")
         assert not path.exists()
     link.symlink_to(path)
-    with new_file(link, force=True) as temporary:
+    with new_file("--output", link, force=True) as temporary:
         temporary.write_text("through the link")
     assert link.is_symlink()
     assert path.read_text() == "through the link"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["f.txt", "link.txt"]
     assert path.stat().st_mode & 0o777 == 0o666 & ~current_umask()
     # Two at work do not meet, nor what a killed one has left, whose number another process may have.
-    with new_file(path, force=True) as one, new_file(path, force=True) as other:
+    with new_file("--output", path, force=True) as one, new_file("--output", path, force=True) as other:
         assert one != other
         one.write_text("one")
         other.write_text("other")
@@ -347,7 +347,7 @@ def current_umask():
 
 def test_without_hard_links_a_file_is_renamed(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "hardlink_to", raising(PermissionError()))
-    with new_file(tmp_path / "f.txt", force=False) as temporary:
+    with new_file("--output", tmp_path / "f.txt", force=False) as temporary:
         temporary.write_text("whole")
     assert [p.name for p in tmp_path.iterdir()] == ["f.txt"]
 

@@ -7,7 +7,7 @@ import typer
 
 from dpci import _options as options
 from dpci._cli_app import Command, app, show_json
-from dpci._output_files import check_new, new_file, unwritable
+from dpci._output_files import check_new, new_file
 from dpci._table_io import write_csv
 from dpci.datasets import load_table
 from dpci.datasets._catalogue import CATALOGUE, SOURCES, WARFARIN
@@ -64,11 +64,8 @@ def data(
     check_new("--export", export, force=force, sources=public_files())
     table = public_table(name, split)
     n_rows = len(next(iter(table.values())))
-    try:
-        with new_file(export, force=force) as path:
-            write_csv(path, table)
-    except OSError as error:
-        raise unwritable("--export", export, error) from error
+    with new_file("--export", export, force=force) as path:
+        write_csv(path, table)
     if json:
         show_json({"name": name, "rows": n_rows, "columns": list(table), "file": str(export)})
     elif not quiet:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 import typer
 
 from dpci._cli_app import note, show_json
-from dpci._output_files import NotDelivered, new_file, unwritable
+from dpci._output_files import NotDelivered, new_file
 from dpci._result_json import result_document
 from dpci.results import PrivateFit
 
@@ -67,20 +67,14 @@ def draw(
         note(f"no plot: {result.interval_refusal}")
         return
     figure = cast("Figure", result.plot(level=level).figure)
-    try:
-        with new_file(plot, force=force) as path:
-            figure.savefig(path, dpi=150, bbox_inches="tight")
-    except OSError as error:
-        raise unwritable("--plot", plot, error) from error
+    with new_file("--plot", plot, force=force) as path:
+        figure.savefig(path, dpi=150, bbox_inches="tight")
     note(f"wrote {plot}", quiet=quiet)
 
 
 def _save(result: PrivateFit, output: Path, *, force: bool) -> None:
-    try:
-        with new_file(output, force=force) as path:
-            path.write_text(result.to_json(), encoding="utf-8")
-    except OSError as error:
-        raise unwritable("--output", output, error) from error
+    with new_file("--output", output, force=force) as path:
+        path.write_text(result.to_json(), encoding="utf-8")
 
 
 def _print(result: PrivateFit, streams: tuple[TextIO, ...]) -> str:

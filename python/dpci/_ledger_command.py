@@ -9,7 +9,7 @@ import dpci
 from dpci import _options as options
 from dpci._cli_app import Command, ExampleGroup, app, note
 from dpci._options import parse_budget
-from dpci._output_files import check_new, ledger_files, new_file, unwritable
+from dpci._output_files import check_new, ledger_files, new_file
 from dpci.errors import InvalidInput
 
 _LEDGER_EXAMPLES = """\
@@ -101,9 +101,6 @@ def export(
     if output is None:
         typer.echo(text)
         return
-    try:
-        with new_file(output, force=force) as path:
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise unwritable("--output", output, error) from error
+    with new_file("--output", output, force=force) as path:
+        path.write_text(text, encoding="utf-8")
     note(f"wrote {output}", quiet=quiet)

@@ -13,7 +13,7 @@ import typer
 from dpci import _options as options
 from dpci._cli_app import Command, app, note, show_json, wants_progress
 from dpci._options import find_schema, schema_files
-from dpci._output_files import check_new, new_file, unwritable
+from dpci._output_files import check_new, new_file
 from dpci._result_json import result_document
 from dpci._table_io import open_text
 from dpci._table_rows import TableRows, find_tables, progress_bar
@@ -130,11 +130,8 @@ def report(
     fitted = read_model(model)
     if output is not None:
         page = fitted.to_html(level=level, title=title)
-        try:
-            with new_file(output, force=force) as path:
-                path.write_text(page, encoding="utf-8")
-        except OSError as error:
-            raise unwritable("--output", output, error) from error
+        with new_file("--output", output, force=force) as path:
+            path.write_text(page, encoding="utf-8")
         note(f"wrote {output}", quiet=quiet)
     elif title is not None:
         msg = f"--title is the heading of a page and needs --output, got --title {title!r}"
@@ -188,11 +185,8 @@ def _destination(output: Path | None, *, force: bool) -> Iterator[TextIO]:
     if output is None:
         yield sys.stdout
         return
-    try:
-        with new_file(output, force=force) as path, open_text(path, "wt") as file:
-            yield file
-    except OSError as error:
-        raise unwritable("--output", output, error) from error
+    with new_file("--output", output, force=force) as path, open_text(path, "wt") as file:
+        yield file
 
 
 def _csv_lines(file: TextIO, names: Sequence[str]) -> Callable[[Iterable[Sequence[Any]]], None]:

@@ -50,7 +50,7 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise unwritable(option, path, error) from error
+        raise _unwritable(option, path, error) from error
 
 
 def check_unread(option: str, path: Path | None, sources: Sequence[Path]) -> None:
@@ -85,22 +85,31 @@ def identity(path: Path) -> object:
 
 
 @contextlib.contextmanager
-def new_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """Give the name of a file to be written, which takes its place when all is well and is removed when it is not."""
-    if _is_device(path):
-        yield path
-        return
-    temporary = _beside(path)
+def new_file(option: str, path: Path, *, force: bool) -> Iterator[Path]:
+    """Give the name of a file to be written, which takes its place when all is well and is removed when it is not.
+
+    Raises
+    ------
+    InvalidInput
+        Where the system refuses; ``option`` is what named the file.
+    """
     try:
-        yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        _publish(temporary, Path(os.path.realpath(path)), force=force)
-    finally:
-        temporary.unlink(missing_ok=True)
+        if _is_device(path):
+            yield path
+            return
+        temporary = _beside(path)
+        try:
+            yield temporary
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            _publish(temporary, Path(os.path.realpath(path)), force=force)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(option, path, error) from error
 
 
-def unwritable(option: str, path: Path, error: Exception) -> InvalidInput:
+def _unwritable(option: str, path: Path, error: Exception) -> InvalidInput:
     """Return the refusal of a file that could not be written."""
     reason = getattr(error, "strerror", None) or error
     return InvalidInput(f"{option} must name a file that can be written, got {str(path)!r}: {reason}")

@@ -16,7 +16,7 @@ from dpci import _core
 from dpci._dask import dask_partitions
 from dpci._frames import check_same_index
 from dpci.arrays import Features, as_features, check_columns
-from dpci.errors import InvalidInput
+from dpci.errors import DpciError, InvalidInput
 from dpci.labels import Classes, LabelSet, encode_labels, encode_reals, encode_usual
 from dpci.losses import Loss
 from dpci.settings import Settings
@@ -195,8 +195,17 @@ def _keyed_request() -> _core.Request:
     """Return the request of a first pass, with a new key, by which rows are compared between passes.
 
     From the operating system's generator: nobody who does not see the key can choose rows that it takes for others.
+
+    Raises
+    ------
+    DpciError
+        Without entropy, as for release noise.
     """
-    return _core.Request("lengths", np.empty(0), os.urandom(32))
+    try:
+        key = os.urandom(32)
+    except (OSError, NotImplementedError) as error:
+        raise DpciError(f"the key of a fit in parts needs entropy from the operating system, got: {error}") from error
+    return _core.Request("lengths", np.empty(0), key)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import dpci
 _rng = np.random.default_rng(1)
 X = _rng.uniform(-0.5, 0.5, (200, 2))
 Y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+PARTS = dpci.Chunks([(X[:50], Y[:50]), (X[50:], Y[50:])])
 PURE = dpci.PureDP(2.0)
 CANDIDATES = [{"l2_strength": 0.1}, {"l2_strength": 0.3}]
 AXES = (dpci.baselines.Bins(0, 3, -1.0, 1.0), dpci.baselines.Bins(1, 3, -1.0, 1.0))
@@ -18,6 +19,7 @@ def _tune(**keywords):
 
 RELEASES = {
     "fit": lambda **keywords: dpci.fit(X, Y, budget=PURE, l2_strength=0.1, **keywords),
+    "fit_in_parts": lambda **keywords: dpci.fit(PARTS, budget=PURE, l2_strength=0.1, **keywords),
     "report": lambda **keywords: dpci.per_instance.report(
         X, Y, budget=dpci.ApproxDP(2.0, 1e-6), l2_strength=0.1, n_public=200, **keywords
     ),
