@@ -1,6 +1,42 @@
-"""Puts this folder on the path, so that test files can share what is in ``support``: importlib mode leaves it off."""
+"""Where every test starts: helpers on the path, global generators in one state, Ctrl-C heard, and no figures open."""
 
+import os
+import random
+import signal
 import sys
 from pathlib import Path
 
+import numpy as np
+
+# So that test files can share what is in ``support``: importlib mode leaves this folder off.
 sys.path.append(str(Path(__file__).parent))
+
+# A shell makes what a script starts in the background deaf to Ctrl-C, which tests send to themselves and to programs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Plots need no display, whatever the environment says.
+os.environ["MPLBACKEND"] = "agg"
+
+try:
+    from hypothesis import HealthCheck, settings
+except ModuleNotFoundError:  # with the oldest scikit-learn, say, where no test needs it
+    pass
+else:
+    # The same examples in every run, however slow the machine; fresh ones are for ``make prove`` and for fuzzing.
+    settings.register_profile(
+        "fixed", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("fixed")
+
+
+def pytest_runtest_setup():
+    """Fix what other libraries draw from the global generators; dpci itself never uses them."""
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002  # theirs is the legacy generator
+
+
+def pytest_runtest_teardown():
+    """Close the figures of a test: of more than twenty that are open, matplotlib warns whoever makes the next."""
+    plt = sys.modules.get("matplotlib.pyplot")
+    if plt is not None:  # it never is where nobody drew, nor in a test without matplotlib
+        plt.close("all")

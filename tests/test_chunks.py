@@ -293,17 +293,17 @@ def test_the_source_is_read_on_the_thread_of_the_caller():
 
 
 def test_ctrl_c_while_the_source_waits():
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+
     def source():
         yield X, Y
-        time.sleep(20.0)
+        timer.start()
+        time.sleep(60.0)
+        pytest.fail("the wait went on")
 
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         fit(source)
     timer.join()
-    assert time.monotonic() - start < 5.0
 
 
 def test_generators_are_closed_when_a_chunk_is_refused():

@@ -90,7 +90,8 @@ def test_the_examples_run(words, line, people, tmp_path, monkeypatch, capsys):
         assert captured.out
 
 
-def test_the_help_of_the_program(capsys):
+def test_the_help_of_the_program(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     lines = [line.split()[0] for line in text.split("Commands:")[1].split("Exit codes:")[0].splitlines() if line]

@@ -175,7 +175,7 @@ def test_a_signal_leaves_nothing_behind(people, number, code, tmp_path):
 
 
 def test_a_hangup_that_is_ignored_stays_so(people, tmp_path):
-    with predicting(people, tmp_path, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:
+    with predicting(people, tmp_path, hangup=signal.SIG_IGN) as process:
         process.send_signal(signal.SIGHUP)
         process.stdin.write((people / "people.csv").read_bytes())
         process.stdin.close()
@@ -183,12 +183,17 @@ def test_a_hangup_that_is_ignored_stays_so(people, tmp_path):
     assert (tmp_path / "out.csv").read_text().count("\n") == 2_001
 
 
-def predicting(people, folder, **how):
+def predicting(people, folder, hangup=signal.SIG_DFL):
     """A program that has opened its output and waits for its input."""
     arguments = ["predict", people / "model.json", "-", "--schema", people / "people.toml", "--output"]
     command = [sys.executable, "-m", "dpci", *map(str, arguments), str(folder / "out.csv"), "--quiet"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, **how)
-    for _ in range(1_000):
+    # The program inherits what becomes of a hangup, which the tests ignore where they run under nohup.
+    before = signal.signal(signal.SIGHUP, hangup)
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    for _ in range(3_000):
         if list(folder.iterdir()):
             return process
         time.sleep(0.02)

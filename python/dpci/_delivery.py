@@ -3,17 +3,15 @@
 import contextlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TextIO
 
 import typer
 
 from dpci._cli_app import note, show_json
 from dpci._output_files import NotDelivered, new_file
 from dpci._result_json import result_document
+from dpci.plotting import figure_height
 from dpci.results import PrivateFit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def deliver(
@@ -66,7 +64,11 @@ def draw(
         # Known only after the release, so it cannot be refused before.
         note(f"no plot: {result.interval_refusal}")
         return
-    figure = cast("Figure", result.plot(level=level).figure)
+    from matplotlib.figure import Figure  # noqa: PLC0415  # optional; found to be there before the fit
+
+    # Not from pyplot, which keeps its figures, and needs a display where its backend is set to one.
+    figure = Figure(figsize=(7, figure_height(len(result.names))), layout="constrained")
+    result.plot(level=level, ax=figure.subplots())
     with new_file("--plot", plot, force=force) as path:
         figure.savefig(path, dpi=150, bbox_inches="tight")
     note(f"wrote {plot}", quiet=quiet)

@@ -1,5 +1,6 @@
 """What the seal leaves of a budget, exactly as the core splits it: tests compute costs, rates and scales from that."""
 
+import functools
 import math
 
 from dpci import _core
@@ -13,6 +14,7 @@ def left_of(whole):
     return math.nextafter(whole - whole * SHARE, 0.0)
 
 
+@functools.cache
 def unsealed(budget):
     """The budget that is left for the mechanism."""
     return budget_from_parameters(budget.notion, {name: left_of(v) for name, v in budget.parameters().items()})
