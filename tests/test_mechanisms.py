@@ -42,7 +42,7 @@ def make_spec(n=N, dim=DIM, **keywords):
 def releases(rows, *, n_runs=N_RUNS, seed=31, **keywords):
     """Params (n_runs, d), noisy data parts of Hessian and gradient covariance (n_runs, d, d), and the specification."""
     spec = make_spec(*rows[0].shape, **keywords)
-    table = _core.simulate_releases(spec, *rows, n_runs=n_runs, seed=seed, n_threads=1)
+    table = _core.simulate_releases(spec, *rows, n_runs=n_runs, seed=seed, n_threads=None)
     dim = rows[0].shape[1]
     params, *triangles = np.split(table, [dim, dim + dim * (dim + 1) // 2], axis=1)
     return spec, params, *map(full, triangles)
