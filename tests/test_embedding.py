@@ -81,6 +81,29 @@ def test_intervals_cover_the_effect_of_the_population(uplift):
     assert all(0 < effect.noise_share < 1 for effect in [*effects, pooled])
 
 
+OTHER_CODINGS = {
+    "outcomes -1 and 1": (lambda t, y: (t, 2 * y.astype(int) - 1), r"y must hold only classes=\(0, 1\), got -1"),
+    "words": (lambda t, y: (np.where(t, "yes", "no"), y), "could not convert string to float"),
+    "arms 1 and 2": (lambda t, y: (t + 1, y), "row_norm=1.118"),
+    "arms -1 and 1": (lambda t, y: (2 * t.astype(int) - 1, y), "row_norm=1.118"),
+    "an arm is not known": (lambda t, y: (np.where(np.arange(len(t)) == 5, np.nan, t), y), "X must be finite"),
+}
+
+
+@pytest.mark.parametrize("coding", OTHER_CODINGS)
+def test_other_codings_are_refused(uplift, coding):
+    covariates, treated, recovered = patients(3, 200)
+    recode, message = OTHER_CODINGS[coding]
+    with pytest.raises(ValueError, match=message):
+        uplift.treatment_effect(covariates, *recode(treated, recovered), budget=BUDGET, ledger=dpci.Ledger(BUDGET))
+
+
+def test_noise_of_another_law_is_refused(uplift):
+    pure = dpci.PureDP(4.0)
+    with pytest.raises(dpci.InvalidInput, match=r'got noise="gaussian": use ApproxDP'):
+        uplift.treatment_effect(*patients(3, 200), budget=pure, ledger=dpci.Ledger(pure))
+
+
 def test_threads_share_a_ledger(uplift):
     ledger = dpci.Ledger(dpci.ApproxDP(epsilon=1e3, delta=1e-3))
     job = partial(uplift.treatment_effect, *patients(1), budget=BUDGET, ledger=ledger)

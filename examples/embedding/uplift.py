@@ -35,16 +35,18 @@ def treatment_effect(
     ledger: dpci.Ledger,
     l2_strength: float = 1e-3,
 ) -> Effect:
-    """Effect of a treatment (n,) on a yes/no outcome (n,), given covariates (n, m); rows of norm above 1 are clipped.
+    """Effect of a treatment (n,) on an outcome (n,), both 0 or 1, given covariates (n, m); long rows are clipped to 1.
 
     The ledger of the data set pays, or raises ``dpci.BudgetExceeded`` before anything is computed.
     """
     rows = lowlevel.checked_rows(covariates, row_norm=1.0, on_violation="clip")
-    arm = np.where(np.asarray(treated, dtype=bool), 0.5, -0.5)
+    arm = np.asarray(treated, dtype=float) - 0.5  # with another coding the rows are too long, and refused
     result = dpci.fit(
         np.column_stack([rows, arm]),
-        np.asarray(outcome, dtype=bool),
+        outcome,
+        classes=(0, 1),
         budget=budget,
+        mechanism=dpci.ObjectivePerturbation(noise="gaussian"),  # what the interval assumes
         l2_strength=l2_strength,
         row_norm=float(np.hypot(1.0, 0.5)),
         ledger=ledger,
