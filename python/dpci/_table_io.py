@@ -87,6 +87,11 @@ def identity(path: Path) -> object:
     return status.st_dev, status.st_ino
 
 
+def is_stream(path: Path) -> bool:
+    """Whether it can be read once only, or not at all: the standard input, a pipe, a folder."""
+    return path == STDIN or (path.exists() and not path.is_file())
+
+
 def first_pair(files: Sequence[Path], key: Callable[[Path], object]) -> tuple[str, str] | None:
     """Return the first two files of which a key is equal."""
     places: dict[object, int] = {}

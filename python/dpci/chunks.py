@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci._partitions import Mergeable
-from dpci._table_io import STDIN, Columns, check_delimiter, check_named_once, parquet_names, read_batches
+from dpci._table_io import Columns, check_delimiter, check_named_once, is_stream, parquet_names, read_batches
 from dpci.arrays import as_numbers
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema import Schema
@@ -243,7 +243,7 @@ def _as_paths(path: Paths) -> tuple[Path, ...]:
 def _check_files(paths: Sequence[Path]) -> None:
     """Refuse, before a ledger pays, what cannot be read in several passes, and files that are named twice."""
     for path in paths:
-        if path == STDIN or (path.exists() and not path.is_file()):
+        if is_stream(path):
             raise InvalidInput(f"path must name files, which are read several times, got {str(path)!r}")
     check_named_once(paths)
 
