@@ -118,6 +118,10 @@ def test_round_trips(tmp_path) -> None:
         ("ill", ["no"], r"equal length, got 1 in 'ill' and 4 before it"),
         ("ill", ["no", "yes", "perhaps", "no"], r"column 'ill' must hold one of .*, got 'perhaps' in row 2"),
         ("age", [[1, 2]] * 4, r"column 'age' must be one-dimensional, got shape \(4, 2\)"),
+        *(
+            ("age", np.array([1, 2, 3, 4], kind), r"column 'age' must hold finite numbers, got dtype " + kind[:9])
+            for kind in ("datetime64[ns]", "datetime64[D]", "timedelta64[ns]")
+        ),
     ],
 )
 def test_bad_cells(column: str, cells: object, message: str) -> None:

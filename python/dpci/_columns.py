@@ -256,9 +256,12 @@ def _codes(values: object, index: Mapping[str, int]) -> NDArray[np.int64]:
 
 def _bounded_numbers(name: str, values: object, lower: float, upper: float, outside: Outside) -> NDArray[np.float64]:
     cells = as_cells(values)
+    if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
+        msg = f"column {name!r} must hold finite numbers, got dtype {cells.dtype}"
+        raise InvalidInput(msg)
     try:
-        # A cast would drop imaginary parts and turn dates into counts of days.
-        numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind in "cmM" else "unsafe")
+        # A cast would drop imaginary parts.
+        numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind == "c" else "unsafe")
     except (TypeError, ValueError, OverflowError):
         numbers = np.fromiter((_number(cell) for cell in cells.tolist()), np.float64, cells.size)
     _check_rows(name, cells, np.isfinite(numbers), "hold finite numbers")
