@@ -107,7 +107,8 @@ class Inference(LinearModel):
             Algorithms 3 and 5), which converge to it.
         contrast : array-like of shape (k,) or (m, k), or names, optional
             Coefficients of the linear combinations; or the name of a parameter, a mapping from names to coefficients,
-            or a list of these. None: each parameter.
+            or a list of these. Labels of a frame or a Series, if they are strings, say which parameters its numbers are
+            for. None: each parameter.
         simultaneous : {"bonferroni", "max_z"}, optional
             None: each interval covers with probability ``level``. Otherwise all intervals asked for cover together
             with at least that probability: by the union bound, or by the quantile of the greatest absolute z under
