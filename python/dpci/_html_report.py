@@ -14,7 +14,7 @@ from dpci.budgets import ApproxDP, PureDP
 from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.summary import estimate_rows, fact_lines, interval_note, noise_note, target_note
-from dpci.tables import format_bound, format_percent, number_format
+from dpci.tables import format_bound, format_percent, number_format, printable
 from dpci.validation import check_fraction
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def html_report(result: "PrivateFit", *, level: float, title: str | None) -> str
     level = check_fraction("level", level)
     if title is not None and not isinstance(title, str):
         raise InvalidInput(f"title must be a string or None, got title={title!r}")
-    heading = f"A private model: {describe(result.loss)} loss" if title is None else title
+    kind = "A private model" if result.private else "A model with seeded noise"
+    heading = f"{kind}: {describe(result.loss)} loss" if title is None else title
     head = [
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
@@ -55,7 +56,7 @@ def html_report(result: "PrivateFit", *, level: float, title: str | None) -> str
         tag("style", Html(STYLE)),
     ]
     main = [
-        tag("h1", heading),
+        tag("h1", heading, dir="auto"),
         *([] if result.private else [tag("p", _SEEDED, class_="banner", role="alert")]),
         tag("p", _lead(result), class_="lead"),
         *_numbers(result, level),
@@ -74,7 +75,10 @@ def _section(name: str, heading: str, *content: Html) -> Html:
 
 def _table(caption: str, header: list[str], rows: list[list[str]]) -> Html:
     head = tag("thead", tag("tr", [tag("th", cell, scope="col") for cell in header]))
-    lines = [tag("tr", [tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)]) for first, *rest in rows]
+    lines = [
+        tag("tr", [tag("th", printable(first), scope="row", dir="auto"), *(tag("td", cell) for cell in rest)])
+        for first, *rest in rows
+    ]
     table = tag("table", [tag("caption", caption), head, tag("tbody", lines)])
     # On a narrow screen a table scrolls by itself, with the keyboard too.
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)

@@ -27,10 +27,12 @@ thead th, thead th:first-child { color: var(--soft); font-weight: 600; }
 tbody tr:nth-child(even) { background: var(--stripe); }
 section[aria-labelledby="budget"] td { text-align: left; white-space: normal; }
 section[aria-labelledby="budget"] thead th { text-align: left; }
+section[aria-labelledby="budget"] th:first-child { white-space: nowrap; overflow-wrap: normal; }
 figure { margin: 1.25rem 0 .5rem; }
 figcaption { color: var(--soft); font-size: .9rem; }
 .forest { display: grid; grid-template-columns: fit-content(42%) 1fr; font-size: .9rem; line-height: 1.25; }
-.forest .name { padding: .3rem .6rem .3rem 0; overflow-wrap: anywhere; align-self: center; }
+.forest .name { padding: .3rem .6rem .3rem 0; overflow-wrap: anywhere; align-self: center;
+  text-align: left; }
 .forest .cell { position: relative; min-height: 1.6rem; }
 .forest svg { position: absolute; inset: 0; overflow: visible; }
 .forest text { fill: var(--soft); font-size: 12px; }
@@ -49,6 +51,6 @@ footer { color: var(--soft); font-size: .88rem; margin: 2.5rem auto 2rem; border
   --alarm: #a3161f; --alarm-paper: #fff; }
   body { font-size: 10.5pt; } main, footer { max-width: none; padding: 0; } h1 { margin-top: 0; }
   .scroll { overflow: visible; }
-  h2, tr, li, .forest .name, .forest .cell { break-inside: avoid; } h2, caption { break-after: avoid; }
+  h2, tr, li, figure, .forest .name, .forest .cell { break-inside: avoid; } h2, caption { break-after: avoid; }
   * { print-color-adjust: exact; } }
 """
