@@ -89,11 +89,14 @@ def _list(items: list[Content]) -> Html:
 
 
 def _lead(result: "PrivateFit") -> str:
+    records = f"{result.n_samples:,} records"
+    if result.privacy["relation"] == "add_remove":
+        records = f"records whose number is private (taken as {result.n_samples:,})"
     if not result.private:
-        return f"Estimated from {result.n_samples:,} records, with noise as for {result.spent}."
+        return f"Estimated from {records}, with noise as for {result.spent}."
     inferred = result.privacy["classes_inferred"]
     return (
-        f"Estimated from {result.n_samples:,} records under differential privacy, {result.spent}. Every number on this "
+        f"Estimated from {records} under differential privacy, {result.spent}. Every number on this "
         "page is released or public: it may be passed on as it is, and what is computed from it costs no more privacy."
         + (" The names of the two classes are neither: they were read off the data." if inferred else "")
     )
