@@ -42,7 +42,7 @@ figcaption { color: var(--soft); font-size: .9rem; }
 .forest circle { stroke: var(--mark); stroke-width: 2; }
 .forest .apart { fill: var(--mark); }
 .forest .open { fill: var(--paper); }
-section[aria-labelledby="attacker"] table { width: auto; min-width: 50%; }
+section[aria-labelledby="attacker"] table { width: auto; min-width: min(100%, 28rem); }
 footer { color: var(--soft); font-size: .88rem; margin: 2.5rem auto 2rem; border-top: 1px solid var(--line);
   padding-top: .75rem; }
 @media (max-width: 34rem) { body { font-size: 15px; } th, td { padding: .3rem .4rem; } h1 { font-size: 1.4rem; } }

@@ -65,11 +65,11 @@ class Inference(LinearModel):
 
     @property
     def moment_noise(self) -> float:
-        """Bound on the noise in the released matrices, over their least eigenvalues; one release in twenty exceeds it.
+        """Bound on the noise in the released matrices, over their least eigenvalues.
 
-        Of the Hessian, and of the covariance of the gradient's error; the greater of both. From released values alone.
-        Intervals and p-values do not account for this noise; above 1/2 a joint test of several parameters may reject
-        true hypotheses too often (docs/inference.md).
+        Of the Hessian, and of the covariance of the gradient's error; the greater of both. One release in twenty at
+        most exceeds it. From released values alone. Intervals and p-values do not account for this noise; above 1/2 a
+        joint test of several parameters may reject true hypotheses too often (docs/inference.md).
         """
         return moment_noise(self._record, self._moments()[0], self.cov)
 
