@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci._frames import decoded
 from dpci.errors import InvalidInput
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
@@ -222,7 +223,7 @@ def _label(value: object) -> str:
 
 def _codes(values: object, index: Mapping[str, int]) -> NDArray[np.int64]:
     """Position of each value in a list of labels, -1 where it is not in the list."""
-    cells = np.asarray(values)
+    cells = np.asarray(decoded(values))
     if cells.dtype.kind != "O":
         # Few distinct values: look each one up once.
         found: dict[Hashable, int] = {}
@@ -233,7 +234,7 @@ def _codes(values: object, index: Mapping[str, int]) -> NDArray[np.int64]:
 
 
 def _bounded_numbers(name: str, values: object, lower: float, upper: float, outside: Outside) -> NDArray[np.float64]:
-    cells = np.asarray(values)
+    cells = np.asarray(decoded(values))
     try:
         # A cast would drop imaginary parts and turn dates into counts of days.
         numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind in "cmM" else "unsafe")
@@ -262,5 +263,5 @@ def _number(cell: object) -> float:
 def _check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str) -> None:
     if not valid.all():
         row = int(np.argmin(valid))
-        msg = f"column {name!r} must {rule}, got {np.asarray(values).tolist()[row]!r} in row {row}"
+        msg = f"column {name!r} must {rule}, got {np.asarray(decoded(values)).tolist()[row]!r} in row {row}"
         raise InvalidInput(msg)

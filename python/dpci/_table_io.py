@@ -13,6 +13,7 @@ from typing import Any, Final, TextIO, TypeAlias
 
 import numpy as np
 
+from dpci._frames import decoded
 from dpci._optional import optional
 from dpci.errors import InvalidInput
 
@@ -212,7 +213,7 @@ def _parquet_batches(
 
 
 def _as_array(column: Any) -> Any:  # noqa: ANN401  # of pyarrow, to NumPy
-    return np.asarray(column)
+    return np.asarray(decoded(column))
 
 
 def _exact_values(column: Any) -> list[Any]:  # noqa: ANN401  # of pyarrow
