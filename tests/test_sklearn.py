@@ -31,7 +31,7 @@ CLASSIFIERS = [PrivateLogisticRegression(), PrivateLinearSVC()]
 ESTIMATORS = [*CLASSIFIERS, PrivateRidge()]
 HUGE = 1e9
 
-# The rows of scikit-learn's checks are 1 to 200; the fewest of them are refused by objective perturbation at the default
+# scikit-learn's checks have 1 to 200 rows: objective perturbation refuses the fewest of them at the default budget
 # budget (RegularizationTooSmall). At this one nothing is refused, and all noise is far above 1e-7.
 CHECKED = {"epsilon": 1e5}
 FRESH = "two fits are equal only if no noise is drawn, or the same, which would not be private"
