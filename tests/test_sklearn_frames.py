@@ -6,9 +6,10 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.model_selection import cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
 
 import dpci
-from dpci.sklearn import PrivateGridSearch, PrivateLogisticRegression, PrivateRidge
+from dpci.sklearn import PrivateGridSearch, PrivateLogisticRegression, PrivateRidge, RowNormClipper
 from support.sklearn_rows import N, make_rows, make_targets, warnings_of
 
 pd = pytest.importorskip("pandas", reason="no frames to be read")
@@ -126,6 +127,13 @@ def test_classes_under_tools_that_encode_labels(case):
     warnings_of(lambda: ENCODING[case](public, Y))
     if case != "calibration":  # whose last fit has the labels as they came
         warnings_of(lambda: ENCODING[case](public))
+
+
+def test_warnings_point_to_the_line_that_called_the_pipeline():
+    for model in (LOGISTIC, make_pipeline(RowNormClipper(), LOGISTIC), make_pipeline(make_pipeline(LOGISTIC))):
+        _, (warning,) = warnings_of(lambda model=model: model.fit(X, TEXT))
+        assert "the classes were read off y" in str(warning.message)
+        assert warning.filename == __file__
 
 
 def test_labels_that_are_simply_wrong_get_no_such_hint():

@@ -1,6 +1,7 @@
 """The transformers of dpci.sklearn: what they do to a row depends on public values and on that row alone."""
 
 import re
+import warnings
 from fractions import Fraction
 from pathlib import Path
 
@@ -99,6 +100,16 @@ def test_names_pass_through_the_clipper():
     out = RowNormClipper().set_output(transform="pandas").fit_transform(frame)
     assert out.columns.tolist() == ["a", "b"]
     assert out.index.tolist() == [7, 8]
+
+
+def test_the_clipper_takes_frames_without_a_fit():
+    pd = pytest.importorskip("pandas", reason="no frames to be clipped")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # scikit-learn's, of a fit without names
+        out = RowNormClipper().transform(pd.DataFrame({"a": [3.0], "b": [4.0]}))
+    np.testing.assert_allclose(out, [[0.6, 0.8]])
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        RowNormClipper().transform([[np.nan]])
 
 
 def test_the_scaler_is_the_schema_and_needs_no_fit():

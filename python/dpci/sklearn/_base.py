@@ -24,7 +24,7 @@ from dpci.ledger import Ledger
 from dpci.losses import Loss
 from dpci.results import PrivateFit
 from dpci.settings import MechanismLike, Moments, Neighbors, OnViolation, Projection, Settings
-from dpci.sklearn._leaks import warn_of_fitting, warn_of_inspection, warn_of_score
+from dpci.sklearn._leaks import level_of_user, warn_of_fitting, warn_of_inspection, warn_of_score
 
 # float32 is passed on as it is.
 _DTYPES = (np.float64, np.float32)
@@ -123,9 +123,10 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
             neighbors=settings.neighbors,
             seed=settings.seed,
         )
+        level = level_of_user()
         with _restored_on_error(self):
             table, targets = self._check_data(X, y)
-            return self._take(release_fit(table, targets, settings, payment=payment, stacklevel=3))
+            return self._take(release_fit(table, targets, settings, payment=payment, stacklevel=level + 1))
 
     def conf_int(self, **keywords: Any) -> ConfidenceIntervals:  # noqa: ANN401  # those of another method
         """Confidence intervals of the fit, which cost nothing more; the intercept, if there is one, is last.
