@@ -130,10 +130,10 @@ def test_classes_under_tools_that_encode_labels(case):
 
 
 def test_warnings_point_to_the_line_that_called_the_pipeline():
-    for model in (LOGISTIC, make_pipeline(RowNormClipper(), LOGISTIC), make_pipeline(make_pipeline(LOGISTIC))):
-        _, (warning,) = warnings_of(lambda model=model: model.fit(X, TEXT))
-        assert "the classes were read off y" in str(warning.message)
-        assert warning.filename == __file__
+    for model in (LOGISTIC, make_pipeline(RowNormClipper(), LOGISTIC), SEARCH, make_pipeline(make_pipeline(SEARCH))):
+        _, caught = warnings_of(lambda model=model: model.fit(X, TEXT))
+        assert {str(warning.message)[:27] for warning in caught} == {"the classes were read off y"}
+        assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_labels_that_are_simply_wrong_get_no_such_hint():
@@ -143,3 +143,12 @@ def test_labels_that_are_simply_wrong_get_no_such_hint():
     with pytest.raises(dpci.InvalidInput) as refused:
         PrivateLogisticRegression(classes=(1, 2)).fit(X, np.full(N, 0))
     assert "hand 0 and 1" in str(refused.value)
+
+
+@pytest.mark.parametrize("method", ["repeat", "chunks", "public_rule"])
+def test_warnings_of_a_tuning_point_to_its_caller(method):
+    given = {"candidates": [{"l2_strength": 0.1}], "validation_radius": 4.0} if method != "public_rule" else {}
+    tune = dpci.tuning.tune
+    _, caught = warnings_of(lambda: tune(X, TEXT, budget=dpci.PureDP(1e3), method=method, seed=1, **given))
+    assert {dpci.PrivacyLeakWarning, dpci.SeededNoiseWarning} <= {warning.category for warning in caught}
+    assert {warning.filename for warning in caught} == {__file__}
