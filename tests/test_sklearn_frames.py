@@ -1,4 +1,4 @@
-"""Tables and labels of other libraries in dpci.sklearn: read as by dpci.fit, refused in its words."""
+"""Tables and labels of other libraries in dpci.sklearn, read as by dpci.fit; where its warnings point."""
 
 import numpy as np
 import pytest
