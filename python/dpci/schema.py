@@ -249,6 +249,9 @@ def _as_mapping(what: str, value: object) -> dict[str, Any]:
 
 
 def _column(table: Table, name: str) -> NDArray[Any]:
+    if hasattr(type(table), "collect"):
+        msg = f"a table must be in memory, got a lazy {type(table).__name__}: collect() it"
+        raise InvalidInput(msg)
     # The columns of a table of pyarrow are no names.
     present = getattr(table, "column_names", getattr(table, "columns", None))
     if present is None:
