@@ -202,6 +202,8 @@ def test_real_targets_come_in_units_of_the_table(tmp_path, capsys):
     ("more", "message"),
     [
         (("--keep", "name"), "the table must have the column 'name', got ['age', 'ward', 'ill'] in 'people.csv'"),
+        (("--keep", "age", "--keep", "age"), "--keep must name a column once, got --keep age twice"),
+        (("--output", "p.parquet"), "--output is written as text, so its name must not end in .parquet"),
         (("--keep", "prediction"), "--keep must name no column of the output"),
         (("--chunk-rows", "0"), "--chunk-rows must be at least 1, got --chunk-rows 0"),
         (

@@ -130,9 +130,10 @@ def fit(
     if is_stdin and chunk_rows is not None:
         msg = "--chunk-rows needs files, which are read several times, got the standard input (-)"
         raise InvalidInput(msg)
-    held = None if chunk_rows is not None else rows.held(math.inf if is_stdin else _MOST_BYTES)
+    shown = wants_progress(progress, quiet=quiet)
+    held = None if chunk_rows is not None else rows.held(math.inf if is_stdin else _MOST_BYTES, progress=shown)
     if held is None:
-        passes = Passes(rows, progress=wants_progress(progress, quiet=quiet))
+        passes = Passes(rows, progress=shown)
         source = dpci.Chunks(passes, names=description.names)
         result = dpci.fit(source, ledger=payer, n_threads=threads, **keywords)
     else:
@@ -220,10 +221,12 @@ def coverage(
         raise InvalidInput(msg)
     description = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target)
     keywords = model.keywords(description.row_norm)
+    shown = wants_progress(progress, quiet=quiet)
     if is_public(source):
         X, y, names = description.transform(without_missing(public_table(source)))
     else:
-        X, y, names = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter).whole()
+        rows = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter)
+        X, y, names = rows.whole(progress=shown)
     with warnings.catch_warnings():
         # The output says the same.
         warnings.simplefilter("ignore", PrivacyLeakWarning)
@@ -234,7 +237,7 @@ def coverage(
             n_variability=variability,
             level=level,
             seed=seed,
-            progress=wants_progress(progress, quiet=quiet),
+            progress=shown,
             checkpoint=checkpoint,
             n_threads=threads,
             **keywords,

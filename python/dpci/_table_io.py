@@ -255,7 +255,9 @@ def _parquet_file(path: Path) -> Iterator[Any]:
 def _check_present(path: Path, present: Sequence[str], wanted: Sequence[str] | None) -> None:
     missing = [name for name in wanted or () if name not in present]
     if missing:
-        msg = f"the table must have the column {missing[0]!r}, got {list(present)} in {str(path)!r}"
+        # A header in one piece is most often one with another delimiter.
+        hint = "; is the delimiter another one?" if len(present) == 1 and ";" in present[0] else ""
+        msg = f"the table must have the column {missing[0]!r}, got {list(present)} in {str(path)!r}{hint}"
         raise InvalidInput(msg)
 
 
