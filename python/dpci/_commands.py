@@ -12,7 +12,7 @@ import dpci
 from dpci import _options as options
 from dpci._cli_app import Command, app, show_json, wants_progress
 from dpci._data_command import NAMES, SAMPLE, is_public, public_table
-from dpci._delivery import deliver, draw, show
+from dpci._delivery import class_labels, deliver, draw, show
 from dpci._options import find_schema, schema_files, with_model
 from dpci._output_files import check_different, check_new, ledger_files
 from dpci._result_json import plan_document
@@ -125,6 +125,7 @@ def fit(
     payer = _payer(ledger, label)
     description = find_schema(schema, target)
     keywords = model.keywords(description.row_norm, neighbors=neighbors, n_public=n_public)
+    labels = class_labels(description.target) if keywords.get("classes") else None
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     is_stdin = STDIN in tables
     if is_stdin and chunk_rows is not None:
@@ -139,7 +140,7 @@ def fit(
     else:
         X, y, names = held
         result = dpci.fit(NamedRows(X, names), y, ledger=payer, n_threads=threads, **keywords)
-    deliver(result, output=output, plot=plot, level=level, force=force, json=json, quiet=quiet)
+    deliver(result, labels=labels, output=output, plot=plot, level=level, force=force, json=json, quiet=quiet)
 
 
 @app.command(cls=Command, epilog=_PLAN_EXAMPLES)

@@ -12,6 +12,7 @@ import typer
 
 from dpci import _options as options
 from dpci._cli_app import Command, app, note, show_json, wants_progress
+from dpci._delivery import class_labels
 from dpci._options import find_schema, schema_files
 from dpci._output_files import check_new, check_text, new_file
 from dpci._result_json import result_document
@@ -175,8 +176,9 @@ def _in_table_terms(fitted: PrivateFit, schema: Schema, rows: NamedRows) -> list
         predicted = fitted.predict(rows).tolist()
         if fitted.classes != (-1, 1):
             return list(predicted)
-        labels = {-1: "|".join(target.negative), 1: "|".join(target.positive)}
-        return [labels[sign] for sign in predicted]
+        # A model of Python, of encoded targets.
+        labels = class_labels(target) or fitted.classes
+        return [labels[sign > 0] for sign in predicted]
     soft = fitted.loss["name"] == "soft_logistic"
     scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.predict(rows)
     share = scaled if target.scale == "unit" else (scaled + 1.0) / 2.0
