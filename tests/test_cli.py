@@ -265,6 +265,18 @@ def test_budgets_and_losses() -> None:
         parse_loss("huber_hinge:-1")
 
 
+def test_folders_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    message = f"--output must name a folder, or one that can be made, got {str(file)!r}: File exists"
+    assert message in refused(capsys, "demo", "--output", str(file))
+    path = tmp_path / "no" / "people.ledger"
+    assert f"a new ledger needs a folder that exists, got {str(path)!r}" in refused(
+        capsys, "ledger", "create", str(path), "--epsilon", "1"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--output", str(tmp_path / "demo")]) == 0
     text = capsys.readouterr().out

@@ -254,11 +254,15 @@ def demo(
     output: Annotated[Path, typer.Option(help="Folder for the forest plot.")] = Path("demo_output"),
 ) -> None:
     """Fit the packaged sample of Adult and draw the intervals."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"--output must name a folder, or one that can be made, got {str(output)!r}: {error.strerror}"
+        raise InvalidInput(msg) from error
     sample = load_adult_sample()
     rows = NamedRows(np.asarray(sample.X), sample.names)
     result = dpci.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH)
     typer.echo(DEMO_NOTES)
-    output.mkdir(parents=True, exist_ok=True)
     show(result)
     draw(result, output / "adult_intervals.png", force=True)
 
