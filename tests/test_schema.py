@@ -123,6 +123,9 @@ def test_round_trips(tmp_path) -> None:
         ("age", [20, 30], r"equal length, got 4 in 'sex' and 2 before it"),
         ("ill", ["no"], r"equal length, got 1 in 'ill' and 4 before it"),
         ("ill", ["no", "yes", "perhaps", "no"], r"column 'ill' must hold one of .*, got 'perhaps' in row 2"),
+        ("sex", [b"M", b"F", b"M", None], r"must be text or numbers, got bytes b'[MF]': decode the column"),
+        ("sex", np.array([b"M", b"F", b"M", b""]), r"got bytes b'[MF]?': decode the column"),
+        ("ill", np.array([b"no"] * 4, dtype=object), r"got bytes b'no': decode the column"),
         ("age", [[1, 2]] * 4, r"column 'age' must be one-dimensional, got shape \(4, 2\)"),
     ],
 )

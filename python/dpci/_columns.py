@@ -220,6 +220,10 @@ def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
 
 def _label(value: object) -> str:
     """Return the text by which categories are compared: digits of a whole number, otherwise the stripped text."""
+    if isinstance(value, bytes):
+        # Its own text is b'...', which no list of categories holds, so that every record would be of none.
+        msg = f"categories and labels must be text or numbers, got bytes {value!r}: decode the column"
+        raise InvalidInput(msg)
     text = str(value).strip()
     # A table with a gap turns 2 into 2.0.
     whole = _WHOLE_NUMBER.fullmatch(text)

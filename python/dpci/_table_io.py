@@ -246,6 +246,10 @@ def _parquet_file(path: Path) -> Iterator[Any]:
         import pyarrow.parquet as pq  # noqa: PLC0415  # optional
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
+            names = file.schema_arrow.names
+            if len(set(names)) != len(names):
+                msg = f"{path} must have distinct column names, got {names}"
+                raise InvalidInput(msg)
             yield file
     except (pa.ArrowException, UnicodeDecodeError) as error:
         msg = f"{path} must be a Parquet file, got {error}"
