@@ -91,6 +91,24 @@ def test_missing_labels_are_refused_with_their_row(form):
         dpci.fit(X, LABEL_FORMS[form](labels), **KEYWORDS)
 
 
+@pytest.mark.parametrize("chunked", [True, False])
+@pytest.mark.parametrize("values", [("no", "yes"), (0.5, -0.5)], ids=str)
+def test_a_missing_target_is_no_entry_of_a_dictionary(values, chunked):
+    # NumPy's own conversion of chunks reads it as the last one.
+    classes = isinstance(values[0], str)
+    keywords = {**KEYWORDS, **({"classes": values} if classes else {"loss": "squared", "radius": 1.0})}
+    targets = [*values] * (N // 2)
+
+    def fit():
+        column = pa.array(targets).dictionary_encode()
+        return dpci.fit(X, pa.chunked_array([column[:7], column[7:]]) if chunked else column, **keywords)
+
+    np.testing.assert_array_equal(fit().params, dpci.fit(X, np.array(targets), **keywords).params)
+    targets[11] = None
+    with pytest.raises(dpci.InvalidInput, match=r"y must .*, got (None|NaN) in row 11"):
+        fit()
+
+
 @pytest.mark.parametrize("form", ["pandas nullable", "pandas arrow", "polars", "pyarrow", "pyarrow chunks"])
 def test_real_targets(form):
     y = np.clip(X @ [0.5, -0.2, 0.1], -1, 1)

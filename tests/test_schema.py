@@ -127,6 +127,10 @@ def test_round_trips(tmp_path) -> None:
         ("sex", np.array([b"M", b"F", b"M", b""]), r"got bytes b'[MF]?': decode the column"),
         ("ill", np.array([b"no"] * 4, dtype=object), r"got bytes b'no': decode the column"),
         ("age", [[1, 2]] * 4, r"column 'age' must be one-dimensional, got shape \(4, 2\)"),
+        *(
+            ("age", np.array([1, 2, 3, 4], kind), r"column 'age' must hold finite numbers, got dtype " + kind[:9])
+            for kind in ("datetime64[ns]", "datetime64[D]", "timedelta64[ns]")
+        ),
     ],
 )
 def test_bad_cells(column: str, cells: object, message: str) -> None:
@@ -219,3 +223,40 @@ def test_bad_files(tmp_path) -> None:
         with pytest.raises(InvalidInput, match=message) as caught:
             Schema.from_file(tmp_path / name)
         assert isinstance(caught.value, DpciError)
+
+
+@pytest.mark.parametrize(
+    ("values", "others"),
+    [
+        ([0.0, 0.0], [-0.0]),
+        (["0", "1"], ["x" * 1000]),
+        ([2**60, 2**60 + 1], [None, float("nan"), "x", 0.5, True]),
+        ([True, False], [None, float("nan"), 2, "x"]),
+        ([1.5, 2.0], [None, 1, True, "x"]),
+    ],
+    ids=str,
+)
+def test_no_value_decides_how_another_is_encoded(values, others):
+    categories = ("0", "1", str(2**60), str(2**60 + 1), "True", "False", "1.5", "2")
+    column = CategoricalColumn(name="c", categories=categories)
+    alone = column.encode(values)
+    assert alone.sum() == len(values)
+    for other in others:
+        for listed in ([*values, other], [other, *values]):
+            for kind in (list, tuple):
+                found = column.encode(kind(listed))
+                np.testing.assert_array_equal(found[1:] if listed[0] is other else found[:-1], alone)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_codes_of_frames_beside_a_missing_one(library):
+    module = pytest.importorskip(library)
+    codes = [2**60, 2**60 + 1, None]
+    frame = {
+        "pandas": lambda: module.DataFrame({"c": module.array(codes, dtype="Int64"), "y": [0, 1, 1]}),
+        "polars": lambda: module.DataFrame({"c": codes, "y": [0, 1, 1]}),
+        "pyarrow": lambda: module.table({"c": codes, "y": [0, 1, 1]}),
+    }[library]()
+    column = CategoricalColumn(name="c", categories=(str(2**60), str(2**60 + 1)))
+    schema = Schema(columns=(column,), target=ClassTarget(column="y", negative=("0",), positive=("1",)))
+    np.testing.assert_array_equal(schema.features(frame) > 0, [[True, False], [False, True], [False, False]])

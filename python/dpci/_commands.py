@@ -16,7 +16,7 @@ from dpci._delivery import class_labels, deliver, draw, show
 from dpci._options import find_schema, schema_files, with_model
 from dpci._output_files import check_different, check_new, ledger_files
 from dpci._result_json import plan_document
-from dpci._table_io import STDIN
+from dpci._table_io import STDIN, is_stream
 from dpci._table_rows import Passes, TableRows, find_tables
 from dpci.arrays import NamedRows
 from dpci.datasets import load_adult_sample
@@ -127,12 +127,14 @@ def fit(
     keywords = model.keywords(description.row_norm, neighbors=neighbors, n_public=n_public)
     labels = class_labels(description.target) if keywords.get("classes") else None
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
-    is_stdin = STDIN in tables
-    if is_stdin and chunk_rows is not None:
-        msg = "--chunk-rows needs files, which are read several times, got the standard input (-)"
+    stream = next((table for table in tables if is_stream(table)), None)
+    if stream is not None and chunk_rows is not None:
+        name = "the standard input (-)" if stream == STDIN else repr(str(stream))
+        msg = f"--chunk-rows needs files, which are read several times, got {name}"
         raise InvalidInput(msg)
     shown = wants_progress(progress, quiet=quiet)
-    held = None if chunk_rows is not None else rows.held(math.inf if is_stdin else _MOST_BYTES, progress=shown)
+    most_bytes = math.inf if stream is not None else _MOST_BYTES
+    held = None if chunk_rows is not None else rows.held(most_bytes, progress=shown)
     if held is None:
         passes = Passes(rows, progress=shown)
         source = dpci.Chunks(passes, names=description.names)

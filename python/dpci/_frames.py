@@ -63,6 +63,13 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
     return matrix, names
 
 
+def decoded(column: Any) -> Any:  # noqa: ANN401  # anything; a column of pyarrow is changed alone
+    """Return a column of pyarrow without its dictionary: NumPy would read a missing value as the dictionary's last."""
+    if type(column).__module__.partition(".")[0] == "pyarrow" and str(column.type).startswith("dictionary<"):
+        return column.cast(column.type.value_type)
+    return column
+
+
 def check_same_index(X: object, y: object) -> None:
     """Compare the index of a frame with that of its targets where both have one and are equally long, as in pandas.
 

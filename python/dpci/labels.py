@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci._frames import decoded
 from dpci.arrays import as_vector
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
@@ -137,7 +138,7 @@ def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
     if isinstance(y, np.ma.MaskedArray):
         raise InvalidInput("y must have no masked values, got a masked array")
     try:
-        labels = np.asarray(y)
+        labels = np.asarray(decoded(y))
     except Exception as error:  # whatever the conversion of another library's object raises
         raise InvalidInput(f"y must be one-dimensional, got {type(y).__name__} ({error})") from error
     if labels.ndim != 1:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci._columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
+from dpci._columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target, as_cells
 from dpci.errors import InvalidInput
 
 __all__ = ["CategoricalColumn", "ClassTarget", "Encoded", "NumericColumn", "NumericTarget", "Schema", "Table"]
@@ -259,7 +259,7 @@ def _column(table: Table, name: str) -> NDArray[Any]:
     if name not in list(present):
         msg = f"the table must have the column {name!r}, got {[str(column) for column in present]}"
         raise InvalidInput(msg)
-    values = np.asarray(table[name])
+    values = as_cells(table[name])
     if values.ndim != 1:
         msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
         raise InvalidInput(msg)
