@@ -100,6 +100,9 @@ def test_round_trips(tmp_path) -> None:
     file = tmp_path / "schema.json"
     file.write_text(json.dumps(SCHEMA.to_dict()), encoding="utf-8")
     assert Schema.from_file(file) == SCHEMA
+    # As editors of Windows begin a file.
+    file.write_text(json.dumps(SCHEMA.to_dict()), encoding="utf-8-sig")
+    assert Schema.from_file(file) == SCHEMA
     numeric = Schema(columns=(AGE,), target=NumericTarget(column="dose", lower=0, upper=1, scale="unit"), title="t")
     assert Schema.from_dict(numeric.to_dict()) == numeric
     assert hash(SCHEMA) == hash(Schema.from_file(file))
@@ -112,11 +115,17 @@ def test_round_trips(tmp_path) -> None:
         ("age", [20, 30, math.inf, 4], r"got inf in row 2"),
         ("age", ["20", "?", "3", "x"], r"column 'age' must hold finite numbers, got '\?' in row 1"),
         ("age", [20, None, 3, 4], r"got None in row 1"),
+        # Python reads 40, where the table has a slip of the finger.
+        ("age", ["20", "4_0", "3", "4"], r"finite numbers, got '4_0' in row 1"),
+        ("age", np.array([20, "4_0", "3", 4], dtype=object), r"finite numbers, got '4_0' in row 1"),
         ("age", [20, 1 + 2j, 3, 4], r"got \(20\+0j\) in row 0"),
         ("age", np.array(["2020-01-01"] * 4, dtype="M8[D]"), r"finite numbers"),
         ("age", [20, 30], r"equal length, got 4 in 'sex' and 2 before it"),
         ("ill", ["no"], r"equal length, got 1 in 'ill' and 4 before it"),
         ("ill", ["no", "yes", "perhaps", "no"], r"column 'ill' must hold one of .*, got 'perhaps' in row 2"),
+        ("sex", [b"M", b"F", b"M", None], r"must be text or numbers, got bytes b'[MF]': decode the column"),
+        ("sex", np.array([b"M", b"F", b"M", b""]), r"got bytes b'[MF]?': decode the column"),
+        ("ill", np.array([b"no"] * 4, dtype=object), r"got bytes b'no': decode the column"),
         ("age", [[1, 2]] * 4, r"column 'age' must be one-dimensional, got shape \(4, 2\)"),
         *(
             ("age", np.array([1, 2, 3, 4], kind), r"column 'age' must hold finite numbers, got dtype " + kind[:9])
@@ -166,6 +175,7 @@ def test_refusals_that_the_schema_asks_for() -> None:
         ({}, "kind of column 'a' must be one of"),
         ({"kind": "categorical"}, r"must have \['categories'\]"),
         ({"kind": "categorical", "categories": []}, "at least one, got"),
+        ({"kind": "categorical", "categories": "x, y"}, "column 'a': categories must be a list, got 'x, y'"),
         ({"kind": "categorical", "categories": ["x", "x "]}, "categories must be distinct"),
         ({"kind": "categorical", "categories": ["x", "y"], "reference": "z"}, "reference must be a category, got 'z'"),
         ({"kind": "categorical", "categories": ["x"], "reference": "x"}, "a category besides the reference"),

@@ -1,5 +1,6 @@
 """One column of a table each: its public bounds or categories, and how a value becomes numbers of at most 1."""
 
+import contextlib
 import math
 import re
 import sys
@@ -101,6 +102,11 @@ class CategoricalColumn:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
+        categories: object = self.categories
+        if isinstance(categories, str):
+            # "A, B" would be one category, which no record has.
+            msg = f"column {self.name!r}: categories must be a list, got {categories!r}"
+            raise InvalidInput(msg)
         object.__setattr__(self, "categories", _labels_of(self.name, "categories", self.categories))
         if self.reference is not None:
             object.__setattr__(self, "reference", _label(self.reference))
@@ -218,6 +224,10 @@ def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
 
 def _label(value: object) -> str:
     """Return the text by which categories are compared: digits of a whole number, otherwise the stripped text."""
+    if isinstance(value, bytes):
+        # Its own text is b'...', which no list of categories holds, so that every record would be of none.
+        msg = f"categories and labels must be text or numbers, got bytes {value!r}: decode the column"
+        raise InvalidInput(msg)
     text = str(value).strip()
     # A table with a gap turns 2 into 2.0.
     whole = _WHOLE_NUMBER.fullmatch(text)
@@ -259,10 +269,12 @@ def _bounded_numbers(name: str, values: object, lower: float, upper: float, outs
     if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
         msg = f"column {name!r} must hold finite numbers, got dtype {cells.dtype}"
         raise InvalidInput(msg)
-    try:
-        # A cast would drop imaginary parts.
-        numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind == "c" else "unsafe")
-    except (TypeError, ValueError, OverflowError):
+    numbers: NDArray[np.float64] | None = None
+    if not _has_underscores(cells):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            # A cast would drop imaginary parts.
+            numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind == "c" else "unsafe")
+    if numbers is None:
         numbers = np.fromiter((_number(cell) for cell in cells.tolist()), np.float64, cells.size)
     _check_rows(name, cells, np.isfinite(numbers), "hold finite numbers")
     if outside == "error":
@@ -274,8 +286,15 @@ def _signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sign(values) * np.log1p(np.abs(values))
 
 
+def _has_underscores(cells: NDArray[np.generic]) -> bool:
+    """Whether a text has the underscore that Python allows between digits and no other program of tables does."""
+    return cells.dtype.kind in "OU" and any(isinstance(cell, str) and "_" in cell for cell in cells.tolist())
+
+
 def _number(cell: object) -> float:
     """Return the number that a cell holds; NaN where it holds none."""
+    if isinstance(cell, str) and "_" in cell:
+        return math.nan
     try:
         return float(cell)  # type: ignore[arg-type]  # the except clause is the check
     except (TypeError, ValueError):

@@ -52,6 +52,13 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
         raise _unwritable(option, path, error) from error
 
 
+def check_text(option: str, path: Path | None) -> None:
+    """Refuse to write text into a file whose name says Parquet, which nothing could read then."""
+    if path is not None and path.suffix.lower() == ".parquet":
+        msg = f"{option} is written as text, so its name must not end in .parquet, got {str(path)!r}"
+        raise InvalidInput(msg)
+
+
 def check_unread(option: str, path: Path | None, sources: Sequence[Path]) -> None:
     """Refuse to replace a file that is read, whether it is there yet or not."""
     if path is not None and identity(path) in {identity(source) for source in sources}:

@@ -292,6 +292,10 @@ def _parquet_file(path: Path) -> Iterator[Any]:
         import pyarrow.parquet as pq  # noqa: PLC0415  # optional
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
+            names = file.schema_arrow.names
+            if len(set(names)) != len(names):
+                msg = f"{path} must have distinct column names, got {names}"
+                raise InvalidInput(msg)
             yield file
     except (pa.ArrowException, UnicodeDecodeError) as error:
         msg = f"{path} must be a Parquet file, got {error}"
@@ -301,7 +305,9 @@ def _parquet_file(path: Path) -> Iterator[Any]:
 def _check_present(path: Path, present: Sequence[str], wanted: Sequence[str] | None) -> None:
     missing = [name for name in wanted or () if name not in present]
     if missing:
-        msg = f"the table must have the column {missing[0]!r}, got {list(present)} in {str(path)!r}"
+        # A header in one piece is most often one with another delimiter.
+        hint = "; is the delimiter another one?" if len(present) == 1 and ";" in present[0] else ""
+        msg = f"the table must have the column {missing[0]!r}, got {list(present)} in {str(path)!r}{hint}"
         raise InvalidInput(msg)
 
 

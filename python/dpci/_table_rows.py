@@ -101,21 +101,23 @@ class TableRows:
         """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
         return self._chunks(self.schema.features, kept, exact=kept)
 
-    def whole(self) -> Encoded:
+    def whole(self, *, progress: bool = False) -> Encoded:
         """Return all rows and targets at once."""
-        rows = self.held(math.inf)
+        rows = self.held(math.inf, progress=progress)
         assert rows is not None  # noqa: S101  # for the type checker: nothing is more than infinity
         return rows
 
-    def held(self, most_bytes: float) -> Encoded | None:
+    def held(self, most_bytes: float, *, progress: bool = False) -> Encoded | None:
         """Return all rows and targets at once, or None where the rows take more memory than that."""
         parts: list[Encoded] = []
         n_bytes = 0
-        for part in self.encoded():
-            n_bytes += part.X.nbytes
-            if n_bytes > most_bytes:
-                return None
-            parts.append(part)
+        with progress_bar("read", None, wanted=progress) as advance:
+            for part in self.encoded():
+                n_bytes += part.X.nbytes
+                if n_bytes > most_bytes:
+                    return None
+                parts.append(part)
+                advance(len(part.X))
         if len(parts) == 1:
             return parts[0]
         rows, targets = ([part[i] for part in parts] for i in range(2))

@@ -203,7 +203,7 @@ class Schema:
             msg = f"a schema file must end in .toml or .json, got {str(path)!r}"
             raise InvalidInput(msg)
         try:
-            return cls.from_dict(readers[path.suffix](path.read_text(encoding="utf-8")))
+            return cls.from_dict(readers[path.suffix](path.read_text(encoding="utf-8-sig")))
         except OSError as error:
             msg = f"a schema file must be readable, got {str(path)!r}: {error.strerror}"
             raise InvalidInput(msg) from error
