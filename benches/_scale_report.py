@@ -24,7 +24,6 @@ BIG = 10**10
 PASSES = {"vectors": 1, "matrices": 7, "doubled": 2}
 CORES = (1, 16, 256)
 PARTITION_BYTES = 1e9
-CHUNK_ROWS = 2**16
 READING_PER_CORE = 0.5e9
 """Bytes a second that one core reads and decodes: assumed, not measured."""
 
@@ -68,7 +67,7 @@ def where(line: Line) -> str:
 
 def n_parts(line: Line) -> int:
     """Count the chunks or partitions of a run."""
-    return -(-int(line["n"]) // CHUNK_ROWS)
+    return -(-int(line["n"]) // int(line["part_rows"]))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
@@ -79,7 +78,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
 
 def runs(fits: list[Line]) -> list[str]:
     """Every run: wall and processor time, with the time to make the rows once."""
-    header = ["n", "d", "where", "budget", "passes", "rows made once: s", "fit: s", "fit: processor s"]
+    header = ["n", "d", "where", "rows a part", "budget", "passes", "rows made once: s", "fit: s", "fit: processor s"]
     rows = []
     for line in fits:
         made, spent = line["generation"], line["fit"]
@@ -87,7 +86,17 @@ def runs(fits: list[Line]) -> list[str]:
         load = line["machine"].split("load ")[1].split(",")[0]
         numbers = [f"{made[0]:.1f}", f"{spent[0]:.1f}", f"{spent[1]:.1f}", f"{line['peak_mib']:.0f}", load]
         rows.append(
-            [f"{line['n']:.0e}", line["d"], where(line), line["notion"], passes, *numbers, line["date"], line["commit"]]
+            [
+                f"{line['n']:.0e}",
+                line["d"],
+                where(line),
+                f"{line['part_rows']:,}",
+                line["notion"],
+                passes,
+                *numbers,
+                line["date"],
+                line["commit"],
+            ]
         )
     return ["## Runs", "", *table([*header, "peak MiB (Dask: client)", "load", "UTC", "commit"], rows)]
 

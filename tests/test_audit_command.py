@@ -1,6 +1,7 @@
 """The command ``dpci audit``: its table, its JSON, its exit codes."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,34 @@ def test_a_small_budget_is_audited(capsys):
 def test_an_unknown_mechanism_is_refused_before_anything_runs():
     with pytest.raises(InvalidInput, match="mechanism must be one of"):
         audit.report(mechanisms=("output", "nothing"), n_runs=10**12)
+
+
+def test_a_report_is_complete_or_absent(tmp_path, monkeypatch, capsys):
+    def fill_up(path, text, **_):
+        path.write_bytes(text[:9].encode())
+        raise OSError(28, "No space left on device")
+
+    output = tmp_path / "audit.json"
+    arguments = ["audit", "--mechanism", "histogram", "--runs", "100", "--seed", "1", "--output", str(output)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", fill_up)
+        assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert "NOT PRIVATE" in captured.out
+    assert "No space left on device" in captured.err
+    assert list(tmp_path.iterdir()) == []
+    output.write_text("of yesterday")
+    assert main([*arguments, "--force"]) == 0
+    assert json.loads(output.read_text(encoding="utf-8"))["n_runs"] == 100
+    assert capsys.readouterr().err == f"wrote {output}\n"
+    assert main([*arguments, "--force", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_names_what_is_done(capsys):
+    arguments = ["audit", "--mechanism", "histogram", "--runs", "100", "--seed", "1"]
+    assert main([*arguments, "--progress"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("audited histogram") == captured.out.count("not refuted") > 0
+    assert main(arguments) == 0
+    assert capsys.readouterr().err == ""

@@ -1,6 +1,10 @@
 """``Chunks`` of CSV and Parquet files: the fit of the table in memory, whatever the batches, and what is refused."""
 
+import gzip
+import os
+import shutil
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -84,7 +88,8 @@ def test_parquet_files(tmp_path):
     chunks = dpci.Chunks.from_parquet(path, target="flag", chunk_rows=77)
     assert chunks.names == ("u", "v", "w")
     assert_same(fit(chunks, on_violation="clip"), expected)
-    two = dpci.Chunks.from_parquet([path, path], target="flag", columns=["w", "u"])
+    copy = shutil.copy(path, tmp_path / "copy.parquet")
+    two = dpci.Chunks.from_parquet((each for each in (path, copy)), target="flag", columns=["w", "u"])
     twice = np.vstack([X[:, [2, 0]]] * 2)
     assert_same(fit(two), in_memory(twice, np.tile(Y, 2).astype(bool)))
 
@@ -139,3 +144,128 @@ def test_nothing_is_read_before_a_fit_asks(tmp_path):
     fit(counted)
     assert counted.passes[0] == "describe"
     assert counted.passes[-1] == "moments"
+
+
+# Files that are no list of people.
+
+
+@pytest.mark.parametrize("again", ["the same", "another spelling", "a link"])
+def test_nobody_counts_twice(tmp_path, monkeypatch, again):
+    monkeypatch.chdir(tmp_path)
+    path = write_csv(tmp_path / "people.csv", people())
+    other = {"the same": path, "another spelling": "people.csv", "a link": tmp_path / "link.csv"}[again]
+    chunks = dpci.Chunks.from_csv([path, other], schema=SCHEMA)
+    if again == "a link":
+        other.symlink_to(path)
+    with pytest.raises(InvalidInput, match=r"a table must be named once, got .*people.csv and .*, which are one file"):
+        fit(chunks)
+
+
+def test_files_that_can_be_read_once_cost_nothing(tmp_path):
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "folder.csv").mkdir()
+    for path in (tmp_path / "pipe.csv", tmp_path / "folder.csv", "-"):
+        chunks = dpci.Chunks.from_csv(path, schema=SCHEMA)
+        with pytest.raises(InvalidInput, match=r"path must name files, which are read several times, got '.*'"):
+            fit(chunks, seed=None, ledger=ledger)
+    assert ledger.remaining == dpci.ZCDP(1.0)
+
+
+@pytest.mark.parametrize("path", [b"people.csv", 3, None, ["people.csv", 3], [b"people.csv"]], ids=str)
+def test_paths_that_are_none(path):
+    with pytest.raises(InvalidInput, match=r"path must be a path or several, of type str or os.PathLike, got"):
+        dpci.Chunks.from_csv(path, schema=SCHEMA)
+
+
+def test_errors_say_in_which_file(tmp_path):
+    table = people(40)
+    table["ill"] = table["ill"].astype(object)
+    table["ill"][35] = "maybe"
+    paths = [write_csv(tmp_path / "a.csv", people(40)), write_csv(tmp_path / "b.csv", table)]
+    with pytest.raises(InvalidInput, match=r"column 'ill' must hold one of .*, got 'maybe' in row 5") as refusal:
+        fit(dpci.Chunks.from_csv(paths, schema=SCHEMA, chunk_rows=10))
+    assert refusal.value.__notes__ == [f"rows are counted from row 30 of {paths[1]}"]
+
+
+def test_compressed_and_empty_files(tmp_path):
+    table = people()
+    whole = write_csv(tmp_path / "a.csv", table)
+    text = whole.read_bytes()
+    header, _, rows = text.partition(b"\n")
+    middle = rows.index(b"\n", len(rows) // 2) + 1
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(header + b"\n" + rows[:middle]) + gzip.compress(rows[middle:]))
+    (tmp_path / "c.csv").write_bytes(header)
+    paths = [tmp_path / "c.csv", tmp_path / "b.csv.gz"]
+    assert_same(fit(dpci.Chunks.from_csv(paths, schema=SCHEMA)), in_memory(*SCHEMA.transform(table)[:2]))
+    with pytest.raises(InvalidInput, match="the data must have at least one row, got 0 rows in all parts"):
+        fit(dpci.Chunks.from_csv(tmp_path / "c.csv", schema=SCHEMA))
+
+
+# A missing value, a long one, a negative zero: of one person, and nothing that others notice.
+
+LONG = (12345678901234567, 12345678901234568)
+
+
+@pytest.mark.parametrize("form", ["integers", "few integers"])
+def test_codes_beside_a_missing_one(tmp_path, form):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    schema = Schema(
+        columns=(CategoricalColumn(name="code", categories=tuple(map(str, LONG))),),
+        target=ClassTarget(column="ill", negative=("0",), positive=("1",)),
+    )
+    codes = pa.array([*LONG * 200, None], pa.int64())
+    codes = codes if form == "integers" else codes.dictionary_encode()
+    table = pa.table({"code": codes, "ill": [0, 1] * 200 + [1]})
+    pq.write_table(table, tmp_path / "codes.parquet")
+    rows = np.vstack([np.tile(np.eye(2), (200, 1)), np.zeros((1, 2))]) / schema.row_scale
+    expected = in_memory(rows, np.array([-1.0, 1.0] * 200 + [1.0]))
+    assert_same(fit(dpci.Chunks.from_parquet(tmp_path / "codes.parquet", schema=schema)), expected)
+    np.testing.assert_array_equal(schema.features(table), rows)
+
+
+def test_missing_numbers_are_named(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    for values in ([0, None, 1], [True, None, False]):
+        pq.write_table(pa.table({"u": values, "ill": [0, 1, 1]}), tmp_path / "gaps.parquet")
+        chunks = dpci.Chunks.from_parquet(tmp_path / "gaps.parquet", target="ill")
+        with pytest.raises(InvalidInput, match=r"column 'u' must have no missing values, got one in row 1"):
+            fit(chunks)
+        chunks = dpci.Chunks.from_parquet(tmp_path / "gaps.parquet", target="u", columns=["ill"])
+        with pytest.raises(InvalidInput, match=r"column 'u' must have no missing values, got one in row 1"):
+            fit(chunks)
+
+
+def test_one_long_text_takes_its_own_memory_only(tmp_path):
+    table = people(20_000)
+    table["sex"] = table["sex"].astype(object)
+    table["sex"][7] = "x" * 100_000
+    path = write_csv(tmp_path / "people.csv", table)
+    tracemalloc.start()
+    try:
+        result = fit(dpci.Chunks.from_csv(path, schema=SCHEMA))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert result.n_samples == 20_000
+    assert most < 50e6  # as wide as the longest, the texts of a chunk would have 8 GB
+
+
+def test_names_of_parquet_columns(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    pd = pytest.importorskip("pandas")
+    twice = pa.Table.from_arrays([pa.array(X[:, 0])] * 2 + [pa.array(Y)], names=["u", "u", "ill"])
+    pq.write_table(twice, tmp_path / "twice.parquet")
+    for keywords in ({"target": "ill"}, {"target": "ill", "columns": ["u"]}):
+        with pytest.raises(
+            InvalidInput, match=r"twice.parquet must have distinct column names, got \['u', 'u', 'ill'\]"
+        ):
+            fit(dpci.Chunks.from_parquet(tmp_path / "twice.parquet", **keywords))
+    # What pandas writes for the rows that a filter left.
+    frame = pd.DataFrame({"u": X[:, 0], "ill": Y})
+    for index in (None, "id"):
+        frame[Y >= 0].rename_axis(index).iloc[::-1].to_parquet(tmp_path / "frame.parquet")
+        assert dpci.Chunks.from_parquet(tmp_path / "frame.parquet", target="ill").names == ("u",)

@@ -78,7 +78,7 @@ def test_sources_that_are_none(source, message):
         ([], "the data must have at least one row, got a source without parts"),
         ([(X[:0], Y[:0])], "the data must have at least one row, got 0 rows in all parts"),
         ([(X, Y), X], "every chunk must be a pair .X, y., got ndarray"),
-        ([(X, Y, None)], "every chunk must be a pair .X, y., got tuple"),
+        ([(X, Y, None)], "every chunk must be a pair .X, y., got tuple of 3"),
         ([(X, Y[:-1])], "y must have one entry for each row of X, got 1999 entries and 2000 rows"),
         ([(X, Y), (X[:, :2], Y)], "every part must have the same columns, got 2 after 3"),
         ([(X[0], Y[:3])], "X must be two-dimensional"),

@@ -190,6 +190,7 @@ def test_refusals(sample: Path, options: tuple[str, ...], message: str, capsys: 
         ("t.csv", ADULT + b"1,2\n", "must have 7 fields, got 2 in line 2"),
         ("t.csv", b"a,b\n\xff,2\n", "must be CSV text in UTF-8"),
         ("t.csv", b"a,b\n1,2\n", "the table must have the column 'age', got ['a', 'b']"),
+        ("t.csv", b"age;sex\n1;2\n", "t.csv'; is the delimiter another one?"),
         ("t.csv.gz", b"a,b\n1,2\n", "a table must be readable"),
         ("t.parquet", b"a,b\n1,2\n", "must be a Parquet file"),
     ],
@@ -227,7 +228,15 @@ def test_data_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:
 def test_data_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "needs the name of a data set" in refused(capsys, "data", "--export", str(tmp_path / "t.csv"))
     assert "needs --export FILE" in refused(capsys, "data", "adult")
-    assert "a data set must be one of" in refused(capsys, "data", "iris", "--export", str(tmp_path / "t.csv"))
+    export = ("--export", str(tmp_path / "t.csv"))
+    assert "['adult_sample', 'adult', " in refused(capsys, "data", "iris", *export)
+    assert "--split is for data sets of several files" in refused(
+        capsys, "data", "adult_sample", "--split", "test", *export
+    )
+    assert "must not end in .parquet" in refused(
+        capsys, "data", "adult_sample", "--export", str(tmp_path / "t.parquet")
+    )
+    assert list(tmp_path.iterdir()) == []
     assert "in a folder that exists" in refused(
         capsys, "data", "adult_sample", "--export", str(tmp_path / "no" / "t.csv")
     )
@@ -255,6 +264,18 @@ def test_budgets_and_losses() -> None:
     assert parse_loss("smooth_hinge") == dpci.losses.SmoothHinge()
     with pytest.raises(InvalidInput):
         parse_loss("huber_hinge:-1")
+
+
+def test_folders_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    message = f"--output must name a folder, or one that can be made, got {str(file)!r}: File exists"
+    assert message in refused(capsys, "demo", "--output", str(file))
+    path = tmp_path / "no" / "people.ledger"
+    assert f"a new ledger needs a folder that exists, got {str(path)!r}" in refused(
+        capsys, "ledger", "create", str(path), "--epsilon", "1"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

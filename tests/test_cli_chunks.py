@@ -1,8 +1,10 @@
 """`dpci fit` on tables that are read by chunks: the same fit as in memory, in the memory of one chunk."""
 
 import json
+import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -128,3 +130,17 @@ def test_memory_does_not_grow_with_the_table(people):
         peaks.append(int(run.stderr.split()[-1]))
     # Rows and texts of 70,000 more people take 19 MB.
     assert peaks[1] - peaks[0] < 8_000
+
+
+def test_a_pipe_is_read_once(people, tmp_path, seeded, capsys):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    text = (people / "people.csv").read_text(encoding="utf-8")
+    assert main(fit_arguments(people, "--chunk-rows", "10", table=str(pipe))) == 2
+    assert f"--chunk-rows needs files, which are read several times, got {str(pipe)!r}" in capsys.readouterr().err
+    writer = threading.Thread(target=pipe.write_text, args=(text,))
+    writer.start()
+    for table in (str(pipe), "people.csv"):
+        assert main(fit_arguments(people, table=table)) == 0
+    writer.join()
+    np.testing.assert_array_equal(seeded[0].params, seeded[1].params)

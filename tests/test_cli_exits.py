@@ -174,6 +174,15 @@ def test_progress_on_request(people, monkeypatch, capsys):
     assert (code, err) == (2, "dpci: --progress needs tqdm: pip install 'dpci[progress]'\n")
 
 
+def test_rows_that_are_held_are_read_under_a_bar_too(people, capsys):
+    model = ("--schema", str(people / "people.toml"), "--epsilon", "1", "--l2-strength", "0.05", "--progress")
+    more = ("--replicates", "2", "--variability", "0", "--threads", "1")
+    for command in (("fit", *model), ("coverage", *model, *more)):
+        code, _, err = ended(capsys, command[0], str(people / "people.csv"), *command[1:])
+        assert code == 0
+        assert "read: 0.00 rows" in err
+
+
 def test_no_colour_anywhere(people, monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     for argv in (("--help",), ("fit", "--help"), ("fit", "--bogus"), ("report", str(people / "model.json"))):

@@ -32,7 +32,7 @@ def expected(people):
     model = dpci.PrivateFit.from_json((people / "model.json").read_text())
     X = schema.features(columns())
     rows = NamedRows(X, schema.names)
-    labels = ["yes|probably" if sign > 0 else "no" for sign in model.predict(rows)]
+    labels = ["yes|probably" if value > 0 else "no" for value in model.decision_function(rows)]
     return labels, model.predict_proba(rows)[:, 1]
 
 
@@ -202,6 +202,8 @@ def test_real_targets_come_in_units_of_the_table(tmp_path, capsys):
     ("more", "message"),
     [
         (("--keep", "name"), "the table must have the column 'name', got ['age', 'ward', 'ill'] in 'people.csv'"),
+        (("--keep", "age", "--keep", "age"), "--keep must name a column once, got --keep age twice"),
+        (("--output", "p.parquet"), "--output is written as text, so its name must not end in .parquet"),
         (("--keep", "prediction"), "--keep must name no column of the output"),
         (("--chunk-rows", "0"), "--chunk-rows must be at least 1, got --chunk-rows 0"),
         (
@@ -228,6 +230,22 @@ def test_refusals(people, more, message, monkeypatch, capsys):
     assert captured.err.startswith("dpci: ")
     assert captured.err.count("\n") == 1
     assert message in captured.err
+
+
+def test_classes_have_the_names_of_the_table(people, tmp_path, capsys):
+    model, flipped = tmp_path / "m.json", tmp_path / "flipped.toml"
+    assert main([*fit_arguments(people), "--output", str(model), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["classes"] == ["no", "yes|probably"]
+    result = dpci.PrivateFit.from_json(model.read_text())
+    assert "positive class 'yes|probably'" in result.summary()
+    assert result.classes == ("no", "yes|probably")
+    # Whatever the schema calls them now.
+    text = (people / "people.toml").read_text()
+    flipped.write_text(text.replace("negative", "other").replace("positive", "negative").replace("other", "positive"))
+    assert flipped.read_text() != text
+    assert main(["predict", str(model), str(people / "people.csv"), "--schema", str(flipped)]) == 0
+    rows = NamedRows(Schema.from_file(people / "people.toml").features(columns()), result.names[:-1])
+    assert capsys.readouterr().out.split()[1:] == list(result.predict(rows))
 
 
 def test_models_that_are_none(people, tmp_path, capsys):

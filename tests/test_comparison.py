@@ -170,6 +170,21 @@ def test_custom_losses_are_the_same_only_by_word():
         dpci.compare(a, b, same_loss=1)
 
 
+def test_targets_of_a_private_number_of_records():
+    # Half of the records as n_public: half the ridge, so that two samples of one population have different targets.
+    a, b = fit(sample(5, 20_000)), fit(sample(6, 20_000), neighbors="add_remove", n_public=10_000)
+    found = dpci.compare(a, b)
+    assert found.pvalues[0] < 1e-6
+    assert found.private_n_samples
+    assert "lambda * n_public / (number of records, which is private)" in found.summary()
+    assert "at lambda=0.02 * 10,000 / (number of records, which is private), parameter" in " ".join(b.summary().split())
+    assert "records whose number is private (taken as 10,000)" in b.to_html()
+    apart = dpci.compare(a, fit(sample(6, 20_000)))
+    assert not apart.private_n_samples
+    assert "n_public" not in apart.summary() + a.summary()
+    assert "Estimated from 20,000 records, with" in a.to_html()
+
+
 def test_how_a_comparison_shows_itself():
     a, b = fit(make_rows(), seed=None), fit(make_rows(), seed=4)
     found = dpci.compare(a, b, contrast=["x0", {"x0": 1, "x1": -1}])

@@ -134,6 +134,19 @@ def test_a_partition_that_kills_every_worker_is_an_error(monkeypatch):
     assert ledger.remaining == dpci.PureDP(1.0)
 
 
+def fit_of_others():
+    return dpci.fit(*arrays(), **SETTINGS)
+
+
+@pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
+def test_a_fit_inside_a_task_leaves_its_thread_to_its_own_tasks(small_cluster, expected):
+    # The only worker has one thread, on which both fits run, and what they wait for.
+    with distributed.Client(small_cluster) as client:
+        for future in [client.submit(fit_of_others, pure=False) for _ in range(2)]:
+            np.testing.assert_array_equal(bits(future.result(timeout=30)), bits(expected))
+        assert client.submit(sum, [1, 2]).result(timeout=30) == 3  # the thread came back
+
+
 @pytest.mark.parametrize("paid", [False, True])
 def test_a_cluster_without_workers(small_cluster, monkeypatch, paid):
     # Before the rows were checked nothing is paid; later what was paid stays paid, as nobody knows what was drawn.

@@ -44,6 +44,15 @@ def test_a_fit_keeps_the_names_and_the_numbers(library, expected):
     np.testing.assert_array_equal(result.predict(X), expected.predict(X))
 
 
+def test_record_batches_are_frames(expected):
+    table = pa.table(COLUMNS)
+    result = dpci.fit(table.to_batches()[0], LABELS, **KEYWORDS)
+    assert result.names == (*NAMES, "intercept")
+    np.testing.assert_array_equal(result.params, expected.params)
+    by_parts = dpci.Chunks([(batch, LABELS[:1000]) for batch in table[:1000].to_batches(max_chunksize=1000)])
+    assert dpci.fit(by_parts, **{**KEYWORDS, "l2_strength": 0.1}).names == result.names
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_columns_in_another_order_are_refused_by_name(library, expected):
     result = dpci.fit(pd.DataFrame(COLUMNS), LABELS, **KEYWORDS)
@@ -89,6 +98,40 @@ def test_missing_labels_are_refused_with_their_row(form):
     labels[11] = None
     with pytest.raises(dpci.InvalidInput, match=r"y must have no missing values, got .* in row 11"):
         dpci.fit(X, LABEL_FORMS[form](labels), **KEYWORDS)
+
+
+DICTIONARIES = {
+    "chunks": lambda v: pa.chunked_array([pa.array(v[:2]).dictionary_encode(), pa.array(v[2:]).dictionary_encode()]),
+    "array": lambda v: pa.array(v).dictionary_encode(),
+    "narwhals": lambda v: narwhals.from_native(pa.chunked_array([pa.array(v).dictionary_encode()]), series_only=True),
+}
+
+
+@pytest.mark.parametrize("form", DICTIONARIES)
+def test_a_null_of_a_dictionary_is_missing(form, expected):
+    """NumPy gets the last value of the dictionary for it."""
+    labels = [("no", "yes")[label] for label in LABELS]
+    given = {**KEYWORDS, "classes": ("no", "yes")}
+    result = dpci.fit(X, DICTIONARIES[form](labels), **given)
+    np.testing.assert_array_equal(result.params, expected.params)
+    labels[11] = None
+    with pytest.raises(dpci.InvalidInput, match=r"y must have no missing values, got None in row 11"):
+        dpci.fit(X, DICTIONARIES[form](labels), **given)
+    reals = [None, *X[1:, 0].tolist()]
+    with pytest.raises(dpci.InvalidInput, match=r"y must be within target_bounds .* got NaN in row 0"):
+        dpci.fit(X, DICTIONARIES[form](reals), **{**KEYWORDS, "loss": "squared", "radius": 1.0})
+
+
+@pytest.mark.parametrize("form", DICTIONARIES)
+def test_a_null_of_a_dictionary_is_missing_for_a_schema(form):
+    target = ClassTarget(column="ill", negative="no", positive="yes")
+    column = DICTIONARIES[form](["A", None, "B"])
+    ward = Schema(columns=(CategoricalColumn(name="ward", categories=("A", "B")),), target=target)
+    np.testing.assert_array_equal(ward.features({"ward": column}) > 0, [[True, False], [False, False], [False, True]])
+    with pytest.raises(dpci.InvalidInput, match=r"column 'ill' must hold one of .*, got None in row 1"):
+        target.encode(DICTIONARIES[form](["no", None, "yes"]))
+    with pytest.raises(dpci.InvalidInput, match=r"column 'age' must hold finite numbers, got nan in row 1"):
+        NumericColumn(name="age", lower=0, upper=9).encode(DICTIONARIES[form]([1, None, 2]))
 
 
 @pytest.mark.parametrize("form", ["pandas nullable", "pandas arrow", "polars", "pyarrow", "pyarrow chunks"])
@@ -255,6 +298,9 @@ def test_a_schema_reads_every_frame(library):
     found, plain = schema.transform(LIBRARIES[library](table)), schema.transform(table)
     np.testing.assert_array_equal(found.X, plain.X)
     np.testing.assert_array_equal(found.y, plain.y)
+    if library == "polars":
+        with pytest.raises(dpci.InvalidInput, match=r"a table must be in memory, got a lazy LazyFrame: collect\(\) it"):
+            schema.transform(LIBRARIES[library](table).lazy())
 
 
 GROWTH = """

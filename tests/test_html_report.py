@@ -89,6 +89,34 @@ def test_no_name_becomes_markup(named):
     assert "'<i>yes</i>'" in page.text
 
 
+def test_names_in_other_scripts_and_of_other_kinds():
+    X, y = make_rows()
+    names = ["\u0639\u0645\u0631 <65", "\u202eevil", "one\ntwo"]
+    result = dpci.fit(pd.DataFrame(X, columns=names), y, **SETTINGS)
+    page = Page(result.to_html())
+    at = page.cells.index("upper") + 1
+    assert [page.cells[at + 6 * i] for i in range(3)] == [names[0], "\\u202eevil", "one\\ntwo"]
+    # In the table and in the plot.
+    assert page.text.count(names[0]) == page.text.count("\\u202eevil") == 2
+    assert "\u202e" not in page.text
+    # Each name has the direction of its own letters: the heading, the rows of three tables, those of the plot.
+    rows = sum(key == "scope" and value == "row" for key, value in page.attributes)
+    assert page.attributes.count(("dir", "auto")) == 1 + rows + 4
+    # Not one line more than the header, its rule, and the parameters.
+    assert len(repr(result.conf_int()).splitlines()) == 6
+
+
+def test_a_long_plot_shows_its_axis_all_along():
+    for n, axes in ((25, 1), (26, 2), (500, 20)):
+        estimate = np.arange(float(n))
+        names = tuple(f"x{i}" for i in range(n))
+        figure = forest_figure(ConfidenceIntervals(names, estimate, estimate - 1, estimate + 1, 0.95, "exact"))
+        assert figure.count('class="cell axis"') == axes
+        assert figure.endswith("</figcaption></figure>")
+        # The last row is an axis.
+        assert figure.rindex("axis") > figure.rindex("<circle")
+
+
 def test_the_page_is_accessible(named):
     text = named.to_html()
     page = Page(text)
@@ -200,6 +228,8 @@ def test_a_seeded_fit_says_so_first():
     page = Page(fit().to_html())
     assert page.text.index("NOT PRIVATE (seeded)") < page.text.index("Parameters")
     assert "best guess" not in page.text
+    assert "A private model" not in page.text
+    assert page.text.count("A model with seeded noise: logistic loss") == 2
     assert ("role", "alert") in page.attributes
 
 

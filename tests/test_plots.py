@@ -53,6 +53,9 @@ def test_long_names_and_many_rows_have_room():
     assert min(box.x0 for box in boxes) >= 0.0
     assert ax.get_title() == "NOT PRIVATE (seeded)"
     assert figure_height(100) < 30.0
+    # The scale is at both ends.
+    assert ax.xaxis.get_tick_params()["labeltop"]
+    assert not forest_plot(intervals([1.0]), private=True).xaxis.get_tick_params()["labeltop"]
 
 
 def test_the_plot_of_a_fit():
@@ -78,8 +81,10 @@ def test_the_plot_of_a_study():
     (bars,) = drawn[2]
     spans = np.array(bars.get_segments())[:, :, 0]
     share = study.coverage_by_param
-    errors = np.sqrt(np.where(share < 1, share * (1 - share), 0.95 * 0.05) / 40)
-    np.testing.assert_allclose(np.diff(spans, axis=1)[:, 0], 4 * errors)
+    errors = 2 * np.sqrt(np.where(share < 1, share * (1 - share), 0.95 * 0.05) / 40)
+    # No coverage is above 1.
+    assert (share + errors > 1.0).any()
+    np.testing.assert_allclose(spans, np.stack([share - errors, np.minimum(share + errors, 1.0)], axis=1))
     assert any(line.get_xdata()[0] == 0.95 for line in ax.lines)
     np.testing.assert_allclose(lengths.containers[0][0].get_xdata(), study.mean_length_by_param)
     np.testing.assert_allclose(lengths.lines[-1].get_xdata(), study.variability_length_by_param)
@@ -88,6 +93,17 @@ def test_the_plot_of_a_study():
         one = dpci.simulate.coverage(*make_rows(), **{**keywords, "n_replicates": 1}, n_variability=0)
     assert one.plot(ax=own) is own
     assert len(own.figure.axes) == 1
+    assert own.get_xlim()[1] < 1.1
+    narrow = plt.subplots(figsize=(2.5, 3), layout="constrained")[1]
+    study.plot(ax=narrow).figure.canvas.draw()
+    banner = narrow._left_title.get_window_extent()  # type: ignore[attr-defined]  # the titles at the sides have no other name
+    assert not banner.overlaps(narrow.get_legend().get_window_extent())
+
+
+def test_names_that_hide_something_show_it():
+    assert shorten("a\n b\u202ec") == "a b\\u202ec"
+    ax = forest_plot(intervals([1.0, 2.0], ["\x1b[2J", "\u0639\u0645\u0631"]), private=True)
+    assert labels(ax) == ["\\x1b[2J", "\u0639\u0645\u0631"]
 
 
 def test_plots_without_matplotlib(monkeypatch):

@@ -74,7 +74,7 @@ def test_output_is_tried_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(studies.dpci.simulate, "coverage", lambda *_, **__: pytest.fail("a study was run"))
-    rule = "--output must name a file that can be written"
+    rule = "--output must name a file "  # that can be written, or in a folder that exists
     for path in (tmp_path, tmp_path / "no" / "t.txt", tmp_path / ("t" * 300)):
         assert rule in refused(capsys, "--table", "3", "--output", str(path))
     assert rule in refused(capsys, "--figure", "1", "--output", str(tmp_path / "no" / "f.png"))
@@ -101,6 +101,24 @@ def test_what_cannot_be_written_is_printed(tmp_path: Path, capsys: pytest.Captur
         assert captured.err == (
             f"dpci: --output must name a file that can be written, got {str(path)!r}: No space left on device\n"
         )
+
+
+@pytest.mark.usefixtures("sample")
+def test_a_table_is_replaced_by_a_complete_one_or_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "t.txt"
+    out.write_text("of yesterday")
+
+    def fill_up(path: Path, text: str, **_: object) -> None:
+        path.write_bytes(text[:9].encode())
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fill_up)
+    arguments = ["tables", "--table", "4", "--replicates", "2", "--threads", "1", "--variability", "0"]
+    assert main([*arguments, "--output", str(out)]) == 2
+    assert "Table 4" in capsys.readouterr().out
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("t.txt", "of yesterday")]
 
 
 @pytest.mark.usefixtures("sample")

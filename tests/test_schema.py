@@ -100,6 +100,9 @@ def test_round_trips(tmp_path) -> None:
     file = tmp_path / "schema.json"
     file.write_text(json.dumps(SCHEMA.to_dict()), encoding="utf-8")
     assert Schema.from_file(file) == SCHEMA
+    # As editors of Windows begin a file.
+    file.write_text(json.dumps(SCHEMA.to_dict()), encoding="utf-8-sig")
+    assert Schema.from_file(file) == SCHEMA
     numeric = Schema(columns=(AGE,), target=NumericTarget(column="dose", lower=0, upper=1, scale="unit"), title="t")
     assert Schema.from_dict(numeric.to_dict()) == numeric
     assert hash(SCHEMA) == hash(Schema.from_file(file))
@@ -112,12 +115,22 @@ def test_round_trips(tmp_path) -> None:
         ("age", [20, 30, math.inf, 4], r"got inf in row 2"),
         ("age", ["20", "?", "3", "x"], r"column 'age' must hold finite numbers, got '\?' in row 1"),
         ("age", [20, None, 3, 4], r"got None in row 1"),
+        # Python reads 40, where the table has a slip of the finger.
+        ("age", ["20", "4_0", "3", "4"], r"finite numbers, got '4_0' in row 1"),
+        ("age", np.array([20, "4_0", "3", 4], dtype=object), r"finite numbers, got '4_0' in row 1"),
         ("age", [20, 1 + 2j, 3, 4], r"got \(20\+0j\) in row 0"),
         ("age", np.array(["2020-01-01"] * 4, dtype="M8[D]"), r"finite numbers"),
         ("age", [20, 30], r"equal length, got 4 in 'sex' and 2 before it"),
         ("ill", ["no"], r"equal length, got 1 in 'ill' and 4 before it"),
         ("ill", ["no", "yes", "perhaps", "no"], r"column 'ill' must hold one of .*, got 'perhaps' in row 2"),
+        ("sex", [b"M", b"F", b"M", None], r"must be text or numbers, got bytes b'[MF]': decode the column"),
+        ("sex", np.array([b"M", b"F", b"M", b""]), r"got bytes b'[MF]?': decode the column"),
+        ("ill", np.array([b"no"] * 4, dtype=object), r"got bytes b'no': decode the column"),
         ("age", [[1, 2]] * 4, r"column 'age' must be one-dimensional, got shape \(4, 2\)"),
+        *(
+            ("age", np.array([1, 2, 3, 4], kind), r"column 'age' must hold finite numbers, got dtype " + kind[:9])
+            for kind in ("datetime64[ns]", "datetime64[D]", "timedelta64[ns]")
+        ),
     ],
 )
 def test_bad_cells(column: str, cells: object, message: str) -> None:
@@ -162,6 +175,7 @@ def test_refusals_that_the_schema_asks_for() -> None:
         ({}, "kind of column 'a' must be one of"),
         ({"kind": "categorical"}, r"must have \['categories'\]"),
         ({"kind": "categorical", "categories": []}, "at least one, got"),
+        ({"kind": "categorical", "categories": "x, y"}, "column 'a': categories must be a list, got 'x, y'"),
         ({"kind": "categorical", "categories": ["x", "x "]}, "categories must be distinct"),
         ({"kind": "categorical", "categories": ["x", "y"], "reference": "z"}, "reference must be a category, got 'z'"),
         ({"kind": "categorical", "categories": ["x"], "reference": "x"}, "a category besides the reference"),
@@ -209,3 +223,40 @@ def test_bad_files(tmp_path) -> None:
         with pytest.raises(InvalidInput, match=message) as caught:
             Schema.from_file(tmp_path / name)
         assert isinstance(caught.value, DpciError)
+
+
+@pytest.mark.parametrize(
+    ("values", "others"),
+    [
+        ([0.0, 0.0], [-0.0]),
+        (["0", "1"], ["x" * 1000]),
+        ([2**60, 2**60 + 1], [None, float("nan"), "x", 0.5, True]),
+        ([True, False], [None, float("nan"), 2, "x"]),
+        ([1.5, 2.0], [None, 1, True, "x"]),
+    ],
+    ids=str,
+)
+def test_no_value_decides_how_another_is_encoded(values, others):
+    categories = ("0", "1", str(2**60), str(2**60 + 1), "True", "False", "1.5", "2")
+    column = CategoricalColumn(name="c", categories=categories)
+    alone = column.encode(values)
+    assert alone.sum() == len(values)
+    for other in others:
+        for listed in ([*values, other], [other, *values]):
+            for kind in (list, tuple):
+                found = column.encode(kind(listed))
+                np.testing.assert_array_equal(found[1:] if listed[0] is other else found[:-1], alone)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_codes_of_frames_beside_a_missing_one(library):
+    module = pytest.importorskip(library)
+    codes = [2**60, 2**60 + 1, None]
+    frame = {
+        "pandas": lambda: module.DataFrame({"c": module.array(codes, dtype="Int64"), "y": [0, 1, 1]}),
+        "polars": lambda: module.DataFrame({"c": codes, "y": [0, 1, 1]}),
+        "pyarrow": lambda: module.table({"c": codes, "y": [0, 1, 1]}),
+    }[library]()
+    column = CategoricalColumn(name="c", categories=(str(2**60), str(2**60 + 1)))
+    schema = Schema(columns=(column,), target=ClassTarget(column="y", negative=("0",), positive=("1",)))
+    np.testing.assert_array_equal(schema.features(frame) > 0, [[True, False], [False, True], [False, False]])

@@ -31,8 +31,8 @@ CLASSIFIERS = [PrivateLogisticRegression(), PrivateLinearSVC()]
 ESTIMATORS = [*CLASSIFIERS, PrivateRidge()]
 HUGE = 1e9
 
-# The rows of scikit-learn's checks are 1 to 200: too few for a private fit at the default budget, which objective
-# perturbation refuses (RegularizationTooSmall). At this one nothing is refused, and all noise is far above 1e-7.
+# scikit-learn's checks have 1 to 200 rows: objective perturbation refuses the fewest of them at the default budget
+# budget (RegularizationTooSmall). At this one nothing is refused, and all noise is far above 1e-7.
 CHECKED = {"epsilon": 1e5}
 FRESH = "two fits are equal only if no noise is drawn, or the same, which would not be private"
 

@@ -1,12 +1,16 @@
 """The transformers of dpci.sklearn: what they do to a row depends on public values and on that row alone."""
 
+import re
+import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 import dpci
@@ -98,6 +102,16 @@ def test_names_pass_through_the_clipper():
     assert out.index.tolist() == [7, 8]
 
 
+def test_the_clipper_takes_frames_without_a_fit():
+    pd = pytest.importorskip("pandas", reason="no frames to be clipped")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # scikit-learn's, of a fit without names
+        out = RowNormClipper().transform(pd.DataFrame({"a": [3.0], "b": [4.0]}))
+    np.testing.assert_allclose(out, [[0.6, 0.8]])
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        RowNormClipper().transform([[np.nan]])
+
+
 def test_the_scaler_is_the_schema_and_needs_no_fit():
     expected = SCHEMA.features(TABLE)
     np.testing.assert_array_equal(PublicScaler(SCHEMA).transform(TABLE), expected)
@@ -130,6 +144,15 @@ def test_the_scaler_beside_other_columns():
     out = both.fit_transform(pd.DataFrame(TABLE))
     np.testing.assert_array_equal(out, SCHEMA.features(TABLE))
     assert both.get_feature_names_out().tolist() == ["publicscaler__age", "publicscaler__sex=M"]
+
+
+def test_steps_that_the_page_calls_private_learn_nothing():
+    page = (Path(__file__).parents[1] / "docs" / "sklearn.md").read_text(encoding="utf-8")
+    (steps,) = re.findall(r"^\| (.*) \| nothing beyond what it was given \| yes \|$", page, re.MULTILINE)
+    _, imputer = re.findall(r"`([^`]*)`", steps)
+    fill = eval(imputer, {"SimpleImputer": SimpleImputer})
+    # A column without any value stays: which columns are such is a fact about the data.
+    np.testing.assert_array_equal(fill.fit_transform([[1.0, np.nan], [2.0, np.nan]]), [[1.0, 0.0], [2.0, 0.0]])
 
 
 @pytest.mark.parametrize(

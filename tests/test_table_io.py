@@ -101,6 +101,15 @@ def test_batches_hold_the_rows_of_the_whole(name: str, n_rows: int | None, tmp_p
         assert all(0 < len(batch["age"]) <= n_rows for batch in batches)
 
 
+def test_a_null_of_a_category_in_parquet_stays_missing(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"ward": pa.array(["A", None, "B"]).dictionary_encode()}), path)
+    for n_rows in (None, 2):
+        read = [value for batch in read_batches(path, n_rows=n_rows) for value in batch["ward"]]
+        assert read == ["A", None, "B"]
+
+
 def test_columns_that_are_not_asked_for_are_not_read(tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "t.parquet"
@@ -216,3 +225,13 @@ def test_nobody_counts_twice(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="two tables of a folder must differ in more than their endings, got"):
             find_tables([tmp_path / "parts"])
         (tmp_path / "parts" / name).unlink()
+
+
+def test_parquet_columns_have_distinct_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table([pa.array([1.0]), pa.array([2.0])], names=["age", "age"]), path)
+    for more in ((), ("--chunk-rows", "10")):
+        arguments = ["fit", str(path), "--schema", "adult_demo", "--epsilon", "1", "--l2-strength", "0.1", *more]
+        assert main(arguments) == 2
+        assert capsys.readouterr().err == f"dpci: {path} must have distinct column names, got ['age', 'age']\n"

@@ -236,6 +236,22 @@ def test_the_bound_on_the_noise_is_its_quantile(rows):
     assert bound < 2.0 * np.quantile(norms, 0.95)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 5, 12])
+def test_the_bound_on_matrix_laplace_noise_is_near_its_quantile(dim):
+    # As above, of 4000 differences of two Wishart matrices; one parameter has the Laplace law.
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-1, 1, (500, dim)) / math.sqrt(dim)
+    keywords = {**SETTINGS, "budget": dpci.PureDP(1.0), "l2_strength": 0.1, "moments": "separate"}
+    result = dpci.fit(X, (rng.random(500) < 0.5).astype(int), **keywords, fit_intercept=False)
+    (step,) = [s for s in result.privacy["steps"] if s["step"] == "hessian"]
+    draws = rng.normal(size=(2, 4000, dim + 1, dim))
+    first, second = 0.5 * step["scale"] * (draws.transpose(0, 1, 3, 2) @ draws)
+    norms = np.abs(np.linalg.eigvalsh(first - second)).max(axis=1)
+    bound = hessian_noise(result._record, result.hessian) * np.linalg.eigvalsh(result.hessian)[0]
+    assert (norms > bound).mean() < 0.05 + 4.9 * math.sqrt(0.05 / 4000)
+    assert bound < 2.5 * np.quantile(norms, 0.95)
+
+
 def test_the_size_of_a_test_of_many_parameters():
     # Real fits at the true value, 21 parameters, level 5%. benches/joint_inference.py measured joint .89, by rows
     # .05 of 150 samples. Fewer than 12 joint rejections of 40 with .75, and more than 14 by rows with .08, have

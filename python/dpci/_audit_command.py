@@ -7,9 +7,9 @@ import typer
 
 from dpci import _options as options
 from dpci import audit as tool
-from dpci._cli_app import Command, app
+from dpci._cli_app import Command, app, note, wants_progress
+from dpci._output_files import check_new, new_file
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
-from dpci.errors import InvalidInput
 
 _EXAMPLES = """\
 dpci audit --mechanism output --runs 2000
@@ -31,15 +31,17 @@ def audit(
     seed: Annotated[int | None, typer.Option(help="Of the noise; by default a fresh one.")] = None,
     threads: Annotated[int | None, typer.Option(help="By default all cores.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the report as JSON to this new file.")] = None,
+    force: options.Force = False,
     json: options.Json = False,
+    quiet: options.Quiet = False,
+    progress: options.Progress = None,
 ) -> None:
     """Attack every mechanism on its worst cases. Reads no data.
 
     Exit code 1 if an attack refutes a claim.
     """
     budgets: tuple[Budget, ...] = (PureDP(epsilon), ZCDP(rho), ApproxDP(epsilon, delta))
-    if output is not None:
-        _check_new(output)
+    check_new("--output", output, force=force)
     found = tool.report(
         budgets=budgets,
         mechanisms=tuple(mechanism or tool.MECHANISMS),
@@ -47,23 +49,18 @@ def audit(
         confidence=confidence,
         seed=seed,
         n_threads=threads,
+        progress=_say if wants_progress(progress, quiet=quiet) else None,
     )
+    # The table first: it is not lost when the file fails.
     typer.echo(found.to_json() if json else found.summary())
     if output is not None:
-        with output.open("x", encoding="utf-8") as target:
-            target.write(found.to_json())
+        with new_file("--output", output, force=force) as path:
+            path.write_text(found.to_json(), encoding="utf-8")
+        note(f"wrote {output}", quiet=quiet)
     if found.refuted:
         raise typer.Exit(1)
 
 
-def _check_new(output: Path) -> None:
-    """Refuse, before the runs, a file that exists or cannot be written; nothing of the trial stays."""
-    try:
-        output.open("x").close()
-    except FileExistsError as error:
-        msg = f"--output must name a new file, got {str(output)!r}, which exists"
-        raise InvalidInput(msg) from error
-    except (OSError, ValueError) as error:
-        msg = f"--output must name a file that can be written, got {str(output)!r} ({error})"
-        raise InvalidInput(msg) from error
-    output.unlink()
+def _say(bound: tool.LowerBound) -> None:
+    """Say that a case is done: how long each takes is told by how often this comes."""
+    note(f"audited {bound.name}")

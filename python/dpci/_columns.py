@@ -1,15 +1,17 @@
 """One column of a table each: its public bounds or categories, and how a value becomes numbers of at most 1."""
 
+import contextlib
 import math
 import re
 import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci._frames import decoded
 from dpci.errors import InvalidInput
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
@@ -17,6 +19,9 @@ Transform: TypeAlias = Literal["none", "signed_log"]
 Outside: TypeAlias = Literal["clip", "error"]
 Unknown: TypeAlias = Literal["zeros", "error"]
 
+# Types whose equal values have equal labels, and those of which a list is kept as it is.
+_PLAIN = {str, bool, int, float, type(None)}
+_SINGLE_VALUES = (*_PLAIN, np.bool_, np.integer, np.floating)
 _WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")
 
 
@@ -97,6 +102,11 @@ class CategoricalColumn:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
+        categories: object = self.categories
+        if isinstance(categories, str):
+            # "A, B" would be one category, which no record has.
+            msg = f"column {self.name!r}: categories must be a list, got {categories!r}"
+            raise InvalidInput(msg)
         object.__setattr__(self, "categories", _labels_of(self.name, "categories", self.categories))
         if self.reference is not None:
             object.__setattr__(self, "reference", _label(self.reference))
@@ -214,30 +224,57 @@ def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
 
 def _label(value: object) -> str:
     """Return the text by which categories are compared: digits of a whole number, otherwise the stripped text."""
+    if isinstance(value, bytes):
+        # Its own text is b'...', which no list of categories holds, so that every record would be of none.
+        msg = f"categories and labels must be text or numbers, got bytes {value!r}: decode the column"
+        raise InvalidInput(msg)
     text = str(value).strip()
     # A table with a gap turns 2 into 2.0.
     whole = _WHOLE_NUMBER.fullmatch(text)
-    return whole[1] if whole else text
+    label = whole[1] if whole else text
+    return "0" if label == "-0" else label  # zeros are equal
+
+
+def as_cells(values: object) -> NDArray[Any]:
+    """Return a column as an array in which no value decides how another one reads: rows belong to different people.
+
+    NumPy makes texts as wide as the longest of them, and integers beside a missing value floats of fewer digits.
+    """
+    if isinstance(values, list | tuple):
+        one_by_one = all(issubclass(kind, _SINGLE_VALUES) for kind in set(map(type, values)))
+        return np.array(values, dtype=object) if one_by_one else np.asarray(values)
+    values = decoded(values)
+    cells = np.asarray(values)
+    kind = getattr(values, "type", getattr(values, "dtype", ""))
+    if cells.dtype.kind == "f" and "int" in str(kind).lower():
+        column: Any = values
+        listed = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+        cells = np.array([cell if isinstance(cell, int | float) else math.nan for cell in listed], dtype=object)
+    return cells
 
 
 def _codes(values: object, index: Mapping[str, int]) -> NDArray[np.int64]:
     """Position of each value in a list of labels, -1 where it is not in the list."""
-    cells = np.asarray(values)
-    if cells.dtype.kind != "O":
-        # Few distinct values: look each one up once.
-        found: dict[Hashable, int] = {}
-        for cell in set(listed := cells.tolist()):
-            found[cell] = index.get(_label(cell), -1)
-        return np.fromiter((found[cell] for cell in listed), np.int64, len(listed))
-    return np.fromiter((index.get(_label(cell), -1) for cell in cells), np.int64, cells.size)
+    listed = as_cells(values).tolist()
+    kinds = set(map(type, listed))
+    if len(kinds) > 1 or not kinds <= _PLAIN:
+        return np.fromiter((index.get(_label(cell), -1) for cell in listed), np.int64, len(listed))
+    # Few distinct values: look each one up once.
+    found: dict[Hashable, int] = {cell: index.get(_label(cell), -1) for cell in set(listed)}
+    return np.fromiter((found[cell] for cell in listed), np.int64, len(listed))
 
 
 def _bounded_numbers(name: str, values: object, lower: float, upper: float, outside: Outside) -> NDArray[np.float64]:
-    cells = np.asarray(values)
-    try:
-        # A cast would drop imaginary parts and turn dates into counts of days.
-        numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind in "cmM" else "unsafe")
-    except (TypeError, ValueError, OverflowError):
+    cells = as_cells(values)
+    if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
+        msg = f"column {name!r} must hold finite numbers, got dtype {cells.dtype}"
+        raise InvalidInput(msg)
+    numbers: NDArray[np.float64] | None = None
+    if not _has_underscores(cells):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            # A cast would drop imaginary parts.
+            numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind == "c" else "unsafe")
+    if numbers is None:
         numbers = np.fromiter((_number(cell) for cell in cells.tolist()), np.float64, cells.size)
     _check_rows(name, cells, np.isfinite(numbers), "hold finite numbers")
     if outside == "error":
@@ -249,8 +286,15 @@ def _signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sign(values) * np.log1p(np.abs(values))
 
 
+def _has_underscores(cells: NDArray[np.generic]) -> bool:
+    """Whether a text has the underscore that Python allows between digits and no other program of tables does."""
+    return cells.dtype.kind in "OU" and any(isinstance(cell, str) and "_" in cell for cell in cells.tolist())
+
+
 def _number(cell: object) -> float:
     """Return the number that a cell holds; NaN where it holds none."""
+    if isinstance(cell, str) and "_" in cell:
+        return math.nan
     try:
         return float(cell)  # type: ignore[arg-type]  # the except clause is the check
     except (TypeError, ValueError):
@@ -262,5 +306,5 @@ def _number(cell: object) -> float:
 def _check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str) -> None:
     if not valid.all():
         row = int(np.argmin(valid))
-        msg = f"column {name!r} must {rule}, got {np.asarray(values).tolist()[row]!r} in row {row}"
+        msg = f"column {name!r} must {rule}, got {as_cells(values).tolist()[row]!r} in row {row}"
         raise InvalidInput(msg)

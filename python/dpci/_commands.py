@@ -12,11 +12,11 @@ import dpci
 from dpci import _options as options
 from dpci._cli_app import Command, app, show_json, wants_progress
 from dpci._data_command import NAMES, SAMPLE, is_public, public_table
-from dpci._delivery import deliver, draw, show
+from dpci._delivery import class_labels, deliver, draw, show
 from dpci._options import find_schema, schema_files, with_model
 from dpci._output_files import check_different, check_new, ledger_files
 from dpci._result_json import plan_document
-from dpci._table_io import STDIN
+from dpci._table_io import STDIN, is_stream
 from dpci._table_rows import Passes, TableRows, find_tables
 from dpci.arrays import NamedRows
 from dpci.datasets import load_adult_sample
@@ -125,20 +125,24 @@ def fit(
     payer = _payer(ledger, label)
     description = find_schema(schema, target)
     keywords = model.keywords(description.row_norm, neighbors=neighbors, n_public=n_public)
+    labels = class_labels(description.target) if keywords.get("classes") else None
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
-    is_stdin = STDIN in tables
-    if is_stdin and chunk_rows is not None:
-        msg = "--chunk-rows needs files, which are read several times, got the standard input (-)"
+    stream = next((table for table in tables if is_stream(table)), None)
+    if stream is not None and chunk_rows is not None:
+        name = "the standard input (-)" if stream == STDIN else repr(str(stream))
+        msg = f"--chunk-rows needs files, which are read several times, got {name}"
         raise InvalidInput(msg)
-    held = None if chunk_rows is not None else rows.held(math.inf if is_stdin else _MOST_BYTES)
+    shown = wants_progress(progress, quiet=quiet)
+    most_bytes = math.inf if stream is not None else _MOST_BYTES
+    held = None if chunk_rows is not None else rows.held(most_bytes, progress=shown)
     if held is None:
-        passes = Passes(rows, progress=wants_progress(progress, quiet=quiet))
+        passes = Passes(rows, progress=shown)
         source = dpci.Chunks(passes, names=description.names)
         result = dpci.fit(source, ledger=payer, n_threads=threads, **keywords)
     else:
         X, y, names = held
         result = dpci.fit(NamedRows(X, names), y, ledger=payer, n_threads=threads, **keywords)
-    deliver(result, output=output, plot=plot, level=level, force=force, json=json, quiet=quiet)
+    deliver(result, labels=labels, output=output, plot=plot, level=level, force=force, json=json, quiet=quiet)
 
 
 @app.command(cls=Command, epilog=_PLAN_EXAMPLES)
@@ -220,10 +224,12 @@ def coverage(
         raise InvalidInput(msg)
     description = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target)
     keywords = model.keywords(description.row_norm)
+    shown = wants_progress(progress, quiet=quiet)
     if is_public(source):
         X, y, names = description.transform(without_missing(public_table(source)))
     else:
-        X, y, names = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter).whole()
+        rows = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter)
+        X, y, names = rows.whole(progress=shown)
     with warnings.catch_warnings():
         # The output says the same.
         warnings.simplefilter("ignore", PrivacyLeakWarning)
@@ -234,7 +240,7 @@ def coverage(
             n_variability=variability,
             level=level,
             seed=seed,
-            progress=wants_progress(progress, quiet=quiet),
+            progress=shown,
             checkpoint=checkpoint,
             n_threads=threads,
             **keywords,
@@ -250,11 +256,15 @@ def demo(
     output: Annotated[Path, typer.Option(help="Folder for the forest plot.")] = Path("demo_output"),
 ) -> None:
     """Fit the packaged sample of Adult and draw the intervals."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"--output must name a folder, or one that can be made, got {str(output)!r}: {error.strerror}"
+        raise InvalidInput(msg) from error
     sample = load_adult_sample()
     rows = NamedRows(np.asarray(sample.X), sample.names)
     result = dpci.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH)
     typer.echo(DEMO_NOTES)
-    output.mkdir(parents=True, exist_ok=True)
     show(result)
     draw(result, output / "adult_intervals.png", force=True)
 

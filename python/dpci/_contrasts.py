@@ -6,6 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci._frames import is_frame
 from dpci.arrays import as_numbers, check_finite
 from dpci.errors import InvalidInput
 from dpci.validation import check_real
@@ -24,7 +25,8 @@ def contrast_rows(
     ----------
     contrast : array-like of shape (k,) or (m, k), or names
         Coefficients; or the name of a parameter, a mapping from names to coefficients, or a list of these. None: each
-        parameter.
+        parameter. Of a frame or a pandas Series whose labels are strings they are those of the parameters of these
+        names, 0 for the others.
     names : tuple of str
         The parameters.
     what : str
@@ -37,23 +39,74 @@ def contrast_rows(
     """
     if contrast is None:
         return np.eye(len(names)), names
-    if isinstance(contrast, str | Mapping):
-        contrast = [contrast]
-    if isinstance(contrast, list | tuple) and any(isinstance(row, str | Mapping) for row in contrast):
-        rows = [_named_row(row, names, what) for row in contrast]
+    given = [contrast] if isinstance(contrast, str | Mapping) else _strings(contrast)
+    if isinstance(given, list | tuple) and any(isinstance(row, str | Mapping) for row in given):
+        rows = [_named_row(row, names, what) for row in given]
         return check_finite(what, np.array([values for values, _ in rows])), tuple(label for _, label in rows)
-    return _numbers(contrast, len(names), what)
+    if isinstance(given, list | tuple) and any(row_labels(row) is not None for row in given):
+        matrix = np.concatenate([_numbers(row, names, what) for row in given])
+    else:
+        matrix = _numbers(given, names, what)
+    return matrix, counted_labels(len(matrix), what)
 
 
-def _numbers(contrast: object, k: int, what: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+def counted_labels(n_rows: int, what: str) -> tuple[str, ...]:
+    """Return what rows of numbers are called."""
+    return tuple(f"{what}[{i}]" for i in range(n_rows))
+
+
+def _strings(contrast: object) -> object:
+    """Return an array, an index or a series of names as a list, everything else as it is."""
+    if isinstance(contrast, list | tuple) or not hasattr(contrast, "__array__"):
+        return contrast
+    array = np.asarray(contrast)
+    named = array.ndim == 1 and array.dtype.kind in "OUT" and all(isinstance(name, str) for name in array)
+    return [str(name) for name in array] if named and len(array) else contrast
+
+
+def row_labels(table: object) -> tuple[str, ...] | None:
+    """Return the labels of a pandas Series, or of the columns of a frame; None without labels that are strings.
+
+    Numbers that count, as pandas makes them, are no names: such rows are taken by position.
+    """
+    if is_frame(table):
+        labels = getattr(table, "column_names" if hasattr(type(table), "column_names") else "columns", ())
+    else:
+        labels = table.index if hasattr(type(table), "iloc") and hasattr(table, "index") else ()
+    found = tuple(labels)
+    return found if found and all(isinstance(label, str) for label in found) else None
+
+
+def _placed(
+    values: NDArray[np.float64], labels: tuple[str, ...], names: tuple[str, ...], what: str
+) -> NDArray[np.float64]:
+    """Return columns of these labels at the places of the parameters of these names."""
+    unknown = next((label for label in labels if label not in names), None)
+    if unknown is not None:
+        raise InvalidInput(
+            f"the labels of {what} must be names of parameters ({', '.join(names)}), got {unknown!r} "
+            "(to_numpy() takes the numbers by position)"
+        )
+    if len(set(labels)) < len(labels):
+        raise InvalidInput(f"the labels of {what} must differ, got {', '.join(labels)}")
+    placed = np.zeros((len(values), len(names)))
+    placed[:, [names.index(label) for label in labels]] = values
+    return placed
+
+
+def _numbers(contrast: object, names: tuple[str, ...], what: str) -> NDArray[np.float64]:
     try:
         with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which is refused
             matrix = np.atleast_2d(as_numbers(what, contrast)).astype(np.float64)
     except InvalidInput as error:
         raise InvalidInput(f"{what} must be an array of numbers, or name parameters, got {contrast!r}") from error
+    labels = row_labels(contrast)
+    if labels is not None and matrix.ndim == 2 and matrix.shape[1] == len(labels):
+        matrix = _placed(matrix, labels, names, what)
+    k = len(names)
     if matrix.ndim != 2 or matrix.shape[1] != k:
         raise InvalidInput(f"{what} must have shape ({k},) or (m, {k}), got shape {np.shape(np.asarray(contrast))}")
-    return check_finite(what, matrix), tuple(f"{what}[{i}]" for i in range(len(matrix)))
+    return check_finite(what, matrix)
 
 
 def _named_row(row: object, names: tuple[str, ...], what: str) -> tuple[NDArray[np.float64], str]:

@@ -4,6 +4,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -207,12 +208,27 @@ def _computed(task: Any) -> Any:  # noqa: ANN401  # Dask's
     distributed = sys.modules.get("distributed")
     if distributed is None or not isinstance(client, distributed.Client):
         return task.compute()
-    future = client.compute(task)
+    with _thread_left_to_others(distributed):
+        future = client.compute(task)
+        try:
+            _wait(client, future, distributed)
+            return future.result()
+        finally:
+            future.release()  # what still runs is of no use to anyone, whatever ended the wait
+
+
+@contextmanager
+def _thread_left_to_others(distributed: Any) -> Iterator[None]:  # noqa: ANN401  # Dask's
+    """Leave the threads of the worker where a fit runs in a task: its own tasks would wait for them for ever."""
     try:
-        _wait(client, future, distributed)
-        return future.result()
+        distributed.secede()
+    except (ValueError, AttributeError, KeyError):  # in no task, in a coroutine, or the caller has left already
+        yield
+        return
+    try:
+        yield
     finally:
-        future.release()  # what still runs is of no use to anyone, whatever ended the wait
+        distributed.rejoin()
 
 
 def _wait(client: Any, future: Any, distributed: Any) -> None:  # noqa: ANN401  # Dask's

@@ -7,10 +7,10 @@ import typer
 
 from dpci import _options as options
 from dpci._cli_app import Command, app, show_json
-from dpci._output_files import check_new, new_file
+from dpci._output_files import check_new, check_text, new_file
 from dpci._table_io import write_csv
 from dpci.datasets import load_table
-from dpci.datasets._catalogue import CATALOGUE, SOURCES, WARFARIN
+from dpci.datasets._catalogue import SOURCES, WARFARIN
 from dpci.datasets._files import find, is_intact
 from dpci.datasets._tables import Table, load_sample_table
 from dpci.datasets._warfarin import warfarin_table
@@ -61,6 +61,13 @@ def data(
     if export is None:
         msg = f"dpci data {name} needs --export FILE, got none"
         raise InvalidInput(msg)
+    if not is_public(name):
+        msg = f"a data set must be one of {list(NAMES)}, got {name!r}"
+        raise InvalidInput(msg)
+    if split is not None and name in {SAMPLE, WARFARIN.name}:
+        msg = f"--split is for data sets of several files, got --split {split} for {name}"
+        raise InvalidInput(msg)
+    check_text("--export", export)
     check_new("--export", export, force=force, sources=public_files())
     table = public_table(name, split)
     n_rows = len(next(iter(table.values())))
@@ -74,7 +81,7 @@ def data(
 
 def public_table(name: str, split: str | None = None) -> Table:
     """Return the columns of a public data set, the packaged sample and the user's own copy of Warfarin among them."""
-    if name == WARFARIN.name and split is None:
+    if name == WARFARIN.name:
         return warfarin_table()
     return load_sample_table() if name == SAMPLE else load_table(name, split)
 
@@ -86,7 +93,7 @@ def public_files() -> list[Path]:
 
 def is_public(name: str) -> bool:
     """Whether a name is that of a public data set rather than of a file."""
-    return name in {SAMPLE, *CATALOGUE}
+    return name in NAMES
 
 
 def _list(rows: list[dict[str, Any]], *, json: bool) -> None:

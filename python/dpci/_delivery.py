@@ -1,6 +1,7 @@
 """Hands over what a fit has released: writes, prints and draws it, and never loses a model that was paid for."""
 
 import contextlib
+import dataclasses
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -12,12 +13,31 @@ from dpci._output_files import NotDelivered, new_file
 from dpci._result_json import result_document
 from dpci.plotting import figure_height
 from dpci.results import PrivateFit
+from dpci.schema import ClassTarget, NumericTarget
+
+
+def class_labels(target: ClassTarget | NumericTarget) -> tuple[str, str] | None:
+    """Return the two classes as the table has them: several labels of one class are joined by ``|``."""
+    if not isinstance(target, ClassTarget):
+        return None
+    negative, positive = "|".join(target.negative), "|".join(target.positive)
+    return None if negative == positive else (negative, positive)
 
 
 def deliver(
-    result: PrivateFit, *, output: Path | None, plot: Path | None, level: float, force: bool, json: bool, quiet: bool
+    result: PrivateFit,
+    *,
+    labels: tuple[str, str] | None,
+    output: Path | None,
+    plot: Path | None,
+    level: float,
+    force: bool,
+    json: bool,
+    quiet: bool,
 ) -> None:
     """Write the model, print its intervals and draw them; print the model when any of it fails before it is written.
+
+    The fit had classes -1 and 1; readers know them by ``labels``.
 
     Raises
     ------
@@ -29,6 +49,8 @@ def deliver(
     is_saved = False
     streams: tuple[TextIO, ...] = (sys.stdout, sys.stderr)
     try:
+        if labels is not None:
+            result = PrivateFit(dataclasses.replace(result._facts, classes=labels))  # noqa: SLF001  # the same release
         if output is not None:
             _save(result, output, force=force)
             is_saved = True

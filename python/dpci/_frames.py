@@ -1,5 +1,6 @@
 """Frames of pandas, polars, pyarrow and other libraries as matrices, column by column, through narwhals."""
 
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
         raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__} of Dask: compute() it")
     nw = _import_narwhals()
     try:
-        frame = nw.from_native(table)
+        frame = nw.from_native(_readable(table))
         columns = [] if isinstance(frame, nw.LazyFrame) else list(frame.iter_columns())
     except Exception as error:
         _check_names(_labels(table))
@@ -61,6 +62,19 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
             for j, column in enumerate(group, first):
                 matrix[start : start + _ROWS, j] = column[start : start + _ROWS]
     return matrix, names
+
+
+def decoded(values: Any) -> Any:  # noqa: ANN401  # a column of any library
+    """Return a column such that NumPy gets its missing values as None or NaN, and each value as what it stands for.
+
+    Only dictionaries of pyarrow are changed: for a null in chunks of one NumPy would get its last value.
+    """
+    wrapped = type(values).__module__.partition(".")[0] == "narwhals" and hasattr(values, "to_native")
+    native = values.to_native() if wrapped else values
+    kind: Any = getattr(native, "type", None)
+    if type(native).__module__.partition(".")[0] == "pyarrow" and hasattr(kind, "index_type"):
+        return native.cast(kind.value_type)
+    return values
 
 
 def check_same_index(X: object, y: object) -> None:
@@ -99,6 +113,14 @@ def _import_narwhals() -> Any:  # noqa: ANN401  # an optional module
     with optional("narwhals", extra="frames", what="a frame as X"):
         import narwhals  # noqa: PLC0415  # optional
     return narwhals
+
+
+def _readable(table: Any) -> Any:  # noqa: ANN401  # of any library
+    """Return a table as it is, but a record batch of pyarrow, which narwhals does not read, as a table of one."""
+    kind = type(table)
+    if kind.__name__ == "RecordBatch" and kind.__module__.partition(".")[0] == "pyarrow":
+        return sys.modules["pyarrow"].Table.from_batches([table])
+    return table
 
 
 def _labels(table: Any) -> Iterable[Any]:  # noqa: ANN401  # of any library

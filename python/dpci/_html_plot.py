@@ -7,11 +7,13 @@ from numpy.typing import NDArray
 
 from dpci._html import Html, tag
 from dpci.intervals import ConfidenceIntervals
-from dpci.tables import format_percent
+from dpci.tables import format_percent, printable
 
 # The plot keeps clear of the sides, where labels of the axis would be cut.
 _LEFT, _WIDTH = 4.0, 92.0
 _N_STEPS = 5
+# A sheet of A4 holds more rows, so that every sheet of a long plot has an axis.
+_ROWS_OF_AN_AXIS = 25
 
 
 def forest_figure(intervals: ConfidenceIntervals) -> Html:
@@ -19,11 +21,17 @@ def forest_figure(intervals: ConfidenceIntervals) -> Html:
     ticks = axis_ticks(intervals)
     percent = format_percent(intervals.level)
     label = f"Forest plot of {len(intervals)} parameters with {percent} confidence intervals; the table has the numbers"
-    cells = []
-    for name, estimate, (lower, upper) in zip(intervals.names, intervals.estimate, intervals, strict=True):
-        cells += [tag("div", name, class_="name"), _cell([*_grid(ticks), *_mark(float(estimate), lower, upper, ticks)])]
     axis = [_text(f"{tick:.6g}" if tick else "0", _place(tick, ticks)) for tick in map(float, ticks)]
-    cells += [tag("div"), _cell(axis, class_="cell axis")]
+    axis_row = [tag("div"), _cell(axis, class_="cell axis")]
+    cells = []
+    for i, (name, estimate, (lower, upper)) in enumerate(
+        zip(intervals.names, intervals.estimate, intervals, strict=True)
+    ):
+        if i and i % _ROWS_OF_AN_AXIS == 0:
+            cells += axis_row
+        mark = _mark(float(estimate), lower, upper, ticks)
+        cells += [tag("div", printable(name), class_="name", dir="auto"), _cell([*_grid(ticks), *mark])]
+    cells += axis_row
     caption = f"{percent} confidence intervals. A filled point: the interval leaves out 0."
     plot = tag("div", cells, class_="forest", role="img", aria_label=label)
     return tag("figure", [plot, tag("figcaption", caption)])

@@ -14,7 +14,7 @@ from dpci.budgets import ApproxDP, PureDP
 from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.summary import estimate_rows, fact_lines, interval_note, noise_note, target_note
-from dpci.tables import format_bound, format_percent, number_format
+from dpci.tables import format_bound, format_percent, number_format, printable
 from dpci.validation import check_fraction
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def html_report(result: "PrivateFit", *, level: float, title: str | None) -> str
     level = check_fraction("level", level)
     if title is not None and not isinstance(title, str):
         raise InvalidInput(f"title must be a string or None, got title={title!r}")
-    heading = f"A private model: {describe(result.loss)} loss" if title is None else title
+    kind = "A private model" if result.private else "A model with seeded noise"
+    heading = f"{kind}: {describe(result.loss)} loss" if title is None else title
     head = [
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
@@ -55,7 +56,7 @@ def html_report(result: "PrivateFit", *, level: float, title: str | None) -> str
         tag("style", Html(STYLE)),
     ]
     main = [
-        tag("h1", heading),
+        tag("h1", heading, dir="auto"),
         *([] if result.private else [tag("p", _SEEDED, class_="banner", role="alert")]),
         tag("p", _lead(result), class_="lead"),
         *_numbers(result, level),
@@ -74,7 +75,10 @@ def _section(name: str, heading: str, *content: Html) -> Html:
 
 def _table(caption: str, header: list[str], rows: list[list[str]]) -> Html:
     head = tag("thead", tag("tr", [tag("th", cell, scope="col") for cell in header]))
-    lines = [tag("tr", [tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)]) for first, *rest in rows]
+    lines = [
+        tag("tr", [tag("th", printable(first), scope="row", dir="auto"), *(tag("td", cell) for cell in rest)])
+        for first, *rest in rows
+    ]
     table = tag("table", [tag("caption", caption), head, tag("tbody", lines)])
     # On a narrow screen a table scrolls by itself, with the keyboard too.
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
@@ -85,11 +89,14 @@ def _list(items: list[Content]) -> Html:
 
 
 def _lead(result: "PrivateFit") -> str:
+    records = f"{result.n_samples:,} records"
+    if result.privacy["relation"] == "add_remove":
+        records = f"records whose number is private (taken as {result.n_samples:,})"
     if not result.private:
-        return f"Estimated from {result.n_samples:,} records, with noise as for {result.spent}."
+        return f"Estimated from {records}, with noise as for {result.spent}."
     inferred = result.privacy["classes_inferred"]
     return (
-        f"Estimated from {result.n_samples:,} records under differential privacy, {result.spent}. Every number on this "
+        f"Estimated from {records} under differential privacy, {result.spent}. Every number on this "
         "page is released or public: it may be passed on as it is, and what is computed from it costs no more privacy."
         + (" The names of the two classes are neither: they were read off the data." if inferred else "")
     )

@@ -27,10 +27,12 @@ thead th, thead th:first-child { color: var(--soft); font-weight: 600; }
 tbody tr:nth-child(even) { background: var(--stripe); }
 section[aria-labelledby="budget"] td { text-align: left; white-space: normal; }
 section[aria-labelledby="budget"] thead th { text-align: left; }
+section[aria-labelledby="budget"] th:first-child { white-space: nowrap; overflow-wrap: normal; }
 figure { margin: 1.25rem 0 .5rem; }
 figcaption { color: var(--soft); font-size: .9rem; }
 .forest { display: grid; grid-template-columns: fit-content(42%) 1fr; font-size: .9rem; line-height: 1.25; }
-.forest .name { padding: .3rem .6rem .3rem 0; overflow-wrap: anywhere; align-self: center; }
+.forest .name { padding: .3rem .6rem .3rem 0; overflow-wrap: anywhere; align-self: center;
+  text-align: left; }
 .forest .cell { position: relative; min-height: 1.6rem; }
 .forest svg { position: absolute; inset: 0; overflow: visible; }
 .forest text { fill: var(--soft); font-size: 12px; }
@@ -40,7 +42,7 @@ figcaption { color: var(--soft); font-size: .9rem; }
 .forest circle { stroke: var(--mark); stroke-width: 2; }
 .forest .apart { fill: var(--mark); }
 .forest .open { fill: var(--paper); }
-section[aria-labelledby="attacker"] table { width: auto; min-width: 50%; }
+section[aria-labelledby="attacker"] table { width: auto; min-width: min(100%, 28rem); }
 footer { color: var(--soft); font-size: .88rem; margin: 2.5rem auto 2rem; border-top: 1px solid var(--line);
   padding-top: .75rem; }
 @media (max-width: 34rem) { body { font-size: 15px; } th, td { padding: .3rem .4rem; } h1 { font-size: 1.4rem; } }
@@ -49,6 +51,6 @@ footer { color: var(--soft); font-size: .88rem; margin: 2.5rem auto 2rem; border
   --alarm: #a3161f; --alarm-paper: #fff; }
   body { font-size: 10.5pt; } main, footer { max-width: none; padding: 0; } h1 { margin-top: 0; }
   .scroll { overflow: visible; }
-  h2, tr, li, .forest .name, .forest .cell { break-inside: avoid; } h2, caption { break-after: avoid; }
+  h2, tr, li, figure, .forest .name, .forest .cell { break-inside: avoid; } h2, caption { break-after: avoid; }
   * { print-color-adjust: exact; } }
 """

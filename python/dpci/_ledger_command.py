@@ -66,6 +66,9 @@ def create(
     if file.exists():
         msg = f"a new ledger needs a new file, got {str(file)!r}, which exists"
         raise InvalidInput(msg)
+    if not file.parent.is_dir():
+        msg = f"a new ledger needs a folder that exists, got {str(file)!r}"
+        raise InvalidInput(msg)
     relation: Any = neighbors
     with dpci.Ledger(parse_budget(epsilon, delta, rho), relation, file) as ledger:
         typer.echo(ledger.to_json() if json else ledger.summary())

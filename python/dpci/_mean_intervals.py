@@ -16,6 +16,8 @@ _F64 = NDArray[np.float64]
 _LOGISTIC = ("logistic", "soft_logistic")
 # The quantile of an error in standard units depends on the share of noise in its variance alone, smoothly.
 _DEGREE = 60
+# Below it the quantile is no smooth function of the share where noise is all, in few dimensions: like a square root.
+_LEAST_LEVEL = 0.5
 
 
 def mean_intervals(record: FitRecord, law: ErrorLaw, table: Table, level: float) -> ConfidenceIntervals:
@@ -40,7 +42,7 @@ def _half_widths(sampling: _F64, noise: _F64, law: ErrorLaw, level: float) -> _F
     variance = sampling + noise
     share = np.divide(noise, variance, out=np.zeros_like(noise), where=variance > 0.0)
     low, high = share.min(initial=1.0), share.max(initial=0.0)
-    if len(share) > 2 * _DEGREE and low < high:
+    if len(share) > 2 * _DEGREE and low < high and level >= _LEAST_LEVEL:
         units = Chebyshev.interpolate(lambda at: _unit_half_widths(at, law, level), _DEGREE, domain=[low, high])(share)
     else:
         units = _unit_half_widths(share, law, level)

@@ -12,8 +12,9 @@ import typer
 
 from dpci import _options as options
 from dpci._cli_app import Command, app, note, show_json, wants_progress
+from dpci._delivery import class_labels
 from dpci._options import find_schema, schema_files
-from dpci._output_files import check_new, new_file
+from dpci._output_files import check_new, check_text, new_file
 from dpci._result_json import result_document
 from dpci._table_io import open_text
 from dpci._table_rows import TableRows, find_tables, progress_bar
@@ -87,9 +88,13 @@ def predict(
     fitted = read_model(model)
     description = find_schema(schema, None)
     tables = find_tables(files)
+    check_text("--output", output)
     check_new("--output", output, force=force, sources=[model, *schema_files(schema), *tables])
     if overlap := {"prediction", "probability"} & set(kept):
         msg = f"--keep must name no column of the output, got --keep {min(overlap)}"
+        raise InvalidInput(msg)
+    if repeated := [name for i, name in enumerate(kept) if name in kept[:i]]:
+        msg = f"--keep must name a column once, got --keep {repeated[0]} twice"
         raise InvalidInput(msg)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     # A bar between the predictions would spoil them.
@@ -171,8 +176,9 @@ def _in_table_terms(fitted: PrivateFit, schema: Schema, rows: NamedRows) -> list
         predicted = fitted.predict(rows).tolist()
         if fitted.classes != (-1, 1):
             return list(predicted)
-        labels = {-1: "|".join(target.negative), 1: "|".join(target.positive)}
-        return [labels[sign] for sign in predicted]
+        # A model of Python, of encoded targets.
+        labels = class_labels(target) or fitted.classes
+        return [labels[sign > 0] for sign in predicted]
     soft = fitted.loss["name"] == "soft_logistic"
     scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.predict(rows)
     share = scaled if target.scale == "unit" else (scaled + 1.0) / 2.0

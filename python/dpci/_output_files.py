@@ -3,12 +3,11 @@
 import contextlib
 import os
 import secrets
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from dpci._table_io import STDIN
+from dpci._table_io import identity
 from dpci.errors import DpciError, InvalidInput
 
 # What SQLite keeps beside a ledger at times, and what other programs lock it with.
@@ -53,6 +52,13 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
         raise _unwritable(option, path, error) from error
 
 
+def check_text(option: str, path: Path | None) -> None:
+    """Refuse to write text into a file whose name says Parquet, which nothing could read then."""
+    if path is not None and path.suffix.lower() == ".parquet":
+        msg = f"{option} is written as text, so its name must not end in .parquet, got {str(path)!r}"
+        raise InvalidInput(msg)
+
+
 def check_unread(option: str, path: Path | None, sources: Sequence[Path]) -> None:
     """Refuse to replace a file that is read, whether it is there yet or not."""
     if path is not None and identity(path) in {identity(source) for source in sources}:
@@ -73,15 +79,6 @@ def ledger_files(path: Path) -> list[Path]:
     """Return the file of a ledger and those that may appear beside it."""
     real = Path(os.path.realpath(path))
     return [real.with_name(real.name + ending) for ending in _LEDGER_ENDINGS]
-
-
-def identity(path: Path) -> object:
-    """Return what is equal for all names of one file: links, other spellings, and the standard input among them."""
-    try:
-        status = os.fstat(sys.stdin.fileno()) if path == STDIN and sys.stdin is not None else path.stat()
-    except (OSError, ValueError):
-        return os.path.realpath(path)
-    return status.st_dev, status.st_ino
 
 
 @contextlib.contextmanager

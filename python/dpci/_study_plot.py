@@ -17,6 +17,8 @@ _F64 = NDArray[np.float64]
 
 # Standard errors on either side: about 95 of 100 parameters whose coverage is the mean are within them.
 _N_ERRORS = 2.0
+# Points that a legend of two lines takes.
+_ABOVE_LEGEND = 40.0
 
 
 def plot_coverage(study: "CoverageStudy", columns: dict[str, _F64], ax: "Axes | None") -> "Axes":
@@ -28,7 +30,8 @@ def plot_coverage(study: "CoverageStudy", columns: dict[str, _F64], ax: "Axes | 
         _draw_lengths(columns, lengths)
     _draw_coverage(study, columns, ax)
     name_rows(ax, study.names)
-    ax.set_title("NOT PRIVATE", color="C3", loc="left")
+    # Above the legend, which narrow axes have no room beside.
+    ax.set_title("NOT PRIVATE", color="C3", loc="left", pad=_ABOVE_LEGEND)
     return ax
 
 
@@ -38,12 +41,21 @@ def _draw_coverage(study: "CoverageStudy", columns: dict[str, _F64], ax: "Axes")
     # A share of 0 or 1 has no spread of its own: that at the nominal level stands in.
     nominal = np.sqrt(study.level * (1.0 - study.level) / study.n_replicates)
     errors = _N_ERRORS * np.where((coverage == 0.0) | (coverage == 1.0), nominal, columns["coverage_se"])
+    # No coverage is below 0 or above 1.
+    ends = np.stack([np.minimum(errors, coverage), np.minimum(errors, 1.0 - coverage)])
     if study.n_replicates > 1:
         half = _N_ERRORS * study.coverage_se
         label = f"mean {study.coverage:.3f} ± {half:.3f}"
-        ax.axvspan(study.coverage - half, study.coverage + half, color="C0", alpha=0.15, linewidth=0, label=label)
+        ax.axvspan(
+            max(study.coverage - half, 0.0),
+            min(study.coverage + half, 1.0),
+            color="C0",
+            alpha=0.15,
+            linewidth=0,
+            label=label,
+        )
     ax.axvline(study.level, color="0.35", linestyle="--", linewidth=1, label=f"level {format_percent(study.level)}")
-    ax.errorbar(coverage, rows, xerr=errors, fmt="o", color="C0", markersize=5, linewidth=1.4)
+    ax.errorbar(coverage, rows, xerr=ends, fmt="o", color="C0", markersize=5, linewidth=1.4)
     ax.set_xlabel("coverage ± 2 standard errors")
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
 

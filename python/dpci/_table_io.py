@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import os
 import sys
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,8 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias
 
-import numpy as np
-
+from dpci._columns import as_cells
 from dpci._optional import optional
 from dpci.errors import InvalidInput
 
@@ -71,9 +71,47 @@ def read_batches(
 
 
 def parquet_names(path: Path) -> list[str]:
-    """Names of the columns of a Parquet file; errors as in :func:`read_table`."""
+    """Names of the columns of a Parquet file but the index of a pandas frame; errors as in :func:`read_table`."""
     with _readable(path), _parquet_file(path) as file:
-        return list(file.schema_arrow.names)
+        schema = file.schema_arrow
+        index = (schema.pandas_metadata or {}).get("index_columns", ())
+        return [name for name in _distinct_names(path, schema) if name not in index]
+
+
+def identity(path: Path) -> object:
+    """Return what is equal for all names of one file: links, other spellings, and the standard input among them."""
+    try:
+        status = os.fstat(sys.stdin.fileno()) if path == STDIN and sys.stdin is not None else path.stat()
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
+
+
+def is_stream(path: Path) -> bool:
+    """Whether it can be read once only, or not at all: the standard input, a pipe, a folder."""
+    return path == STDIN or (path.exists() and not path.is_file())
+
+
+def first_pair(files: Sequence[Path], key: Callable[[Path], object]) -> tuple[str, str] | None:
+    """Return the first two files of which a key is equal."""
+    places: dict[object, int] = {}
+    for place, file in enumerate(files):
+        if (first := places.setdefault(key(file), place)) != place:
+            return str(files[first]), str(file)
+    return None
+
+
+def check_named_once(files: Sequence[Path]) -> None:
+    """Refuse a file that is named twice in any way: nobody may count twice, as a row bounds what one person can change.
+
+    Raises
+    ------
+    InvalidInput
+        Which names are those of one file.
+    """
+    if pair := first_pair(files, identity):
+        msg = f"a table must be named once, got {' and '.join(pair)}, which are one file"
+        raise InvalidInput(msg)
 
 
 def write_csv(path: Path, table: Mapping[str, Iterable[Any]]) -> None:
@@ -196,7 +234,7 @@ def _parquet_batches(
     path: Path, n_rows: int | None, columns: Sequence[str] | None, exact: Collection[str]
 ) -> Iterator[Columns]:
     with _parquet_file(path) as file:
-        _check_present(path, file.schema_arrow.names, columns)
+        _check_present(path, _distinct_names(path, file.schema_arrow), columns)
         for name in exact:
             _check_exact(name, file.schema_arrow.field(name).type)
         wanted = None if columns is None else list(columns)
@@ -212,7 +250,15 @@ def _parquet_batches(
 
 
 def _as_array(column: Any) -> Any:  # noqa: ANN401  # of pyarrow, to NumPy
-    return np.asarray(column)
+    return as_cells(column)
+
+
+def _distinct_names(path: Path, schema: Any) -> list[str]:  # noqa: ANN401  # of pyarrow
+    names: list[str] = schema.names
+    if len(set(names)) != len(names):
+        msg = f"{path} must have distinct column names, got {names}"
+        raise InvalidInput(msg)
+    return names
 
 
 def _exact_values(column: Any) -> list[Any]:  # noqa: ANN401  # of pyarrow
@@ -246,6 +292,10 @@ def _parquet_file(path: Path) -> Iterator[Any]:
         import pyarrow.parquet as pq  # noqa: PLC0415  # optional
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
+            names = file.schema_arrow.names
+            if len(set(names)) != len(names):
+                msg = f"{path} must have distinct column names, got {names}"
+                raise InvalidInput(msg)
             yield file
     except (pa.ArrowException, UnicodeDecodeError) as error:
         msg = f"{path} must be a Parquet file, got {error}"
@@ -255,7 +305,9 @@ def _parquet_file(path: Path) -> Iterator[Any]:
 def _check_present(path: Path, present: Sequence[str], wanted: Sequence[str] | None) -> None:
     missing = [name for name in wanted or () if name not in present]
     if missing:
-        msg = f"the table must have the column {missing[0]!r}, got {list(present)} in {str(path)!r}"
+        # A header in one piece is most often one with another delimiter.
+        hint = "; is the delimiter another one?" if len(present) == 1 and ";" in present[0] else ""
+        msg = f"the table must have the column {missing[0]!r}, got {list(present)} in {str(path)!r}{hint}"
         raise InvalidInput(msg)
 
 

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci._optional import optional
-from dpci._output_files import identity
-from dpci._table_io import ENDINGS, STDIN, Columns, check_delimiter, read_batches
+from dpci._table_io import ENDINGS, STDIN, Columns, check_delimiter, check_named_once, first_pair, read_batches
 from dpci.errors import InvalidInput
 from dpci.schema import Encoded, Schema
 
@@ -53,22 +52,11 @@ def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
     if STDIN in files and sys.stdin is None:
         msg = "the standard input (-) must be open, got a closed one"
         raise InvalidInput(msg)
-    # Nobody may count twice: a row bounds what one person can change once.
-    if pair := _first_pair(files, identity):
-        msg = f"a table must be named once, got {' and '.join(pair)}, which are one file"
-        raise InvalidInput(msg)
-    if pair := _first_pair(files, _without_endings):
+    check_named_once(files)
+    if pair := first_pair(files, _without_endings):
         msg = f"two tables of a folder must differ in more than their endings, got {' and '.join(pair)}: rename one"
         raise InvalidInput(msg)
     return tuple(files)
-
-
-def _first_pair(files: Sequence[Path], key: Callable[[Path], object]) -> tuple[str, str] | None:
-    places: dict[object, int] = {}
-    for place, file in enumerate(files):
-        if (first := places.setdefault(key(file), place)) != place:
-            return str(files[first]), str(file)
-    return None
 
 
 def _without_endings(file: Path) -> Path:
@@ -113,21 +101,23 @@ class TableRows:
         """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
         return self._chunks(self.schema.features, kept, exact=kept)
 
-    def whole(self) -> Encoded:
+    def whole(self, *, progress: bool = False) -> Encoded:
         """Return all rows and targets at once."""
-        rows = self.held(math.inf)
+        rows = self.held(math.inf, progress=progress)
         assert rows is not None  # noqa: S101  # for the type checker: nothing is more than infinity
         return rows
 
-    def held(self, most_bytes: float) -> Encoded | None:
+    def held(self, most_bytes: float, *, progress: bool = False) -> Encoded | None:
         """Return all rows and targets at once, or None where the rows take more memory than that."""
         parts: list[Encoded] = []
         n_bytes = 0
-        for part in self.encoded():
-            n_bytes += part.X.nbytes
-            if n_bytes > most_bytes:
-                return None
-            parts.append(part)
+        with progress_bar("read", None, wanted=progress) as advance:
+            for part in self.encoded():
+                n_bytes += part.X.nbytes
+                if n_bytes > most_bytes:
+                    return None
+                parts.append(part)
+                advance(len(part.X))
         if len(parts) == 1:
             return parts[0]
         rows, targets = ([part[i] for part in parts] for i in range(2))

@@ -1,6 +1,5 @@
 """The command ``tables``: experiments of four papers, repeated beside what was published where there are numbers."""
 
-import os
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,7 +12,7 @@ import typer
 from dpci import _options as options
 from dpci._cli_app import Command, app, note, wants_progress
 from dpci._data_command import public_files
-from dpci._output_files import check_unread
+from dpci._output_files import check_new, check_unread, new_file
 from dpci.budgets import Calibration
 from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
 from dpci.plotting import check_plot_file
@@ -198,7 +197,7 @@ def _check_drawing(output: Path | None, names: tuple[str, ...]) -> None:
             msg = f"a drawing needs one --experiment of {', '.join(names)}, got --output {output} and none"
             raise InvalidInput(msg)
         check_plot_file(output)
-    _check_writable(output)
+    check_new("--output", output, force=True)
 
 
 def _check_what(table: int | None, figure: int | None) -> None:
@@ -233,19 +232,7 @@ def _check_output(output: Path | None, figure: int | None, calibrations: tuple[C
             msg = "--calibration must be paper or tight with --figure, which draws one of them, got both"
             raise InvalidInput(msg)
     if output is not None:
-        _check_writable(output)
-
-
-def _check_writable(output: Path) -> None:
-    """Open a file as if to add to it, which leaves one that is there as it is."""
-    try:
-        is_new = not output.exists()
-        with output.open("ab"):
-            pass
-        if is_new:
-            Path(os.path.realpath(output)).unlink()  # of a link to nothing, the link stays
-    except OSError as error:
-        raise _unwritable(output, error) from error
+        check_new("--output", output, force=True)
 
 
 def _publish(text: str, output: Path | None) -> None:
@@ -259,15 +246,12 @@ def _publish(text: str, output: Path | None) -> None:
 def _write(output: Path, save: Callable[[Path], object], *, otherwise: str | None = None) -> None:
     """Save a file, or print what it would have held before the error: it may have taken hours."""
     try:
-        save(output)
-    except OSError as error:
+        # What it replaces follows from its seed, and stays until the new one is complete.
+        with new_file("--output", output, force=True) as path:
+            save(path)
+    except InvalidInput:
         if otherwise is not None:
             typer.echo(otherwise)
-        raise _unwritable(output, error) from error
+        raise
     # What was printed may be JSON, and stdout a file.
     typer.echo(f"wrote {output}", err=True)
-
-
-def _unwritable(output: Path, error: OSError) -> InvalidInput:
-    reason = error.strerror or error
-    return InvalidInput(f"--output must name a file that can be written, got {str(output)!r}: {reason}")

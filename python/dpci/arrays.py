@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from dpci._frames import frame_matrix, is_frame
+from dpci._frames import decoded, frame_matrix, is_frame
 from dpci.errors import InvalidInput
 
 _NUMERIC_KINDS = "biuf"
@@ -161,7 +161,7 @@ def as_numbers(name: str, values: object) -> NDArray[Any]:
     if any(isinstance(row, np.ma.MaskedArray) for row in rows):
         raise InvalidInput(f"{name} must have no masked values, got a masked array (fill it, or drop the rows)")
     try:
-        array = np.asarray(values)
+        array = np.asarray(decoded(values))
     except Exception as error:  # whatever the conversion of another library's object raises
         raise InvalidInput(
             f"{name} must be a rectangular array of numbers, got {type(values).__name__} ({error})"

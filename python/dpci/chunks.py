@@ -1,5 +1,8 @@
 """``Chunks``: rows that are read, or made, a part at a time, in as many passes as a fit needs."""
 
+import functools
+import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
@@ -10,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci._partitions import Mergeable
-from dpci._table_io import check_delimiter, parquet_names, read_batches
+from dpci._table_io import Columns, check_delimiter, check_named_once, is_stream, parquet_names, read_batches
 from dpci.arrays import as_numbers
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema import Schema
@@ -20,7 +23,7 @@ __all__ = ["Chunks"]
 
 Chunk: TypeAlias = tuple[Any, Any]
 """Rows (anything that ``fit`` takes as X) and their targets."""
-Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
+Paths: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
 
@@ -104,7 +107,8 @@ class Chunks:
         try:
             for number, chunk in enumerate(chunks):
                 if not isinstance(chunk, tuple | list) or len(chunk) != 2:
-                    raise InvalidInput(f"every chunk must be a pair (X, y), got {type(chunk).__name__}")
+                    size = f" of {len(chunk)}" if isinstance(chunk, tuple | list) else ""
+                    raise InvalidInput(f"every chunk must be a pair (X, y), got {type(chunk).__name__}{size}")
                 try:
                     part = work(*chunk)
                     total = part if total is None else total.merge(part)
@@ -122,8 +126,9 @@ class Chunks:
 
         Parameters
         ----------
-        path : path or sequence of paths
-            ``.csv`` or ``.csv.gz`` files with one line of names each, and one line for each record.
+        path : path or paths
+            ``.csv`` or ``.csv.gz`` files with one line of names each, and one line for each record. Each file once:
+            nobody may count twice.
         schema : Schema
             What becomes of the columns.
         delimiter : str
@@ -152,14 +157,14 @@ class Chunks:
 
         Parameters
         ----------
-        path : path or sequence of paths
-            ``.parquet`` files.
+        path : path or paths
+            ``.parquet`` files, each once.
         schema : Schema, optional
             What becomes of the columns.
         target : str, optional
             The column of targets, without a schema.
         columns : sequence of str, optional
-            The columns of X, without a schema; None: all but the target.
+            The columns of X, without a schema; None: all but the target and the index of a pandas frame.
         chunk_rows : int
             Rows that are in memory at a time.
 
@@ -181,16 +186,16 @@ class Chunks:
         if not isinstance(target, str):
             raise InvalidInput(f"target must name a column where there is no schema, got target={target!r}")
         paths = _as_paths(path)
+        _check_files(paths)
         present = [name for name in parquet_names(paths[0]) if name != target]
         names = _check_names(present if columns is None else columns)
         if target in names:
             raise InvalidInput(f"columns must not hold the target, got {target!r} among {names}")
 
-        def source() -> Iterator[Chunk]:
-            for file in paths:
-                for batch in read_batches(file, n_rows=chunk_rows, columns=[*names, target]):
-                    yield _numeric_rows(batch, names), batch[target]
+        def encode(batch: Columns) -> Chunk:
+            return _numeric_rows(batch, names), _without_gaps(target, batch[target])
 
+        source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, columns=[*names, target])
         return cls(source, names=names)
 
     @classmethod
@@ -200,12 +205,10 @@ class Chunks:
         paths = _as_paths(path)
         needed = [*(column.name for column in schema.columns), schema.target.column]
 
-        def source() -> Iterator[Chunk]:
-            for file in paths:
-                for batch in read_batches(file, n_rows=chunk_rows, delimiter=delimiter, columns=needed):
-                    X, y, _ = schema.transform(batch)
-                    yield X, y
+        def encode(batch: Columns) -> Chunk:
+            return schema.transform(batch)[:2]
 
+        source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed)
         return cls(source, names=schema.names)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's own
@@ -227,13 +230,56 @@ def _check_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _as_paths(path: Paths) -> tuple[Path, ...]:
-    several = isinstance(path, Sequence) and not isinstance(path, str)
-    paths = tuple(Path(each) for each in path) if several else (Path(path),)  # type: ignore[union-attr, arg-type]  # by several
-    if not paths:
+    several = isinstance(path, Iterable) and not isinstance(path, str | bytes)
+    named: tuple[Any, ...] = tuple(path) if several else (path,)  # type: ignore[arg-type]  # by several
+    for each in named:
+        if not isinstance(each, str | PathLike) or not isinstance(os.fspath(each), str):
+            raise InvalidInput(f"path must be a path or several, of type str or os.PathLike, got {each!r}")
+    if not named:
         raise InvalidInput("path must name at least one file, got none")
-    return paths
+    return tuple(map(Path, named))
 
 
-def _numeric_rows(batch: dict[str, Sequence[Any]], names: tuple[str, ...]) -> NDArray[np.float64]:
-    columns = [as_numbers(f"column {name!r}", batch[name]) for name in names]
+def _check_files(paths: Sequence[Path]) -> None:
+    """Refuse, before a ledger pays, what cannot be read in several passes, and files that are named twice."""
+    for path in paths:
+        if is_stream(path):
+            raise InvalidInput(f"path must name files, which are read several times, got {str(path)!r}")
+    check_named_once(paths)
+
+
+def _chunks(
+    paths: Sequence[Path],
+    encode: Callable[[Columns], Chunk],
+    *,
+    n_rows: int,
+    columns: Sequence[str],
+    delimiter: str = ",",
+) -> Iterator[Chunk]:
+    """Read files one after the other; errors say where."""
+    _check_files(paths)
+    for path in paths:
+        start = 0
+        for batch in read_batches(path, n_rows=n_rows, delimiter=delimiter, columns=columns):
+            try:
+                chunk = encode(batch)
+            except DpciError as error:
+                error.add_note(f"rows are counted from row {start} of {path}")
+                raise
+            yield chunk
+            start += len(chunk[1])
+
+
+def _numeric_rows(batch: Columns, names: tuple[str, ...]) -> NDArray[np.float64]:
+    columns = [as_numbers(f"column {name!r}", _without_gaps(name, batch[name])) for name in names]
     return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+
+
+def _without_gaps(name: str, values: Sequence[Any]) -> NDArray[Any]:
+    """Return a column, whose integers and truth values are objects beside missing ones, which are refused."""
+    column = np.asarray(values)
+    if column.dtype.kind == "O":
+        missing = np.array([value is None or (isinstance(value, float) and math.isnan(value)) for value in column])
+        if missing.any():
+            raise InvalidInput(f"column {name!r} must have no missing values, got one in row {np.argmax(missing)}")
+    return column

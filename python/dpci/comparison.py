@@ -54,6 +54,9 @@ class Comparison:
         Whether the two models may have been fitted to the same records.
     private : bool
         False if the noise of either was seeded.
+    private_n_samples : bool
+        Whether the number of records of either is private (add/remove). The ridge of its target is ``l2_strength``
+        times ``n_public`` over that number, so that targets differ where these ratios do.
     """
 
     names: tuple[str, ...]
@@ -64,6 +67,7 @@ class Comparison:
     intervals: ConfidenceIntervals
     shared_data: bool
     private: bool
+    private_n_samples: bool
 
     def __post_init__(self) -> None:
         for array in (self.estimate_a, self.estimate_b, self.std_errors, self.pvalues):
@@ -91,10 +95,15 @@ class Comparison:
             if self.shared_data
             else "Data: two samples that are independent of each other."
         )
+        ridge = (
+            "Add/remove: the ridge of a target is lambda * n_public / (number of records, which is private).\n"
+            "A difference may come from these numbers."
+        )
         parts = [
             f"{format_percent(self.intervals.level)} confidence intervals of the differences",
             format_table(header, rows),
             data,
+            *([ridge] if self.private_n_samples else []),
         ]
         return "\n\n".join(parts if self.private else ["NOT PRIVATE (seeded)", *parts])
 
@@ -125,12 +134,15 @@ def compare(
     """Compare two released models, parameter by parameter: differences with intervals and p-values.
 
     Both must have targets that mean the same: equal names, loss, regularisation, classes and intercept, and the same
-    public bound where rows were clipped to it. It reads no data and costs no budget.
+    public bound where rows were clipped to it. Under add/remove they mean the same only where ``n_public`` is to the
+    private number of records as in the other fit, which no release tells (:attr:`Comparison.private_n_samples`). It
+    reads no data and costs no budget.
 
     On independent samples the errors of both add up, sampling and noise alike, and the law of their sum is exact: with
     two spherical Laplace noises a normal law with two mixing variables. On shared records the sampling errors depend on
     each other in a way that neither model tells; their difference has at most the standard deviation that perfectly
-    opposed errors have, the sum of both, and the result is conservative. The noises are independent in both cases.
+    opposed errors have, the sum of both, and the result is conservative. The noises are independent in both cases, but
+    of fits with equal seeds.
 
     Parameters
     ----------
@@ -176,9 +188,15 @@ def compare(
     difference = estimates[0] - estimates[1]
     half_width = error.half_widths(level)
     intervals = ConfidenceIntervals(names, difference, difference - half_width, difference + half_width, level, "exact")
-    private = result_a.private and result_b.private
     return Comparison(
-        names, *estimates, error.std_errors, error.tails(np.abs(difference)), intervals, shared_data, private
+        names,
+        *estimates,
+        error.std_errors,
+        error.tails(np.abs(difference)),
+        intervals,
+        shared_data,
+        private=result_a.private and result_b.private,
+        private_n_samples=any(result.privacy["relation"] == "add_remove" for result in (result_a, result_b)),
     )
 
 

@@ -135,8 +135,10 @@ def noise_norm(record: FitRecord, matrix: str, level: float) -> float:
         # Off the diagonal the standard deviation is scale / sqrt(2): a GOE matrix, by Gaussian concentration.
         return scale * (math.sqrt(2.0 * dim) + tail)
     if step.noise == "matrix_laplace":
-        # The greater of two Wishart matrices of dim + 1 degrees of freedom (Davidson & Szarek 2001, Theorem II.13).
-        return 0.5 * scale * (math.sqrt(dim + 1.0) + math.sqrt(dim) + tail) ** 2
+        # The greater of two Wishart matrices of dim + 1 degrees of freedom (Davidson & Szarek 2001, Theorem II.13), or
+        # of their traces, which are chi-squares: in up to five dimensions or so that is less.
+        greatest = (math.sqrt(dim + 1.0) + math.sqrt(dim) + tail) ** 2
+        return 0.5 * scale * min(greatest, float(special.chdtri(dim * (dim + 1.0), 0.5 * level)))
     # Spherical Laplace in all entries: its length.
     return scale * float(special.gammainccinv(dim * dim, level))
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from dpci import _core
+from dpci._contrasts import counted_labels, row_labels
 from dpci._error_law import ErrorLaw, mixing_nodes
 from dpci._quadratic_tail import chi2_sum_tail
 from dpci.arrays import as_numbers, check_finite
@@ -115,7 +116,7 @@ def wald_test(
     private: bool,
 ) -> WaldTest:
     """Test ``rows @ theta = value``; see :meth:`dpci.PrivateFit.wald_test`."""
-    values = _values(value, len(rows))
+    values = _values(value, labels)
     with np.errstate(over="ignore", invalid="ignore"):
         estimate = rows @ params
     # Neither the scale of a row nor that of an estimate matters: without them nothing overflows.
@@ -175,7 +176,14 @@ def statistic_tail(statistic: float, shares: _F64, law: ErrorLaw) -> float:
     return min(1.0, float(probabilities @ tails))
 
 
-def _values(value: ArrayLike, n_rows: int) -> _F64:
+def _values(value: ArrayLike, labels: tuple[str, ...]) -> _F64:
+    n_rows, given = len(labels), row_labels(value)
+    # Rows of numbers have no names that labels could contradict.
+    if given is not None and given != labels and labels != counted_labels(n_rows, "hypothesis"):
+        raise InvalidInput(
+            f"the labels of value must be those of the hypothesis ({', '.join(labels)}), got {', '.join(given)} "
+            "(to_numpy() takes the numbers by position)"
+        )
     values = as_numbers("value", value).astype(np.float64)
     if values.shape not in {(), (n_rows,)}:
         raise InvalidInput(f"value must be a number or have shape ({n_rows},), got shape {values.shape}")

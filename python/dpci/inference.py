@@ -65,11 +65,11 @@ class Inference(LinearModel):
 
     @property
     def moment_noise(self) -> float:
-        """Bound on the noise in the released matrices, over their least eigenvalues; one release in twenty exceeds it.
+        """Bound on the noise in the released matrices, over their least eigenvalues.
 
-        Of the Hessian, and of the covariance of the gradient's error; the greater of both. From released values alone.
-        Intervals and p-values do not account for this noise; above 1/2 a joint test of several parameters may reject
-        true hypotheses too often (docs/inference.md).
+        Of the Hessian, and of the covariance of the gradient's error; the greater of both. One release in twenty at
+        most exceeds it. From released values alone. Intervals and p-values do not account for this noise; above 1/2 a
+        joint test of several parameters may reject true hypotheses too often (docs/inference.md).
         """
         return moment_noise(self._record, self._moments()[0], self.cov)
 
@@ -107,7 +107,8 @@ class Inference(LinearModel):
             Algorithms 3 and 5), which converge to it.
         contrast : array-like of shape (k,) or (m, k), or names, optional
             Coefficients of the linear combinations; or the name of a parameter, a mapping from names to coefficients,
-            or a list of these. None: each parameter.
+            or a list of these. Labels of a frame or a Series, if they are strings, say which parameters its numbers are
+            for. None: each parameter.
         simultaneous : {"bonferroni", "max_z"}, optional
             None: each interval covers with probability ``level``. Otherwise all intervals asked for cover together
             with at least that probability: by the union bound, or by the quantile of the greatest absolute z under

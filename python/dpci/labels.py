@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci._frames import decoded
 from dpci.arrays import as_vector
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
@@ -137,7 +138,7 @@ def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
     if isinstance(y, np.ma.MaskedArray):
         raise InvalidInput("y must have no masked values, got a masked array")
     try:
-        labels = np.asarray(y)
+        labels = np.asarray(decoded(y))
     except Exception as error:  # whatever the conversion of another library's object raises
         raise InvalidInput(f"y must be one-dimensional, got {type(y).__name__} ({error})") from error
     if labels.ndim != 1:
@@ -145,6 +146,16 @@ def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
     _check_length(len(labels), n_samples)
     if labels.dtype.kind not in "biufUOT":
         raise InvalidInput(f"y must hold booleans, numbers or strings, got dtype {labels.dtype}")
+    check_present(labels)
+    if labels.dtype.kind == "O":
+        for row, label in enumerate(labels):
+            if not isinstance(label, str | numbers.Number | np.bool_):
+                raise InvalidInput(f"y must hold booleans, numbers or strings, got {label!r} in row {row}")
+    return labels
+
+
+def check_present(labels: NDArray[Any]) -> None:
+    """Refuse labels of which one is missing."""
     if labels.dtype.kind == "O":
         missing = np.array([_is_missing(label) for label in labels], dtype=bool)
     else:
@@ -152,11 +163,6 @@ def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
     if np.any(missing):
         row = int(np.argmax(missing))
         raise InvalidInput(f"y must have no missing values, got {_plain(labels[row])!r} in row {row}")
-    if labels.dtype.kind == "O":
-        for row, label in enumerate(labels):
-            if not isinstance(label, str | numbers.Number | np.bool_):
-                raise InvalidInput(f"y must hold booleans, numbers or strings, got {label!r} in row {row}")
-    return labels
 
 
 def _check_length(got: int, n_samples: int) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpci._optional import optional
 from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
-from dpci.tables import format_percent
+from dpci.tables import format_percent, printable
 from dpci.validation import check_choice
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def forest_plot(
     apart = (lower > 0.0) | (upper < 0.0)
     ax.scatter(estimate, positions, s=26, color="C0", facecolors=np.where(apart, "C0", "white"), zorder=3)
     name_rows(ax, [intervals.names[i] for i in rows])
+    if len(rows) > _COMFORTABLE:
+        ax.tick_params(axis="x", labeltop=True)  # the other end of the axis may be pages away
     kind = "" if intervals.simultaneous is None else f"simultaneous ({intervals.simultaneous}) "
     ax.set_xlabel(f"estimate with {kind}{format_percent(intervals.level)} interval")
     if not private:
@@ -82,7 +84,7 @@ def name_rows(ax: "Axes", names: Sequence[str]) -> None:
 
 def shorten(name: str) -> str:
     """Return a name of at most so many characters that a plot beside it has room."""
-    name = " ".join(name.split())
+    name = printable(" ".join(name.split()))
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 11]}…{name[-10:]}"
 
 

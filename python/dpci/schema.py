@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci._columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
+from dpci._columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target, as_cells
 from dpci.errors import InvalidInput
 
 __all__ = ["CategoricalColumn", "ClassTarget", "Encoded", "NumericColumn", "NumericTarget", "Schema", "Table"]
@@ -203,7 +203,7 @@ class Schema:
             msg = f"a schema file must end in .toml or .json, got {str(path)!r}"
             raise InvalidInput(msg)
         try:
-            return cls.from_dict(readers[path.suffix](path.read_text(encoding="utf-8")))
+            return cls.from_dict(readers[path.suffix](path.read_text(encoding="utf-8-sig")))
         except OSError as error:
             msg = f"a schema file must be readable, got {str(path)!r}: {error.strerror}"
             raise InvalidInput(msg) from error
@@ -249,6 +249,9 @@ def _as_mapping(what: str, value: object) -> dict[str, Any]:
 
 
 def _column(table: Table, name: str) -> NDArray[Any]:
+    if hasattr(type(table), "collect"):
+        msg = f"a table must be in memory, got a lazy {type(table).__name__}: collect() it"
+        raise InvalidInput(msg)
     # The columns of a table of pyarrow are no names.
     present = getattr(table, "column_names", getattr(table, "columns", None))
     if present is None:
@@ -259,7 +262,7 @@ def _column(table: Table, name: str) -> NDArray[Any]:
     if name not in list(present):
         msg = f"the table must have the column {name!r}, got {[str(column) for column in present]}"
         raise InvalidInput(msg)
-    values = np.asarray(table[name])
+    values = as_cells(table[name])
     if values.ndim != 1:
         msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
         raise InvalidInput(msg)

@@ -103,8 +103,11 @@ def target_note(result: "PrivateFit") -> str:
     """Return what the estimates estimate."""
     radius = result.privacy["constants"]["radius"]
     domain = "" if radius is None else f" over the ball ||params|| <= {radius:g}"
+    ridge = f"lambda={result.l2_strength:g}"
+    if result.privacy["relation"] == "add_remove":
+        ridge += f" * {result.n_samples:,} / (number of records, which is private)"
     return (
-        f"Target: the minimiser of the population's regularised risk at lambda={result.l2_strength:g}{domain}, "
+        f"Target: the minimiser of the population's regularised risk at {ridge}{domain}, "
         "parameter by parameter; it is not the unregularised coefficient."
     )
 

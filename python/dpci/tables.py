@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
@@ -18,10 +19,32 @@ if TYPE_CHECKING:
 _WIDTH = 100
 # Sizes that four decimals show well, and the most decimals that are easier to read than powers of ten.
 _LEAST, _GREATEST, _MOST_DECIMALS = 1e-3, 1e12, 10
+# Embeddings, overrides and isolates, and what ends them.
+_DIRECTION_CONTROLS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+
+
+def printable(text: str) -> str:
+    """Return a text on one line that shows what it is: line breaks, controls and overrides of direction as escapes.
+
+    Names are the caller's: one with a line break would look like two rows, one with an escape sequence changes a
+    terminal, and one with an override of direction reads as another name.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c.encode("unicode_escape").decode() if _hides(c) else c for c in text)
+
+
+def _hides(character: str) -> bool:
+    # Joiners and marks of direction belong to words of some scripts.
+    return (
+        unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}
+        or unicodedata.bidirectional(character) in _DIRECTION_CONTROLS
+    )
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table whose first column is aligned left and the others right, with a rule under the header."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
 
     def line(row: Sequence[str]) -> str:

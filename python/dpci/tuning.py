@@ -138,9 +138,6 @@ def tune(
     >>> np.asarray(result.result.conf_int()).shape
     (3, 2)
     """
-    budget = check_budget(budget)
-    method = check_choice("method", method, METHODS)
-    check_keywords("tune", keywords)
     given = {
         "candidates": candidates,
         "selection_share": selection_share,
@@ -149,6 +146,25 @@ def tune(
         "shape": shape,
         "expected_runs": expected_runs,
     }
+    common = dict(keywords)
+    return release_tuned(X, y, given, budget=budget, method=method, ledger=ledger, keywords=common, stacklevel=3)
+
+
+def release_tuned(
+    X: Table,
+    y: ArrayLike,
+    given: dict[str, Any],
+    *,
+    budget: Budget,
+    method: str,
+    ledger: Ledger | None,
+    keywords: dict[str, Any],
+    stacklevel: int,
+) -> TuneResult:
+    """Choose and fit, see :func:`tune`; warnings point ``stacklevel`` frames up: 2 is the caller."""
+    budget = check_budget(budget)
+    method = check_choice("method", method, METHODS)
+    check_keywords("tune", keywords)
     check_unused(method, given)
     payment = Payment.due(
         "dpci.tuning.tune",
@@ -158,14 +174,14 @@ def tune(
         seed=keywords.get("seed"),
     )
     if method == "public_rule":
-        return _tune_by_rule(X, y, payment, dict(keywords))
-    parts = split_budget(payment.budget, check_share(selection_share))
-    grid = check_candidates(candidates)
-    options = dict[str, Any](keywords)
-    settings = candidate_settings(grid, options, parts[0])
+        return _tune_by_rule(X, y, payment, keywords, stacklevel=stacklevel + 1)
+    parts = split_budget(payment.budget, check_share(given["selection_share"]))
+    grid = check_candidates(given["candidates"])
+    settings = candidate_settings(grid, keywords, parts[0])
     features = as_features(X)
-    loss = validation_loss_of(validation_loss, settings)
-    shape = check_real("shape", shape)
+    loss = validation_loss_of(given["validation_loss"], settings)
+    radius, expected_runs = given["validation_radius"], given["expected_runs"]
+    shape = check_real("shape", given["shape"])
     runs = _RUNS_PER_CANDIDATE * len(grid) if expected_runs is None else check_real("expected_runs", expected_runs)
     if parts[1] is not None:
         # Whatever is chosen has to be fitted afterwards: what cannot be is refused before anything is spent.
@@ -175,7 +191,7 @@ def tune(
     spec = _core.TuningSpec(
         [model.spec(*features.shape) for model in models],
         loss=loss.to_core(),
-        validation_radius=None if validation_radius is None else check_positive("validation_radius", validation_radius),
+        validation_radius=None if radius is None else check_positive("validation_radius", radius),
         method=method,
         shape=shape,
         expected_runs=runs,
@@ -183,7 +199,7 @@ def tune(
     )
     first = settings[0]
     names = param_names(features.names, features.shape[1], first)
-    targets, classes = encode_targets(X, y, first, features.shape[0], stacklevel=3)
+    targets, classes = encode_targets(X, y, first, features.shape[0], stacklevel=stacklevel + 1)
     payment.settle(features.values, targets, **first.row_bounds())
     index, params, private = _core.release_tuning(
         spec,
@@ -200,7 +216,7 @@ def tune(
     inferred = were_inferred(first.label_classes, classes)
     if parts[1] is None:
         if not private:
-            _warn_seeded()
+            _warn_seeded(stacklevel + 1)
         public = {
             "params": params,
             "names": names,
@@ -213,10 +229,10 @@ def tune(
         }
         model = selected_fit(selection, spec.model_noise(index), seals_from(spec.model_seals(index)), public)
     else:
-        again = {**options, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed)}
+        again = {**keywords, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed)}
         if first.two_classes and not inferred:
             again["classes"] = classes
-        model = release_fit(X, y, Settings(**again), stacklevel=3)
+        model = release_fit(X, y, Settings(**again), stacklevel=stacklevel + 1)
     return TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
 
 
@@ -335,7 +351,7 @@ def oracle_not_private(
     return OracleSearch(params=dict(grid[index]), index=index, losses=means, std_errors=errors)
 
 
-def _tune_by_rule(X: Table, y: ArrayLike, payment: Payment, options: dict[str, Any]) -> TuneResult:
+def _tune_by_rule(X: Table, y: ArrayLike, payment: Payment, options: dict[str, Any], *, stacklevel: int) -> TuneResult:
     budget = payment.charged
     for name in ("l2_strength", "radius"):
         if name in options:
@@ -345,8 +361,8 @@ def _tune_by_rule(X: Table, y: ArrayLike, payment: Payment, options: dict[str, A
     features = as_features(X)
     n_params = features.shape[1] + settings.fit_intercept
     params = public_rule(settings.public_n(features.shape[0]), n_params, budget)
-    # Frames: release_fit, this function, tune, its caller.
-    model = release_fit(X, y, Settings(**{**options, **params, "budget": budget}), payment=payment, stacklevel=4)
+    chosen = Settings(**{**options, **params, "budget": budget})
+    model = release_fit(X, y, chosen, payment=payment, stacklevel=stacklevel + 1)
     return TuneResult(params=params, result=model, budget=budget, selection=None)
 
 
@@ -360,9 +376,9 @@ def _other_seed(seed: int | None) -> int | None:
     return None if seed is None else seed ^ _SEED_BITS
 
 
-def _warn_seeded() -> None:
+def _warn_seeded(stacklevel: int) -> None:
     warnings.warn(
         "the noise comes from the caller's seed: the choice is NOT PRIVATE (leave seed=None to release)",
         SeededNoiseWarning,
-        stacklevel=3,
+        stacklevel=stacklevel,
     )

@@ -8,22 +8,23 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array, check_X_y
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpci._frames import decoded, is_frame
 from dpci._payment import Payment
 from dpci.api import release_fit
-from dpci.arrays import Table
+from dpci.arrays import NamedRows, Table, as_features
 from dpci.budgets import ZCDP, ApproxDP, Budget, Calibration, PureDP
 from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
-from dpci.labels import check_classes, label_array
+from dpci.labels import check_classes, check_present, label_array
 from dpci.ledger import Ledger
 from dpci.losses import Loss
 from dpci.results import PrivateFit
 from dpci.settings import MechanismLike, Moments, Neighbors, OnViolation, Projection, Settings
-from dpci.sklearn._leaks import warn_of_fitting, warn_of_inspection, warn_of_score
+from dpci.sklearn._leaks import level_of_user, warn_of_fitting, warn_of_inspection, warn_of_score
 
 # float32 is passed on as it is.
 _DTYPES = (np.float64, np.float32)
@@ -122,9 +123,10 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
             neighbors=settings.neighbors,
             seed=settings.seed,
         )
+        level = level_of_user()
         with _restored_on_error(self):
             table, targets = self._check_data(X, y)
-            return self._take(release_fit(table, targets, settings, payment=payment, stacklevel=3))
+            return self._take(release_fit(table, targets, settings, payment=payment, stacklevel=level + 1))
 
     def conf_int(self, **keywords: Any) -> ConfidenceIntervals:  # noqa: ANN401  # those of another method
         """Confidence intervals of the fit, which cost nothing more; the intercept, if there is one, is last.
@@ -180,9 +182,22 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         """Return rows and targets as scikit-learn validates them, and set ``n_features_in_``."""
         _check_unmasked("X", X)
         _check_unmasked("y", y)
-        rows, targets = validate_data(self, X, y, accept_sparse="csr", dtype=_DTYPES, y_numeric=is_regressor(self))
-        # A frame whose columns scikit-learn knows by name names the parameters too.
-        return (X if hasattr(self, "feature_names_in_") else rows), targets
+        y, y_numeric = decoded(y), is_regressor(self)
+        if not is_frame(X):
+            rows, targets = validate_data(self, X, y, accept_sparse="csr", dtype=_DTYPES, y_numeric=y_numeric)
+            return rows, targets
+        rows, targets = check_X_y(
+            self._rows_of_frame(X, reset=True), y, estimator=self, dtype=_DTYPES, y_numeric=y_numeric
+        )
+        # Columns that scikit-learn knows by name name the parameters too.
+        names = getattr(self, "feature_names_in_", None)
+        return (rows if names is None else NamedRows(rows, tuple(names))), targets
+
+    def _rows_of_frame(self, X: Table, *, reset: bool) -> Any:  # noqa: ANN401  # a matrix
+        """Return the numbers of a frame; what scikit-learn would make numbers of, as categories, is refused by name."""
+        rows = as_features(X).values
+        validate_data(self, X, reset=reset, skip_check_array=True)  # numbers and names of columns
+        return rows
 
     def _take(self, result: PrivateFit) -> Self:
         """Set the fitted attributes from what was released."""
@@ -196,7 +211,10 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         check_is_fitted(self)
         warn_of_inspection()
         _check_unmasked("X", X)
-        rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=_DTYPES)
+        if is_frame(X):
+            rows = check_array(self._rows_of_frame(X, reset=False), estimator=self, dtype=_DTYPES, input_name="X")
+        else:
+            rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=_DTYPES)
         return self.result_.decision_function(rows)
 
 
@@ -235,10 +253,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
         return super()._fit_keywords()
 
     def _check_data(self, X: Table, y: ArrayLike) -> tuple[Table, NDArray[Any]]:
+        y = decoded(y)
+        _check_objects_present(y)
         table, labels = super()._check_data(X, y)
         kind = type_of_target(labels, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise InvalidInput(f"Only binary classification is supported. The type of the target is {kind}.")
+        if self.classes is not None:
+            _check_not_encoded(labels, self.classes)
         return table, labels
 
     def _take(self, result: PrivateFit) -> Self:
@@ -280,6 +302,23 @@ def _check_unmasked(name: str, values: object) -> None:
     """Refuse what scikit-learn would silently unmask."""
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidInput(f"{name} must have no masked values, got a masked array (fill it, or drop the rows)")
+
+
+def _check_objects_present(y: ArrayLike) -> None:
+    """Refuse missing labels among objects, such as None beside strings, over which scikit-learn would stumble."""
+    labels = np.asarray(y)
+    if labels.dtype.kind == "O" and labels.ndim == 1:
+        check_present(labels)
+
+
+def _check_not_encoded(labels: NDArray[Any], classes: Sequence[Any]) -> None:
+    """Say where labels 0 and 1 come from if these are not the classes."""
+    zero = labels == 0
+    if labels.dtype.kind in "iu" and zero.any() and (zero | (labels == 1)).all() and 0 not in list(classes):
+        raise InvalidInput(
+            f"y must hold only classes={tuple(classes)!r}, got 0 in row {int(np.argmax(zero))} (tools of scikit-learn "
+            "that encode labels, such as VotingClassifier, hand 0 and 1 to the model, which then needs classes=(0, 1))"
+        )
 
 
 def _check_order(classes: Sequence[Any]) -> None:

@@ -61,18 +61,28 @@ def warn_of_score() -> None:
     _warn("a score reads rows and labels without noise: it is not private unless these records are public")
 
 
+def level_of_user() -> int:
+    """Return how far above the asking function, which is 1, the line is whose call led into scikit-learn or dpci."""
+    return _outermost(list(_stack())) + 1
+
+
+def _outermost(frames: list[FrameType]) -> int:
+    """Position of the last frame of scikit-learn or dpci, after which that of the user comes."""
+    return max(at for at, frame in enumerate(frames) if _within(_module(frame), "sklearn", "dpci"))
+
+
 def _warn(message: str) -> None:
     """Give a ``PrivacyLeakWarning``, once a call, that points to the line whose call led into scikit-learn or dpci."""
     frames = list(_stack())
-    ours = [level for level, frame in enumerate(frames) if _within(_module(frame), "sklearn", "dpci")]
+    last = _outermost(frames)
     # Python forgets which warnings it has shown whenever scikit-learn changes the filters, so the frame of the call
     # remembers: what is told dies with it.
-    told = frames[ours[-1]].f_locals.setdefault(_TOLD, set())
+    told = frames[last].f_locals.setdefault(_TOLD, set())
     if message in told:
         return
     told.add(message)
     # frames[0] is that of this function, which warnings.warn calls level 1; the caller's is one above ours.
-    warnings.warn(message, PrivacyLeakWarning, stacklevel=ours[-1] + 2)
+    warnings.warn(message, PrivacyLeakWarning, stacklevel=last + 2)
 
 
 def _stack() -> Iterator[FrameType]:

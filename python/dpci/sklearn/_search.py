@@ -17,8 +17,8 @@ from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
 from dpci.settings import LossLike
 from dpci.sklearn._base import PrivateLinearEstimator
-from dpci.sklearn._leaks import warn_of_fitting
-from dpci.tuning import TuneResult, tune
+from dpci.sklearn._leaks import level_of_user, warn_of_fitting
+from dpci.tuning import TuneResult, release_tuned
 from dpci.validation import check_choice
 
 # Parameters of the estimators that candidates may differ in, and the keywords of a fit that these become.
@@ -159,18 +159,22 @@ class PrivateGridSearch(BaseEstimator):
         candidates = [_fit_keywords(clone(best).set_params(**params)) for params in grid]
         common = {name: value for name, value in _fit_keywords(best).items() if name not in _CANDIDATE}
         table, targets = best._check_data(X, y)  # noqa: SLF001  # the base class of this package
-        tuned = tune(
+        tuned = release_tuned(
             table,
             targets,
-            candidates=[{name: keywords[name] for name in _CANDIDATE} for keywords in candidates],
+            {
+                "candidates": [{name: keywords[name] for name in _CANDIDATE} for keywords in candidates],
+                "selection_share": self.selection_share,
+                "validation_loss": self.validation_loss,
+                "validation_radius": self.validation_radius,
+                "shape": self.shape,
+                "expected_runs": self.expected_runs,
+            },
+            budget=common.pop("budget"),
             method=check_choice("method", self.method, ("repeat", "chunks")),
-            selection_share=self.selection_share,
-            validation_loss=self.validation_loss,
-            validation_radius=self.validation_radius,
-            shape=self.shape,
-            expected_runs=self.expected_runs,
             ledger=best.ledger,
-            **common,
+            keywords=common,
+            stacklevel=level_of_user() + 1,
         )
         self.result_ = tuned
         self.best_index_ = cast("int", tuned.index)

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
 from dpci.arrays import Table
@@ -78,7 +78,11 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             A copy.
         """
         bound = check_positive("row_norm", self.row_norm)
-        rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=_DTYPES, copy=True)
+        checks = {"accept_sparse": "csr", "dtype": _DTYPES, "copy": True}
+        if hasattr(self, "n_features_in_"):
+            rows = validate_data(self, X, reset=False, **checks)
+        else:  # without a fit there are no columns to compare with
+            rows = check_array(X, estimator=self, input_name="X", **checks)
         if isinstance(rows, np.ndarray):
             step = max(1, _BLOCK // rows.shape[1])
             for start in range(0, len(rows), step):

@@ -51,7 +51,7 @@ struct State {
 /// [`crate::Error::Interrupted`].
 pub(super) fn refine(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result<Minimum> {
     let loss = risk.objective.loss;
-    let served = loss.doubled_slope(Doubled::default(), 1.0).is_some()
+    let served = loss.has_doubled_slopes()
         && stall.params.len() <= MAX_DIM
         && options.radius.is_none_or(|w| RADII.contains(&w));
     if !served {

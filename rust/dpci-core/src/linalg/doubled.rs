@@ -16,7 +16,7 @@ pub struct Doubled {
 /// `a + b` rounded, and its error (Knuth).
 #[inline(always)]
 #[must_use]
-pub fn two_sum(a: f64, b: f64) -> (f64, f64) {
+pub const fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let part = sum - a;
     (sum, (a - (sum - part)) + (b - part))
@@ -25,7 +25,7 @@ pub fn two_sum(a: f64, b: f64) -> (f64, f64) {
 /// `a·b` rounded, and its error where no product of parts over- or underflows (Dekker).
 #[inline(always)]
 #[must_use]
-pub fn two_product(a: f64, b: f64) -> (f64, f64) {
+pub const fn two_product(a: f64, b: f64) -> (f64, f64) {
     // Not `mul_add`, which is a slow call where the target has no such instruction.
     let ((ah, al), (bh, bl)) = (upper_and_lower(a), upper_and_lower(b));
     let product = a * b;
@@ -34,7 +34,7 @@ pub fn two_product(a: f64, b: f64) -> (f64, f64) {
 
 /// The upper 26 bits of a number, and the rest (Veltkamp).
 #[inline(always)]
-fn upper_and_lower(a: f64) -> (f64, f64) {
+const fn upper_and_lower(a: f64) -> (f64, f64) {
     let shifted = a * 134_217_729.0;
     let upper = shifted - (shifted - a);
     (upper, a - upper)
@@ -42,13 +42,15 @@ fn upper_and_lower(a: f64) -> (f64, f64) {
 
 impl Doubled {
     /// The exact sum of two numbers.
+    #[inline(always)]
     #[must_use]
-    pub fn sum(a: f64, b: f64) -> Self {
+    pub const fn sum(a: f64, b: f64) -> Self {
         let (high, low) = two_sum(a, b);
         Self { high, low }
     }
 
     /// The exact product of two numbers.
+    #[inline(always)]
     #[must_use]
     pub fn product(a: f64, b: f64) -> Self {
         let (high, low) = two_product(a, b);
@@ -56,18 +58,50 @@ impl Doubled {
     }
 
     /// The nearest f64 and the rest, whose [`Doubled::sum`] is this number.
+    #[inline(always)]
     #[must_use]
     pub fn halves(self) -> [f64; 2] {
         [self.high, self.low]
     }
 
     /// The nearest f64.
+    #[inline(always)]
     #[must_use]
     pub fn rounded(self) -> f64 {
         self.high
     }
 
+    /// The product with a power of two, which is exact.
+    #[inline(always)]
+    pub(super) fn times_power_of_two(self, factor: f64) -> Self {
+        Self {
+            high: self.high * factor,
+            low: self.low * factor,
+        }
+    }
+
+    /// `self/divisor`, for constants: [`Div`] is not for them.
+    pub(super) const fn divided(self, divisor: f64) -> Self {
+        let rough = self.high / divisor;
+        let (product, error) = two_product(rough, divisor);
+        Self::sum(
+            rough,
+            (((self.high - product) - error) + self.low) / divisor,
+        )
+    }
+
+    /// This number, or `bound` where that is greater; NaN stays NaN.
+    #[inline(always)]
+    pub(super) fn or_if_below(self, bound: f64) -> Self {
+        let below = self.high < bound;
+        Self {
+            high: if below { bound } else { self.high },
+            low: if below { 0.0 } else { self.low },
+        }
+    }
+
     /// This number within 0 and `upper`.
+    #[inline(always)]
     #[must_use]
     pub fn clamp(self, upper: f64) -> Self {
         if self.high < 0.0 {
@@ -102,6 +136,7 @@ impl Doubled {
 }
 
 impl From<f64> for Doubled {
+    #[inline(always)]
     fn from(high: f64) -> Self {
         Self { high, low: 0.0 }
     }
@@ -110,6 +145,7 @@ impl From<f64> for Doubled {
 impl Add for Doubled {
     type Output = Self;
 
+    #[inline(always)]
     fn add(self, other: Self) -> Self {
         let (high, low) = two_sum(self.high, other.high);
         let (carry, rest) = two_sum(self.low, other.low);
@@ -121,6 +157,7 @@ impl Add for Doubled {
 impl Neg for Doubled {
     type Output = Self;
 
+    #[inline(always)]
     fn neg(self) -> Self {
         Self {
             high: -self.high,
@@ -132,6 +169,7 @@ impl Neg for Doubled {
 impl Sub for Doubled {
     type Output = Self;
 
+    #[inline(always)]
     fn sub(self, other: Self) -> Self {
         self + -other
     }
@@ -140,6 +178,7 @@ impl Sub for Doubled {
 impl Mul<f64> for Doubled {
     type Output = Self;
 
+    #[inline(always)]
     fn mul(self, other: f64) -> Self {
         let (high, low) = two_product(self.high, other);
         Self::sum(high, low + self.low * other)
@@ -149,6 +188,7 @@ impl Mul<f64> for Doubled {
 impl Mul for Doubled {
     type Output = Self;
 
+    #[inline(always)]
     fn mul(self, other: Self) -> Self {
         let (high, low) = two_product(self.high, other.high);
         Self::sum(high, low + (self.high * other.low + self.low * other.high))
@@ -158,6 +198,7 @@ impl Mul for Doubled {
 impl Div for Doubled {
     type Output = Self;
 
+    #[inline(always)]
     fn div(self, other: Self) -> Self {
         let rough = self.high / other.high;
         let rest = self - other * rough;

@@ -62,28 +62,9 @@ pub fn lanes_accumulate(rows: LaneRows<'_>, weights: &[Lane], out: &mut [Lane]) 
     Arch::new().dispatch(Op(rows, weights, out));
 }
 
-/// A plain loop as a type, because a closure would not be compiled for the wide instruction sets.
-macro_rules! wide_loop {
-    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) $body:block) => {
-        $(#[$doc])*
-        pub fn $name<'a>($($argument: $type),*) {
-            struct Op<'a>($($type),*);
-            impl WithSimd for Op<'_> {
-                type Output = ();
-                #[inline(always)]
-                fn with_simd<S: Simd>(self, _simd: S) {
-                    let Op($($argument),*) = self;
-                    $body
-                }
-            }
-            Arch::new().dispatch(Op($($argument),*));
-        }
-    };
-}
-
 wide_loop! {
     /// Each value in all lanes of its row.
-    lanes_spread(values: &'a [f64], out: &'a mut [Lane]) {
+    pub fn lanes_spread(values: &'a [f64], out: &'a mut [Lane]) {
         for (lane, value) in out.iter_mut().zip(values) {
             *lane = [*value; LANES];
         }
@@ -92,7 +73,7 @@ wide_loop! {
 
 wide_loop! {
     /// `out[i][l] = values[i][l] · counts[i][l]`.
-    lanes_product(values: &'a [Lane], counts: &'a [LaneCounts], out: &'a mut [Lane]) {
+    pub fn lanes_product(values: &'a [Lane], counts: &'a [LaneCounts], out: &'a mut [Lane]) {
         for ((out, values), counts) in out.iter_mut().zip(values).zip(counts) {
             for ((out, value), count) in out.iter_mut().zip(values).zip(counts) {
                 *out = value * f64::from(*count);
@@ -103,7 +84,7 @@ wide_loop! {
 
 wide_loop! {
     /// `curvature[i][l] *= counts[i][l]` and `slope[i][l] = slope[i][l]² · counts[i][l]`: what the moments weigh rows with.
-    lanes_weigh_moments(
+    pub fn lanes_weigh_moments(
         curvature: &'a mut [Lane], slope: &'a mut [Lane], counts: &'a [LaneCounts]
     ) {
         for ((curvature, slope), counts) in curvature.iter_mut().zip(slope).zip(counts) {
@@ -118,7 +99,7 @@ wide_loop! {
 
 wide_loop! {
     /// `out[i][l] = values[i] · counts[i][l]`.
-    lanes_outer(values: &'a [f64], counts: &'a [LaneCounts], out: &'a mut [Lane]) {
+    pub fn lanes_outer(values: &'a [f64], counts: &'a [LaneCounts], out: &'a mut [Lane]) {
         for ((out, value), counts) in out.iter_mut().zip(values).zip(counts) {
             for (out, count) in out.iter_mut().zip(counts) {
                 *out = value * f64::from(*count);

@@ -2,10 +2,14 @@
 //!
 //! Symmetric matrices are full, row-major `dim × dim` slices; symmetry makes the storage order irrelevant.
 
+#[macro_use]
+mod wide_loop;
+
 mod compensated;
 mod doubled;
 mod doubled_cholesky;
 mod doubled_exp;
+mod doubled_rows;
 mod gram;
 mod lanes;
 mod multi_gram;
@@ -16,6 +20,8 @@ pub mod vector;
 pub use compensated::{CompensatedSum, sum_rounding};
 pub use doubled::{DOUBLED_EPSILON, Doubled, two_product, two_sum};
 pub use doubled_cholesky::DoubledCholesky;
+pub use doubled_exp::doubled_sigmoid;
+pub use doubled_rows::{doubled_accumulate, doubled_predict};
 pub use gram::{GRAM_ROUNDINGS, GramAccumulator, weighted_gram};
 pub use lanes::{
     LANES, Lane, LaneCounts, LaneRows, SparseRow, lanes_accumulate, lanes_outer, lanes_predict,

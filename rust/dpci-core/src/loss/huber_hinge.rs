@@ -101,10 +101,12 @@ impl Loss for HuberHinge {
         Ok(())
     }
 
-    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
-        let depth = Doubled::from(1.0) - u * y + Doubled::from(self.h);
-        let depth = depth / Doubled::from(2.0 * self.h);
-        Some(depth.clamp(1.0) * -y)
+    fn doubled_slopes(&self, u: &mut [Doubled], y: &[f64]) -> bool {
+        for (u, y) in u.iter_mut().zip(y) {
+            let depth = Doubled::from(1.0) - *u * *y + Doubled::from(self.h);
+            *u = (depth / Doubled::from(2.0 * self.h)).clamp(1.0) * -y;
+        }
+        true
     }
 
     fn slope_bound(&self) -> f64 {

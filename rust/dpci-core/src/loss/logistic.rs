@@ -3,7 +3,7 @@
 use super::sigmoid_family::{self, SlopeRange};
 use super::{Batch, Loss};
 use crate::Result;
-use crate::linalg::Doubled;
+use crate::linalg::{Doubled, doubled_sigmoid};
 
 /// Logistic loss: slope bound 1, curvature bound 1/4.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,8 +29,15 @@ impl Loss for Logistic {
         Ok(())
     }
 
-    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
-        Some((u * -y).sigmoid() * -y)
+    fn doubled_slopes(&self, u: &mut [Doubled], y: &[f64]) -> bool {
+        for (u, y) in u.iter_mut().zip(y) {
+            *u = *u * -y;
+        }
+        doubled_sigmoid(u);
+        for (u, y) in u.iter_mut().zip(y) {
+            *u = *u * -y;
+        }
+        true
     }
 
     fn slope_bound(&self) -> f64 {

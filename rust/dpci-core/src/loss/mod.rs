@@ -106,10 +106,15 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
         10.0 * f64::EPSILON * self.slope_bound()
     }
 
-    /// `l'(u; y)` within `8·DOUBLED_EPSILON` of the slope bound, or where that is infinite of the supremum over predictors of its size;
-    /// `None` where the loss has no more digits than f64.
-    fn doubled_slope(&self, _u: Doubled, _y: f64) -> Option<Doubled> {
-        None
+    /// Replaces each predictor by `l'(u; y)` within `8·DOUBLED_EPSILON` of the slope bound, or where that is infinite of the supremum over
+    /// predictors of its size; `false`, and nothing is done, where the loss has no more digits than f64.
+    fn doubled_slopes(&self, _u: &mut [Doubled], _y: &[f64]) -> bool {
+        false
+    }
+
+    /// Whether [`Loss::doubled_slopes`] has more digits than f64.
+    fn has_doubled_slopes(&self) -> bool {
+        self.doubled_slopes(&mut [], &[])
     }
 
     /// Whether l is a parabola `c/2·(u - y)²`: the whole risk is then known from one point.

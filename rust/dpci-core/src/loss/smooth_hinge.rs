@@ -2,7 +2,7 @@
 
 use super::sigmoid_family::{self, SlopeRange};
 use super::{Batch, Loss};
-use crate::linalg::Doubled;
+use crate::linalg::{Doubled, doubled_sigmoid};
 use crate::{Error, Result};
 
 /// Smooth hinge with smoothing `s > 0`: slope bound 1, curvature bound 1/(4s).
@@ -47,9 +47,15 @@ impl Loss for SmoothHinge {
         Ok(())
     }
 
-    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
-        let t = (Doubled::from(1.0) - u * y) / Doubled::from(self.s);
-        Some(t.sigmoid() * -y)
+    fn doubled_slopes(&self, u: &mut [Doubled], y: &[f64]) -> bool {
+        for (u, y) in u.iter_mut().zip(y) {
+            *u = (Doubled::from(1.0) - *u * *y) / Doubled::from(self.s);
+        }
+        doubled_sigmoid(u);
+        for (u, y) in u.iter_mut().zip(y) {
+            *u = *u * -y;
+        }
+        true
     }
 
     fn slope_bound(&self) -> f64 {

@@ -2,7 +2,7 @@
 
 use super::{Batch, Logistic, Loss, Targets, sigmoid_family};
 use crate::Result;
-use crate::linalg::Doubled;
+use crate::linalg::{Doubled, doubled_sigmoid};
 
 /// Soft-label logistic loss: slope `p - y` of either sign, at most 1 in size; curvature `p(1-p)`, at most 1/4.
 ///
@@ -62,8 +62,12 @@ impl Loss for SoftLogistic {
         Ok(())
     }
 
-    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
-        Some(u.sigmoid() - Doubled::from(y))
+    fn doubled_slopes(&self, u: &mut [Doubled], y: &[f64]) -> bool {
+        doubled_sigmoid(u);
+        for (u, y) in u.iter_mut().zip(y) {
+            *u = *u - Doubled::from(*y);
+        }
+        true
     }
 
     fn slope_bound(&self) -> f64 {

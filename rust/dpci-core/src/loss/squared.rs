@@ -73,8 +73,11 @@ impl Loss for Squared {
         f64::EPSILON * self.sup_slope(radius)
     }
 
-    fn doubled_slope(&self, u: Doubled, y: f64) -> Option<Doubled> {
-        Some((u - Doubled::from(y)) * 2.0)
+    fn doubled_slopes(&self, u: &mut [Doubled], y: &[f64]) -> bool {
+        for (u, y) in u.iter_mut().zip(y) {
+            *u = (*u - Doubled::from(*y)) * 2.0;
+        }
+        true
     }
 
     fn slope_bound(&self) -> f64 {

@@ -295,24 +295,29 @@ fn sigmoids() -> Vec<[f64; 5]> {
 
 #[test]
 fn doubled_slopes_have_thirty_digits() {
-    let near = |got: Option<Doubled>, high: f64, low: f64, what: &str| {
-        let error = (got.unwrap() - Doubled::sum(high, low)).rounded();
+    let slope = |loss: &dyn Loss, u, y| {
+        let mut slopes = [u];
+        assert!(loss.doubled_slopes(&mut slopes, &[y]));
+        slopes[0]
+    };
+    let near = |got: Doubled, high: f64, low: f64, what: &str| {
+        let error = (got - Doubled::sum(high, low)).rounded();
         assert!(error.abs() <= 1e-30, "{what} {error:e}");
     };
     let smooth = SmoothHinge::new(0.1).unwrap();
     let huber = HuberHinge::new(0.5).unwrap();
     for [u, p, p_low, q, q_low] in sigmoids() {
         let x = Doubled::from(u);
-        near(Logistic.doubled_slope(x, -1.0), p, p_low, "logistic");
-        near(Logistic.doubled_slope(-x, 1.0), -p, -p_low, "logistic");
-        near(SoftLogistic.doubled_slope(x, 0.0), p, p_low, "soft");
-        near(smooth.doubled_slope(x, 1.0), -q, -q_low, "smooth hinge");
-        near(smooth.doubled_slope(-x, -1.0), q, q_low, "smooth hinge");
+        near(slope(&Logistic, x, -1.0), p, p_low, "logistic");
+        near(slope(&Logistic, -x, 1.0), -p, -p_low, "logistic");
+        near(slope(&SoftLogistic, x, 0.0), p, p_low, "soft");
+        near(slope(&smooth, x, 1.0), -q, -q_low, "smooth hinge");
+        near(slope(&smooth, -x, -1.0), q, q_low, "smooth hinge");
         // Exact: h = 1/2 makes the slope 1.5 - z between 0 and 1.
         let depth = (1.5 - u).clamp(0.0, 1.0);
-        near(huber.doubled_slope(x, 1.0), -depth, 0.0, "Huber hinge");
-        let squared = Squared::new(1.0).unwrap().doubled_slope(x, 0.25);
-        assert!((squared.unwrap().rounded() - 2.0 * (u - 0.25)).abs() <= 1e-13);
+        near(slope(&huber, x, 1.0), -depth, 0.0, "Huber hinge");
+        let squared = slope(&Squared::new(1.0).unwrap(), x, 0.25);
+        assert!((squared.rounded() - 2.0 * (u - 0.25)).abs() <= 1e-13);
     }
-    assert!(Hinge.doubled_slope(Doubled::from(0.0), 1.0).is_none());
+    assert!(!Hinge.has_doubled_slopes());
 }

@@ -5,7 +5,6 @@ use super::domain::Domain;
 use super::seal::Seal;
 use super::spec::Choices;
 use crate::interval::Perturbation;
-use crate::linalg::Doubled;
 use crate::noise::NoiseLaw;
 use crate::objective::gradient_rounding;
 use crate::privacy::{Budget, DataBounds, Neighbors};
@@ -75,7 +74,7 @@ fn greatest_minimiser(c: &Choices, bounds: &DataBounds, domain: &Domain) -> f64 
 /// What the certificate of a smooth loss without doubled precision, the caller's own, cannot get below: the rounding of its slopes and of
 /// their sum, and as much again for that of the predictors.
 fn slope_rounding(c: &Choices, bounds: &DataBounds, domain: &Domain) -> f64 {
-    if c.loss.kinked() || c.loss.doubled_slope(Doubled::from(0.0), 1.0).is_some() {
+    if c.loss.kinked() || c.loss.has_doubled_slopes() {
         return 0.0;
     }
     let slopes =

@@ -3,10 +3,12 @@
 use std::ops::Range;
 
 use super::{HessianRows, Request, Sums};
-use crate::design::{Design, row_norm_bound};
+use crate::design::{Design, Rows, row_norm_bound};
 use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
-use crate::linalg::{Doubled, GramAccumulator, PackedBlock, vector};
+use crate::linalg::{
+    Doubled, GramAccumulator, PackedBlock, doubled_accumulate, doubled_predict, vector,
+};
 use crate::loss::{Batch, Loss};
 use crate::{Error, Result};
 
@@ -183,25 +185,40 @@ impl Pass<'_> {
         })
     }
 
-    /// The gradient over a chunk, row by row in doubled precision.
+    /// The gradient over a chunk in doubled precision.
     fn doubled_gradient(&self, chunk: Range<usize>, point: &[Doubled]) -> Result<Sums> {
         let dim = point.len();
         let mut sum = vec![Doubled::default(); dim];
         let mut rows = vec![0.0; BLOCK * dim];
+        let mut slopes = [Doubled::default(); BLOCK];
+        let sparse = matches!(self.design.rows(), Rows::Csr(_));
         for range in blocks(chunk) {
             self.exec.check()?;
             let rows = &mut rows[..range.len() * dim];
             self.design.write_rows(range.clone(), rows);
-            for (row, i) in rows.chunks_exact(dim).zip(range) {
-                let y = self.design.targets(i..i + 1)[0];
-                let slope = self
-                    .loss
-                    .doubled_slope(Doubled::dot(row, point), y)
-                    .unwrap_or_default();
-                let slope = self.weights.map_or(slope, |w| slope * f64::from(w[i]));
-                for (s, &x) in sum.iter_mut().zip(row).filter(|(_, x)| **x != 0.0) {
-                    *s = *s + slope * x;
+            let slopes = &mut slopes[..range.len()];
+            if sparse {
+                for (predictor, row) in slopes.iter_mut().zip(rows.chunks_exact(dim)) {
+                    *predictor = Doubled::dot(row, point);
                 }
+            } else {
+                doubled_predict(rows, point, slopes);
+            }
+            self.loss
+                .doubled_slopes(slopes, self.design.targets(range.clone()));
+            if let Some(weights) = self.weights {
+                for (slope, weight) in slopes.iter_mut().zip(&weights[range]) {
+                    *slope = *slope * f64::from(*weight);
+                }
+            }
+            if sparse {
+                for (row, &slope) in rows.chunks_exact(dim).zip(&*slopes) {
+                    for (s, &x) in sum.iter_mut().zip(row).filter(|(_, x)| **x != 0.0) {
+                        *s = *s + slope * x;
+                    }
+                }
+            } else {
+                doubled_accumulate(rows, slopes, &mut sum);
             }
         }
         Ok(Sums {
