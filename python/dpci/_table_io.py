@@ -75,7 +75,7 @@ def parquet_names(path: Path) -> list[str]:
     with _readable(path), _parquet_file(path) as file:
         schema = file.schema_arrow
         index = (schema.pandas_metadata or {}).get("index_columns", ())
-        return [name for name in _distinct_names(path, schema) if name not in index]
+        return [name for name in schema.names if name not in index]
 
 
 def identity(path: Path) -> object:
@@ -234,7 +234,7 @@ def _parquet_batches(
     path: Path, n_rows: int | None, columns: Sequence[str] | None, exact: Collection[str]
 ) -> Iterator[Columns]:
     with _parquet_file(path) as file:
-        _check_present(path, _distinct_names(path, file.schema_arrow), columns)
+        _check_present(path, file.schema_arrow.names, columns)
         for name in exact:
             _check_exact(name, file.schema_arrow.field(name).type)
         wanted = None if columns is None else list(columns)
@@ -251,14 +251,6 @@ def _parquet_batches(
 
 def _as_array(column: Any) -> Any:  # noqa: ANN401  # of pyarrow, to NumPy
     return as_cells(column)
-
-
-def _distinct_names(path: Path, schema: Any) -> list[str]:  # noqa: ANN401  # of pyarrow
-    names: list[str] = schema.names
-    if len(set(names)) != len(names):
-        msg = f"{path} must have distinct column names, got {names}"
-        raise InvalidInput(msg)
-    return names
 
 
 def _exact_values(column: Any) -> list[Any]:  # noqa: ANN401  # of pyarrow
