@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from dpci import _core
 from dpci.losses import Custom
@@ -20,15 +21,16 @@ DIM = 3
 ROUNDING = 1.0 + 1e-9
 
 
-def sigmoid(u):
-    return np.exp(-np.logaddexp(0.0, -u))
-
-
-CUSTOM = {
+LOSSES = {
+    "logistic": _core.Loss.logistic(),
+    "huber_hinge": _core.Loss.huber_hinge(0.5),
+    "narrow_huber_hinge": _core.Loss.huber_hinge(0.05),
+    "smooth_hinge": _core.Loss.smooth_hinge(0.3),
+    "soft_logistic": _core.Loss.soft_logistic(),
     "soft_labels": Custom(
         lambda u, y: np.logaddexp(0.0, u) - y * u,
-        lambda u, y: sigmoid(u) - y,
-        lambda u, _y: sigmoid(u) * sigmoid(-u),
+        lambda u, y: expit(u) - y,
+        lambda u, _y: expit(u) * expit(-u),
         slope_bound=1.0,
         curvature_bound=0.25,
         target_bounds=(0.0, 1.0),
@@ -42,15 +44,9 @@ CUSTOM = {
         target_bounds=(-1.0, 1.0),
     ),
 }
-# Of the core, because a custom loss of Python checks its declaration whenever it becomes one.
-LOSSES = {
-    "logistic": _core.Loss.logistic(),
-    "huber_hinge": _core.Loss.huber_hinge(0.5),
-    "narrow_huber_hinge": _core.Loss.huber_hinge(0.05),
-    "smooth_hinge": _core.Loss.smooth_hinge(0.3),
-    "soft_logistic": _core.Loss.soft_logistic(),
-    **{name: loss.to_core() for name, loss in CUSTOM.items()},
-}
+CUSTOM = {name: loss for name, loss in LOSSES.items() if isinstance(loss, Custom)}
+# Once, because a custom loss of Python checks its declaration whenever it becomes one of the core.
+LOSSES |= {name: loss.to_core() for name, loss in CUSTOM.items()}
 by_loss = pytest.mark.parametrize("name", LOSSES)
 by_relation = pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 
@@ -103,10 +99,9 @@ class Records:
     def weights(self, loss, params):
         """Slopes and curvatures at params of shape (dim,)."""
         u = np.einsum("ij,j->i", self.x, params)
-        for name, custom in CUSTOM.items():
-            if loss is LOSSES[name]:  # whose functions the core would call number by number
-                return custom.slope(u, self.y), custom.curvature(u, self.y)
-        return loss.evaluate(u, self.y)[1:]
+        custom = next((custom for name, custom in CUSTOM.items() if LOSSES[name] is loss), None)
+        # The core would call the functions number by number.
+        return (custom.slope(u, self.y), custom.curvature(u, self.y)) if custom else loss.evaluate(u, self.y)[1:]
 
 
 def random_rows(rng, n, dim):

@@ -88,7 +88,7 @@ def draw(
         return
     from matplotlib.figure import Figure  # noqa: PLC0415  # optional; found to be there before the fit
 
-    # Not from pyplot, which keeps its figures, and needs a display where its backend is set to one.
+    # Not from pyplot, which keeps its figures open.
     figure = Figure(figsize=(7, figure_height(len(result.names))), layout="constrained")
     result.plot(level=level, ax=figure.subplots())
     with new_file("--plot", plot, force=force) as path:
