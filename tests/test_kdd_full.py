@@ -90,7 +90,7 @@ def replaced(line: bytes, position: int, value: bytes) -> bytes:
         (lambda line: replaced(line, 4, b"many"), "column 'src_bytes' must hold finite numbers, got 'many'"),
         (lambda line: replaced(line, 0, b"nan"), "column 'duration' must hold finite numbers, got 'nan'"),
         (lambda line: replaced(line, 0, b""), "column 'duration' must hold finite numbers, got ''"),
-        (lambda line: replaced(line, 0, b"1_0"), "a line must be readable by NumPy, got '1_0,"),
+        (lambda line: replaced(line, 0, b"1_0"), "column 'duration' must hold finite numbers, got '1_0'"),
         (lambda line: replaced(line, 3, b'"SF'), "column 'flag' must hold one of .*, got '\"SF'"),
         (lambda line: replaced(line, 3, b"\xff"), r"column 'flag' must hold one of .*, got '\\\\xff'"),
     ],

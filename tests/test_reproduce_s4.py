@@ -228,7 +228,7 @@ def test_reports_repeat_and_say_what_they_are(name: str) -> None:
         (("--paper", "S2", "--seed", "-1"), "seed must be None or an integer in [0, 2**64), got seed=-1"),
         (("--paper", "S2", "--threads", "0"), "n_threads must be at least 1"),
         (("--paper", "S2", "--format", "html"), "--format must be one of 'text', 'markdown', 'json'"),
-        (("--paper", "S2", "--output", "no/such/folder.txt"), "--output must name a file that can be written"),
+        (("--paper", "S2", "--output", "no/such/folder.txt"), "--output must name a file in a folder that exists"),
     ],
 )
 def test_wrong_usage(
