@@ -62,7 +62,8 @@ def where(line: Line) -> str:
     """Say what a run ran on."""
     name, count = ("Dask", line["workers"]) if line["workers"] else ("chunks", line["threads"])
     unit = "worker" if line["workers"] else "thread"
-    return f"{name}, {count} {unit}{'s'[: count - 1]}"
+    parts = f", parts of {line['part_rows']:,}" if line["workers"] else ""
+    return f"{name}, {count} {unit}{'s'[: count - 1]}{parts}"
 
 
 def n_parts(line: Line) -> int:
@@ -78,7 +79,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
 
 def runs(fits: list[Line]) -> list[str]:
     """Every run: wall and processor time, with the time to make the rows once."""
-    header = ["n", "d", "where", "rows a part", "budget", "passes", "rows made once: s", "fit: s", "fit: processor s"]
+    header = ["n", "d", "where", "budget", "passes", "rows made once: s", "fit: s", "fit: processor s"]
     rows = []
     for line in fits:
         made, spent = line["generation"], line["fit"]
@@ -90,7 +91,6 @@ def runs(fits: list[Line]) -> list[str]:
                 f"{line['n']:.0e}",
                 line["d"],
                 where(line),
-                f"{line['part_rows']:,}",
                 line["notion"],
                 passes,
                 *numbers,
