@@ -32,15 +32,19 @@ def data():
 
 @pytest.fixture(scope="module")
 def found(data):
-    """What a report of some keywords finds; no bound may be below the truth of any of the 30,000 records."""
+    """What reports of some keywords find, means over draws; no bound may be below the truth of any of the 30,000 records."""
 
-    def find(**keywords):
-        public = {"l2_strength": 0.01, "n_public": 30_000, "classes": (-1, 1), "seed": 3, "fit_intercept": True}
+    def draw(seed, keywords):
+        public = {"l2_strength": 0.01, "n_public": 30_000, "classes": (-1, 1), "seed": seed, "fit_intercept": True}
         report = ours.report(data.X, data.y, **{**public, **keywords})
         losses = report(data.X, data.y)
         truth = ours.exact_losses(report, data.X, data.y, data.X, data.y, member=True).absolute
         assert (losses.eps1 >= truth).all()
-        return Found(truth.mean(), losses.eps1.mean(), losses.total.mean(), float(np.median(losses.eps1 / truth)))
+        return truth.mean(), losses.eps1.mean(), losses.total.mean(), np.median(losses.eps1 / truth)
+
+    def find(**keywords):
+        # One draw says little: the ratio of two excesses is .70 to .98.
+        return Found(*np.mean([draw(seed, keywords) for seed in range(8)], axis=0).tolist())
 
     return find
 
