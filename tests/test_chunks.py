@@ -204,7 +204,9 @@ def test_chunks_of_one_class_each(codes, classes):
 @pytest.mark.parametrize("codes", [(0, 1), (-1, 1), (0, 2), ("a", "b"), (1, 1)], ids=str)
 def test_labels_are_not_read_off(codes):
     coded = np.array(codes)[Y.astype(int)]
-    with pytest.raises(InvalidInput, match=r"must be given for rows in parts unless y has a boolean data type in every"):
+    with pytest.raises(
+        InvalidInput, match=r"must be given for rows in parts unless y has a boolean data type in every"
+    ):
         fit(cut(X, coded, 3))
 
 

@@ -21,7 +21,8 @@ def sample(seed, n=2000):
 
 
 def fit(rows, **keywords):
-    return dpci.fit(*rows, **{**SETTINGS, **keywords})
+    X, y = rows
+    return dpci.fit(X, y == 1, **{**SETTINGS, **keywords})
 
 
 LAWS = {

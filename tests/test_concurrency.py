@@ -132,7 +132,9 @@ def test_a_custom_loss_from_many_threads(rows):
 
 def test_unseeded_fits_of_many_threads_draw_different_noise(rows):
     with ThreadPoolExecutor(8) as pool:
-        fits = list(pool.map(lambda _: dpci.fit(*rows, budget=PURE, l2_strength=0.05, classes=(-1, 1)).params[0], range(64)))
+        fits = list(
+            pool.map(lambda _: dpci.fit(*rows, budget=PURE, l2_strength=0.05, classes=(-1, 1)).params[0], range(64))
+        )
         words = np.concatenate(list(pool.map(lambda _: _core.release_bits(1000), range(64))))
     assert len(set(fits)) == 64
     assert len(np.unique(words)) == 64_000
