@@ -79,12 +79,9 @@ def _by_name(value):
     if isinstance(value, dict):
         return {name: _by_name(each) for name, each in value.items()}
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        for key in ("step", "release"):
-            if key in value[0]:
-                return {
-                    f"{each[key]} {k}" if each[key] in {"polynomial"} else each[key]: each
-                    for k, each in enumerate(value)
-                }
+        named = [each.get("step", each.get("release")) for each in value]
+        if len(set(named)) == len(named):
+            return dict(zip(named, value, strict=True))
     return value
 
 
@@ -99,26 +96,6 @@ def differing(objects):
 def tainted(objects, allowed):
     """Return what differs between objects and may not: ``allowed`` are patterns of whole paths."""
     return {path: values for path, values in differing(objects).items() if not re.fullmatch("|".join(allowed), path)}
-
-
-def unordered(objects, norms, pattern):
-    """Return the paths that match whose values are no increasing function of the norms; those that lack are least."""
-    order = np.argsort(norms, kind="stable")
-    wrong = []
-    for path, values in differing(objects).items():
-        if re.fullmatch(pattern, path):
-            numbers = [_number(values[k]) for k in order]
-            pairs = zip(numbers, numbers[1:], strict=False)
-            if any(later < earlier * (1 - 1e-12) for earlier, later in pairs):
-                wrong.append(path)
-    return wrong
-
-
-def _number(leaf):
-    if leaf is None:
-        return -np.inf
-    kind, text = leaf
-    return float(text) if kind in {"int", "float"} else 0.0
 
 
 def quietly(call):
