@@ -74,9 +74,14 @@ class Choices(DerivedFacts):
         params: NDArray[np.float64],
         features: Features,
         names: tuple[str, ...],
+        coding: Sequence[Any],
         **facts: Any,  # noqa: ANN401
     ) -> BaselineFit:
-        """Return the result; ``facts`` are the fields of its record that a model without privacy has not."""
+        """Return the result; ``facts`` are the fields of its record that a model without privacy has not.
+
+        ``coding``: the classes of the targets, and whether they were inferred.
+        """
+        classes, classes_inferred = coding
         defaults: dict[str, Any] = {
             "n_samples": features.shape[0],
             "radius": None,
@@ -96,6 +101,8 @@ class Choices(DerivedFacts):
                 method=method,
                 params=params,
                 names=names,
+                classes=classes,
+                classes_inferred=classes_inferred,
                 named_columns=features.names is not None,
                 loss=declaration(self.loss, self.core_loss),
                 intercept_scale=self.intercept,

@@ -154,7 +154,7 @@ def functional_mechanism(
         neighbors=neighbors,
         **choices.budget_numbers(payment.budget),
     )
-    targets, label_classes, classes_inferred = choices.targets(X, y, n_samples)
+    targets, *coding = choices.targets(X, y, n_samples)
     clip = on_violation == "clip"
     payment.settle(features.values, targets, **choices.row_bounds(), n_public=n_public, row_norm=row_norm, clip=clip)
     release = _core.release_functional_mechanism(
@@ -165,8 +165,7 @@ def functional_mechanism(
         release["params"],
         features,
         names,
-        classes=label_classes,
-        classes_inferred=classes_inferred,
+        coding,
         l2_strength=l2_strength,
         row_norm=row_norm,
         on_violation=on_violation,
@@ -292,7 +291,7 @@ def projected_histogram(
         neighbors=neighbors,
         **choices.budget_numbers(payment.budget),
     )
-    targets, label_classes, classes_inferred = choices.targets(X, y, n_samples)
+    targets, *coding = choices.targets(X, y, n_samples)
     # Every record has a nearest cell, so rows need no bound.
     payment.settle(features.values, targets, **choices.row_bounds(), row_norm=sys.float_info.max, clip=True)
     release = _core.release_histogram(spec, features.values, targets, n_threads=choices.n_threads, seed=choices.seed)
@@ -301,8 +300,7 @@ def projected_histogram(
         release["params"],
         features,
         names,
-        classes=label_classes,
-        classes_inferred=classes_inferred,
+        coding,
         l2_strength=l2_strength,
         n_cells=spec.n_cells,
         **choices.released(release, n_samples),
@@ -376,7 +374,7 @@ def non_private(
     l2_strength = check_positive("l2_strength", l2_strength)
     radius = None if radius is None else check_positive("radius", radius)
     features, names = choices.shape(X)
-    targets, label_classes, classes_inferred = choices.targets(X, y, features.shape[0])
+    targets, *coding = choices.targets(X, y, features.shape[0])
     minimum = _core.minimize_erm(
         features.values,
         targets,
@@ -396,8 +394,7 @@ def non_private(
         minimum["params"],
         features,
         names,
-        classes=label_classes,
-        classes_inferred=classes_inferred,
+        coding,
         l2_strength=l2_strength,
         radius=radius,
     )
