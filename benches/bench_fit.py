@@ -34,7 +34,7 @@ def rows(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 def private_fit(X: np.ndarray, y: np.ndarray, n_threads: int | None) -> dpci.ConfidenceIntervals:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dpci.errors.MomentNoiseWarning)
-        result = dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=L2_STRENGTH, n_threads=n_threads)
+        result = dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=L2_STRENGTH, classes=(-1, 1), n_threads=n_threads)
     return result.conf_int()
 
 
@@ -57,7 +57,7 @@ def peak_memory() -> None:
     """Peak memory of a fit over what the rows take, in a process of its own."""
     code = (
         "import resource, numpy as np, dpci\n"
-        "X = np.full((500_000, 91), 0.05); X[::2, :45] *= -1; y = np.sign(X[:, 0])\n"
+        "X = np.full((500_000, 91), 0.05); X[::2, :45] *= -1; y = X[:, 0] > 0\n"
         "dpci.fit(X[:1000], y[:1000], budget=dpci.PureDP(1.0), l2_strength=0.01).conf_int()\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=0.01).conf_int()\n"

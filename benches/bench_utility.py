@@ -36,7 +36,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
         start += size
     X /= np.linalg.norm(X, axis=1).max() * (1 + 1e-12)
     margin = X @ generator.standard_normal(D) * 8
-    y = np.where(margin - np.median(margin) + generator.logistic(size=N) > 0, 1.0, -1.0)
+    y = margin - np.median(margin) + generator.logistic(size=N) > 0
     return np.ascontiguousarray(X), y
 
 

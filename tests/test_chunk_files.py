@@ -141,7 +141,7 @@ def test_nothing_is_read_before_a_fit_asks(tmp_path):
     assert repr(chunks) == "Chunks(names=('age', 'sex=M'))"
     write_csv(tmp_path / "later.csv", people())
     counted = CountingChunks(chunks._source)
-    fit(counted)
+    fit(counted, classes=chunks.classes)
     assert counted.passes[0] == "describe"
     assert counted.passes[-1] == "moments"
 

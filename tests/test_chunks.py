@@ -186,34 +186,32 @@ def test_a_row_that_breaks_its_bound_in_a_later_pass_only():
         fit(source)
 
 
-# Labels: understood if all chunks together have the usual ones.
+# Labels: their classes are given, or those of a boolean type.
 
 
 @pytest.mark.parametrize(
-    ("codes", "classes"),
-    [((0, 1), (0, 1)), ((-1.0, 1.0), (-1, 1)), ((False, True), (False, True))],
-    ids=["0 and 1", "-1 and 1", "booleans"],
+    ("codes", "classes"), [((False, True), None), ((0, 1), (0, 1)), (("a", "b"), ("a", "b"))], ids=str
 )
 def test_chunks_of_one_class_each(codes, classes):
-    coded = np.array(codes)[Y]
+    coded = np.array(codes)[Y.astype(int)]
     chunks = [(X[k == Y], coded[k == Y]) for k in (0, 1)]
-    result = fit(chunks)
-    assert result.classes == classes
+    result = fit(chunks, classes=classes)
+    assert result.classes == codes
     order = np.argsort(Y, kind="stable")
-    assert_same(result, in_memory(X[order], coded[order]))
+    assert_same(result, in_memory(X[order], coded[order], classes=classes))
 
 
-@pytest.mark.parametrize("codes", [(0, 2), ("a", "b"), (1, 1), (0, 0)], ids=str)
-def test_other_labels_are_not_read_off(codes):
-    coded = np.array(codes)[Y]
-    with pytest.raises(InvalidInput, match=r"classes=\(negative, positive\) must be given unless the labels of all pa"):
+@pytest.mark.parametrize("codes", [(0, 1), (-1, 1), (0, 2), ("a", "b"), (1, 1)], ids=str)
+def test_labels_are_not_read_off(codes):
+    coded = np.array(codes)[Y.astype(int)]
+    with pytest.raises(
+        InvalidInput, match=r"must be given for rows in parts unless y has a boolean data type in every"
+    ):
         fit(cut(X, coded, 3))
-    if codes[0] != codes[1]:
-        assert_same(fit(cut(X, coded, 3), classes=codes), in_memory(X, coded, classes=codes))
 
 
 def test_labels_that_differ_between_chunks():
-    with pytest.raises(InvalidInput, match=r"or \{-1, 1\}, got -1, 0, 1"):
+    with pytest.raises(InvalidInput, match=r"unless y has a boolean data type in every part, got dtype int64"):
         fit([(X, Y), (X, 2 * Y - 1)])
     with pytest.raises(InvalidInput, match=r"y must hold only classes=\(0, 1\), got -1 in row"):
         fit([(X, Y), (X, 2 * Y - 1)], classes=(0, 1))

@@ -17,11 +17,12 @@ N_DRAWS = 400_000
 def sample(seed, n=2000):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-0.5, 0.5, size=(n, 3))
-    return X, (X @ [4.0, -2.0, 0.0] + rng.logistic(size=n) > 0).astype(int)
+    return X, X @ [4.0, -2.0, 0.0] + rng.logistic(size=n) > 0
 
 
 def fit(rows, **keywords):
-    return dpci.fit(*rows, **{**SETTINGS, **keywords})
+    X, y = rows
+    return dpci.fit(X, y == 1, **{**SETTINGS, **keywords})
 
 
 LAWS = {

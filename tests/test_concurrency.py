@@ -132,7 +132,9 @@ def test_a_custom_loss_from_many_threads(rows):
 
 def test_unseeded_fits_of_many_threads_draw_different_noise(rows):
     with ThreadPoolExecutor(8) as pool:
-        fits = list(pool.map(lambda _: dpci.fit(*rows, budget=PURE, l2_strength=0.05).params[0], range(64)))
+        fits = list(
+            pool.map(lambda _: dpci.fit(*rows, budget=PURE, l2_strength=0.05, classes=(-1, 1)).params[0], range(64))
+        )
         words = np.concatenate(list(pool.map(lambda _: _core.release_bits(1000), range(64))))
     assert len(set(fits)) == 64
     assert len(np.unique(words)) == 64_000
@@ -172,7 +174,8 @@ def test_the_lock_is_released_during_a_fit():
 
 def noise_of_this_process(rows):
     """Release noise in three ways: words of the generator, and fits on one and on two threads."""
-    fits = [dpci.fit(*rows, budget=PURE, l2_strength=0.05, n_threads=n_threads).params for n_threads in (1, 2)]
+    keywords = {"budget": PURE, "l2_strength": 0.05, "classes": (-1, 1)}
+    fits = [dpci.fit(*rows, n_threads=n_threads, **keywords).params for n_threads in (1, 2)]
     return _core.release_bits(4).tolist(), [params.tolist() for params in fits]
 
 
@@ -253,6 +256,7 @@ def test_the_input_is_neither_copied_nor_changed(rows):
         array.flags.writeable = False
     assert np.shares_memory(dpci.arrays.as_matrix(X).values, X)
     before = X.tobytes(), y.tobytes()
-    dpci.fit(X, y, budget=PURE, l2_strength=0.05)
-    dpci.fit(2.0 * X, y, budget=PURE, l2_strength=0.05, on_violation="clip")
+    keywords = {"budget": PURE, "l2_strength": 0.05, "classes": (-1, 1)}
+    dpci.fit(X, y, **keywords)
+    dpci.fit(2.0 * X, y, on_violation="clip", **keywords)
     assert (X.tobytes(), y.tobytes()) == before

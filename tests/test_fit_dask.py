@@ -47,7 +47,7 @@ def in_memory(targets=Y, **keywords):
 
 
 def split(table):
-    return table[:, :D], table[:, D]
+    return table[:, :D], table[:, D] > 0
 
 
 def unknown(collection):
@@ -108,8 +108,8 @@ CUSTOM = dpci.losses.Custom(
         ((REALS + 1) / 2, {"loss": CUSTOM}),
         (Y, {"on_violation": "clip", "row_norm": 0.5, "n_threads": 2}),
         (Y, {"neighbors": "add_remove", "n_public": 2500}),
-        (Y == 1, {}),
-        (np.array(["no", "yes"])[Y], {"classes": ("no", "yes")}),
+        (Y.astype(int), {"classes": (0, 1)}),
+        (np.where(Y, "yes", "no"), {"classes": ("no", "yes")}),
     ],
     ids=str,
 )
@@ -259,7 +259,7 @@ def test_rows_that_change_between_passes():
             "y must have one entry for each row of X, got 300 entries and 299 rows",
         ),
         (lambda: (frame()[0].assign(a="text"), frame()[1]), "the columns of X must be numeric"),
-        (lambda: (arrays()[0], arrays(Y + 5)[1]), "classes=.* must be given unless the labels of all parts"),
+        (lambda: (arrays()[0], arrays(Y + 5)[1]), "classes=.* must be given for rows in parts unless y has a boolean"),
         (lambda: (arrays()[0][:0], arrays()[1][:0]), "the data must have at least one row"),
     ],
 )

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning"
 N, D = 1500, 5
 _RNG = np.random.default_rng(8)
 SINGLE = (_RNG.uniform(-0.43, 0.43, size=(N, D)) * (_RNG.random((N, D)) < 0.6)).astype(np.float32)
-LABELS = (SINGLE @ np.linspace(-6, 6, D) + _RNG.logistic(size=N) > 0).astype(int)
+LABELS = SINGLE @ np.linspace(-6, 6, D) + _RNG.logistic(size=N) > 0
 REALS = np.clip(SINGLE @ np.linspace(-1, 1, D) + 0.1 * _RNG.normal(size=N), -1, 1)
 # So many, and so many equal ones, that a fit merges them.
 MANY, MANY_LABELS = np.tile(SINGLE, (15, 1)), np.tile(LABELS, 15)

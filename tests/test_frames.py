@@ -18,7 +18,7 @@ from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 N, NAMES = 5000, ("age", "dose", "weight")
 _RNG = np.random.default_rng(4)
 X = _RNG.uniform(-0.55, 0.55, size=(N, 3))
-LABELS = (X @ [4.0, -3.0, 1.0] + _RNG.logistic(size=N) > 0).astype(int)
+LABELS = X @ [4.0, -3.0, 1.0] + _RNG.logistic(size=N) > 0
 COLUMNS = dict(zip(NAMES, X.T, strict=True))
 LIBRARIES = {
     "pandas": pd.DataFrame,
@@ -110,7 +110,7 @@ DICTIONARIES = {
 @pytest.mark.parametrize("form", DICTIONARIES)
 def test_a_null_of_a_dictionary_is_missing(form, expected):
     """NumPy gets the last value of the dictionary for it."""
-    labels = [("no", "yes")[label] for label in LABELS]
+    labels = ["yes" if label else "no" for label in LABELS]
     given = {**KEYWORDS, "classes": ("no", "yes")}
     result = dpci.fit(X, DICTIONARIES[form](labels), **given)
     np.testing.assert_array_equal(result.params, expected.params)

@@ -110,6 +110,7 @@ def test_fits_with_the_radius_of_the_rows_reciprocal(length, extra):
             y,
             budget=dpci.PureDP(1.0),
             l2_strength=0.01,
+            classes=(-1, 1),
             loss=Hinge(),
             mechanism="output",
             moments="none",

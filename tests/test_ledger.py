@@ -19,7 +19,7 @@ from dpci.errors import BudgetExceeded, InvalidInput, LedgerError, RowNormViolat
 
 N = 60
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(N, 3))
-Y = np.arange(N) % 2
+Y = np.arange(N) % 2 == 1
 TENTH = dpci.PureDP(0.1)
 
 

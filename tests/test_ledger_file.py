@@ -109,7 +109,7 @@ def test_a_link_leads_to_the_same_file(tmp_path, path):
 
 def test_the_file_holds_nothing_but_the_budgets(path):
     ledger = dpci.Ledger(TOTAL, path=path)
-    X, y = np.full((40, 1), 0.123456789), np.arange(40) % 2
+    X, y = np.full((40, 1), 0.123456789), np.arange(40) % 2 == 1
     dpci.fit(X, y, budget=TENTH, l2_strength=1.0, moments="none", ledger=ledger)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT * FROM entries").fetchall()
@@ -239,7 +239,7 @@ def test_a_lock_that_is_held_for_too_long(path, monkeypatch):
 def test_a_full_disk_releases_nothing(path):
     """A limit on the size of files stands for the disk; the write in the middle of a commit fails."""
     ledger = dpci.Ledger(TOTAL, path=path)
-    X, y = np.full((40, 1), 0.1), np.arange(40) % 2
+    X, y = np.full((40, 1), 0.1), np.arange(40) % 2 == 1
 
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))

@@ -14,7 +14,7 @@ from support.parts import assert_same_fit, make_rows
 
 N, NAMES = 2000, list("abc")
 X, Y, _ = make_rows(N, 3)
-TABLE = pd.DataFrame(X, columns=NAMES).assign(ill=2 * Y.astype(int) - 1)
+TABLE = pd.DataFrame(X, columns=NAMES).assign(ill=Y)
 SHUFFLED = TABLE.sample(frac=1.0, random_state=1)
 PURE = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
 SEEDED = {**PURE, "seed": 3}

@@ -95,7 +95,7 @@ def test_every_setting_and_number_of_parts(keywords, n_parts):
 def sparse_rows(n, d):
     rng = np.random.default_rng(4)
     rows = rng.uniform(-0.1, 0.1, size=(n, d)) * (rng.random((n, d)) < 0.1)
-    return rows, (rows[:, 0] + 0.02 * rng.normal(size=n) > 0).astype(int)
+    return rows, rows[:, 0] + 0.02 * rng.normal(size=n) > 0
 
 
 @pytest.mark.parametrize("d", [20, 30])

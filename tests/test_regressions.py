@@ -14,7 +14,7 @@ from dpci.schema import Schema
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-0.5, 0.5, size=(400, 3))
-Y = np.where(X[:, 0] > 0, 1, 0)
+Y = X[:, 0] > 0
 PSEUDO_HUBER = dpci.losses.Custom(
     lambda u, y: np.sqrt(1 + (u - y) ** 2) - 1,
     lambda u, y: (u - y) / np.sqrt(1 + (u - y) ** 2),
@@ -56,7 +56,7 @@ def test_contrasts_are_not_silently_converted(contrast: Any) -> None:
 
 @pytest.mark.parametrize("classes", [(0, "ill"), ("healthy", 1), (-1, 10**30)])
 def test_predictions_are_the_callers_labels_also_when_their_types_differ(classes: tuple[Any, Any]) -> None:
-    y = np.array([classes[label] for label in Y], dtype=object)
+    y = np.array([classes[int(label)] for label in Y], dtype=object)
     predicted = fit(y, classes=classes).predict(X)
     assert {type(label) for label in predicted} <= {type(label) for label in classes}
     assert set(predicted) <= set(classes)

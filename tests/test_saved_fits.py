@@ -94,10 +94,10 @@ NOT_LEGAL = {
     ),
     "a loss without bounds": ("squared", {"loss": {"name": "squared"}}, "loss must have slope_bound, got"),
     "another budget": ("objective, pure", {"budget": {"rho": 1.0}}, "must hold every field .* epsilon, got"),
-    "usual classes that were inferred": (
-        "objective, zCDP",
+    "no classes that were inferred": (
+        "squared",
         {"classes_inferred": True},
-        "classes_inferred must be False .* without being given, got classes=",
+        "classes_inferred must be False for real targets, got classes_inferred=True",
     ),
     "a field too many": ("ball", {"colour": "red"}, "every field of its schema and no other, got 'colour' too"),
 }

@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dpci
 import dpci.sklearn
 from dpci.sklearn import PrivateGridSearch, PrivateLinearSVC, PrivateLogisticRegression, PrivateRidge, RowNormClipper
+from support.labels import labels_of_boolean_type, labels_of_other_types
 from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
 
 X, Y = make_rows()
@@ -229,14 +230,29 @@ def test_labels():
     assert [warning.category for warning in caught] == [dpci.PrivacyLeakWarning]
     assert caught[0].filename == __file__
     assert inferred.classes_.tolist() == ["no", "yes"]
-    for y, classes in ((Y, [0, 1]), (2 * Y - 1, [-1, 1]), (Y == 1, [False, True])):
-        model, caught = warnings_of(lambda y=y: PrivateLogisticRegression().fit(X, y))
-        assert model.classes_.tolist() == classes
-        assert caught == []
+    assert inferred.result_.privacy["classes_inferred"]
     one = PrivateLogisticRegression(classes=(0, 1)).fit(X, np.ones(N))  # with public classes one alone is legal
     assert one.classes_.tolist() == [0, 1]
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         PrivateLogisticRegression().fit(X, np.arange(N) % 3)
+
+
+SEARCH = PrivateGridSearch(PrivateLogisticRegression(), {"l2_strength": [0.1]}, validation_radius=4.0)
+
+
+@pytest.mark.parametrize("estimator", [PrivateLogisticRegression(l2_strength=0.2), SEARCH], ids=["model", "search"])
+def test_only_the_type_of_booleans_makes_classes_public(estimator):
+    """scikit-learn makes an array of a list, and numbers of pandas' own booleans; neither may change what is said."""
+    for y in labels_of_boolean_type(Y):
+        model, caught = warnings_of(lambda y=y: clone(estimator).fit(X, y))
+        assert caught == []
+        assert model.classes_.tolist() == [False, True]
+    for y, classes in labels_of_other_types(Y):
+        if not (isinstance(y, np.ndarray) and y.dtype == object):  # which scikit-learn refuses
+            model, caught = warnings_of(lambda y=y: clone(estimator).fit(X, y))
+            assert [str(warning.message)[:27] for warning in caught] == ["the classes were read off y"]
+            assert model.classes_.tolist() == list(classes)
+            assert getattr(model, "best_estimator_", model).result_.privacy["classes_inferred"]
 
 
 def test_masked_arrays_are_refused():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import AdaBoostRegressor, BaggingClassifier, StackingClassifier, VotingClassifier
@@ -23,8 +24,8 @@ from support.sklearn_rows import make_rows, make_targets, warnings_of
 X, Y = make_rows()
 T = make_targets(X)
 THREE = np.arange(len(X)) % 3
-# So great a budget that no fit is refused.
-LOGISTIC = PrivateLogisticRegression(epsilon=1e3)
+# So great a budget that no fit is refused. Tools that encode labels hand 0 and 1 to it.
+LOGISTIC = PrivateLogisticRegression(epsilon=1e3, classes=(0, 1))
 RIDGE = PrivateRidge(epsilon=1e3, radius=2.0)
 SEARCH = PrivateGridSearch(LOGISTIC, {"l2_strength": [0.1, 0.2]}, validation_radius=4.0)
 
@@ -68,7 +69,7 @@ def test_what_fits_other_estimators_is_noticed(package, call):
 
 def test_a_fit_of_each_member_pays_and_a_repeated_record_is_not_counted():
     ledger = dpci.Ledger(dpci.PureDP(1e4))
-    bagging = BaggingClassifier(PrivateLogisticRegression(epsilon=1e3, ledger=ledger), n_estimators=3, random_state=1)
+    bagging = BaggingClassifier(clone(LOGISTIC).set_params(ledger=ledger), n_estimators=3, random_state=1)
     leaks_of(lambda: bagging.fit(X, Y))
     assert ledger.spent == {"epsilon": 3e3}
     # What the ledger cannot know: in one fit alone, some records are there several times.

@@ -92,7 +92,7 @@ def test_warnings_point_at_the_caller():
         lambda: tuning.tune(X, Y, budget=dpci.PureDP(0.1), candidates=GRID, radius=4.0, seed=1),
         lambda: tuning.tune(X, Y, budget=BUDGET, candidates=GRID, radius=4.0, seed=1, selection_share=1.0),
         lambda: tuning.tune(X, np.where(Y, "b", "a"), budget=BUDGET, candidates=GRID, radius=4.0),
-        lambda: tuning.tune(X, np.where(Y, "b", "a"), budget=BUDGET, method="public_rule", seed=1),
+        lambda: tuning.tune(X, np.where(Y, "b", "a"), budget=BUDGET, method="public_rule"),
         lambda: tuning.oracle_not_private(X, np.where(Y, "b", "a"), budget=BUDGET, candidates=GRID, n_runs=1),
         lambda: dpci.fit(X, np.where(Y, "b", "a"), budget=dpci.PureDP(0.1), l2_strength=0.1, seed=1),
     ]
@@ -178,7 +178,7 @@ def test_the_public_rule_spends_nothing_on_the_choice():
     np.testing.assert_array_equal(result.result.params, alone.params)
     # The rule needs no partition and no score, so it takes the other relation.
     counted = {"neighbors": "add_remove", "n_public": 1000}
-    again = tuning.tune(X, Y, budget=dpci.PureDP(2.0), method="public_rule", **counted)
+    again = tuning.tune(X, Y == 1, budget=dpci.PureDP(2.0), method="public_rule", **counted)
     assert again.params["l2_strength"] == math.sqrt(4 / 2000)
 
 

@@ -17,7 +17,7 @@ from dpci.api import encode_targets, param_names
 from dpci.arrays import Features, Table, as_features
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, SeededNoiseWarning
-from dpci.labels import Classes, check_classes
+from dpci.labels import Targets, check_classes
 from dpci.ledger import Ledger
 from dpci.losses import Logistic, Loss, Squared, check_loss, declaration
 from dpci.record import Step
@@ -64,9 +64,9 @@ class Choices(DerivedFacts):
         features = as_features(X)
         return features, param_names(features.names, features.shape[1], self)
 
-    def targets(self, X: Table, y: ArrayLike, n_samples: int) -> tuple[NDArray[np.float64], Classes | None]:
-        """Return targets as the core takes them, with their classes; warnings point at the caller of a baseline."""
-        return encode_targets(X, y, self, n_samples, stacklevel=4)
+    def targets(self, X: Table, y: ArrayLike, n_samples: int) -> Targets:
+        """Return targets as the core takes them, with their classes; no warning, as nothing here is private."""
+        return encode_targets(X, y, self, n_samples, stacklevel=None)
 
     def result(
         self,
@@ -74,11 +74,15 @@ class Choices(DerivedFacts):
         params: NDArray[np.float64],
         features: Features,
         names: tuple[str, ...],
+        coding: Sequence[Any],
         **facts: Any,  # noqa: ANN401
     ) -> BaselineFit:
-        """Return the result; ``facts`` are the fields of its record that a model without privacy has not."""
+        """Return the result; ``facts`` are the fields of its record that a model without privacy has not.
+
+        ``coding``: the classes of the targets, and whether they were inferred.
+        """
+        classes, classes_inferred = coding
         defaults: dict[str, Any] = {
-            "classes": None,
             "n_samples": features.shape[0],
             "radius": None,
             "row_norm": None,
@@ -97,6 +101,8 @@ class Choices(DerivedFacts):
                 method=method,
                 params=params,
                 names=names,
+                classes=classes,
+                classes_inferred=classes_inferred,
                 named_columns=features.names is not None,
                 loss=declaration(self.loss, self.core_loss),
                 intercept_scale=self.intercept,
@@ -121,6 +127,10 @@ class PrivateChoices(Choices):
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
         object.__setattr__(self, "seed", check_seed(self.seed))
+
+    def targets(self, X: Table, y: ArrayLike, n_samples: int) -> Targets:
+        """Return targets as :meth:`Choices.targets` does; the warning points at the caller of a baseline."""
+        return encode_targets(X, y, self, n_samples, stacklevel=None if self.seed is not None else 4)
 
     def payment(self, source: str, ledger: Ledger | None) -> Payment:
         """Return what the release owes its ledger."""

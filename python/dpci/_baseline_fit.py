@@ -12,7 +12,7 @@ from dpci._seal import describe_seals, seal_facts
 from dpci.accounting import Guarantee, seal_totals
 from dpci.budgets import ApproxDP, Budget
 from dpci.errors import InvalidInput
-from dpci.labels import Classes
+from dpci.labels import CLASSES_READ_OFF, Classes, positive_class
 from dpci.losses import describe
 from dpci.tables import format_facts, format_table, number_format
 
@@ -92,6 +92,7 @@ class BaselineFit(LinearModel):
         budget = None if record.budget is None else dict(record.budget)
         return {
             "private": record.private,
+            "classes_inferred": record.classes_inferred,
             "relation": record.neighbors,
             "notion": record.notion,
             "budget": budget,
@@ -175,10 +176,9 @@ class BaselineFit(LinearModel):
         record = self._record
         calibration = "" if record.calibration is None else f", calibration {record.calibration}"
         relation = {None: "none", "replace_one": "replace one record", "add_remove": "add or remove one record"}
-        classes = "" if record.classes is None else f", positive class {record.classes[1]!r}"
         facts = [
             ("method", f"{_TITLES[record.method]}{calibration}"),
-            ("loss", f"{describe(record.loss)}{classes}"),
+            ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),
             ("budget spent", "nothing is protected" if self.spent is None else str(self.spent)),
             *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
             *([("  seal", describe_seals(record.seals))] if record.seals else []),
@@ -200,6 +200,8 @@ def _conditions(record: BaselineRecord) -> list[str]:
     rests_on = []
     if not record.private:
         rests_on.append("none: the noise is seeded, so whoever knows the seed can subtract it")
+    if record.classes_inferred:
+        rests_on.append(CLASSES_READ_OFF)
     if record.on_violation == "error":
         rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
     rests_on.append("noise is drawn and added in double precision, whose rounding is not part of the proof")

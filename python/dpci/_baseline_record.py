@@ -28,7 +28,7 @@ from dpci.record import Step
 from dpci.validation import check_count, check_flag, check_not_negative, check_positive
 
 SCHEMA = "dpci.BaselineFit"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 Method: TypeAlias = Literal["functional_mechanism", "projected_histogram", "non_private"]
 NON_PRIVATE: Method = "non_private"
@@ -49,6 +49,8 @@ class BaselineRecord:
     named_columns: bool
     """Whether the names came with the caller's table."""
     classes: Classes | None
+    classes_inferred: bool
+    """Whether the classes were read off the labels, so that they are not public."""
     n_samples: int
     """The public n: ``n_public`` under add/remove; the number of rows where nothing is private."""
     loss: dict[str, Any]
@@ -87,6 +89,8 @@ class BaselineRecord:
         found = tuple(seal.release for seal in self.seals)
         if found != _SEALED[self.method]:
             raise InvalidInput(f"the seals of a {self.method} must be those of {_SEALED[self.method]}, got {found}")
+        if self.classes_inferred and self.classes is None:
+            raise InvalidInput("classes_inferred must be False for real targets, got True")
         self.total_budget()
 
     @property
@@ -164,6 +168,7 @@ _RULES: dict[str, Rule] = {
     "names": check_names,
     "named_columns": check_flag,
     "classes": optional(check_labels),
+    "classes_inferred": check_flag,
     "n_samples": check_count,
     "loss": _check_loss,
     "l2_strength": check_not_negative,

@@ -1,4 +1,4 @@
-"""Checkpoints of studies: what was complete when a run ended, and which study it belongs to."""
+"""Checkpoints of studies: what was complete when a run ended, and which study it belongs to. Never private."""
 
 import hashlib
 import json
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpci.errors import InvalidInput
 
 FORMAT = 1
+_NOT_PRIVATE = "NOT PRIVATE: hashes of rows, targets and minimisers, and simulated estimates, all read off the data"
 _PARTS = ("params", "lower", "upper")
 Outcomes: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 """Parameters, lower and upper bounds of consecutive replicates of one configuration, shape (r, k) or (r, 0)."""
@@ -100,7 +101,7 @@ class Checkpoint:
         InvalidInput
             If the file cannot be written.
         """
-        header = json.dumps({"format": FORMAT, "identity": self.identity})
+        header = json.dumps({"format": FORMAT, "private": False, "warning": _NOT_PRIVATE, "identity": self.identity})
         arrays = {
             f"{name}_{c}_{part}": values
             for name, configurations in outcomes.items()

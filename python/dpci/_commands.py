@@ -263,7 +263,7 @@ def demo(
         raise InvalidInput(msg) from error
     sample = load_adult_sample()
     rows = NamedRows(np.asarray(sample.X), sample.names)
-    result = dpci.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH)
+    result = dpci.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH, classes=(-1, 1))
     typer.echo(DEMO_NOTES)
     show(result)
     draw(result, output / "adult_intervals.png", force=True)

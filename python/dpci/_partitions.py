@@ -17,7 +17,7 @@ from dpci._dask import dask_partitions
 from dpci._frames import check_same_index
 from dpci.arrays import Features, as_features, check_columns
 from dpci.errors import DpciError, InvalidInput
-from dpci.labels import Classes, LabelSet, encode_labels, encode_reals, encode_usual
+from dpci.labels import BOOLEANS, Classes, check_public_classes, encode_labels, encode_reals
 from dpci.losses import Loss
 from dpci.settings import Settings
 
@@ -38,6 +38,8 @@ _Merged = TypeVar("_Merged", bound=Mergeable)
 @runtime_checkable
 class Partitions(Protocol):
     """Rows with their targets, in parts that are read anew in every pass.
+
+    A source that knows the public classes of its targets has them as ``classes``.
 
     A source that works on several parts at once says so with ``concurrent = True``: each has one thread then, unless
     the caller's ``n_threads`` says otherwise.
@@ -129,13 +131,11 @@ class PartRules:
         return features if self.columns is None else check_columns(features, self.columns, named=self.named)
 
     def targets(self, X: Any, y: Any, n_rows: int) -> NDArray[np.float64]:  # noqa: ANN401  # whatever a source gives
-        """Return the targets of a part; before the classes are known, coded as the usual ones, the only to come."""
+        """Return the targets of a part, whose classes are public: they are the same in every part."""
         check_same_index(X, y)
         if not self.two_classes:
             return encode_reals(y, n_rows)
-        if self.classes is None:
-            return encode_usual(y, n_rows) if n_rows > 0 else np.empty(0)
-        return encode_labels(y, self.classes, n_rows)[0]
+        return encode_labels(y, check_public_classes(y, self.classes, n_rows), n_rows).values
 
     def sums(self, request: _core.Request, features: Features, targets: NDArray[np.float64]) -> _core.Sums:
         """Check the rows of a part and sum over them."""
@@ -175,7 +175,6 @@ class Description:
     sums: _core.Sums
     n_columns: int
     names: tuple[str, ...] | None
-    labels: LabelSet | None
 
     @property
     def n_rows(self) -> int:
@@ -187,8 +186,7 @@ class Description:
         if (self.n_columns, self.names) != (other.n_columns, other.names):
             mine, others = (self.names or self.n_columns, other.names or other.n_columns)
             raise InvalidInput(f"every part must have the same columns, got {others} after {mine}")
-        labels = self.labels if other.labels is None or self.labels is None else self.labels.merge(other.labels)
-        return Description(self.sums.merge(other.sums), self.n_columns, self.names, labels or other.labels)
+        return Description(self.sums.merge(other.sums), self.n_columns, self.names)
 
 
 def _keyed_request() -> _core.Request:
@@ -218,11 +216,8 @@ class Describe:
     def __call__(self, X: Any, y: Any) -> Description:  # noqa: ANN401  # whatever a source gives
         features = self.rules.features(X)
         n_rows, n_columns = features.shape
-        targets = self.rules.targets(X, y, n_rows)
-        sums = self.rules.sums(self.lengths, features, targets)
-        reads_labels = self.rules.two_classes and self.rules.classes is None and n_rows > 0
-        labels = LabelSet.of(y, n_rows) if reads_labels else None
-        return Description(sums, n_columns, features.names, labels)
+        sums = self.rules.sums(self.lengths, features, self.rules.targets(X, y, n_rows))
+        return Description(sums, n_columns, features.names)
 
 
 @dataclass(frozen=True)
@@ -253,16 +248,16 @@ class DescribedParts:
 
 
 def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
-    """Read the parts once: count and check the rows, take their fingerprint, compare the columns, find the labels.
+    """Read the parts once: count and check the rows, take their fingerprint, compare the columns.
 
-    Labels {0, 1}, {-1, 1} and booleans are understood if all parts together have them, as in memory. Others need
-    ``classes``: nothing is read off.
+    Without ``classes``, of the rules or of the source, every part must have labels of a boolean data type: nothing is
+    read off.
 
     Raises
     ------
     InvalidInput
-        For rows or targets that break a rule, other columns in another part, other labels without ``classes``, the
-        hinge, and no rows at all.
+        For rows or targets that break a rule, other columns in another part, labels of another type without
+        ``classes``, the hinge, and no rows at all.
     RowNormViolation
         For a row above the bound.
     """
@@ -271,6 +266,8 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
             "the hinge needs all rows in memory, got rows in parts (huber_hinge and smooth_hinge round its kink and "
             "do not)"
         )
+    if rules.classes is None and rules.two_classes:
+        rules = dataclasses.replace(rules, classes=getattr(partitions, "classes", None))
     if rules.n_threads is None and getattr(partitions, "concurrent", False):
         rules = dataclasses.replace(rules, n_threads=1)
     work = Describe(rules)
@@ -283,7 +280,7 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     if names is not None and (len(names) != found.n_columns or (found.names or names) != names):
         columns_found = found.names or f"{found.n_columns} columns"
         raise InvalidInput(f"names must be those of the columns of every part, got {names} for {columns_found}")
-    classes = rules.classes if found.labels is None else found.labels.classes()
+    classes = (rules.classes or BOOLEANS) if rules.two_classes else None
     columns = tuple(f"x{i}" for i in range(found.n_columns)) if names is None else names
     rules = dataclasses.replace(rules, classes=classes, columns=columns, named=names is not None)
     return DescribedParts((work.lengths, found.sums), found.n_columns, names, classes, partitions, rules)

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from dpci._seal import seal_cost
 from dpci.errors import InvalidInput
-from dpci.labels import were_inferred
 
 if TYPE_CHECKING:
     from dpci.record import FitRecord
@@ -73,11 +72,10 @@ def _contradictions(record: "FitRecord", *, selected: bool) -> Iterator[tuple[bo
         f"classes must be {'given for a loss of two classes' if two_classes else 'None for a loss with real targets'}",
         f"classes={record.classes!r} with loss={loss!r}",
     )
-    inferred = were_inferred(None, record.classes)
     yield (
-        record.classes_inferred and not inferred,
-        "classes_inferred must be False for real targets and for classes that are understood without being given",
-        f"classes={record.classes!r}",
+        record.classes_inferred and record.classes is None,
+        "classes_inferred must be False for real targets",
+        "classes_inferred=True with classes=None",
     )
     yield from _seal_contradictions(record, selected=selected)
 

@@ -114,7 +114,7 @@ class Report:
         check_same_index(X, y)
         if fit.classes is None:
             return features, encode_reals(y, features.shape[0])
-        return features, encode_labels(y, fit.classes, features.shape[0])[0]
+        return features, encode_labels(y, fit.classes, features.shape[0]).values
 
     @property
     def result(self) -> PrivateFit:

@@ -99,8 +99,7 @@ class StudyPlan:
                     f"n_public must be the number of rows in a study, {n_samples}, got n_public={one.n_public}"
                 )
         names = param_names(features.names, n_columns, settings[0])
-        # Frames: encode_targets, this function, the study, its caller.
-        targets, _ = encode_targets(X, y, settings[0], n_samples, stacklevel=4)
+        targets = encode_targets(X, y, settings[0], n_samples, stacklevel=None).values
         problem = Problem(features.values, targets, features.shape, configurations)
         return cls(kind=kind, problem=problem, settings=settings, names=names, execution=execution)
 

@@ -4,8 +4,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci._frames import check_same_index
@@ -15,7 +14,7 @@ from dpci._seal import seals_from
 from dpci.arrays import Table, as_features
 from dpci.budgets import Budget, Calibration
 from dpci.errors import InvalidInput, MomentNoiseWarning, SeededNoiseWarning
-from dpci.labels import Classes, encode_labels, encode_reals, were_inferred
+from dpci.labels import Classes, Targets, encode_labels, encode_reals
 from dpci.ledger import Ledger
 from dpci.record import FitRecord, Step
 from dpci.results import PrivateFit
@@ -103,8 +102,8 @@ def fit(
         the squared loss needs it. The noise of output perturbation may leave the ball (see ``OutputPerturbation``).
         Intervals are refused unless the released values show that the bound does not bind.
     classes : (negative, positive), optional
-        The public classes. None: booleans, {0, 1} and {-1, 1} are understood, others are read off ``y`` with a warning
-        (of rows in parts: refused).
+        The public classes. None: (False, True) where ``y`` has a boolean data type; other labels, also 0 and 1, are
+        read off ``y`` with a warning (of rows in parts: refused).
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row; its parameter is last and is regularised too, which the
         privacy proof needs.
@@ -151,7 +150,7 @@ def fit(
     Warns
     -----
     PrivacyLeakWarning
-        If the classes were read off ``y``.
+        If the classes were read off ``y``, unless a seed is given.
     SeededNoiseWarning
         If a seed is given.
     MomentNoiseWarning
@@ -196,11 +195,13 @@ def release_fit(
     settings: Settings,
     *,
     payment: Payment | None = None,
+    classes_inferred: bool = False,
     stacklevel: int,
 ) -> PrivateFit:
     """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
 
-    Without a ``payment`` nothing is written to a ledger: the caller has paid.
+    Without a ``payment`` nothing is written to a ledger: the caller has paid. ``classes_inferred``: the caller read the
+    classes of the settings off ``y``, and has warned.
     """
     budget = None if payment is None else payment.budget
     clip = settings.on_violation == "clip"
@@ -211,15 +212,19 @@ def release_fit(
         column_names = features.names
         names = param_names(column_names, n_columns, settings)
         spec = settings.spec(n_samples, n_columns, budget=budget)
-        targets, label_classes = encode_targets(
-            cast("Table", X), cast("ArrayLike", y), settings, n_samples, stacklevel=stacklevel + 1
+        targets, label_classes, inferred = encode_targets(
+            cast("Table", X),
+            cast("ArrayLike", y),
+            settings,
+            n_samples,
+            stacklevel=None if settings.seed is not None else stacklevel + 1,
         )
         if payment is not None:
             payment.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
         release = _core.fit(spec, features.values, targets, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
     else:
         parts = describe(partitions, PartRules.of_fit(settings))
-        n_samples, column_names, label_classes = parts.n_rows, parts.names, parts.classes
+        n_samples, column_names, label_classes, inferred = parts.n_rows, parts.names, parts.classes, False
         names = param_names(column_names, parts.n_columns, settings)
         spec = settings.spec(n_samples, parts.n_columns, budget=budget)
         if payment is not None:
@@ -234,7 +239,7 @@ def release_fit(
             names=names,
             named_columns=column_names is not None,
             classes=label_classes,
-            classes_inferred=were_inferred(settings.label_classes, label_classes),
+            classes_inferred=classes_inferred or inferred,
             n_samples=settings.public_n(n_samples),
             projection=release["projection"],
             noise_law=release["noise_law"],
@@ -271,18 +276,20 @@ def param_names(columns: tuple[str, ...] | None, n_columns: int, settings: Model
 
 
 def encode_targets(
-    X: Table, y: ArrayLike, settings: ModelChoices, n_samples: int, *, stacklevel: int
-) -> tuple[NDArray[np.float64], Classes | None]:
+    X: Table, y: ArrayLike, settings: ModelChoices, n_samples: int, *, stacklevel: int | None
+) -> Targets:
     """Return the targets as the core takes them, and the (negative, positive) that they stand for.
 
     ``X`` is asked for its index only, which must be that of ``y`` where both have one.
 
     The warning of classes that are read off ``y`` points ``stacklevel`` frames up: 1 is this function, 2 its caller.
+    None: no such warning, for what is not private anyway and says so.
     """
     check_same_index(X, y)
     if settings.two_classes:
-        return encode_labels(y, settings.label_classes, n_samples, stacklevel=stacklevel + 1)
-    return encode_reals(y, n_samples), None
+        above = None if stacklevel is None else stacklevel + 1
+        return encode_labels(y, settings.label_classes, n_samples, stacklevel=above)
+    return Targets(encode_reals(y, n_samples), classes=None, classes_inferred=False)
 
 
 def _warn(release: "_core.FitDict", settings: Settings, spec: _core.Spec, *, stacklevel: int) -> None:

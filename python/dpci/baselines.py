@@ -114,7 +114,7 @@ def functional_mechanism(
     Warns
     -----
     PrivacyLeakWarning
-        If the classes were read off ``y``.
+        If the classes were read off ``y``, unless a seed is given.
     SeededNoiseWarning
         If a seed is given.
 
@@ -154,7 +154,7 @@ def functional_mechanism(
         neighbors=neighbors,
         **choices.budget_numbers(payment.budget),
     )
-    targets, label_classes = choices.targets(X, y, n_samples)
+    targets, *coding = choices.targets(X, y, n_samples)
     clip = on_violation == "clip"
     payment.settle(features.values, targets, **choices.row_bounds(), n_public=n_public, row_norm=row_norm, clip=clip)
     release = _core.release_functional_mechanism(
@@ -165,7 +165,7 @@ def functional_mechanism(
         release["params"],
         features,
         names,
-        classes=label_classes,
+        coding,
         l2_strength=l2_strength,
         row_norm=row_norm,
         on_violation=on_violation,
@@ -251,7 +251,7 @@ def projected_histogram(
     Warns
     -----
     PrivacyLeakWarning
-        If the classes were read off ``y``.
+        If the classes were read off ``y``, unless a seed is given.
     SeededNoiseWarning
         If a seed is given.
 
@@ -291,7 +291,7 @@ def projected_histogram(
         neighbors=neighbors,
         **choices.budget_numbers(payment.budget),
     )
-    targets, label_classes = choices.targets(X, y, n_samples)
+    targets, *coding = choices.targets(X, y, n_samples)
     # Every record has a nearest cell, so rows need no bound.
     payment.settle(features.values, targets, **choices.row_bounds(), row_norm=sys.float_info.max, clip=True)
     release = _core.release_histogram(spec, features.values, targets, n_threads=choices.n_threads, seed=choices.seed)
@@ -300,7 +300,7 @@ def projected_histogram(
         release["params"],
         features,
         names,
-        classes=label_classes,
+        coding,
         l2_strength=l2_strength,
         n_cells=spec.n_cells,
         **choices.released(release, n_samples),
@@ -374,7 +374,7 @@ def non_private(
     l2_strength = check_positive("l2_strength", l2_strength)
     radius = None if radius is None else check_positive("radius", radius)
     features, names = choices.shape(X)
-    targets, label_classes = choices.targets(X, y, features.shape[0])
+    targets, *coding = choices.targets(X, y, features.shape[0])
     minimum = _core.minimize_erm(
         features.values,
         targets,
@@ -394,7 +394,7 @@ def non_private(
         minimum["params"],
         features,
         names,
-        classes=label_classes,
+        coding,
         l2_strength=l2_strength,
         radius=radius,
     )

@@ -16,7 +16,8 @@ from dpci._partitions import Mergeable
 from dpci._table_io import Columns, check_delimiter, check_named_once, is_stream, parquet_names, read_batches
 from dpci.arrays import as_numbers
 from dpci.errors import DpciError, InvalidInput
-from dpci.schema import Schema
+from dpci.labels import Classes
+from dpci.schema import ClassTarget, Schema
 from dpci.validation import check_count
 
 __all__ = ["Chunks"]
@@ -83,11 +84,17 @@ class Chunks:
         self._source = source
         self._fresh = False
         self._names = None if names is None else _check_names(names)
+        self._classes: Classes | None = None
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of the columns, where they were given."""
         return self._names
+
+    @property
+    def classes(self) -> Classes | None:
+        """Classes of the targets, where a schema makes them: (-1, 1)."""
+        return self._classes
 
     def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
         """Apply ``work(X, y)`` to every chunk in turn and merge what it returns; None without chunks."""
@@ -209,7 +216,10 @@ class Chunks:
             return schema.transform(batch)[:2]
 
         source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed)
-        return cls(source, names=schema.names)
+        chunks = cls(source, names=schema.names)
+        if isinstance(schema.target, ClassTarget):
+            chunks._classes = -1, 1  # as it codes them, whatever the files hold
+        return chunks
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's own
         """Refuse to become one array, which is what functions that need all rows in memory ask for."""

@@ -4,8 +4,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,13 +19,18 @@ Classes: TypeAlias = tuple[Label, Label]
 _CLASSES_RULE = "classes must be two different booleans, finite numbers or strings (negative, positive)"
 
 
-# Understood without being given, as (negative, positive).
-_USUAL: tuple[Classes, ...] = ((False, True), (0, 1), (-1, 1))
+BOOLEANS: Classes = (False, True)
+"""The classes of labels whose data type says that they are booleans."""
 
 
-def were_inferred(given: Classes | None, found: Classes | None) -> bool:
-    """Return whether classes that were found were read off the labels, neither given nor among the usual ones."""
-    return given is None and found is not None and found not in _USUAL
+class Targets(NamedTuple):
+    """The targets of some records as the core takes them, and what they stand for."""
+
+    values: NDArray[np.float64]
+    classes: Classes | None
+    """(negative, positive); None for real targets."""
+    classes_inferred: bool
+    """Whether the classes were read off the labels, so that they are not public."""
 
 
 def check_classes(classes: object) -> Classes:
@@ -48,9 +52,7 @@ def check_classes(classes: object) -> Classes:
     return negative, positive
 
 
-def encode_labels(
-    y: ArrayLike, classes: Classes | None, n_samples: int, *, stacklevel: int = 2
-) -> tuple[NDArray[np.float64], Classes]:
+def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stacklevel: int | None = 2) -> Targets:
     """Return the labels coded -1 and 1, and the (negative, positive) that they stand for.
 
     Parameters
@@ -58,67 +60,69 @@ def encode_labels(
     y : array-like of shape (n_samples,)
         Labels of any type.
     classes : tuple, optional
-        The public (negative, positive); with it one class alone is legal. None: booleans, {0, 1} and {-1, 1} are
-        understood; any other pair is read off the labels, sorted, with a ``PrivacyLeakWarning``.
+        The public (negative, positive); with it one class alone is legal. None: (False, True) for a boolean data type,
+        which says so before any label is looked at; otherwise read off the labels, sorted, with a
+        ``PrivacyLeakWarning``: also 0 and 1, as others might have occurred.
     n_samples : int
         Rows of X.
-    stacklevel : int
-        Where the warning points: 1 is this function, 2 its caller.
+    stacklevel : int, optional
+        Where the warning points: 1 is this function, 2 its caller. None: no warning, for what is never private and
+        says so itself.
     """
     labels = _labels(y, n_samples)
-    if classes is None:
-        classes = _usual_classes(labels)
-    if classes is None:
-        classes = _inferred_classes(labels, stacklevel + 1)
-    negative, positive = (_equal(labels, label) for label in classes)
+    if inferred := classes is None and not is_boolean(y, labels):
+        classes = _read_off(labels)
+        if stacklevel is not None:
+            _warn_of_reading(classes, stacklevel + 1)
+    known = BOOLEANS if classes is None else classes
+    negative, positive = (_equal(labels, label) for label in known)
     unknown = ~(negative | positive)
     if unknown.any():
         row = int(np.argmax(unknown))
         raise InvalidInput(
-            f"y must hold only classes=({classes[0]!r}, {classes[1]!r}), got {_plain(labels[row])!r} in row {row}"
+            f"y must hold only classes=({known[0]!r}, {known[1]!r}), got {_plain(labels[row])!r} in row {row}"
         )
-    return np.where(positive, 1.0, -1.0), classes
+    return Targets(np.where(positive, 1.0, -1.0), known, inferred)
 
 
-def encode_usual(y: ArrayLike, n_samples: int) -> NDArray[np.float64]:
-    """Return labels coded as they are if booleans, {0, 1} or {-1, 1} turn out to be the classes: 1 is positive."""
-    return np.where(_equal(_labels(y, n_samples), 1), 1.0, -1.0)
+def check_public_classes(y: ArrayLike, classes: Classes | None, n_samples: int) -> Classes:
+    """Return the classes of a part of the records, which must be public: those given, or those of a boolean data type.
 
+    A part without rows has every type.
 
-@dataclass(frozen=True)
-class LabelSet:
-    """Which labels occur among some of the records."""
-
-    values: frozenset[Any]
-    booleans: bool
-
-    @classmethod
-    def of(cls, y: ArrayLike, n_samples: int) -> "LabelSet":
-        """Those of some records, checked as :func:`encode_labels` does."""
-        labels = _labels(y, n_samples)
-        distinct = set(labels.tolist()) if labels.dtype.kind == "O" else set(np.unique(labels).tolist())
-        return cls(frozenset(list(distinct)[:_MANY_LABELS]), labels.dtype.kind == "b")
-
-    def merge(self, other: "LabelSet") -> "LabelSet":
-        """Return those of both."""
-        values = list(self.values | other.values)[:_MANY_LABELS]
-        return LabelSet(frozenset(values), self.booleans and other.booleans)
-
-    def classes(self) -> Classes:
-        """Return the classes of booleans, {0, 1} and {-1, 1}; nothing else is read off rows in parts."""
-        if self.booleans:
-            return False, True
-        for negative in (0, -1):
-            if self.values == {negative, 1}:
-                return negative, 1
+    Raises
+    ------
+    InvalidInput
+        For labels of another type without ``classes``.
+    """
+    if classes is not None:
+        return classes
+    if n_samples > 0 and not is_boolean(y, _labels(y, n_samples)):
         raise InvalidInput(
-            "classes=(negative, positive) must be given unless the labels of all parts together are booleans, {0, 1} "
-            f"or {{-1, 1}}, got {', '.join(sorted(map(repr, self.values))[:5])}"
+            "classes=(negative, positive) must be given for rows in parts unless y has a boolean data type in every "
+            f"part, got {_type_name(y)}"
         )
+    return BOOLEANS
 
 
-_MANY_LABELS = 8
-"""Labels kept of those that occur: more than two are no classes."""
+def is_boolean(y: object, labels: NDArray[Any]) -> bool:
+    """Tell whether labels have a boolean data type, which is public: whatever they are, the classes are False and True.
+
+    ``labels`` is ``y`` as an array. A list has no type, nor has an array of objects: there the labels decide.
+    """
+    dtype = getattr(y, "dtype", getattr(y, "type", None))
+    return dtype is not None and "b" in (labels.dtype.kind, getattr(dtype, "kind", None))
+
+
+CLASSES_READ_OFF = "which labels occur is no secret: the two classes were read off y"
+"""On what a guarantee rests whose classes were not public."""
+
+
+def positive_class(classes: Classes | None, *, inferred: bool) -> str:
+    """Return the positive class as the end of a line that names the loss; nothing for real targets."""
+    if classes is None:
+        return ""
+    return f", positive class {classes[1]!r}" + (" (classes read off y: not private)" if inferred else "")
 
 
 def label_array(classes: Classes) -> NDArray[Any]:
@@ -170,19 +174,8 @@ def _check_length(got: int, n_samples: int) -> None:
         raise InvalidInput(f"y must have one entry for each row of X, got {got} entries and {n_samples} rows")
 
 
-def _usual_classes(labels: NDArray[Any]) -> Classes | None:
-    """Return the classes of booleans, {0, 1} and {-1, 1}."""
-    if labels.dtype.kind == "b":
-        return False, True
-    positive = _equal(labels, 1)
-    for negative in (0, -1):
-        is_negative = _equal(labels, negative)
-        if is_negative.any() and positive.any() and (is_negative | positive).all():
-            return negative, 1
-    return None
-
-
-def _inferred_classes(labels: NDArray[Any], stacklevel: int) -> Classes:
+def _read_off(labels: NDArray[Any]) -> Classes:
+    """Return the two labels that occur, in increasing order."""
     try:
         found = [_plain(label) for label in np.unique(labels)]
     except TypeError as error:
@@ -197,14 +190,16 @@ def _inferred_classes(labels: NDArray[Any], stacklevel: int) -> Classes:
         )
     if len(found) > 2:
         raise InvalidInput(f"y must hold two classes, got {len(found)}: {', '.join(map(repr, found[:5]))}")
-    classes = check_classes(found)
+    return check_classes(found)
+
+
+def _warn_of_reading(classes: Classes, stacklevel: int) -> None:
     warnings.warn(
         f"the classes were read off y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals which labels "
         "occur; pass classes=(negative, positive) instead",
         PrivacyLeakWarning,
         stacklevel=stacklevel,
     )
-    return classes
 
 
 def _equal(labels: NDArray[Any], label: Label) -> NDArray[np.bool_]:
@@ -223,3 +218,8 @@ def _is_missing(label: object) -> bool:
 
 def _plain(label: object) -> Any:  # noqa: ANN401  # whatever the caller's labels are
     return label.item() if isinstance(label, np.generic) else label
+
+
+def _type_name(y: object) -> str:
+    dtype = getattr(y, "dtype", getattr(y, "type", None))
+    return type(y).__name__ if dtype is None else f"dtype {dtype}"

@@ -21,7 +21,6 @@ from dpci.api import encode_targets, param_names
 from dpci.arrays import Table, as_features
 from dpci.budgets import ApproxDP, Calibration
 from dpci.errors import InvalidInput, SeededNoiseWarning
-from dpci.labels import were_inferred
 from dpci.ledger import Ledger
 from dpci.record import FitRecord, Step
 from dpci.settings import LossLike, OnViolation, Settings
@@ -133,7 +132,7 @@ def report(
     Warns
     -----
     PrivacyLeakWarning
-        If the classes were read off ``y``.
+        If the classes were read off ``y``, unless a seed is given.
     SeededNoiseWarning
         If a seed is given.
 
@@ -186,7 +185,9 @@ def report(
     names = param_names(features.names, n_columns, settings)
     spec_of_fit = settings.spec(n_samples, n_columns, budget=payment.budget)
     spec = _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
-    targets, label_classes = encode_targets(X, y, settings, n_samples, stacklevel=3)
+    targets, label_classes, classes_inferred = encode_targets(
+        X, y, settings, n_samples, stacklevel=None if settings.seed is not None else 3
+    )
     payment.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
     release = _core.release_report(
         spec,
@@ -209,7 +210,7 @@ def report(
         names=names,
         named_columns=features.names is not None,
         classes=label_classes,
-        classes_inferred=were_inferred(settings.label_classes, label_classes),
+        classes_inferred=classes_inferred,
         n_samples=settings.public_n(n_samples),
         projection="none",
         noise_law="gaussian",

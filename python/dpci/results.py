@@ -14,7 +14,7 @@ from dpci._seal import seal_cost, seal_facts
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.inference import Inference
-from dpci.labels import Classes
+from dpci.labels import CLASSES_READ_OFF, Classes
 from dpci.plotting import Order, forest_plot
 from dpci.record import FitRecord
 from dpci.summary import summary_text
@@ -246,7 +246,7 @@ def conditions(record: FitRecord) -> list[str]:
     if record.loss["name"] == "custom":
         rests_on.append("the declared bounds of the custom loss hold for every predictor and target")
     if record.classes_inferred:
-        rests_on.append("which labels occur is no secret: the two classes were read off y")
+        rests_on.append(CLASSES_READ_OFF)
     if record.on_violation == "error":
         rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
     if record.private:

@@ -11,6 +11,7 @@ from dpci import _core
 from dpci._seal import describe_seals, seals_from
 from dpci.domain import TRUSTED_NOISE
 from dpci.intervals import ConfidenceIntervals
+from dpci.labels import positive_class
 from dpci.losses import describe
 from dpci.tables import format_facts, format_percent, format_pvalue, format_table, number_format
 
@@ -95,8 +96,7 @@ def _was_raised(privacy: Mapping[str, Any]) -> bool:
 
 
 def _loss(result: "PrivateFit") -> str:
-    classes = "" if result.classes is None else f", positive class {result.classes[1]!r}"
-    return describe(result.loss) + classes
+    return describe(result.loss) + positive_class(result.classes, inferred=result.privacy["classes_inferred"])
 
 
 def target_note(result: "PrivateFit") -> str:

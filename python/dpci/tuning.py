@@ -27,7 +27,6 @@ from dpci.api import encode_targets, param_names, release_fit
 from dpci.arrays import Table, as_features
 from dpci.budgets import ZCDP, Budget, check_budget
 from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
-from dpci.labels import were_inferred
 from dpci.ledger import Ledger
 from dpci.results import PrivateFit
 from dpci.settings import BudgetlessKeywords, LossLike, Settings
@@ -122,7 +121,7 @@ def tune(
     Warns
     -----
     PrivacyLeakWarning
-        If the classes were read off ``y``.
+        If the classes were read off ``y``, unless a seed is given.
     SeededNoiseWarning
         If a seed is given.
 
@@ -199,7 +198,9 @@ def release_tuned(
     )
     first = settings[0]
     names = param_names(features.names, features.shape[1], first)
-    targets, classes = encode_targets(X, y, first, features.shape[0], stacklevel=stacklevel + 1)
+    targets, classes, inferred = encode_targets(
+        X, y, first, features.shape[0], stacklevel=None if first.seed is not None else stacklevel + 1
+    )
     payment.settle(features.values, targets, **first.row_bounds())
     index, params, private = _core.release_tuning(
         spec,
@@ -213,7 +214,6 @@ def release_tuned(
         spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
     )
     model: PrivateFit
-    inferred = were_inferred(first.label_classes, classes)
     if parts[1] is None:
         if not private:
             _warn_seeded(stacklevel + 1)
@@ -230,9 +230,8 @@ def release_tuned(
         model = selected_fit(selection, spec.model_noise(index), seals_from(spec.model_seals(index)), public)
     else:
         again = {**keywords, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed)}
-        if first.two_classes and not inferred:
-            again["classes"] = classes
-        model = release_fit(X, y, Settings(**again), stacklevel=stacklevel + 1)
+        settings_again = Settings(**{**again, "classes": classes})
+        model = release_fit(X, y, settings_again, classes_inferred=inferred, stacklevel=stacklevel + 1)
     return TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
 
 
@@ -334,7 +333,7 @@ def oracle_not_private(
     loss = validation_loss_of(validation_loss, settings)
     first = settings[0]
     models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
-    targets, _ = encode_targets(X, y, first, features.shape[0], stacklevel=3)
+    targets = encode_targets(X, y, first, features.shape[0], stacklevel=None).values
     losses = _core.candidate_losses(
         [model.spec(*features.shape) for model in models],
         loss.to_core(),

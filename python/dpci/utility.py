@@ -119,7 +119,7 @@ def curve(
     if isinstance(chosen, SmoothedAccuracy) and not settings.two_classes:
         raise InvalidInput("metric='smoothed_accuracy' needs a loss of two classes, got one with real targets")
     given = None if params is None else _checked_params(params, len(names), counts["n_draws"])
-    targets, _ = encode_targets(X, y, settings, features.shape[0], stacklevel=3)
+    targets = encode_targets(X, y, settings, features.shape[0], stacklevel=None).values
     spec = path.spec(path.at)
     utility = _core.Utility(spec, features.values, targets, clip=settings.on_violation == "clip", n_threads=n_threads)
     warnings.warn(

@@ -30,7 +30,7 @@ def make_calls():
     """Calls that read a table of 8 MB, or make one."""
     rng = np.random.default_rng(3)
     X = rng.uniform(-0.25, 0.25, size=(N, D))
-    y = rng.integers(0, 2, N)
+    y = rng.integers(0, 2, N) == 1
     some = rng.integers(0, 50, N)
     sparse = scipy.sparse.csr_array(np.where(abs(X) > 0.15, X, 0.0))
     pure = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "n_threads": 2}

@@ -8,12 +8,12 @@ import dpci
 
 
 def make_rows(n, d, seed=0):
-    """Rows within the unit ball, classes 0 and 1, and real targets in [-1, 1]."""
+    """Rows within the unit ball, boolean labels, and real targets in [-1, 1]."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     X *= (rng.uniform(0.2, 0.999, size=n) / np.linalg.norm(X, axis=1))[:, None]
     u = 4.0 * X @ rng.normal(size=d)
-    return X, (u + rng.logistic(size=n) > 0).astype(int), np.clip(u / 6 + 0.1 * rng.normal(size=n), -1, 1)
+    return X, u + rng.logistic(size=n) > 0, np.clip(u / 6 + 0.1 * rng.normal(size=n), -1, 1)
 
 
 def cut(X, y, n_parts):

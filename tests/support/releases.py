@@ -6,7 +6,7 @@ import dpci
 
 _rng = np.random.default_rng(1)
 X = _rng.uniform(-0.5, 0.5, (200, 2))
-Y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+Y = X[:, 0] > 0.0
 PARTS = dpci.Chunks([(X[:50], Y[:50]), (X[50:], Y[50:])])
 PURE = dpci.PureDP(2.0)
 CANDIDATES = [{"l2_strength": 0.1}, {"l2_strength": 0.3}]

@@ -10,9 +10,10 @@ N, D = 2000, 3
 
 
 def make_rows(seed=11):
+    """Rows, and labels whose type makes their classes public."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-0.5, 0.5, size=(N, D))
-    y = (X @ [4.0, -2.0, 0.0] + 0.5 + rng.logistic(size=N) > 0).astype(int)
+    y = X @ [4.0, -2.0, 0.0] + 0.5 + rng.logistic(size=N) > 0
     return X, y
 
 

@@ -20,7 +20,7 @@ SCORE_SHARE = 0.25
 
 def tune(**keywords):
     """Tune on the rows of the tests of results."""
-    return dpci.tuning.tune(X, Y, **{"budget": BUDGET, "candidates": GRID, "radius": 4.0, "seed": 3, **keywords})
+    return dpci.tuning.tune(X, Y == 1, **{"budget": BUDGET, "candidates": GRID, "radius": 4.0, "seed": 3, **keywords})
 
 
 def small_rows(n=60, seed=3):

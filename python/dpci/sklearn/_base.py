@@ -19,7 +19,7 @@ from dpci.arrays import NamedRows, Table, as_features
 from dpci.budgets import ZCDP, ApproxDP, Budget, Calibration, PureDP
 from dpci.errors import InvalidInput
 from dpci.intervals import ConfidenceIntervals
-from dpci.labels import check_classes, check_present, label_array
+from dpci.labels import check_classes, check_present, is_boolean, label_array
 from dpci.ledger import Ledger
 from dpci.losses import Loss
 from dpci.results import PrivateFit
@@ -261,7 +261,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
             raise InvalidInput(f"Only binary classification is supported. The type of the target is {kind}.")
         if self.classes is not None:
             _check_not_encoded(labels, self.classes)
-        return table, labels
+        return table, _of_same_kind(labels, y)
 
     def _take(self, result: PrivateFit) -> Self:
         super()._take(result)
@@ -309,6 +309,16 @@ def _check_objects_present(y: ArrayLike) -> None:
     labels = np.asarray(y)
     if labels.dtype.kind == "O" and labels.ndim == 1:
         check_present(labels)
+
+
+def _of_same_kind(labels: NDArray[Any], y: ArrayLike) -> NDArray[Any]:
+    """Return labels that have a boolean data type exactly where the caller's had one: it makes the classes public.
+
+    scikit-learn makes floats of pandas' own booleans, and booleans of a list that happens to hold nothing else.
+    """
+    if is_boolean(y, np.asarray(y)):
+        return labels.astype(np.bool_)
+    return labels.astype(object) if labels.dtype.kind == "b" else labels
 
 
 def _check_not_encoded(labels: NDArray[Any], classes: Sequence[Any]) -> None:

@@ -39,8 +39,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         What to do with rows above ``row_norm``: scale them into their bounds, which is part of the
         model, or refuse the data.
     classes : (negative, positive), optional
-        The public classes in increasing order. None: booleans, {0, 1} and {-1, 1} are understood, others are read off
-        ``y``, with a ``PrivacyLeakWarning``.
+        The public classes in increasing order. None: (False, True) where ``y`` has a boolean data type; other labels,
+        also 0 and 1, are read off ``y``, with a ``PrivacyLeakWarning``.
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
     intercept_scale : float
@@ -191,8 +191,8 @@ class PrivateLinearSVC(PrivateClassifier):
         What to do with rows above ``row_norm``: scale them into their bounds, which is part of the
         model, or refuse the data.
     classes : (negative, positive), optional
-        The public classes in increasing order. None: booleans, {0, 1} and {-1, 1} are understood, others are read off
-        ``y``, with a ``PrivacyLeakWarning``.
+        The public classes in increasing order. None: (False, True) where ``y`` has a boolean data type; other labels,
+        also 0 and 1, are read off ``y``, with a ``PrivacyLeakWarning``.
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
     intercept_scale : float
