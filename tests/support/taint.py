@@ -75,6 +75,15 @@ def record_of(released):
     return _by_name(json.loads(released.to_json()))
 
 
+def state(model):
+    """What a fitted estimator holds, its results as their records."""
+    kept = dict(vars(model))
+    for name in ("result_", "best_estimator_"):
+        if name in kept:
+            kept[name] = record_of(kept[name]) if name == "result_" else state(kept[name])
+    return kept
+
+
 def _by_name(value):
     if isinstance(value, dict):
         return {name: _by_name(each) for name, each in value.items()}

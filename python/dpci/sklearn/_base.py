@@ -109,8 +109,8 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         Warns
         -----
         PrivacyLeakWarning
-            If classes were read off ``y``, or a package of scikit-learn is fitting that compares fits, repeats them or
-            reads the data itself (docs/sklearn.md).
+            If classes were read off ``y`` and no seed is given, or a package of scikit-learn is fitting that compares
+            fits, repeats them or reads the data itself (docs/sklearn.md).
         SeededNoiseWarning, MomentNoiseWarning
             As :func:`dpci.fit`.
         """
