@@ -23,6 +23,7 @@ from dpci.errors import (
     NotConverged,
     PrivacyLeakWarning,
     RegularizationTooSmall,
+    ReleaseFailed,
     RowNormViolation,
     SeededNoiseWarning,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "PrivateFit",
     "PureDP",
     "RegularizationTooSmall",
+    "ReleaseFailed",
     "RowNormViolation",
     "SeededNoiseWarning",
     "WaldTest",

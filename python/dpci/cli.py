@@ -15,10 +15,11 @@ from dpci._optional import optional
 from dpci._output_files import NotDelivered
 from dpci._process import EndedBySignal, check_open, drop_unwritable, signals_as_exceptions
 from dpci._table_io import ENDINGS
-from dpci.errors import BudgetExceeded, DpciError
+from dpci.errors import BudgetExceeded, DpciError, ReleaseFailed
 
 REFUSED: Final = 2
 BUDGET_EXCEEDED: Final = 3
+RELEASE_FAILED: Final = 4
 DEFECT: Final = 70
 """EX_SOFTWARE of sysexits.h."""
 NOT_DELIVERED: Final = 74
@@ -27,7 +28,11 @@ INTERRUPTED: Final = 130
 _JSON_FILE: Final = Deprecation("dpci fit --json FILE", "--output FILE (--json prints a summary)", "0.1", "0.3")
 BROKEN_PIPE: Final = 141
 """What a shell reports of a program that SIGPIPE ends."""
-_CODES: Final[dict[type, int]] = {BudgetExceeded: BUDGET_EXCEEDED, NotDelivered: NOT_DELIVERED}
+_CODES: Final[dict[type, int]] = {
+    BudgetExceeded: BUDGET_EXCEEDED,
+    ReleaseFailed: RELEASE_FAILED,
+    NotDelivered: NOT_DELIVERED,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,8 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 when all went well, 1 for a claim that an audit refuted, 2 for wrong usage or refused input, 3 for a budget
-        that the ledger does not cover, 70 for a defect, 74 for a release that could not be written in full, 130 after
-        Ctrl-C, 129 and 143 after SIGHUP and SIGTERM, 141 when the output was closed.
+        that the ledger does not cover, 4 for a release that failed after it was paid and says no more, 70 for a defect,
+        74 for a release that could not be written in full, 130 after Ctrl-C, 129 and 143 after SIGHUP and SIGTERM, 141
+        when the output was closed.
     """
     arguments = _renamed(list(sys.argv[1:] if argv is None else argv))
     # What was the former name of --output does not ask for JSON.
