@@ -10,6 +10,7 @@ from json import dumps as to_json
 from pathlib import Path
 from typing import Final
 
+from dpci import _startup
 from dpci._deprecation import Deprecation
 from dpci._optional import optional
 from dpci._output_files import NotDelivered
@@ -51,16 +52,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         74 for a release that could not be written in full, 130 after Ctrl-C, 129 and 143 after SIGHUP and SIGTERM, 141
         when the output was closed.
     """
-    arguments = _renamed(list(sys.argv[1:] if argv is None else argv))
-    # What was the former name of --output does not ask for JSON.
-    report = _Report(as_json="--json" in arguments and arguments[:2] != ["ledger", "export"])
     try:
-        with signals_as_exceptions():
-            return _guarded(arguments, report)
-    except EndedBySignal as end:
-        return 128 + end.number
+        arguments = _renamed(list(sys.argv[1:] if argv is None else argv))
+        # What was the former name of --output does not ask for JSON.
+        report = _Report(as_json="--json" in arguments and arguments[:2] != ["ledger", "export"])
+        try:
+            with signals_as_exceptions():
+                return _guarded(arguments, report)
+        except EndedBySignal as end:
+            return 128 + end.number
+        finally:
+            drop_unwritable()
+    except KeyboardInterrupt:
+        return INTERRUPTED
     finally:
-        drop_unwritable()
+        _startup.begin()
 
 
 def _guarded(arguments: list[str], report: "_Report") -> int:
@@ -101,6 +107,7 @@ def _is_no_table(text: str) -> bool:
 def _run(arguments: list[str], report: "_Report") -> int:
     with optional("typer", extra="cli", what="the command line"):
         from dpci._command_line import WrongUsage, app  # noqa: PLC0415  # optional
+    _startup.hand_over()
     try:
         code = app(args=arguments, prog_name="dpci", standalone_mode=False)
         # What is still in the buffer would otherwise break the pipe when the process ends.
