@@ -259,11 +259,11 @@ OBJECTS = {
     ),
     "saved, other version": (
         lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 99}'),
-        r"must have schema_version=4, got schema_version=99",
+        r"must have schema_version=5, got schema_version=99",
     ),
     "saved, incomplete": (
-        lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 4}'),
-        r"must hold every field of its schema",
+        lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 5}'),
+        r"must be as it was written, got contents of another checksum",
     ),
     "saved, not text": (lambda: dpci.PrivateFit.from_json(None), r"a saved fit must be JSON"),
     "plan n": (

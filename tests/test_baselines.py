@@ -13,6 +13,7 @@ import dpci
 from dpci import _core, baselines
 from dpci.errors import DpciError, InvalidInput, PrivacyLeakWarning, RowNormViolation, SeededNoiseWarning
 from support.baselines import BUDGET, D, N, make_rows
+from support.saved import rewritten
 
 X, Y, LABELS = make_rows()
 
@@ -302,7 +303,7 @@ def test_losses_that_non_private_refuses():
 def test_damaged_files_are_refused(change, message):
     values = {**json.loads(functional().to_json()), **change}
     with pytest.raises(InvalidInput, match=message):
-        baselines.BaselineFit.from_json(json.dumps(values))
+        baselines.BaselineFit.from_json(rewritten(values))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "not JSON", b"\xff"])

@@ -11,6 +11,7 @@ from dpci import baselines
 from dpci.errors import InvalidInput
 from dpci.losses import HuberHinge, Logistic, Squared, declaration
 from support.baselines import BUDGET, make_rows
+from support.saved import rewritten
 
 X, Y, LABELS = make_rows()
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning", "ignore::dpci.SeededNoiseWarning")
@@ -69,10 +70,10 @@ def test_files_that_contradict_the_loss_are_refused(change, message):
     values = json.loads(functional(loss=Squared(5.0)).to_json())
     values["loss"].update(change)
     with pytest.raises(InvalidInput, match=message):
-        baselines.BaselineFit.from_json(json.dumps(values))
+        baselines.BaselineFit.from_json(rewritten(values))
     del values["loss"]["name"]
     with pytest.raises(InvalidInput, match="every field of its schema"):
-        baselines.BaselineFit.from_json(json.dumps(values))
+        baselines.BaselineFit.from_json(rewritten(values))
 
 
 def test_a_custom_loss_survives_a_file():

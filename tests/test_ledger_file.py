@@ -149,14 +149,17 @@ def test_damage_is_found_and_nothing_is_overwritten(path, tmp_path):
     assert found >= 120
 
 
+def _execute(path, script):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executescript(script)
+
+
 def test_a_changed_number_is_found(path):
     ledger = dpci.Ledger(TOTAL, path=path)
     spend(ledger)
     with contextlib.closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.IntegrityError):
         connection.execute("UPDATE entries SET epsilon = 0.01")
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("DROP TRIGGER no_change")
-        connection.execute("UPDATE entries SET epsilon = 0.01")
+    _execute(path, "DROP TRIGGER no_change; UPDATE entries SET epsilon = 0.01;")
     for use in (lambda: dpci.Ledger.open(path), lambda: dpci.Ledger(TOTAL, path=path)):
         with pytest.raises(LedgerError, match="do not match their checksum"):
             use()
@@ -167,14 +170,11 @@ def test_a_changed_number_is_found(path):
 FOREIGN = {
     "empty": lambda path: path.write_bytes(b""),
     "text": lambda path: path.write_text("budgets\n" * 500),
-    "another database": lambda path: sqlite3.connect(path, isolation_level=None).executescript(
-        "PRAGMA journal_mode = WAL; CREATE TABLE entries (number); INSERT INTO entries VALUES (1);"
+    "another database": lambda path: _execute(
+        path, "PRAGMA journal_mode = WAL; CREATE TABLE entries (number); INSERT INTO entries VALUES (1);"
     ),
     "a folder": lambda path: path.mkdir(),
-    "a later format": lambda path: (
-        dpci.Ledger(TOTAL, path=path),
-        sqlite3.connect(path, isolation_level=None).execute("PRAGMA user_version = 2"),
-    ),
+    "a later format": lambda path: (dpci.Ledger(TOTAL, path=path), _execute(path, "PRAGMA user_version = 3")),
 }
 
 

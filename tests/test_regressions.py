@@ -11,6 +11,7 @@ from dpci._columns import NumericColumn
 from dpci._options import parse_loss
 from dpci.cli import main
 from dpci.schema import Schema
+from support.saved import rewritten
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-0.5, 0.5, size=(400, 3))
@@ -84,7 +85,7 @@ def test_a_damaged_saved_fit_is_refused_or_works(budget: dpci.PureDP | dpci.ZCDP
     saved = json.loads(fit(budget=budget).to_json())
     for field in saved:
         for junk in JUNK:
-            damaged = json.dumps({**saved, field: junk})
+            damaged = rewritten({**saved, field: junk})
             try:
                 result = dpci.PrivateFit.from_json(damaged)
                 for report in REPORTS:
@@ -100,7 +101,7 @@ def test_a_damaged_saved_fit_is_refused_or_works(budget: dpci.PureDP | dpci.ZCDP
 def test_a_saved_fit_cannot_claim_nonsense(field: str, junk: Any) -> None:
     saved = json.loads(fit().to_json())
     with pytest.raises(dpci.InvalidInput):
-        dpci.PrivateFit.from_json(json.dumps({**saved, field: junk}))
+        dpci.PrivateFit.from_json(rewritten({**saved, field: junk}))
 
 
 def test_deeply_nested_json_is_refused(tmp_path: Any) -> None:

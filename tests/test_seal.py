@@ -12,6 +12,7 @@ from dpci import _core
 from dpci.errors import InvalidInput
 from support import per_instance, seal
 from support.fits import N, make_rows
+from support.saved import rewritten
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 X, Y = make_rows()
@@ -228,7 +229,7 @@ def test_sealed_intervals_are_as_long_as_those_of_studies(mechanism):
 def damaged(result, change):
     values = json.loads(result.to_json())
     change(values["seals"], values)
-    return json.dumps(values)
+    return rewritten(values)
 
 
 def without(name):

@@ -1,5 +1,7 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
+from dpci import _startup  # isort: skip  # noqa: F401  # first, to end quietly on Ctrl-C during the imports below
+
 import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -23,6 +25,7 @@ from dpci.errors import (
     NotConverged,
     PrivacyLeakWarning,
     RegularizationTooSmall,
+    ReleaseFailed,
     RowNormViolation,
     SeededNoiseWarning,
 )
@@ -56,6 +59,7 @@ __all__ = [
     "PrivateFit",
     "PureDP",
     "RegularizationTooSmall",
+    "ReleaseFailed",
     "RowNormViolation",
     "SeededNoiseWarning",
     "WaldTest",

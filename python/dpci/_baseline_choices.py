@@ -1,9 +1,9 @@
 """What the baselines share: public choices, validated before any data are looked at, and how a result is made."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, cast
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,23 +11,27 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci._baseline_fit import BaselineFit
 from dpci._baseline_record import BaselineRecord, Method
-from dpci._payment import Payment
+from dpci._payment import Payment, Till
 from dpci._seal import seals_from
 from dpci.api import encode_targets, param_names
 from dpci.arrays import Features, Table, as_features
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, SeededNoiseWarning
-from dpci.labels import Targets, check_classes
+from dpci.labels import Classes, Targets, check_classes
 from dpci.ledger import Ledger
 from dpci.losses import Logistic, Loss, Squared, check_loss, declaration
 from dpci.record import Step
 from dpci.settings import DerivedFacts, LossLike, Neighbors, check_n_public
 from dpci.validation import check_choice, check_flag, check_positive, check_seed, check_threads
 
+_Spec = TypeVar("_Spec")
 
-class BudgetNumbers(TypedDict):
-    """A budget as the core takes it; numbers that its notion does not use are 0."""
 
+class CoreNumbers(TypedDict):
+    """Intercept, relation and budget as the core takes them; numbers that its notion does not use are 0."""
+
+    intercept: float | None
+    neighbors: str
     notion: str
     epsilon: float
     rho: float
@@ -112,6 +116,16 @@ class Choices(DerivedFacts):
         )
 
 
+class Rows(NamedTuple):
+    """Rows and targets as the core takes them, and the names of their parameters."""
+
+    features: Features
+    names: tuple[str, ...]
+    targets: NDArray[np.float64]
+    coding: tuple[Classes | None, bool]
+    """The classes of the targets, and whether they were inferred."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivateChoices(Choices):
     """Those of a baseline with noise."""
@@ -128,22 +142,35 @@ class PrivateChoices(Choices):
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
         object.__setattr__(self, "seed", check_seed(self.seed))
 
-    def targets(self, X: Table, y: ArrayLike, n_samples: int) -> Targets:
-        """Return targets as :meth:`Choices.targets` does; the warning points at the caller of a baseline."""
-        return encode_targets(X, y, self, n_samples, stacklevel=None if self.seed is not None else 4)
-
     def payment(self, source: str, ledger: Ledger | None) -> Payment:
         """Return what the release owes its ledger."""
         return Payment.due(source, ledger, budget=self.budget, neighbors=self.neighbors, seed=self.seed)
 
-    def budget_numbers(self, budget: Budget) -> BudgetNumbers:
-        """Return a budget as the core takes it."""
-        unused: BudgetNumbers = {"notion": budget.notion, "epsilon": 0.0, "rho": 0.0, "delta": 0.0}
-        return cast("BudgetNumbers", {**unused, **budget.parameters()})
+    def core_numbers(self, budget: Budget) -> CoreNumbers:
+        """Return these choices, with this budget, as the core takes them."""
+        fixed = {"intercept": self.intercept, "neighbors": self.neighbors, "notion": budget.notion}
+        unused = {"epsilon": 0.0, "rho": 0.0, "delta": 0.0}
+        return cast("CoreNumbers", {**fixed, **unused, **budget.parameters()})
 
-    def row_bounds(self) -> dict[str, Any]:
-        """Return what every baseline has of the bounds that rows are checked against, as the core takes them."""
-        return {"loss": self.core_loss, "intercept": self.intercept, "n_threads": self.n_threads}
+    def taken(
+        self,
+        X: Table,
+        y: ArrayLike,
+        till: Till,
+        resolve: Callable[[int, int], _Spec],
+        *,
+        row_norm: float,
+        clip: bool,
+        n_public: int | None = None,
+    ) -> tuple["Rows", _Spec]:
+        """Return rows and targets, checked and paid for, and what is calibrated for so many."""
+        features, names = self.shape(X)
+        spec = resolve(*features.shape)
+        stacklevel = None if self.seed is not None else 4
+        found = encode_targets(X, y, self, features.shape[0], stacklevel=stacklevel)
+        bounds = {"loss": self.core_loss, "intercept": self.intercept, "n_threads": self.n_threads}
+        till.settle(features.values, found.values, n_public=n_public, row_norm=row_norm, clip=clip, **bounds)
+        return Rows(features, names, found.values, (found.classes, found.classes_inferred)), spec
 
     def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
         """Return the fields of a record that follow from a release; warns if its noise is seeded."""
@@ -174,6 +201,20 @@ def polynomial_loss(loss: LossLike, target_bound: float) -> Squared | Logistic:
     if isinstance(loss, Logistic):
         return loss
     return Squared(bound) if check_choice("loss", loss, ("squared", "logistic")) == "squared" else Logistic()
+
+
+class PolynomialNumbers(TypedDict):
+    """The loss of a functional mechanism as the core takes it."""
+
+    polynomial: Literal["squared", "logistic"]
+    target_bound: float
+
+
+def polynomial_numbers(loss: Squared | Logistic) -> PolynomialNumbers:
+    """Return such a loss as the core takes it."""
+    if isinstance(loss, Squared):
+        return {"polynomial": "squared", "target_bound": loss.target_bound}
+    return {"polynomial": "logistic", "target_bound": 1.0}
 
 
 def unbounded_loss(loss: LossLike, *, kinks: bool) -> tuple[Loss, _core.Loss]:

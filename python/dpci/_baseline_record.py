@@ -1,6 +1,5 @@
 """What a baseline leaves behind: released and public values, or a model that is not private, and their JSON form."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
@@ -18,6 +17,7 @@ from dpci._rules import (
     one_of,
     optional,
     read_saved,
+    saved_text,
 )
 from dpci._seal import Seal, check_seals
 from dpci.budgets import Budget, budget_from_parameters
@@ -110,7 +110,7 @@ class BaselineRecord:
         values["params"] = self.params.tolist()
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
-        return json.dumps({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **values}, allow_nan=False)
+        return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "BaselineRecord":

@@ -126,15 +126,21 @@ def fit(
     description = find_schema(schema, target)
     keywords = model.keywords(description.row_norm, neighbors=neighbors, n_public=n_public)
     labels = class_labels(description.target) if keywords.get("classes") else None
+    is_private = payer is not None and payer.errors == "private"
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     stream = next((table for table in tables if is_stream(table)), None)
-    if stream is not None and chunk_rows is not None:
+    if stream is not None and (chunk_rows is not None or is_private):
         name = "the standard input (-)" if stream == STDIN else repr(str(stream))
-        msg = f"--chunk-rows needs files, which are read several times, got {name}"
+        what = "--chunk-rows" if chunk_rows is not None else "a ledger with errors='private'"
+        msg = f"{what} needs files, which are read several times, got {name}"
         raise InvalidInput(msg)
-    shown = wants_progress(progress, quiet=quiet)
+    if is_private and progress:
+        msg = "--progress counts rows, which a ledger with errors='private' keeps private, got --progress"
+        raise InvalidInput(msg)
+    shown = not is_private and wants_progress(progress, quiet=quiet)
     most_bytes = math.inf if stream is not None else _MOST_BYTES
-    held = None if chunk_rows is not None else rows.held(most_bytes, progress=shown)
+    # With private errors nothing is read before it is paid.
+    held = None if chunk_rows is not None or is_private else rows.held(most_bytes, progress=shown)
     if held is None:
         passes = Passes(rows, progress=shown)
         source = dpci.Chunks(passes, names=description.names)

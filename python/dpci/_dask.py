@@ -27,6 +27,13 @@ _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
 _NO_WORKERS_SECONDS = 300.0
 
 
+def is_dask(X: object) -> bool:
+    """Whether these are rows of Dask, which is not imported: while it is not, its objects do not exist."""
+    frames = sys.modules.get("dask.dataframe")
+    kinds = getattr(sys.modules.get("dask.array"), "Array", ()), getattr(frames, "DataFrame", ())
+    return isinstance(X, (*kinds, getattr(frames, "Series", ())))
+
+
 def dask_partitions(X: object, y: object) -> "DaskPartitions | None":
     """Return the partitions of a Dask array or frame, None for anything else.
 
@@ -36,12 +43,11 @@ def dask_partitions(X: object, y: object) -> "DaskPartitions | None":
         For targets that are no Dask collection, and partitions that do not match where that is known before they are
         computed.
     """
-    # Nothing is imported: while Dask is not, its objects do not exist.
+    if not is_dask(X):
+        return None
     array = getattr(sys.modules.get("dask.array"), "Array", ())
     dataframe = sys.modules.get("dask.dataframe")
     frame, series = getattr(dataframe, "DataFrame", ()), getattr(dataframe, "Series", ())
-    if not isinstance(X, (array, frame, series)):
-        return None
     if not isinstance(y, (array, series)):
         raise InvalidInput(
             f"y must be a Dask array or series where X is a Dask collection, got {type(y).__name__} "

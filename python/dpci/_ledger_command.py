@@ -32,6 +32,7 @@ File = Annotated[Path, typer.Argument(help="File of the ledger.")]
 _CREATE_EXAMPLES = """\
 dpci ledger create people.ledger --epsilon 1
 dpci ledger create adaptive.ledger --epsilon 1 --delta 1e-6 --neighbors add_remove
+dpci ledger create service.ledger --rho 0.5 --errors private
 """
 
 _SHOW_EXAMPLES = """\
@@ -60,6 +61,20 @@ def create(
             autocompletion=options.completes("replace_one", "add_remove"),
         ),
     ] = "replace_one",
+    errors: Annotated[
+        str,
+        typer.Option(
+            help="detailed or private; private: failures give no reason and stay spent.",
+            rich_help_panel=options.BUDGET,
+            autocompletion=options.completes("detailed", "private"),
+        ),
+    ] = "detailed",
+    n_public: Annotated[
+        int | None,
+        typer.Option(
+            help="The --n-public of all fits; for --errors private with add_remove.", rich_help_panel=options.BUDGET
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Create a ledger with this total; a file that exists is left alone."""
@@ -70,7 +85,9 @@ def create(
         msg = f"a new ledger needs a folder that exists, got {str(file)!r}"
         raise InvalidInput(msg)
     relation: Any = neighbors
-    with dpci.Ledger(parse_budget(epsilon, delta, rho), relation, file) as ledger:
+    kind: Any = errors
+    total = parse_budget(epsilon, delta, rho)
+    with dpci.Ledger(total, relation, file, errors=kind, n_public=n_public) as ledger:
         typer.echo(ledger.to_json() if json else ledger.summary())
 
 

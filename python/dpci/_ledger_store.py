@@ -17,15 +17,15 @@ from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import DpciError, InvalidInput, LedgerError
 
 _APPLICATION = int.from_bytes(b"dpci", "big")
-_FORMAT = 1
+_FORMAT = 2
 _NUMBERS = ("epsilon", "rho", "delta")
 BUSY_SECONDS = 30.0
 """How long a spend waits for other processes before it gives up."""
 
 _SCHEMA = """
 CREATE TABLE ledger (
-    id TEXT NOT NULL, created TEXT NOT NULL, neighbors TEXT NOT NULL, notion TEXT NOT NULL,
-    epsilon REAL, rho REAL, delta REAL, head TEXT NOT NULL
+    id TEXT NOT NULL, created TEXT NOT NULL, neighbors TEXT NOT NULL, errors TEXT NOT NULL, n_public INTEGER,
+    notion TEXT NOT NULL, epsilon REAL, rho REAL, delta REAL, head TEXT NOT NULL
 );
 CREATE TABLE entries (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, source TEXT NOT NULL, label TEXT, notion TEXT NOT NULL,
@@ -47,6 +47,8 @@ class Identity:
     created: str
     total: Budget
     neighbors: str
+    errors: str
+    n_public: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,11 +180,13 @@ class FileStore:
                     connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {_MARKS}")
                     total = identity.total.parameters()
                     connection.execute(
-                        "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                        "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                         (
                             identity.id,
                             identity.created,
                             identity.neighbors,
+                            identity.errors,
+                            identity.n_public,
                             identity.total.notion,
                             *(total.get(name) for name in _NUMBERS),
                             head,
@@ -303,8 +307,11 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
 def _read_identity(connection: sqlite3.Connection, path: Path) -> tuple[Identity, str]:
     """Return what the ledger is for, and the checksum of all entries."""
     try:
-        ((id_, created, neighbors, notion, *numbers, head),) = connection.execute("SELECT * FROM ledger").fetchall()
-        return Identity(id=id_, created=created, neighbors=neighbors, total=_budget(notion, numbers)), head
+        ((id_, created, neighbors, errors, n_public, notion, *numbers, head),) = connection.execute(
+            "SELECT * FROM ledger"
+        ).fetchall()
+        facts = {"neighbors": neighbors, "errors": errors, "n_public": n_public}
+        return Identity(id=id_, created=created, total=_budget(notion, numbers), **facts), head
     except (DpciError, TypeError, ValueError) as error:
         raise _damaged(path, str(error)) from error
 
@@ -334,8 +341,8 @@ def _budget(notion: str, numbers: Sequence[float | None]) -> Budget:
 
 def _first_head(identity: Identity) -> str:
     """Hash of the identity: the checksum of a ledger without entries."""
-    total = identity.total
-    return _next_head("", [identity.id, identity.created, identity.neighbors, total.notion, total.parameters()])
+    facts = {**vars(identity), "total": identity.total.parameters(), "notion": identity.total.notion}
+    return _next_head("", facts)
 
 
 def _next_head(head: str, part: Any) -> str:  # noqa: ANN401  # JSON

@@ -7,15 +7,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci._dask import dask_partitions
+from dpci._dask import dask_partitions, is_dask
 from dpci._frames import check_same_index
-from dpci.arrays import Features, as_features, check_columns
+from dpci.arrays import Features, NamedRows, as_features, check_columns
 from dpci.errors import DpciError, InvalidInput
 from dpci.labels import BOOLEANS, Classes, check_public_classes, encode_labels, encode_reals
 from dpci.losses import Loss
@@ -56,6 +56,47 @@ class Partitions(Protocol):
         """
 
 
+def _is_source(X: object) -> bool:
+    # The class, not the object: frames take the names of their columns for attributes.
+    return isinstance(X, Partitions) and hasattr(type(X), "reduce")
+
+
+def known_shape(X: object) -> tuple[int | None, int | None]:
+    """Return the numbers of rows and of columns, each None if only reading the data would tell.
+
+    Raises
+    ------
+    InvalidInput
+        For rows in memory that have no shape before they are read, such as lists.
+    """
+    if _is_source(X):
+        names = cast("Partitions", X).names
+        return None, None if names is None else len(names)
+    shape = getattr(X.values if isinstance(X, NamedRows) else X, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise InvalidInput(
+            "X must have two dimensions that are known before it is read (an array, a frame, a sparse matrix) with a "
+            f"ledger that has errors='private', got {type(X).__name__}"
+        )
+    rows, columns = (int(size) if isinstance(size, int | np.integer) else None for size in shape)
+    return rows, columns
+
+
+def check_source(X: object, y: object, loss: _core.Loss) -> None:
+    """Refuse what the kinds of the arguments rule out, before anything is paid or read.
+
+    Raises
+    ------
+    InvalidInput
+        For targets given twice, or not at all, and for the hinge with rows in parts.
+    """
+    in_parts = _is_source(X)
+    if in_parts != (y is None):
+        as_partitions(X, y)
+    if in_parts or is_dask(X):
+        _check_smooth(loss)
+
+
 def as_partitions(X: object, y: object) -> Partitions | None:
     """Return rows in parts as such, None for rows in memory.
 
@@ -64,14 +105,13 @@ def as_partitions(X: object, y: object) -> Partitions | None:
     InvalidInput
         For targets given twice, or not at all; for Dask collections whose partitions do not match.
     """
-    # The class, not the object: frames take the names of their columns for attributes.
-    if isinstance(X, Partitions) and hasattr(type(X), "reduce"):
+    if _is_source(X):
         if y is not None:
             raise InvalidInput(
                 f"y must be None where X holds the targets, got X of type {type(X).__name__} and y of type "
                 f"{type(y).__name__}"
             )
-        return X
+        return cast("Partitions", X)
     if y is None:
         if isinstance(X, Iterator):
             raise InvalidInput(
@@ -261,11 +301,7 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     RowNormViolation
         For a row above the bound.
     """
-    if _to_core(rules.loss).kinked:
-        raise InvalidInput(
-            "the hinge needs all rows in memory, got rows in parts (huber_hinge and smooth_hinge round its kink and "
-            "do not)"
-        )
+    _check_smooth(_to_core(rules.loss))
     if rules.classes is None and rules.two_classes:
         rules = dataclasses.replace(rules, classes=getattr(partitions, "classes", None))
     if rules.n_threads is None and getattr(partitions, "concurrent", False):
@@ -284,6 +320,14 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     columns = tuple(f"x{i}" for i in range(found.n_columns)) if names is None else names
     rules = dataclasses.replace(rules, classes=classes, columns=columns, named=names is not None)
     return DescribedParts((work.lengths, found.sums), found.n_columns, names, classes, partitions, rules)
+
+
+def _check_smooth(loss: _core.Loss) -> None:
+    if loss.kinked:
+        raise InvalidInput(
+            "the hinge needs all rows in memory, got rows in parts (huber_hinge and smooth_hinge round its kink and "
+            "do not)"
+        )
 
 
 def _rebuilt(cls: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  # as pickled

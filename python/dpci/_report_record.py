@@ -8,14 +8,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci._rules import read_saved
+from dpci._rules import read_saved, saved_text
 from dpci.arrays import check_finite
 from dpci.errors import InvalidInput
 from dpci.record import FitRecord, Step
 from dpci.validation import check_choice, check_flag, check_real, check_reals
 
 SCHEMA = "dpci.PerInstanceReport"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 Kind: TypeAlias = Literal["data_dependent", "data_independent"]
 Bound: TypeAlias = Literal["interpolated", "paper"]
 KINDS: tuple[Kind, ...] = ("data_dependent", "data_independent")
@@ -99,8 +99,8 @@ class ReportRecord:
         values: dict[str, Any] = {name: getattr(self, name) for name in _FIELDS}
         for name in ("gradient", "hessian"):
             values[name] = None if values[name] is None else values[name].tolist()
-        header = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "result": json.loads(self.fit.to_json())}
-        return json.dumps({**header, **values}, allow_nan=False)
+        document = {"result": json.loads(self.fit.to_json()), **values}
+        return saved_text(document, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "ReportRecord":

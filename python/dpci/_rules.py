@@ -1,8 +1,9 @@
 """Rules for the fields of saved records: a file can hold anything."""
 
+import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,24 +18,41 @@ Rule = Callable[[str, Any], Any]
 """Takes the name and the value of a field; returns the value in one plain type, or raises ``InvalidInput``."""
 
 
+def saved_text(values: Mapping[str, Any], *, schema: str, version: int) -> str:
+    """Return an object as JSON, with the two fields that name its schema and the checksum of all its contents."""
+    document = {"schema": schema, "schema_version": version, **values}
+    return json.dumps({**document, "checksum": checksum(document)}, allow_nan=False)
+
+
+def checksum(document: Mapping[str, Any]) -> str:
+    """Return the checksum of what a document says, however it is written: it finds damage, not a forger."""
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
+
+
 def read_saved(text: str | bytes, *, what: str, schema: str, version: int) -> dict[str, Any]:
-    """Return the fields of a saved object, without the two that name its schema.
+    """Return the fields of a saved object, without those that name its schema and its checksum.
 
     Raises
     ------
     InvalidInput
-        If the text is no JSON object of this schema and version; ``what`` says in the message what it should have been.
+        If the text is no JSON object of this schema and version, or not as it was written; ``what`` says in the message
+        what it should have been.
     """
     try:
         values = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} must be JSON, got {error}") from error
-    if not isinstance(values, dict) or values.pop("schema", None) != schema:
+    if not isinstance(values, dict) or values.get("schema") != schema:
         raise InvalidInput(f"{what} must be a JSON object with schema={schema!r}, got something else")
-    found = values.pop("schema_version", None)
+    found = values.get("schema_version")
     if found != version:
         raise InvalidInput(f"{what} must have schema_version={version}, got schema_version={found!r}")
-    return values
+    if values.pop("checksum", None) != checksum(values):
+        raise InvalidInput(
+            f"{what} must be as it was written, got contents of another checksum (the file is damaged or was edited)"
+        )
+    return {name: value for name, value in values.items() if name not in {"schema", "schema_version"}}
 
 
 def one_of(*choices: str) -> Rule:

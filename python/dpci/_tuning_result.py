@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci._rules import read_saved
+from dpci._rules import read_saved, saved_text
 from dpci._seal import Seal
 from dpci._selection import Method, Selection
 from dpci.accounting import Guarantee
@@ -25,7 +25,7 @@ from dpci.results import PrivateFit
 from dpci.tables import format_facts, number_format
 
 SCHEMA = "dpci.TuneResult"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _NOT_FRESH = (
     "the noise of a model that was selected by its own score is not fresh, so it has no intervals: tune with "
     "selection_share < 1, which fits again at the chosen parameters"
@@ -234,8 +234,6 @@ class TuneResult:
         selected = isinstance(fit, SelectedFit)
         record = json.loads(fit._record.to_json())  # noqa: SLF001  # a selected model has no JSON of its own
         values = {
-            "schema": SCHEMA,
-            "schema_version": SCHEMA_VERSION,
             "params": _plain(self.params),
             "privacy": self.privacy,
             "fit": None if selected else record,
@@ -243,7 +241,7 @@ class TuneResult:
             "names": list(fit.names),
             "coefficients": fit.params.tolist(),
         }
-        return json.dumps(values, allow_nan=False)
+        return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "TuneResult":

@@ -1,15 +1,15 @@
 """``fit``: from rows to a private model with confidence intervals."""
 
 import warnings
-from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci._frames import check_same_index
-from dpci._partitions import Partitions, PartRules, as_partitions, describe
-from dpci._payment import Payment
+from dpci._partitions import Partitions, PartRules, as_partitions, check_source, describe
+from dpci._payment import Payment, Till
 from dpci._seal import seals_from
 from dpci.arrays import Table, as_features
 from dpci.budgets import Budget, Calibration
@@ -29,6 +29,9 @@ from dpci.settings import (
 )
 
 __all__ = ["fit"]
+
+Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
+"""From the caller's rows and targets to those that are fitted."""
 
 
 def fit(
@@ -146,6 +149,8 @@ def fit(
         If the ledger's total does not cover the budget.
     LedgerError
         If the ledger cannot be read or written.
+    ReleaseFailed
+        Instead of whatever depends on the data, with a ledger that has private errors.
 
     Warns
     -----
@@ -194,16 +199,55 @@ def release_fit(
     y: ArrayLike | None,
     settings: Settings,
     *,
-    payment: Payment | None = None,
-    classes_inferred: bool = False,
+    payment: Payment,
+    prepare: Prepare | None = None,
     stacklevel: int,
 ) -> PrivateFit:
     """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
 
-    Without a ``payment`` nothing is written to a ledger: the caller has paid. ``classes_inferred``: the caller read the
+    ``prepare`` looks at the data before the fit does.
+    """
+
+    def resolve(n_samples: int, n_columns: int) -> _core.Spec:
+        return settings.spec(n_samples, n_columns, budget=payment.budget)
+
+    if prepare is None:
+        check_source(X, y, settings.core_loss)
+    with payment.release(X, settings, resolve, on_violation=settings.on_violation, in_parts=True) as till:
+        if prepare is not None:
+            X, y = prepare(X, y)
+        fitted = fit_rows(X, y, settings, budget=payment.budget, till=till, stacklevel=stacklevel + 1)
+    fitted.announce(stacklevel + 1)
+    return fitted.result
+
+
+class Fitted(NamedTuple):
+    """A fit and what is to be said about it, which depends on released values alone."""
+
+    result: PrivateFit
+    remarks: tuple[tuple[str, type[Warning]], ...]
+
+    def announce(self, stacklevel: int) -> None:
+        """Warn, ``stacklevel`` frames up: 2 is the caller."""
+        for message, category in self.remarks:
+            warnings.warn(message, category, stacklevel=stacklevel)
+
+
+def fit_rows(
+    X: Table | Partitions,
+    y: ArrayLike | None,
+    settings: Settings,
+    *,
+    budget: Budget,
+    till: Till | None,
+    classes_inferred: bool = False,
+    stacklevel: int,
+) -> Fitted:
+    """Look at the data and fit, at a budget that may be less than that of the settings.
+
+    Without a ``till`` nothing is written to a ledger: the caller has paid. ``classes_inferred``: the caller read the
     classes of the settings off ``y``, and has warned.
     """
-    budget = None if payment is None else payment.budget
     clip = settings.on_violation == "clip"
     partitions = as_partitions(X, y)
     if partitions is None:
@@ -219,19 +263,18 @@ def release_fit(
             n_samples,
             stacklevel=None if settings.seed is not None else stacklevel + 1,
         )
-        if payment is not None:
-            payment.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
+        if till is not None:
+            till.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
         release = _core.fit(spec, features.values, targets, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
     else:
         parts = describe(partitions, PartRules.of_fit(settings))
         n_samples, column_names, label_classes, inferred = parts.n_rows, parts.names, parts.classes, False
         names = param_names(column_names, parts.n_columns, settings)
         spec = settings.spec(n_samples, parts.n_columns, budget=budget)
-        if payment is not None:
-            payment.settle_checked(n_samples, n_public=settings.n_public)
+        if till is not None:
+            till.settle_checked(n_samples, n_public=settings.n_public)
         release = _core.fit_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=settings.seed)
-    _warn(release, settings, spec, stacklevel=stacklevel + 1)
-    return PrivateFit(
+    result = PrivateFit(
         FitRecord(
             params=release["params"],
             hessian=release["hessian"],
@@ -252,6 +295,7 @@ def release_fit(
             **settings.public_record(spec),
         )
     )
+    return Fitted(result, tuple(_remarks(release, settings, spec)))
 
 
 class ModelChoices(Protocol):
@@ -292,21 +336,19 @@ def encode_targets(
     return Targets(encode_reals(y, n_samples), classes=None, classes_inferred=False)
 
 
-def _warn(release: "_core.FitDict", settings: Settings, spec: _core.Spec, *, stacklevel: int) -> None:
+def _remarks(release: "_core.FitDict", settings: Settings, spec: _core.Spec) -> Iterator[tuple[str, type[Warning]]]:
     if not release["private"]:
-        warnings.warn(
+        yield (
             "the noise comes from the caller's seed: the result is NOT PRIVATE (leave seed=None to release)",
             SeededNoiseWarning,
-            stacklevel=stacklevel,
         )
     if settings.projection == "auto" and release["projection"] == "cautious":
         ratio = release["noise_spectral_radius"] / spec.strong_convexity
         declared = "" if spec.strong_convexity == spec.l2_strength else " and the declared strong_convexity"
         other = "a zCDP or (epsilon, delta) budget, " if settings.budget.notion == "pure" else ""
-        warnings.warn(
+        message = (
             f"the noise in the Hessian is {ratio:.1f} times the strong convexity of the objective "
             f"(l2_strength{declared}), so the projection is cautious and the intervals are longer than they could be: "
-            f"{other}larger moment shares in split or a greater l2_strength make the ratio smaller",
-            MomentNoiseWarning,
-            stacklevel=stacklevel,
+            f"{other}larger moment shares in split or a greater l2_strength make the ratio smaller"
         )
+        yield message, MomentNoiseWarning

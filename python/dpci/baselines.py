@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci._axes import Axis, Bins, Levels, OneHot, axes_of, bin_centers, check_axes, check_bins
-from dpci._baseline_choices import Choices, PrivateChoices, polynomial_loss, unbounded_loss
+from dpci._baseline_choices import Choices, PrivateChoices, polynomial_loss, polynomial_numbers, unbounded_loss
 from dpci._baseline_fit import BaselineFit
 from dpci.arrays import Table
 from dpci.budgets import Budget, Calibration
@@ -108,7 +108,7 @@ def functional_mechanism(
         For arguments out of range, malformed data, or a combination that is not offered.
     RowNormViolation
         For a row above ``row_norm`` with ``on_violation="error"``.
-    BudgetExceeded, LedgerError
+    BudgetExceeded, LedgerError, ReleaseFailed
         As :func:`dpci.fit`.
 
     Warns
@@ -140,37 +140,35 @@ def functional_mechanism(
     l2_strength = check_not_negative("l2_strength", l2_strength)
     row_norm = check_positive("row_norm", row_norm)
     on_violation = check_choice("on_violation", on_violation, ("error", "clip"))
-    features, names = choices.shape(X)
-    n_samples, n_columns = features.shape
-    spec = _core.FunctionalSpec(
-        n_samples=choices.public_n(n_samples),
-        n_columns=n_columns,
-        intercept=choices.intercept,
-        row_norm=row_norm,
-        polynomial="squared" if isinstance(checked, Squared) else "logistic",
-        target_bound=checked.target_bound if isinstance(checked, Squared) else 1.0,
-        l2_strength=l2_strength,
-        calibration=calibration,
-        neighbors=neighbors,
-        **choices.budget_numbers(payment.budget),
-    )
-    targets, *coding = choices.targets(X, y, n_samples)
     clip = on_violation == "clip"
-    payment.settle(features.values, targets, **choices.row_bounds(), n_public=n_public, row_norm=row_norm, clip=clip)
-    release = _core.release_functional_mechanism(
-        spec, features.values, targets, clip=clip, n_threads=choices.n_threads, seed=choices.seed
-    )
+
+    def resolve(n_samples: int, n_columns: int) -> _core.FunctionalSpec:
+        return _core.FunctionalSpec(
+            n_samples=choices.public_n(n_samples),
+            n_columns=n_columns,
+            row_norm=row_norm,
+            **polynomial_numbers(checked),
+            l2_strength=l2_strength,
+            calibration=calibration,
+            **choices.core_numbers(payment.budget),
+        )
+
+    with payment.release(X, choices, resolve, on_violation=on_violation) as till:
+        rows, spec = choices.taken(X, y, till, resolve, n_public=n_public, row_norm=row_norm, clip=clip)
+        release = _core.release_functional_mechanism(
+            spec, rows.features.values, rows.targets, clip=clip, n_threads=choices.n_threads, seed=choices.seed
+        )
     return choices.result(
         "functional_mechanism",
         release["params"],
-        features,
-        names,
-        coding,
+        rows.features,
+        rows.names,
+        rows.coding,
         l2_strength=l2_strength,
         row_norm=row_norm,
         on_violation=on_violation,
         calibration=calibration,
-        **choices.released(release, n_samples),
+        **choices.released(release, rows.features.shape[0]),
     )
 
 
@@ -245,7 +243,7 @@ def projected_histogram(
         For arguments out of range, malformed data, axes that miss a column or name one twice, or too many cells.
     NotConverged
         If the minimiser over the cells could not be certified.
-    BudgetExceeded, LedgerError
+    BudgetExceeded, LedgerError, ReleaseFailed
         As :func:`dpci.fit`.
 
     Warns
@@ -278,32 +276,32 @@ def projected_histogram(
     axes = check_axes(axes)
     l2_strength = check_positive("l2_strength", l2_strength)
     target_bins = check_bins("target_bins", target_bins)
-    features, names = choices.shape(X)
-    n_samples, n_columns = features.shape
     bounds = choices.target_bounds
-    spec = _core.HistogramSpec(
-        axes=[(list(axis.columns), axis.levels.ravel().tolist()) for axis in axes],
-        n_columns=n_columns,
-        targets=[-1.0, 1.0] if bounds is None else bin_centers(target_bins, *bounds).tolist(),
-        loss=core_loss,
-        l2_strength=l2_strength,
-        intercept=choices.intercept,
-        neighbors=neighbors,
-        **choices.budget_numbers(payment.budget),
-    )
-    targets, *coding = choices.targets(X, y, n_samples)
+
+    def resolve(_: int, n_columns: int) -> _core.HistogramSpec:
+        return _core.HistogramSpec(
+            axes=[(list(axis.columns), axis.levels.ravel().tolist()) for axis in axes],
+            n_columns=n_columns,
+            targets=[-1.0, 1.0] if bounds is None else bin_centers(target_bins, *bounds).tolist(),
+            loss=core_loss,
+            l2_strength=l2_strength,
+            **choices.core_numbers(payment.budget),
+        )
+
     # Every record has a nearest cell, so rows need no bound.
-    payment.settle(features.values, targets, **choices.row_bounds(), row_norm=sys.float_info.max, clip=True)
-    release = _core.release_histogram(spec, features.values, targets, n_threads=choices.n_threads, seed=choices.seed)
+    with payment.release(X, choices, resolve, on_violation="clip") as till:
+        rows, spec = choices.taken(X, y, till, resolve, row_norm=sys.float_info.max, clip=True)
+        values, n_threads = rows.features.values, choices.n_threads
+        release = _core.release_histogram(spec, values, rows.targets, n_threads=n_threads, seed=choices.seed)
     return choices.result(
         "projected_histogram",
         release["params"],
-        features,
-        names,
-        coding,
+        rows.features,
+        rows.names,
+        rows.coding,
         l2_strength=l2_strength,
         n_cells=spec.n_cells,
-        **choices.released(release, n_samples),
+        **choices.released(release, rows.features.shape[0]),
     )
 
 

@@ -10,15 +10,17 @@ from json import dumps as to_json
 from pathlib import Path
 from typing import Final
 
+from dpci import _startup
 from dpci._deprecation import Deprecation
 from dpci._optional import optional
 from dpci._output_files import NotDelivered
 from dpci._process import EndedBySignal, check_open, drop_unwritable, signals_as_exceptions
 from dpci._table_io import ENDINGS
-from dpci.errors import BudgetExceeded, DpciError
+from dpci.errors import BudgetExceeded, DpciError, ReleaseFailed
 
 REFUSED: Final = 2
 BUDGET_EXCEEDED: Final = 3
+RELEASE_FAILED: Final = 4
 DEFECT: Final = 70
 """EX_SOFTWARE of sysexits.h."""
 NOT_DELIVERED: Final = 74
@@ -27,7 +29,11 @@ INTERRUPTED: Final = 130
 _JSON_FILE: Final = Deprecation("dpci fit --json FILE", "--output FILE (--json prints a summary)", "0.1", "0.3")
 BROKEN_PIPE: Final = 141
 """What a shell reports of a program that SIGPIPE ends."""
-_CODES: Final[dict[type, int]] = {BudgetExceeded: BUDGET_EXCEEDED, NotDelivered: NOT_DELIVERED}
+_CODES: Final[dict[type, int]] = {
+    BudgetExceeded: BUDGET_EXCEEDED,
+    ReleaseFailed: RELEASE_FAILED,
+    NotDelivered: NOT_DELIVERED,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,19 +48,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 when all went well, 1 for a claim that an audit refuted, 2 for wrong usage or refused input, 3 for a budget
-        that the ledger does not cover, 70 for a defect, 74 for a release that could not be written in full, 130 after
-        Ctrl-C, 129 and 143 after SIGHUP and SIGTERM, 141 when the output was closed.
+        that the ledger does not cover, 4 for a release that failed after it was paid and says no more, 70 for a defect,
+        74 for a release that could not be written in full, 130 after Ctrl-C, 129 and 143 after SIGHUP and SIGTERM, 141
+        when the output was closed.
     """
-    arguments = _renamed(list(sys.argv[1:] if argv is None else argv))
-    # What was the former name of --output does not ask for JSON.
-    report = _Report(as_json="--json" in arguments and arguments[:2] != ["ledger", "export"])
     try:
-        with signals_as_exceptions():
-            return _guarded(arguments, report)
-    except EndedBySignal as end:
-        return 128 + end.number
+        arguments = _renamed(list(sys.argv[1:] if argv is None else argv))
+        # What was the former name of --output does not ask for JSON.
+        report = _Report(as_json="--json" in arguments and arguments[:2] != ["ledger", "export"])
+        try:
+            with signals_as_exceptions():
+                return _guarded(arguments, report)
+        except EndedBySignal as end:
+            return 128 + end.number
+        finally:
+            drop_unwritable()
+    except KeyboardInterrupt:
+        return INTERRUPTED
     finally:
-        drop_unwritable()
+        _startup.begin()
 
 
 def _guarded(arguments: list[str], report: "_Report") -> int:
@@ -95,6 +107,7 @@ def _is_no_table(text: str) -> bool:
 def _run(arguments: list[str], report: "_Report") -> int:
     with optional("typer", extra="cli", what="the command line"):
         from dpci._command_line import WrongUsage, app  # noqa: PLC0415  # optional
+    _startup.hand_over()
     try:
         code = app(args=arguments, prog_name="dpci", standalone_mode=False)
         # What is still in the buffer would otherwise break the pipe when the process ends.

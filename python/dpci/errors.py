@@ -12,6 +12,7 @@ __all__ = [
     "NotConverged",
     "PrivacyLeakWarning",
     "RegularizationTooSmall",
+    "ReleaseFailed",
     "RowNormViolation",
     "SeededNoiseWarning",
 ]
@@ -39,6 +40,10 @@ class NotConverged(DpciError):
 
 class BudgetExceeded(DpciError):
     """A spend would exceed the budget; nothing was computed."""
+
+
+class ReleaseFailed(DpciError):
+    """A release failed after it was paid from a ledger with private errors, which says nothing about why."""
 
 
 class LedgerError(DpciError):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 from dpci._composition import Account, check_accepted, check_size
 from dpci._ledger_store import Entry, FileStore, Identity, MemoryStore, Store, check_path
@@ -15,12 +15,14 @@ from dpci.budgets import Budget, check_budget
 from dpci.errors import BudgetExceeded, InvalidInput, LedgerError
 from dpci.settings import Neighbors
 from dpci.tables import format_table
-from dpci.validation import check_choice
+from dpci.validation import check_choice, check_count
 
 __all__ = ["Ledger"]
 
 PathLike: TypeAlias = str | os.PathLike[str]
+Errors: TypeAlias = Literal["detailed", "private"]
 _RELATIONS: tuple[Neighbors, ...] = get_args(Neighbors)
+_ERRORS: tuple[Errors, ...] = get_args(Errors)
 _LONGEST_TEXT = 1000
 
 
@@ -62,11 +64,19 @@ class Ledger:
     path : str or path-like, optional
         SQLite file, created if there is none; one that exists must have this total and this relation. It holds names of
         functions, budgets, times and labels, and no data. None: in the memory of this process.
+    errors : {"detailed", "private"}
+        What a failed release says and costs. "detailed": messages for the holder of the data, and refused data cost
+        nothing. "private", for services: releases are paid before the data are looked at, and every failure after that
+        is the same :class:`~dpci.errors.ReleaseFailed` and stays spent. Releases must then give ``classes`` and
+        ``on_violation="clip"``.
+    n_public : int, optional
+        The ``n_public`` of all releases; required by (and only for) ``errors="private"`` with "add_remove", where
+        whoever could choose it would learn the number of rows from which releases fail.
 
     Raises
     ------
     InvalidInput
-        For arguments out of range, or a file with another total or relation.
+        For arguments out of range, or a file with another total, relation, ``errors`` or ``n_public``.
     LedgerError
         If the file is damaged, foreign, or cannot be read and written. It is never overwritten.
 
@@ -83,11 +93,25 @@ class Ledger:
 
     __slots__ = ("_accounts", "_label", "_store")
 
-    def __init__(self, total: Budget, neighbors: Neighbors = "replace_one", path: PathLike | None = None) -> None:
+    def __init__(
+        self,
+        total: Budget,
+        neighbors: Neighbors = "replace_one",
+        path: PathLike | None = None,
+        *,
+        errors: Errors = "detailed",
+        n_public: int | None = None,
+    ) -> None:
         total = check_budget(total)
         check_size("total", total)
         neighbors = check_choice("neighbors", neighbors, _RELATIONS)
-        identity = Identity(id=secrets.token_hex(16), created=_now(), total=total, neighbors=neighbors)
+        errors = check_choice("errors", errors, _ERRORS)
+        fixed: dict[str, Any] = {
+            "neighbors": neighbors,
+            "errors": errors,
+            "n_public": _check_n_public(n_public, neighbors, errors),
+        }
+        identity = Identity(id=secrets.token_hex(16), created=_now(), total=total, **fixed)
         self._label: str | None = None
         self._store: Store
         self._accounts = _Accounts(total)
@@ -97,10 +121,8 @@ class Ledger:
         file = check_path(path)
         FileStore.create(file, identity)
         store = FileStore.open(file)
-        for name, given, found in (
-            ("total", total, store.identity.total),
-            ("neighbors", neighbors, store.identity.neighbors),
-        ):
+        for name, given in {"total": total, **fixed}.items():
+            found = getattr(store.identity, name)
             if found != given:
                 raise InvalidInput(f"{name} must be that of the file {str(file)!r}, {found!r}, got {name}={given!r}")
         self._store = store
@@ -142,6 +164,16 @@ class Ledger:
     def neighbors(self) -> str:
         """The neighbouring relation."""
         return self._store.identity.neighbors
+
+    @property
+    def errors(self) -> str:
+        """What a failed release says and costs, "detailed" or "private"."""
+        return self._store.identity.errors
+
+    @property
+    def n_public(self) -> int | None:
+        """The ``n_public`` of all releases, where the ledger fixes it."""
+        return self._store.identity.n_public
 
     @property
     def id(self) -> str:
@@ -240,10 +272,12 @@ class Ledger:
         return json.dumps(
             {
                 "schema": "dpci.Ledger",
-                "version": 1,
+                "version": 2,
                 "id": self.id,
                 "created": self._store.identity.created,
                 "neighbors": self.neighbors,
+                "errors": self.errors,
+                "n_public": self.n_public,
                 "notion": self.total.notion,
                 "total": self.total.parameters(),
                 "spent": account.spent_as_floats(),
@@ -260,8 +294,10 @@ class Ledger:
         """Table of the entries, with the total, what is spent and what remains."""
         entries = self._store.entries()
         account = self._account(entries)
+        private = ", private errors" if self.errors == "private" else ""
+        relation = self.neighbors.replace("_", " ") + ("" if self.n_public is None else f", n_public={self.n_public}")
         head = [
-            f"Ledger of {self.total}, {self.neighbors.replace('_', ' ')}" + (f", {self.path}" if self.path else ""),
+            f"Ledger of {self.total}, {relation}{private}" + (f", {self.path}" if self.path else ""),
             "spent      " + ", ".join(f"{name}={value:.6g}" for name, value in account.spent_as_floats().items()),
             f"remaining  {account.remaining() or 'nothing'}",
         ]
@@ -333,6 +369,22 @@ def _check_text(name: str, value: object) -> str:
     if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not value.isprintable():
         raise InvalidInput(f"{name} must be printable text of at most {_LONGEST_TEXT} characters, got {name}={value!r}")
     return value
+
+
+def _check_n_public(n_public: int | None, neighbors: Neighbors, errors: Errors) -> int | None:
+    if errors == "private" and neighbors == "add_remove":
+        if n_public is None:
+            raise InvalidInput(
+                "n_public must be given for a ledger with errors='private' and neighbors='add_remove', "
+                "got n_public=None"
+            )
+        return check_count("n_public", n_public)
+    if n_public is not None:
+        raise InvalidInput(
+            "n_public must be None unless a ledger has errors='private' and neighbors='add_remove', "
+            f"got n_public={n_public!r}"
+        )
+    return None
 
 
 def _now() -> str:

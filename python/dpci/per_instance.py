@@ -128,6 +128,8 @@ def report(
         If the ledger's total does not cover the budget.
     LedgerError
         If the ledger cannot be read or written.
+    ReleaseFailed
+        As :func:`dpci.fit`.
 
     Warns
     -----
@@ -180,23 +182,28 @@ def report(
         "bound": check_choice("bound", bound, BOUNDS),
     }
     given_shares = checked_shares if kind == "data_dependent" else None
-    features = as_features(X)
-    n_samples, n_columns = features.shape
-    names = param_names(features.names, n_columns, settings)
-    spec_of_fit = settings.spec(n_samples, n_columns, budget=payment.budget)
-    spec = _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
-    targets, label_classes, classes_inferred = encode_targets(
-        X, y, settings, n_samples, stacklevel=None if settings.seed is not None else 3
-    )
-    payment.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
-    release = _core.release_report(
-        spec,
-        features.values,
-        targets,
-        clip=settings.on_violation == "clip",
-        n_threads=settings.n_threads,
-        seed=settings.seed,
-    )
+
+    def resolve(n_samples: int, n_columns: int) -> tuple[_core.Spec, _core.ReportSpec]:
+        spec_of_fit = settings.spec(n_samples, n_columns, budget=payment.budget)
+        return spec_of_fit, _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
+
+    with payment.release(X, settings, resolve, on_violation=settings.on_violation) as till:
+        features = as_features(X)
+        n_samples, n_columns = features.shape
+        names = param_names(features.names, n_columns, settings)
+        spec_of_fit, spec = resolve(n_samples, n_columns)
+        targets, label_classes, classes_inferred = encode_targets(
+            X, y, settings, n_samples, stacklevel=None if settings.seed is not None else 3
+        )
+        till.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
+        release = _core.release_report(
+            spec,
+            features.values,
+            targets,
+            clip=settings.on_violation == "clip",
+            n_threads=settings.n_threads,
+            seed=settings.seed,
+        )
     if not release["private"]:
         warnings.warn(
             "the noise comes from the caller's seed: the report is NOT PRIVATE (leave seed=None to release)",

@@ -1,6 +1,5 @@
 """What one fit leaves behind: released and public values only, and their JSON form."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -19,6 +18,7 @@ from dpci._rules import (
     one_of,
     optional,
     read_saved,
+    saved_text,
 )
 from dpci._seal import Seal, check_seals
 from dpci.budgets import Budget, budget_from_parameters
@@ -28,7 +28,7 @@ from dpci.losses import declaration, from_declaration
 from dpci.validation import check_count, check_flag, check_not_negative, check_positive
 
 SCHEMA = "dpci.PrivateFit"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _ARRAYS = ("params", "hessian", "gradient_cov")
 
 
@@ -156,7 +156,7 @@ class FitRecord:
             values[name] = None if values[name] is None else values[name].tolist()
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
-        return json.dumps({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **values}, allow_nan=False)
+        return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, selected: bool = False) -> "FitRecord":

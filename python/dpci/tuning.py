@@ -23,7 +23,7 @@ from dpci._payment import Payment
 from dpci._seal import seals_from
 from dpci._selection import METHODS, Selection
 from dpci._tuning_result import OracleSearch, TuneResult, selected_fit
-from dpci.api import encode_targets, param_names, release_fit
+from dpci.api import Fitted, Prepare, encode_targets, fit_rows, param_names, release_fit
 from dpci.arrays import Table, as_features
 from dpci.budgets import ZCDP, Budget, check_budget
 from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
@@ -115,7 +115,7 @@ def tune(
         If objective perturbation needs a greater ``l2_strength`` for a candidate, at its part of records and budget.
     RowNormViolation, NotConverged
         As :func:`dpci.fit`. Nothing is released by any error.
-    BudgetExceeded, LedgerError
+    BudgetExceeded, LedgerError, ReleaseFailed
         As :func:`dpci.fit`.
 
     Warns
@@ -158,9 +158,13 @@ def release_tuned(
     method: str,
     ledger: Ledger | None,
     keywords: dict[str, Any],
+    prepare: Prepare | None = None,
     stacklevel: int,
 ) -> TuneResult:
-    """Choose and fit, see :func:`tune`; warnings point ``stacklevel`` frames up: 2 is the caller."""
+    """Choose and fit, see :func:`tune`; warnings point ``stacklevel`` frames up: 2 is the caller.
+
+    ``prepare`` looks at the data before the choice does.
+    """
     budget = check_budget(budget)
     method = check_choice("method", method, METHODS)
     check_keywords("tune", keywords)
@@ -177,44 +181,63 @@ def release_tuned(
     parts = split_budget(payment.budget, check_share(given["selection_share"]))
     grid = check_candidates(given["candidates"])
     settings = candidate_settings(grid, keywords, parts[0])
-    features = as_features(X)
     loss = validation_loss_of(given["validation_loss"], settings)
     radius, expected_runs = given["validation_radius"], given["expected_runs"]
     shape = check_real("shape", given["shape"])
     runs = _RUNS_PER_CANDIDATE * len(grid) if expected_runs is None else check_real("expected_runs", expected_runs)
-    if parts[1] is not None:
-        # Whatever is chosen has to be fitted afterwards: what cannot be is refused before anything is spent.
-        for candidate in settings:
-            candidate.spec(*features.shape, budget=parts[1])
     models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
-    spec = _core.TuningSpec(
-        [model.spec(*features.shape) for model in models],
-        loss=loss.to_core(),
-        validation_radius=None if radius is None else check_positive("validation_radius", radius),
-        method=method,
-        shape=shape,
-        expected_runs=runs,
-        **_numbers(parts[0]),
-    )
+
+    def resolve(n_samples: int, n_columns: int) -> _core.TuningSpec:
+        if parts[1] is not None:
+            # Whatever is chosen has to be fitted afterwards: what cannot be is refused before anything is spent.
+            for candidate in settings:
+                candidate.spec(n_samples, n_columns, budget=parts[1])
+        return _core.TuningSpec(
+            [model.spec(n_samples, n_columns) for model in models],
+            loss=loss.to_core(),
+            validation_radius=None if radius is None else check_positive("validation_radius", radius),
+            method=method,
+            shape=shape,
+            expected_runs=runs,
+            **_numbers(parts[0]),
+        )
+
     first = settings[0]
-    names = param_names(features.names, features.shape[1], first)
-    targets, classes, inferred = encode_targets(
-        X, y, first, features.shape[0], stacklevel=None if first.seed is not None else stacklevel + 1
-    )
-    payment.settle(features.values, targets, **first.row_bounds())
-    index, params, private = _core.release_tuning(
-        spec,
-        features.values,
-        targets,
-        clip=first.on_violation == "clip",
-        n_threads=first.n_threads,
-        seed=first.seed,
-    )
+    fitted: Fitted | None = None
+    with payment.release(X, first, resolve, on_violation=first.on_violation) as till:
+        if prepare is not None:
+            X, y = prepare(X, y)
+        features = as_features(X)
+        spec = resolve(*features.shape)
+        names = param_names(features.names, features.shape[1], first)
+        targets, classes, inferred = encode_targets(
+            X, y, first, features.shape[0], stacklevel=None if first.seed is not None else stacklevel + 1
+        )
+        till.settle(features.values, targets, **first.row_bounds())
+        index, params, private = _core.release_tuning(
+            spec,
+            features.values,
+            targets,
+            clip=first.on_violation == "clip",
+            n_threads=first.n_threads,
+            seed=first.seed,
+        )
+        if parts[1] is not None:
+            again = {**keywords, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed), "classes": classes}
+            fitted = fit_rows(
+                X,
+                y,
+                Settings(**again),
+                budget=parts[1],
+                till=None,
+                classes_inferred=inferred,
+                stacklevel=stacklevel + 1,
+            )
     selection = Selection.from_facts(
         spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
     )
     model: PrivateFit
-    if parts[1] is None:
+    if fitted is None:
         if not private:
             _warn_seeded(stacklevel + 1)
         public = {
@@ -229,9 +252,8 @@ def release_tuned(
         }
         model = selected_fit(selection, spec.model_noise(index), seals_from(spec.model_seals(index)), public)
     else:
-        again = {**keywords, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed)}
-        settings_again = Settings(**{**again, "classes": classes})
-        model = release_fit(X, y, settings_again, classes_inferred=inferred, stacklevel=stacklevel + 1)
+        fitted.announce(stacklevel + 1)
+        model = fitted.result
     return TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
 
 
@@ -357,9 +379,8 @@ def _tune_by_rule(X: Table, y: ArrayLike, payment: Payment, options: dict[str, A
             raise InvalidInput(f"{name} must be left to method='public_rule', got {name}={options[name]!r}")
     # Any λ will do to validate the others.
     settings = Settings(**{**options, "budget": budget, "l2_strength": 1.0})
-    features = as_features(X)
-    n_params = features.shape[1] + settings.fit_intercept
-    params = public_rule(settings.public_n(features.shape[0]), n_params, budget)
+    n_samples, n_columns = payment.shape(X)
+    params = public_rule(settings.public_n(n_samples), n_columns + settings.fit_intercept, budget)
     chosen = Settings(**{**options, **params, "budget": budget})
     model = release_fit(X, y, chosen, payment=payment, stacklevel=stacklevel + 1)
     return TuneResult(params=params, result=model, budget=budget, selection=None)

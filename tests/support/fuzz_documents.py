@@ -9,6 +9,7 @@ from pathlib import Path
 
 import dpci
 from dpci import cli
+from support.saved import rewritten
 
 SCHEMA = """
 [[columns]]
@@ -92,7 +93,7 @@ def mutated_document(rng, documents):
     tree = json.loads(text)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         tree = _changed(rng, tree, rng.choice((1, 2, 3, 4)))
-    return {"kind": kind, "text": json.dumps(tree)}
+    return {"kind": kind, "text": rewritten(tree) if rng.random() < 0.8 else json.dumps(tree)}
 
 
 def _damaged(rng, text):

@@ -103,7 +103,7 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
             :func:`dpci.fit` refuses.
         ValueError
             For data that scikit-learn refuses.
-        RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError
+        RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
             As :func:`dpci.fit`. Nothing is released by any error.
 
         Warns
@@ -125,8 +125,9 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         )
         level = level_of_user()
         with _restored_on_error(self):
-            table, targets = self._check_data(X, y)
-            return self._take(release_fit(table, targets, settings, payment=payment, stacklevel=level + 1))
+            return self._take(
+                release_fit(X, y, settings, payment=payment, prepare=self._check_data, stacklevel=level + 1)
+            )
 
     def conf_int(self, **keywords: Any) -> ConfidenceIntervals:  # noqa: ANN401  # those of another method
         """Confidence intervals of the fit, which cost nothing more; the intercept, if there is one, is last.

@@ -142,7 +142,7 @@ class PrivateGridSearch(BaseEstimator):
             :func:`dpci.tuning.tune` refuses.
         ValueError, TypeError
             For data, and for a grid, that scikit-learn refuses.
-        RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError
+        RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
             As :func:`dpci.tuning.tune`. Nothing is released by any error.
 
         Warns
@@ -158,10 +158,9 @@ class PrivateGridSearch(BaseEstimator):
         grid = _checked_grid(self.param_grid, best)
         candidates = [_fit_keywords(clone(best).set_params(**params)) for params in grid]
         common = {name: value for name, value in _fit_keywords(best).items() if name not in _CANDIDATE}
-        table, targets = best._check_data(X, y)  # noqa: SLF001  # the base class of this package
         tuned = release_tuned(
-            table,
-            targets,
+            X,
+            y,
             {
                 "candidates": [{name: keywords[name] for name in _CANDIDATE} for keywords in candidates],
                 "selection_share": self.selection_share,
@@ -174,6 +173,7 @@ class PrivateGridSearch(BaseEstimator):
             method=check_choice("method", self.method, ("repeat", "chunks")),
             ledger=best.ledger,
             keywords=common,
+            prepare=best._check_data,  # noqa: SLF001  # the base class of this package
             stacklevel=level_of_user() + 1,
         )
         self.result_ = tuned

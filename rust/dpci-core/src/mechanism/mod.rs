@@ -13,6 +13,7 @@ mod per_instance;
 mod plan;
 mod projection;
 mod scale_slope;
+mod scales;
 pub mod seal;
 mod sealing;
 mod selection;

@@ -75,6 +75,11 @@ impl MatrixNoise {
         coordinate / 2.0_f64.sqrt()
     }
 
+    /// Where the spectrum ends if the entries are Gaussian.
+    pub(super) fn spectral_radius(self, dim: usize) -> f64 {
+        2.0 * (dim as f64).sqrt() * self.off_diagonal_std_dev(dim)
+    }
+
     /// A symmetric noise matrix for a release, row-major, within [`Self::error_bound`] of the ideal draw.
     ///
     /// # Errors
@@ -161,9 +166,7 @@ impl MomentNoise {
     /// its entries are Gaussian; that of the matrix Laplace law ends up to 1.18 times as far (docs/method.md, "Projection").
     #[must_use]
     pub fn spectral_radius(&self, dim: usize) -> f64 {
-        self.hessian.map_or(0.0, |noise| {
-            2.0 * (dim as f64).sqrt() * noise.off_diagonal_std_dev(dim)
-        })
+        self.hessian.map_or(0.0, |noise| noise.spectral_radius(dim))
     }
 }
 

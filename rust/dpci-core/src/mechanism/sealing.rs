@@ -64,7 +64,7 @@ pub(super) fn coefficient_seal(
 }
 
 /// `(N/n)·LR/λ` for the greatest number N of records, or W: no minimiser without noise has a greater norm.
-fn greatest_minimiser(c: &Choices, bounds: &DataBounds, domain: &Domain) -> f64 {
+pub(super) fn greatest_minimiser(c: &Choices, bounds: &DataBounds, domain: &Domain) -> f64 {
     let convexity = c.l2_strength + domain.extra_convexity;
     let greatest =
         greatest_excess(bounds.neighbors) * domain.slope_bound * bounds.row_norm / convexity;

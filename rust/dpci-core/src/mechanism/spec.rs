@@ -6,6 +6,7 @@ use super::calibrate::{check_combination, coefficient_law, costs};
 use super::costs::{Cost, Step};
 use super::domain::Domain;
 use super::projection::Projection;
+use super::scales::check_sizes;
 use super::seal::Seal;
 use super::sealing::{coefficient_seal, noise_gain, noise_rounding, share_seal};
 use crate::design::row_norm_bound;
@@ -136,6 +137,7 @@ impl Spec {
         seal_cost: Cost,
     ) -> Result<Self> {
         check_scalars(&choices)?;
+        check_sizes(&choices, asked_budget)?;
         if choices.calibration == Calibration::Paper {
             apply_paper(&mut choices)?;
         }
@@ -191,7 +193,7 @@ impl Spec {
             });
         }
         // What public values rule out is refused before anything is paid.
-        spec.moment_noise(spec.greatest_margin())?;
+        spec.check_scales()?;
         Ok(spec)
     }
 

@@ -1,0 +1,119 @@
+//! Refuses public choices whose scales double precision cannot carry through a fit, its intervals and its files.
+
+use std::ops::RangeInclusive;
+
+use super::sealing::greatest_minimiser;
+use super::spec::{Choices, Spec};
+use crate::interval::Perturbation;
+use crate::privacy::Budget;
+use crate::{Error, Result};
+
+/// Sizes of which products of four, and ratios of squares, are normal numbers: intervals are computed from variances, and tests from
+/// squares of these.
+const SIZES: RangeInclusive<f64> = 1e-60..=1e60;
+const SIZE_RULE: &str = "at least 1e-60 and at most 1e60";
+
+/// Budgets; with a greater one two releases differ in no digit.
+const BUDGETS: RangeInclusive<f64> = 1e-60..=1e15;
+
+/// Greatest eigenvalue of a released Hessian, as a multiple of the least: rounding of the greatest must not reach the least, which is what
+/// the matrix is positive definite by. Likewise for the variance that noise in the gradient covariance claims, against that of the noise in
+/// the coefficients: a covariance of their sum must have both.
+const GREATEST_RATIO: f64 = 1e12;
+
+/// Refuses public numbers out of all proportion.
+///
+/// # Errors
+/// [`Error::OutOfRange`].
+pub(super) fn check_sizes(c: &Choices, budget: Budget) -> Result<()> {
+    let strength = (c.loss.curvature_floor() == 0.0).then_some(("l2_strength", c.l2_strength));
+    let scale = c.intercept.map(|s| ("intercept_scale", s));
+    let radius = c.radius.map(|w| ("radius", w));
+    let (name, spent) = match budget {
+        Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => ("epsilon", epsilon),
+        Budget::Zcdp { rho } => ("rho", rho),
+    };
+    if !BUDGETS.contains(&spent) {
+        return Err(Error::OutOfRange {
+            name,
+            rule: "at least 1e-60 and at most 1e15",
+            value: spent,
+        });
+    }
+    let optional = [strength, scale, radius].into_iter().flatten();
+    for (name, value) in [("row_norm", c.row_norm)].into_iter().chain(optional) {
+        if !SIZES.contains(&value) {
+            return Err(Error::OutOfRange {
+                name,
+                rule: SIZE_RULE,
+                value,
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Spec {
+    /// Refuses choices of which each is in proportion but not what follows from them.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], and as [`Spec::moment_noise`].
+    pub(super) fn check_scales(&self) -> Result<()> {
+        let [least_gain, greatest_gain] = self.noise_gain();
+        let noise = self.law.coordinate_std_dev();
+        let scales = [
+            ("the row norm with the intercept", self.bounds.row_norm),
+            (
+                "the strong convexity of the objective",
+                self.strong_convexity(),
+            ),
+            ("the standard deviation of the noise", noise),
+            (
+                "the least standard deviation of the noise in a coefficient",
+                noise * least_gain,
+            ),
+            (
+                "the greatest standard deviation of the noise in a coefficient",
+                noise * greatest_gain,
+            ),
+            (
+                "the greatest norm of the coefficients without noise",
+                greatest_minimiser(&self.choices, &self.bounds, &self.domain),
+            ),
+        ];
+        for (what, value) in scales {
+            if !SIZES.contains(&value) {
+                return Err(Error::Unsupported(format!(
+                    "{what} must be {SIZE_RULE}, got {value:e}: bring l2_strength, row_norm, intercept_scale and the budget closer to 1"
+                )));
+            }
+        }
+        let Some(moments) = self.moment_noise(self.greatest_margin())? else {
+            return Ok(());
+        };
+        let least = self.strong_convexity();
+        let data = self.domain.curvature_bound * self.bounds.row_norm.powi(2);
+        let greatest = least + data + moments.spectral_radius(self.n_params());
+        if !(greatest <= GREATEST_RATIO * least) {
+            return Err(Error::Unsupported(format!(
+                "the greatest eigenvalue that the released Hessian can have must be at most {GREATEST_RATIO:e} times the strong \
+                 convexity of the objective, got {greatest:e} and {least:e}: use a greater l2_strength or budget, a smaller row_norm, or \
+                 moments=\"none\""
+            )));
+        }
+        // Both variances pass through the same inverse Hessian in objective perturbation, and through none in output perturbation.
+        let gain = match self.choices.perturbation {
+            Perturbation::Objective => 1.0 / self.bounds.n,
+            Perturbation::Output => least,
+        };
+        let claimed = moments.gradient_cov.spectral_radius(self.n_params()) / self.bounds.n;
+        if !(claimed <= GREATEST_RATIO * (noise * gain).powi(2)) {
+            return Err(Error::Unsupported(format!(
+                "the noise in the gradient covariance must claim at most {GREATEST_RATIO:e} times the variance of the noise in the \
+                 coefficients, got {claimed:e} against {:e}: give the gradient covariance a greater share in split",
+                (noise * gain).powi(2)
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+"""Public choices of any size: refused before anything is spent, or all that can be asked of the fit has an answer."""
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.errors import InvalidInput
+from support.extreme import CLASSES, PATTERN, attempt
+
+COMMON = {"classes": (0, 1), "n_threads": 1}
+BUDGET = dpci.ZCDP(0.5)
+PLANNED = {"n_samples": 8, "n_features": 2, "mechanism": "output", "budget": BUDGET}
+
+
+@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
+def test_accepted_choices_have_all_answers():
+    accepted = sum(attempt(seed) for seed in range(50))
+    assert accepted > 10
+
+
+@pytest.mark.prove
+def test_accepted_choices_have_all_answers_at_length():
+    accepted = 0
+    for seed in range(1000, 9000):
+        accepted += attempt(seed)
+    assert accepted > 2000
+
+
+HINGE = {"loss": "hinge", "moments": "none", "mechanism": "output"}
+
+# Once accepted and spent: afterwards an interval overflowed, a test or a saved file was refused, or the call failed.
+FOUND = {
+    "intervals overflow": {"l2_strength": 1e-160, "mechanism": "output", "budget": BUDGET},
+    "nothing is left": {"l2_strength": 1e-300, "mechanism": "output", "budget": BUDGET},
+    "condition": {"l2_strength": 6e-25, "mechanism": "output", "budget": dpci.ZCDP(0.06), "row_norm": 3.8},
+    "great strength": {"l2_strength": 4e299, "mechanism": "output", "budget": dpci.PureDP(2.6), "row_norm": 8.5},
+    "small rows": {"l2_strength": 1.0, "row_norm": 1e-175, "intercept_scale": 1e-175, "budget": BUDGET},
+    "intercept": {"l2_strength": 0.1, "intercept_scale": 1e151, "mechanism": "output", "budget": dpci.PureDP(70.0)},
+    "radius": {"l2_strength": 1.0, "radius": 1e-84, "mechanism": "output", "budget": dpci.PureDP(5.0)},
+    "hinge": {**HINGE, "l2_strength": 1.0, "radius": 6e207, "budget": BUDGET},
+    "budget": {"l2_strength": 0.1, "mechanism": "output", "budget": dpci.PureDP(5e36)},
+    "small budget": {"l2_strength": 0.1, "mechanism": "output", "budget": dpci.ZCDP(1e-100)},
+    "split": {"l2_strength": 0.35, "budget": dpci.ZCDP(0.18), "moments": "separate", "split": (0.9, 0.1, 1e-130)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_what_was_found_is_refused_before_it_is_paid(case):
+    keywords = {"moments": "joint", **FOUND[case]}
+    rule = r"must (be at least|claim at most|be at most).*, got "
+    with pytest.raises(InvalidInput, match=rule):
+        dpci.plan(n_samples=8, n_features=2, classes=(0, 1), **keywords)
+    ledger = dpci.Ledger(dpci.PureDP(1e50) if keywords["budget"].notion == "pure" else dpci.ZCDP(1.0))
+    rows = PATTERN * keywords.get("row_norm", 1.0)
+    with pytest.raises(InvalidInput, match=rule):
+        dpci.fit(rows, CLASSES, **COMMON, **keywords, ledger=ledger)
+    assert ledger.history == ()
+
+
+@pytest.mark.parametrize("name", ["l2_strength", "row_norm", "intercept_scale", "radius"])
+@pytest.mark.parametrize("size", [1e-61, 1e61])
+def test_the_message_says_the_rule_and_the_value(name, size):
+    keywords = {"l2_strength": 1.0, "moments": "none", **PLANNED, name: size}
+    with pytest.raises(InvalidInput, match=rf"{name} must be at least 1e-60 and at most 1e60, got {name}={size:g}"):
+        dpci.plan(**keywords)
+
+
+def test_sizes_up_to_the_bounds_are_taken():
+    dpci.plan(**PLANNED, l2_strength=1.0, row_norm=1e-60)
+    dpci.plan(**PLANNED, l2_strength=1.0, intercept_scale=1e-60)
+    dpci.plan(**PLANNED, l2_strength=1.0, radius=1e60)
+    dpci.plan(**PLANNED, l2_strength=1e59)
+
+
+def test_the_condition_of_a_hessian_is_bounded_where_it_is_released():
+    # Without noise to speak of: t R^2 = 1/4 with rows of norm 1.
+    keywords = {**PLANNED, "n_samples": 10**6, "budget": dpci.PureDP(1e3), "fit_intercept": False}
+    dpci.plan(**keywords, l2_strength=2.6e-13)
+    rule = r"greatest eigenvalue .* at most 1e12 times the strong convexity .*, got 2.5\d*e-1 and 2.4e-13: use"
+    with pytest.raises(InvalidInput, match=rule):
+        dpci.plan(**keywords, l2_strength=2.4e-13)
+    dpci.plan(**keywords, l2_strength=2.4e-13, moments="none")
+
+
+def test_levels_at_both_ends_have_intervals():
+    result = dpci.fit(PATTERN, CLASSES, **COMMON, budget=BUDGET, l2_strength=1.0, projection="floor", seed=1)
+    for level in (5e-324, 1e-12, np.nextafter(1.0, 0.0)):
+        assert np.isfinite(np.asarray(result.conf_int(level=level))).all()

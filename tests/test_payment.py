@@ -1,0 +1,57 @@
+"""That no release can forget to pay: read off the source, and from the object that sees to it."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import dpci
+from dpci._payment import Payment
+
+
+def _calls(node, wanted):
+    """Calls in a tree by the name of what is called."""
+    names = [(call, ast.unparse(call.func)) for call in ast.walk(node) if isinstance(call, ast.Call)]
+    return [call for call, name in names if re.fullmatch(wanted, name)]
+
+
+def test_every_home_of_a_release_pays_before_it():
+    """Read off the source: whoever looks at data in order to release them does it where the release is paid."""
+    package = Path(dpci.__file__).parent
+    releases, homes = 0, set()
+    for file in package.glob("**/*.py"):
+        source = file.read_text(encoding="utf-8")
+        if not re.search(r"_core\.(fit|release_)|fit_rows|payment\.release", source):
+            continue
+        for function in ast.walk(ast.parse(source)):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            paid = [
+                inside
+                for block in ast.walk(function)
+                if isinstance(block, ast.With)
+                and ast.unparse(block.items[0].context_expr).startswith("payment.release(")
+                for inside in ast.walk(block)
+            ]
+            if function.name != "fit_rows":  # is called by them alone, and settles itself
+                for call in _calls(function, r"_core\.(fit|fit_parts|release_\w+)|fit_rows"):
+                    assert call in paid, f"{file.name}, line {call.lineno}"
+                    releases += 1
+            if paid:
+                homes.add(function.name)
+                looks = r"as_features|encode_targets|describe|as_partitions|prepare|choices\.(taken|shape|targets)"
+                for call in _calls(function, looks):
+                    assert call in paid, f"{file.name}, line {call.lineno}"
+    assert releases == 6
+    assert homes == {"release_fit", "release_tuned", "report", "functional_mechanism", "projected_histogram"}
+
+
+def test_a_release_that_was_not_settled_is_a_defect():
+    budget = dpci.PureDP(0.1)
+    payment = Payment.due("a test", dpci.Ledger(budget), budget=budget, neighbors="replace_one", seed=None)
+    with (
+        pytest.raises(RuntimeError, match="a release must be settled"),
+        payment.release([[0.0]], None, lambda *_: None, on_violation="clip"),
+    ):
+        pass
