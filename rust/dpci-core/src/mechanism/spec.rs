@@ -8,6 +8,7 @@ use super::domain::Domain;
 use super::projection::Projection;
 use super::seal::Seal;
 use super::sealing::{coefficient_seal, noise_gain, noise_rounding, share_seal};
+use super::solvable::Solvable;
 use crate::design::row_norm_bound;
 use crate::interval::Perturbation;
 use crate::linalg::check_matrix_dim;
@@ -191,7 +192,9 @@ impl Spec {
             });
         }
         // What public values rule out is refused before anything is paid.
-        spec.moment_noise(spec.greatest_margin())?;
+        Solvable::new(&spec.choices, &spec.bounds, &spec.domain, &spec.law)
+            .check(spec.tolerance())?;
+        spec.check_moment_noise()?;
         Ok(spec)
     }
 
