@@ -202,5 +202,7 @@ def _conditions(record: BaselineRecord) -> list[str]:
         rests_on.append("none: the noise is seeded, so whoever knows the seed can subtract it")
     if record.on_violation == "error":
         rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
-    rests_on.append("noise is drawn and added in double precision, whose rounding is not part of the proof")
+    if record.private:
+        rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
+    rests_on.append("elementary functions err by no more than docs/noise.md assumes")
     return rests_on

@@ -1,0 +1,122 @@
+"""Fits at extreme public parameters on adversarial data: those that are not refused beforehand must not fail."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+import dpci
+from dpci.errors import DpciError, DpciWarning, InvalidInput, RegularizationTooSmall
+
+_EDGE = 1.0 - 1e-12
+
+
+def _size(rng: np.random.Generator, low: float, high: float) -> float:
+    return float(10.0 ** rng.uniform(low, high))
+
+
+def _one_row(X: Any, _rng: Any, _direction: Any) -> Any:
+    return np.where(np.arange(len(X))[:, None] == 0, X, 0.0)
+
+
+# Of rows at random, a generator and a direction.
+_ROWS: dict[str, Any] = {
+    "zeros": lambda X, _rng, _direction: np.zeros_like(X),
+    "one row": _one_row,
+    "equal": lambda X, _rng, _direction: np.repeat(X[:1], len(X), axis=0),
+    "collinear": lambda X, rng, direction: np.outer(rng.normal(size=len(X)), direction),
+    "nearly equal": lambda X, _rng, direction: direction + 1e-9 * X,
+    "signs": lambda X, rng, direction: np.outer(rng.choice([-1.0, 1.0], size=len(X)), direction),
+    "sparse": lambda X, rng, _direction: X * (rng.uniform(size=X.shape) < 0.1),
+    "at random": lambda X, _rng, _direction: X,
+}
+_LENGTHS: dict[str, Any] = {
+    "at the bound": lambda _n, _rng: 1.0,
+    "tiny": lambda _n, rng: _size(rng, -12.0, -1.0),
+    "far apart": lambda n, rng: 10.0 ** rng.uniform(-8.0, 0.0, size=(n, 1)),
+}
+_TARGETS: dict[str, Any] = {
+    "random": lambda X, rng, _direction: rng.choice([-1.0, 1.0], size=len(X)),
+    "one class": lambda X, _rng, _direction: np.ones(len(X)),
+    "separable": lambda X, _rng, direction: np.where(X @ direction >= 0.0, 1.0, -1.0),
+    "all but one": lambda X, _rng, _direction: np.where(np.arange(len(X)) == 0, -1.0, 1.0),
+}
+
+
+def random_data(rng: np.random.Generator, n: int, d: int, row_norm: float) -> tuple[str, Any, Any]:
+    """Return the kind of the data, rows of norm at most the bound, and targets in {-1, 1}."""
+    kind, length, target = (str(rng.choice(list(kinds))) for kinds in (_ROWS, _LENGTHS, _TARGETS))
+    direction = rng.normal(size=d)
+    X = _ROWS[kind](rng.normal(size=(n, d)), rng, direction)
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    X = np.divide(X, norms, out=np.zeros_like(X), where=norms > 0.0) * (row_norm * _EDGE) * _LENGTHS[length](n, rng)
+    return f"{kind}, {length}, {target}", X, _TARGETS[target](X, rng, direction)
+
+
+def _logistic() -> Any:
+    return dpci.losses.Custom(
+        lambda u, y: np.logaddexp(0.0, -y * u),
+        lambda u, y: -y / (1.0 + np.exp(np.clip(y * u, -700, 700))),
+        lambda u, _: 0.25 / np.cosh(np.clip(u / 2, -300, 300)) ** 2,
+        slope_bound=1.0,
+        curvature_bound=0.25,
+        one_signed=True,
+    )
+
+
+def random_settings(rng: np.random.Generator, dims: tuple[int, ...]) -> tuple[int, int, dict[str, Any]]:
+    """Return rows, columns and keywords of a fit."""
+    n, d = int(_size(rng, 0.0, 2.5)), int(rng.choice(dims))
+    loss = rng.choice(["logistic", "huber", "smooth", "squared", "soft_logistic", "hinge", "custom"])
+    budgets = (
+        lambda: dpci.PureDP(_size(rng, -2.0, 2.5)),
+        lambda: dpci.ZCDP(_size(rng, -3.0, 4.0)),
+        lambda: dpci.ApproxDP(_size(rng, -2.0, 2.0), 1e-6),
+    )
+    keywords: dict[str, Any] = {
+        "budget": budgets[rng.integers(3)](),
+        "l2_strength": _size(rng, -14.0, 4.0),
+        "row_norm": _size(rng, -5.0, 6.0),
+        "mechanism": "output" if loss == "hinge" else str(rng.choice(["objective", "output"])),
+        "loss": {
+            "huber": dpci.losses.HuberHinge(_size(rng, -6.0, 2.0)),
+            "smooth": dpci.losses.SmoothHinge(_size(rng, -3.0, 1.0)),
+            "squared": dpci.losses.Squared(1.0),
+            "custom": _logistic(),
+        }.get(str(loss), str(loss)),
+        "moments": "none" if loss == "hinge" or rng.uniform() < 0.5 else "joint",
+        "fit_intercept": bool(rng.uniform() < 0.3),
+        "neighbors": str(rng.choice(["replace_one", "add_remove"])),
+    }
+    if loss == "squared" or rng.uniform() < 0.3:
+        keywords["radius"] = _size(rng, -3.0, 4.0)
+    if keywords["neighbors"] == "add_remove":
+        keywords["n_public"] = max(1, int(n * rng.uniform(0.1, 2.0)))
+    if loss not in {"squared", "soft_logistic"}:
+        keywords["classes"] = (-1, 1)
+    return n, d, keywords
+
+
+def attempt(seed: int, *, dims: tuple[int, ...] = (1, 2, 3, 8)) -> tuple[str, str]:
+    """Return "refused", "fitted" or "failed", and what it was."""
+    rng = np.random.default_rng(seed)
+    n, d, keywords = random_settings(rng, dims)
+    kind, X, y = random_data(rng, n, d, keywords["row_norm"])
+    if keywords["loss"] == "soft_logistic":
+        y = (y + 1.0) / 2.0
+    facts = f"seed {seed}: n={n}, d={d}, {kind}, {keywords}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpciWarning)
+        try:
+            parts = rng.uniform() < 0.1 and keywords["loss"] != "hinge" and n > 1
+            if parts:
+                half = n // 2
+                chunks = [(X[:half], y[:half]), (X[half:], y[half:])]
+                dpci.fit(dpci.Chunks(chunks), seed=seed, **keywords)
+            else:
+                dpci.fit(X, y, seed=seed, **keywords)
+        except (RegularizationTooSmall, InvalidInput) as error:
+            return "refused", f"{facts}: {error}"
+        except DpciError as error:
+            return "failed", f"{facts}: {type(error).__name__} {error}"
+    return "fitted", facts
