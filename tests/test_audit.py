@@ -11,6 +11,7 @@ from scipy import stats
 import dpci
 from dpci import audit
 from dpci._audit_bounds import Event, delta_at, epsilon_at, lower_bound, probability_bounds, rho
+from dpci._audit_cases import FitCase
 from dpci._audit_scores import fit_scores
 from dpci.errors import InvalidInput
 
@@ -279,3 +280,68 @@ def test_a_score_is_one_function_of_an_output(name, neighbors):
         np.testing.assert_array_equal(
             fit_scores(case.settings, case.spec, case.first, case.second, outputs[start:]), scores[start:]
         )
+
+
+def test_a_run_that_fails_is_an_outcome():
+    """Failures on one data set alone leave no finite epsilon; as many on both leave the mechanism its own."""
+    rng = np.random.default_rng(SEED)
+
+    def fails_on(*data):
+        def draw(given):
+            if given in data and rng.uniform() < 0.5:
+                raise dpci.NotConverged("of a test")
+            return rng.laplace(scale=2.0)
+
+        return draw
+
+    settings = {"n_runs": 4000, "confidence": CONFIDENCE, "claim": dpci.PureDP(1.0)}
+    found = audit.epsilon_lower_bound(fails_on(1), 0, 1, **settings)
+    assert found.refutes()
+    assert found.value > 4.0
+    assert (found.event.likelier_on, found.event.weights) == ("D2", (0.0, 1.0))
+    assert not audit.epsilon_lower_bound(fails_on(0, 1), 0, 1, **settings).refutes()
+
+    def always(given):
+        raise ValueError(f"no result on {given}")
+
+    with pytest.raises(ValueError, match="no result on 0"):
+        audit.epsilon_lower_bound(always, 0, 1, n_runs=4)
+    only_one = audit.epsilon_lower_bound(lambda given: 1.0 if given else always(given), 0, 1, **settings)
+    assert only_one.refutes()
+
+
+def test_runs_of_the_core_that_fail_are_outcomes():
+    """A custom loss that fails at one record: no run is dropped, and the claim of the fit is refuted."""
+
+    def refusing(u, y):
+        if np.any(y == 0.777):
+            raise ValueError("of a test")
+        return u - y
+
+    loss = dpci.losses.Custom(
+        lambda u, y: 0.5 * (u - y) ** 2,
+        refusing,
+        lambda u, _: np.ones_like(u),
+        slope_bound=3.0,
+        curvature_bound=1.0,
+        target_bounds=(-1.0, 1.0),
+        predictor_bound=2.0,
+    )
+    keywords = {"loss": loss, "l2_strength": 1.0, "moments": "none", "radius": 1.0, "mechanism": "output"}
+
+    class Case(FitCase):
+        def scores(self, outputs):
+            return outputs[:, 0]
+
+    X = np.full((4, 1), 0.5)
+    case = Case(
+        name="a fit that fails",
+        budget=BUDGETS["pure"],
+        neighbors="replace_one",
+        first=(X, np.array([0.5, 0.1, 0.2, 0.3])),
+        second=(X, np.array([0.777, 0.1, 0.2, 0.3])),
+        keywords=keywords,
+    )
+    found = audit.epsilon_lower_bound(case, n_runs=400, confidence=CONFIDENCE, seed=SEED)
+    assert found.refutes()
+    assert found.hits == found.n_measured == 200

@@ -5,7 +5,7 @@ import pytest
 
 import dpci
 from dpci.errors import InvalidInput
-from support.extreme import CLASSES, PATTERN, attempt
+from support.extreme_choices import CLASSES, PATTERN, attempt
 
 COMMON = {"classes": (0, 1), "n_threads": 1}
 BUDGET = dpci.ZCDP(0.5)

@@ -84,7 +84,8 @@ class Event:
     threshold : float
         Of the statistic.
     weights : tuple of float
-        The statistic is the sum of these multiples of the numbers of an output.
+        The statistic is the sum of these multiples of the numbers of an output. Where some runs failed, the last number
+        is 1 for a failure and 0 otherwise.
     """
 
     likelier_on: _DataSet
@@ -238,6 +239,15 @@ def lower_bound(
         claim=claim,
         name=name,
     )
+
+
+def with_failures(outputs: _F64, failed: NDArray[np.bool_]) -> _F64:
+    """Return the outputs of all runs from the others: zeros for a failure, and a last number that tells."""
+    columns = outputs.reshape(len(outputs), math.prod(outputs.shape[1:]))
+    table = np.zeros((len(failed), columns.shape[1] + 1))
+    table[~failed, :-1] = columns
+    table[failed, -1] = 1.0
+    return table
 
 
 def _choose(first: _F64, second: _F64, invert: Inversion, confidence: float) -> Event:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci._audit_bounds import with_failures
 from dpci._audit_scores import Rows, additive_scores, fit_scores, report_scores
 from dpci.budgets import ApproxDP, Budget
 from dpci.losses import Logistic
@@ -45,19 +46,24 @@ class WorstCase(ABC):
 
     @abstractmethod
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
-        """Return simulated outputs on a data set, of shape (n_runs, k); run i draws from stream i of ``seed``."""
+        """Return simulated outputs on a data set, of shape (n_runs, k); run i draws from stream i of ``seed``.
+
+        A run that fails is a row of NaN.
+        """
 
     @abstractmethod
     def scores(self, outputs: _F64) -> _F64:
         """Return a number for each output, the greater the more it speaks for ``first``."""
 
     def simulate(self, *, n_runs: int, seed: int, n_threads: int | None = None) -> tuple[_F64, _F64]:
-        """Return the scores of ``n_runs`` outputs on either data set."""
+        """Return the scores of ``n_runs`` outputs on either data set; with failures, if there are any, beside them."""
         pairs = (self.first, seed), (self.second, seed ^ _SEED_BITS)
-        first, second = (
-            self.scores(self.outputs(data, n_runs=n_runs, seed=stream, n_threads=n_threads)) for data, stream in pairs
-        )
-        return first, second
+        first, second = (self.outputs(data, n_runs=n_runs, seed=stream, n_threads=n_threads) for data, stream in pairs)
+        failed = [np.asarray(np.isnan(outputs).any(axis=1)) for outputs in (first, second)]
+        scores = [self.scores(outputs[~gone]) for outputs, gone in zip((first, second), failed, strict=True)]
+        if any(gone.any() for gone in failed):
+            scores = [with_failures(found, gone) for found, gone in zip(scores, failed, strict=True)]
+        return scores[0], scores[1]
 
     @property
     def title(self) -> str:

@@ -204,5 +204,7 @@ def _conditions(record: BaselineRecord) -> list[str]:
         rests_on.append(CLASSES_READ_OFF)
     if record.on_violation == "error":
         rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
-    rests_on.append("noise is drawn and added in double precision, whose rounding is not part of the proof")
+    if record.private:
+        rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
+    rests_on.append("elementary functions err by no more than docs/noise.md assumes")
     return rests_on

@@ -16,6 +16,7 @@ __version__: str
 LANES: int
 """Replicates of a study that share each pass over the rows."""
 SEEDED_BUGS: bool
+REFUSALS: list[tuple[str, str, str, bool]]
 """Whether mistakes can be switched on, for tests of the tests; False in every build that is installed."""
 
 @final

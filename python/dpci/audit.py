@@ -2,16 +2,21 @@
 
 import secrets
 from collections.abc import Callable, Sequence
-from numbers import Real
-from typing import Any, TypeAlias
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from dpci._audit_bounds import Event, Inversion, LowerBound, Quantity, delta_at, epsilon_at, lower_bound, rho
+from dpci._audit_bounds import (
+    Event,
+    Inversion,
+    LowerBound,
+    Quantity,
+    delta_at,
+    epsilon_at,
+    lower_bound,
+    rho,
+)
 from dpci._audit_cases import WorstCase, delta_of
 from dpci._audit_catalogue import MECHANISMS, all_cases, make_case
 from dpci._audit_inversion import ModelInversion, Regression, model_inversion
+from dpci._audit_outputs import Draw, attempt, tables
 from dpci._audit_report import AuditReport
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP, check_budget
 from dpci.errors import InvalidInput
@@ -33,10 +38,6 @@ __all__ = [
     "rho_lower_bound",
     "worst_case",
 ]
-
-_F64: TypeAlias = NDArray[np.float64]
-
-Draw: TypeAlias = Callable[[Any], ArrayLike]
 
 # One run to choose and one to measure would be legal, and say nothing.
 _LEAST_RUNS = 4
@@ -94,12 +95,15 @@ def epsilon_lower_bound(
     log((p - delta) / q). If the runs are independent, as those of a canned case are, the bound holds with the
     confidence whatever the mechanism does. It is not private.
 
+    A run that fails is an outcome like any other: who waits for a result sees that none comes. Where one fails, the
+    outputs of all get a last number that is 1 for a failure and 0 otherwise; the others of a failure are 0.
+
     Parameters
     ----------
     draw : callable or WorstCase
         ``draw(D)`` runs the mechanism once and returns a number or a vector, of the same length each time, with fresh
-        randomness each time: a mechanism that draws once and keeps the draw is refuted wrongly. Or a canned case, which
-        is simulated in Rust.
+        randomness each time: a mechanism that draws once and keeps the draw is refuted wrongly. A run that raises an
+        exception has failed. Or a canned case, which is simulated in Rust.
     D, D2 : object
         The two data sets, as ``draw`` takes them; not given with a canned case.
     n_runs : int
@@ -124,6 +128,8 @@ def epsilon_lower_bound(
     ------
     InvalidInput
         For arguments out of range, or outputs that are NaN or not of one length.
+    Exception
+        The first one of ``draw``, if every run on both data sets fails.
 
     References
     ----------
@@ -280,8 +286,6 @@ def report(
     return AuditReport(bounds=tuple(found), n_runs=n_runs, seed=seed)
 
 
-_GREATEST_FLOAT = float(np.finfo(np.float64).max)
-
 # Beyond it e^epsilon is near the end of the range of floats.
 _GREATEST_EPSILON = 700.0
 
@@ -317,13 +321,8 @@ class _Runs:
         if seed is not None:
             raise InvalidInput(f"seed belongs to a canned case; draw has its own randomness, got seed={seed!r}")
         # In turns, so that whatever drifts does so on both.
-        outputs = [(draw(first), draw(second)) for _ in range(n_runs)]
-        self._outputs = _as_outputs([a for a, _ in outputs]), _as_outputs([b for _, b in outputs])
-        if self._outputs[0].shape != self._outputs[1].shape:
-            raise InvalidInput(
-                "outputs must have one length, "
-                f"got shapes {self._outputs[0].shape[1:]} and {self._outputs[1].shape[1:]}"
-            )
+        outputs = [(attempt(draw, first), attempt(draw, second)) for _ in range(n_runs)]
+        self._outputs = tables([a for a, _ in outputs], [b for _, b in outputs])
 
     def bound(self, invert: Inversion, *, quantity: Quantity, at: float) -> LowerBound:
         return lower_bound(
@@ -335,35 +334,6 @@ class _Runs:
             claim=self._claim,
             name=self._name,
         )
-
-
-def _as_outputs(outputs: list[ArrayLike]) -> _F64:
-    """Of shape (n_runs,) or (n_runs, k)."""
-    try:
-        given = np.asarray(outputs)
-        with np.errstate(over="ignore"):
-            table = given.astype(np.float64) if _is_real(given) else None
-    except (TypeError, ValueError, OverflowError):
-        table = None
-    if table is None:
-        raise InvalidInput(
-            "outputs must be numbers or vectors of one length, real and in the range of floats, "
-            f"got a {type(outputs[0]).__name__} first"
-        )
-    if table.ndim > 1:
-        table = table.reshape(len(table), -1)
-    if np.isnan(table).any() or table.size == 0:
-        raise InvalidInput("outputs must not be NaN or empty: map them to a number that stands for that")
-    # A threshold between infinite outputs would be infinite, which JSON does not have.
-    return np.clip(table, -_GREATEST_FLOAT, _GREATEST_FLOAT)
-
-
-def _is_real(outputs: NDArray[Any]) -> bool:
-    """Whether these are real numbers: NumPy would parse texts, and drop imaginary parts."""
-    # Integers beyond 64 bits are objects to it.
-    if outputs.dtype.kind == "O":
-        return all(isinstance(value, Real) for value in outputs.flat)
-    return outputs.dtype.kind in "biuf"
 
 
 def _check_delta(delta: object) -> float:

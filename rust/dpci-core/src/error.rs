@@ -81,6 +81,33 @@ pub enum Error {
         /// The public bound.
         bound: f64,
     },
+    /// A row is too long to be clipped: its products with parameters could overflow.
+    #[error("the norm of every row of X must be at most 1e150, whatever on_violation, got {}", readable(*norm))]
+    RowTooLong {
+        /// Its norm.
+        norm: f64,
+    },
+    /// A row is shorter than a declared strong convexity counts on.
+    #[error(
+        "the norm of every row of X must be row_norm itself for a loss with strong_convexity, got {}", readable(*norm)
+    )]
+    RowTooShort {
+        /// The least norm.
+        norm: f64,
+    },
+    /// A source gave other rows in a later pass.
+    #[error("every pass over a source must find the same rows, got {0}")]
+    RowsChanged(String),
+    /// There are more records than the rounding of sums was bounded for (add/remove).
+    #[error(
+        "n_public must be at least a sixteenth of the number of rows, got n_public={n_public} for {n_records} rows"
+    )]
+    TooManyRecords {
+        /// The public number.
+        n_public: f64,
+        /// The private one.
+        n_records: f64,
+    },
     /// No noise distribution exists at this regularisation and budget (docs/method.md, objective perturbation).
     #[error(
         "l2_strength must be greater than {least} for this loss, row_norm, n_samples and budget (epsilon={epsilon}), got l2_strength={value}"
@@ -102,6 +129,30 @@ pub enum Error {
         /// The least value.
         least: f64,
         /// The value given.
+        value: f64,
+    },
+    /// The Hessians of some data sets are too ill-conditioned for double precision.
+    #[error(
+        "l2_strength must be at least {least} for this loss, row_norm and number of parameters: below that some data sets have no minimiser \
+         that double precision can certify, got l2_strength={value} (pass a greater one, or a smaller row_norm)"
+    )]
+    IllConditioned {
+        /// The least value.
+        least: f64,
+        /// The value given.
+        value: f64,
+    },
+    /// The certificate cannot reach its tolerance for some data sets.
+    #[error(
+        "the parameters must be certified to within {tolerance:e} for this noise, and for some data sets rounding lets nothing below {least:e} \
+         be certified, got l2_strength={value} (pass a greater one, or a smaller row_norm)"
+    )]
+    TooFewDigits {
+        /// What can be certified for every data set.
+        least: f64,
+        /// What the seal needs.
+        tolerance: f64,
+        /// λ.
         value: f64,
     },
     /// The combination of notion, mechanism and options is not offered.

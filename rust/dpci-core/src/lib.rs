@@ -20,6 +20,7 @@ pub mod objective;
 pub mod per_instance;
 pub mod privacy;
 pub mod records;
+pub mod refusals;
 pub mod solver;
 pub mod study;
 

@@ -20,7 +20,8 @@ pub struct DataMoments {
 
 /// Bound on the Frobenius distance of a matrix of [`data_moments`] to `(1/n) Σ cᵢ xᵢxᵢᵀ` in real numbers, in terms of `N/n·sup c·R²` for
 /// `N` records: `cᵢ` is l'' or l'² at the predictor of record i, a function of that record and the parameters alone; `sup c` its supremum
-/// over `|u| ≤ R‖θ‖`, `R` the bound on the rows with their intercept.
+/// over `|u| ≤ R‖θ‖`, `R` the bound on the rows with their intercept. The predictor is that of [`Design::linear_predictor`], which has the
+/// same bits on every machine and in every storage. The [`Loss::tail_roundings`] of a curvature come on top.
 #[must_use]
 pub fn moment_rounding(n_rows: usize) -> f64 {
     sum_rounding(GRAM_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
@@ -126,7 +127,7 @@ mod tests {
 
     use super::*;
     use crate::design::{Csr, OnViolation, RowBounds, Rows};
-    use crate::linalg::Doubled;
+    use crate::linalg::{Doubled, architectures, with_arch};
     use crate::loss::{
         Batch, Custom, Declaration, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets,
     };
@@ -246,6 +247,85 @@ mod tests {
                 u.iter().map(|u| u.to_bits()).collect::<Vec<_>>()
             });
             assert_eq!(predictors[0], predictors[1]);
+        }
+    }
+
+    /// What the proof takes as functions of a record: the rows that are kept, their predictors, and Huber's terms.
+    fn ideal(rows: Rows<'_>, targets: &[f64], params: &[f64]) -> Vec<u64> {
+        let cancel = AtomicBool::new(false);
+        let exec = Executor::sequential(&cancel);
+        let bounds = RowBounds {
+            row_norm: 1.0,
+            targets: Targets::Signs,
+            on_violation: OnViolation::Clip,
+        };
+        let design = Design::new(rows, targets, Some(0.25), &bounds, &exec).unwrap();
+        let (n, dim) = (design.n_rows(), design.n_params());
+        let mut numbers = vec![0.0; n * (dim + 3)];
+        let (kept, rest) = numbers.split_at_mut(n * dim);
+        let (u, rest) = rest.split_at_mut(n);
+        let (slope, curvature) = rest.split_at_mut(n);
+        design.write_rows(0..n, kept);
+        design.linear_predictor(0..n, params, u);
+        let out = Batch {
+            slope: Some(slope),
+            curvature: Some(curvature),
+            ..Batch::default()
+        };
+        let huber = HuberHinge::new(0.5).unwrap();
+        huber.evaluate(u, targets, out).unwrap();
+        numbers.into_iter().map(|v| (v + 0.0).to_bits()).collect()
+    }
+
+    #[test]
+    fn ideal_terms_are_the_same_on_every_machine_and_in_every_storage() {
+        let (n, width) = (700, 19);
+        // A third of the entries are zero; rows are normalised, so that rounding decides which are too long.
+        let mut rows: Vec<f64> = (0..n * width)
+            .map(|i| {
+                if i % 3 == 0 {
+                    0.0
+                } else {
+                    (i as f64 * 0.731).sin()
+                }
+            })
+            .collect();
+        for row in rows.chunks_exact_mut(width) {
+            let norm = vector::dot(row, row).sqrt();
+            for v in row {
+                *v /= norm;
+            }
+        }
+        let targets: Vec<f64> = (0..n)
+            .map(|i| if i % 5 == 0 { -1.0 } else { 1.0 })
+            .collect();
+        let params: Vec<f64> = (0..=width).map(|j| 2.0 * (j as f64 * 1.7).cos()).collect();
+        let sparse = || {
+            let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+            for row in rows.chunks_exact(width) {
+                let entries = (0..).zip(row).filter(|(_, v)| **v != 0.0);
+                for (column, value) in entries {
+                    columns.push(column);
+                    values.push(*value);
+                }
+                starts.push(i64::try_from(columns.len()).unwrap());
+            }
+            Rows::Csr(Csr::new(starts, columns, values, width).unwrap())
+        };
+        let expected = ideal(Rows::dense(&rows, width), &targets, &params);
+        assert!(architectures().len() > 1, "nothing to compare");
+        for arch in architectures() {
+            let found = with_arch(arch, || {
+                let whole = ideal(Rows::dense(&rows, width), &targets, &params);
+                // One row at a time, as parts of one row would be.
+                let single = (0..n).map(|i| {
+                    let row = &rows[i * width..(i + 1) * width];
+                    ideal(Rows::dense(row, width), &targets[i..=i], &params)[width + 1]
+                });
+                assert!(single.eq(whole[n * (width + 1)..][..n].iter().copied()));
+                [whole, ideal(sparse(), &targets, &params)]
+            });
+            assert!(found.iter().all(|found| *found == expected), "{arch:?}");
         }
     }
 

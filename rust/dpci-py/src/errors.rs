@@ -16,9 +16,10 @@ pub(crate) fn to_python(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
         Error::RowNorm { .. } => RowNormViolation::new_err(message),
-        Error::RegularizationTooSmall { .. } | Error::RidgeBelowNoise { .. } => {
-            RegularizationTooSmall::new_err(message)
-        }
+        Error::RegularizationTooSmall { .. }
+        | Error::RidgeBelowNoise { .. }
+        | Error::IllConditioned { .. }
+        | Error::TooFewDigits { .. } => RegularizationTooSmall::new_err(message),
         Error::NotConverged { .. } => NotConverged::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(message),
         Error::NonFiniteRelease { .. }

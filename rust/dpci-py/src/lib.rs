@@ -78,6 +78,11 @@ mod _core {
         numpy::dtype::<f64>(m.py());
         m.add("LANES", dpci_core::study::GROUP)?;
         m.add("SEEDED_BUGS", dpci_core::bugs::SEEDED)?;
+        let refusals = dpci_core::refusals::ALL.iter();
+        let refusals: Vec<_> = refusals
+            .map(|r| (r.what, r.when, r.shows, r.remains))
+            .collect();
+        m.add("REFUSALS", refusals)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

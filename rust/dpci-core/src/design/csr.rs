@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Numbers;
-use crate::linalg::{GramAccumulator, PackedBlock, vector};
+use crate::linalg::{GramAccumulator, PackedBlock, sparse_times_vector, vector};
 use crate::{Error, Result};
 
 /// Sparse features: the entries of row `i` stand at `starts[i]..starts[i + 1]`, columns strictly increasing. Row `i` stands for
@@ -156,7 +156,8 @@ impl<'a> Csr<'a> {
         let block = self.block(range.clone());
         for ((i, entries), o) in range.zip(block.rows()).zip(out) {
             let scale = self.scale(i);
-            *o = entries.iter().map(|(c, v)| scale * v * vector[c]).sum();
+            let scaled = entries.iter().map(|(c, v)| (c, scale * v));
+            *o = sparse_times_vector(scaled, vector);
         }
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Numbers;
-use crate::linalg::{PackedBlock, vector};
+use crate::linalg::{PackedBlock, rows_times_vector, scaled_rows_times_vector, vector};
 
 /// Row-major features. Row `i` stands for the entries `scale(i)·v`, rounded to f64.
 #[derive(Debug, Clone)]
@@ -75,8 +75,8 @@ impl<'a> Dense<'a> {
         // The scaled entries, rounded, are the row.
         let rows = self.rows(&range);
         match &self.scales {
-            Some(scales) => vector::scaled_rows_times_vector(&rows, &scales[range], vector, out),
-            None => vector::rows_times_vector(&rows, vector, out),
+            Some(scales) => scaled_rows_times_vector(&rows, &scales[range], vector, out),
+            None => rows_times_vector(&rows, vector, out),
         }
     }
 

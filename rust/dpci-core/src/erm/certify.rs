@@ -20,7 +20,9 @@ use crate::linalg::{DOUBLED_EPSILON, Doubled, vector};
 pub(super) struct Polished {
     /// The point, rounded.
     pub(super) params: Vec<f64>,
-    /// Upper bound on its distance to the minimiser, if the split settled its rows rightly.
+    /// What rounding took from it.
+    pub(super) rest: Vec<f64>,
+    /// Upper bound on the distance of the point before rounding to the minimiser, if the split settled its rows rightly.
     pub(super) certificate: f64,
     /// How far rounding moved it.
     pub(super) lost: f64,
@@ -88,15 +90,16 @@ impl Polish<'_> {
         }
         let strength = l2_strength + 0.5 * nu;
         let lost = self.params.iter().zip(&params);
-        let lost: Vec<f64> = lost.map(|(t, &p)| (*t - p.into()).rounded()).collect();
-        let lost = vector::norm_bound(&lost);
-        let bound = residual / n / strength + ((excess / n + sagging) / strength).sqrt() + lost;
+        let rest: Vec<f64> = lost.map(|(t, &p)| (*t - p.into()).rounded()).collect();
+        let lost = vector::norm_bound(&rest);
+        let bound = residual / n / strength + ((excess / n + sagging) / strength).sqrt();
         Polished {
             // The few f64 operations above err by far less than a millionth.
             certificate: bound * (1.0 + 1e-6),
             settled_rightly: distance(&params, &self.from) + lost < self.clearance,
             lost,
             params,
+            rest,
         }
     }
 }

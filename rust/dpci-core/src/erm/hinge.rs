@@ -12,19 +12,20 @@
 
 use std::ops::RangeInclusive;
 
+use super::Unrounded;
 use super::kink_split::{Split, sample, split};
 use super::longest_row;
 use super::multipliers::NearRisk;
 use super::polish::{Terms, polish};
-use super::risk::Risk;
-use crate::linalg::vector;
+use super::risk::{Extent, Risk};
+use crate::linalg::{DOUBLED_EPSILON, vector};
 use crate::loss::HuberHinge;
 use crate::objective::Objective;
 use crate::solver::{self, Method, Minimum, Options};
 use crate::{Error, Result};
 
 /// Parameters up to which systems in doubled precision take seconds, not hours.
-const MAX_DIM: usize = 2048;
+pub(crate) const HINGE_MAX_DIM: usize = 2048;
 
 /// Radii whose squares, and the second halves of those in doubled precision, neither over- nor underflow.
 const RADII: RangeInclusive<f64> = 1e-60..=1e60;
@@ -120,9 +121,10 @@ pub(super) fn minimize(
     objective: &Objective<'_>,
     start: &[f64],
     options: &Options,
-) -> Result<Minimum> {
+    unrounded: bool,
+) -> Result<Unrounded> {
     solver::check_options(objective.records.n_params(), start, options)?;
-    if objective.records.n_params() > MAX_DIM {
+    if objective.records.n_params() > HINGE_MAX_DIM {
         return Err(Error::OutOfRange {
             name: "the number of parameters with the hinge",
             rule: "at most 2048 (the Huber hinge has no such limit)",
@@ -140,7 +142,19 @@ pub(super) fn minimize(
         objective,
         options,
         approach(objective, start, options, LIMITS)?,
+        unrounded,
     )
+}
+
+/// The certificate that every data set of this extent reaches, with a minimiser of at most this norm (`certify.rs`): the roundings of the
+/// residual, and the root of those of the excess at the kinks, one of at most each row.
+pub(crate) fn hinge_floor(extent: &Extent<'_>, params_norm: f64) -> f64 {
+    let lambda = extent.l2_strength;
+    let products = (extent.n_params as f64 + 4.0) * DOUBLED_EPSILON;
+    let sums = products + (extent.n_rows as f64 + 32.0) * DOUBLED_EPSILON;
+    let size = 2.0 * extent.mass * extent.row_norm + extent.linear + lambda * params_norm;
+    let excess = products * extent.mass * (1.0 + extent.row_norm * params_norm);
+    sums * size / lambda + (excess / lambda).sqrt() + f64::MIN_POSITIVE
 }
 
 /// The certified minimiser, from a point near it.
@@ -151,7 +165,8 @@ pub(super) fn settle(
     objective: &Objective<'_>,
     options: &Options,
     mut near: Near,
-) -> Result<Minimum> {
+    unrounded: bool,
+) -> Result<Unrounded> {
     let terms = Terms {
         n_samples: objective.n_samples,
         l2_strength: objective.strong_convexity(),
@@ -174,17 +189,23 @@ pub(super) fn settle(
         near.iterations += 1;
         let moved = distance(&polished.params, &near.params) + polished.lost;
         if moved < near.split.clearance {
-            if polished.certificate <= options.tolerance {
-                return Ok(Minimum {
+            let rounded = if unrounded { 0.0 } else { polished.lost };
+            let certificate = (polished.certificate + rounded) * (1.0 + f64::EPSILON);
+            if certificate <= options.tolerance {
+                let minimum = Minimum {
                     params: polished.params,
-                    certificate: polished.certificate,
+                    certificate,
                     iterations: near.iterations,
                     method: Method::Multipliers,
+                };
+                return Ok(Unrounded {
+                    minimum,
+                    rest: polished.rest,
                 });
             }
-            let (certificate, reason) = if polished.certificate.is_finite() {
+            let (certificate, reason) = if certificate.is_finite() {
                 let reason = "rows are too near their kinks to tell on which side they are";
-                (polished.certificate, reason)
+                (certificate, reason)
             } else {
                 (f64::INFINITY, "numbers left the range of double precision")
             };

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::Result;
 use crate::design::Design;
 use crate::exec::{BLOCK, blocks};
-use crate::linalg::{DOUBLED_EPSILON, Doubled, two_product, two_sum, vector};
+use crate::linalg::{DOUBLED_EPSILON, Doubled, rows_times_vector, two_product, two_sum, vector};
 use crate::objective::Objective;
 use crate::records::rows_in_memory;
 
@@ -160,7 +160,7 @@ fn split_chunk(
         let [u, squares, multiplicity] = &mut buffers;
         let rows = &mut rows[..n * dim];
         design.write_rows(range.clone(), rows);
-        vector::rows_times_vector(rows, params, &mut u[..n]);
+        rows_times_vector(rows, params, &mut u[..n]);
         vector::rows_squared_norms(rows, dim, &mut squares[..n]);
         let multiplicity = weights.map(|w| vector::load(&w[range.clone()], multiplicity));
         for (i, (row, &y)) in rows

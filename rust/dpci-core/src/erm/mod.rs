@@ -11,6 +11,10 @@ mod refine;
 mod risk;
 mod smoothed;
 
+pub(crate) use hinge::{HINGE_MAX_DIM, hinge_floor};
+pub(crate) use refine::has_more_digits;
+pub(crate) use risk::Extent;
+
 use crate::error::check_length;
 use crate::loss::PREDICTOR_ROOM;
 use crate::objective::Objective;
@@ -30,6 +34,36 @@ pub fn minimize_risk(
     start: Option<&[f64]>,
     options: &Options,
 ) -> Result<Minimum> {
+    Ok(minimize(objective, start, options, false)?.minimum)
+}
+
+/// A minimiser with the digits that f64 does not hold.
+#[derive(Debug, Clone)]
+pub(crate) struct Unrounded {
+    /// The point in f64; its certificate is that of the point together with the rest.
+    pub(crate) minimum: Minimum,
+    /// What rounding took from the point, at most one rounding of each number; zeros where f64 alone found it.
+    pub(crate) rest: Vec<f64>,
+}
+
+/// The certified minimiser of `objective` from zero, with all digits that were found: a point too long for the tolerance in f64 may have
+/// enough with them.
+///
+/// # Errors
+/// As [`minimize_risk`].
+pub(crate) fn minimize_unrounded(
+    objective: &Objective<'_>,
+    options: &Options,
+) -> Result<Unrounded> {
+    minimize(objective, None, options, true)
+}
+
+fn minimize(
+    objective: &Objective<'_>,
+    start: Option<&[f64]>,
+    options: &Options,
+    unrounded: bool,
+) -> Result<Unrounded> {
     let dim = objective.records.n_params();
     if let Some(linear) = objective.linear_term {
         check_length("linear_term", dim, linear.len())?;
@@ -44,21 +78,41 @@ pub fn minimize_risk(
         ..*options
     };
     if objective.loss.kinked() {
-        return hinge::minimize(objective, start, options);
+        return hinge::minimize(objective, start, options, unrounded);
     }
     let risk = risk::Risk::new(objective)?;
+    let whole = |minimum: Minimum| Unrounded {
+        rest: vec![0.0; minimum.params.len()],
+        minimum,
+    };
     let mut start = start.to_vec();
     if quadratic::serves(objective, options) {
         match quadratic::minimize(&risk, options)? {
-            Ok(minimum) => return Ok(minimum),
+            Ok(minimum) => return Ok(whole(minimum)),
             Err(stall) => start = stall.params,
         }
     }
-    match solver::attempt(&risk, &start, options)? {
-        Ok(minimum) => Ok(minimum),
-        Err(stall) => refine::refine(&risk, stall, options),
+    let stall = match solver::attempt(&risk, &start, options)? {
+        Ok(minimum) => return Ok(whole(minimum)),
+        Err(stall) => stall,
+    };
+    // Gradients alone need steps without end where curvatures differ by many powers of ten; Hessians do not.
+    let by_gradients = matches!(stall.method, Method::Lbfgs | Method::Preconditioned);
+    if by_gradients && dim <= FALLBACK_MAX_DIM && options.method == Method::Auto {
+        let newton = Options {
+            method: Method::Newton,
+            ..*options
+        };
+        return match solver::attempt(&risk, &stall.params, &newton)? {
+            Ok(minimum) => Ok(whole(minimum)),
+            Err(stall) => refine::refine(&risk, stall, options, unrounded),
+        };
     }
+    refine::refine(&risk, stall, options, unrounded)
 }
+
+/// Up to this size a Hessian takes seconds at most.
+const FALLBACK_MAX_DIM: usize = 2048;
 
 /// Up to this size a pass over rows that are read anew costs more for the reading than for the Hessian.
 const NEWTON_IN_PARTS_MAX_DIM: usize = 1024;

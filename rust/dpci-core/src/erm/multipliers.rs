@@ -11,7 +11,7 @@
 
 use super::kink_split::{Split, length};
 use crate::exec::Executor;
-use crate::linalg::{Cholesky, add_diagonal, vector, weighted_gram};
+use crate::linalg::{Cholesky, add_diagonal, rows_times_vector, vector, weighted_gram};
 use crate::{Error, Result};
 
 /// Newton steps for one smoothed risk. A risk left before its minimum only makes the next one start worse.
@@ -218,7 +218,7 @@ impl<'a> NearRisk<'a> {
     /// `1 - aᵀθ` for each row.
     fn slacks(&self, params: &[f64]) -> Vec<f64> {
         let mut slacks = vec![0.0; self.counts.len()];
-        vector::rows_times_vector(self.rows, params, &mut slacks);
+        rows_times_vector(self.rows, params, &mut slacks);
         for t in &mut slacks {
             *t = 1.0 - *t;
         }
@@ -257,7 +257,7 @@ impl<'a> NearRisk<'a> {
             let bent: Vec<usize> = (0..lying.len()).filter(|&i| lying[i] == 1).collect();
             self.factorise(at, &bent)?.solve_in_place(&mut direction);
             let mut shifts = vec![0.0; slacks.len()];
-            vector::rows_times_vector(self.rows, &direction, &mut shifts);
+            rows_times_vector(self.rows, &direction, &mut shifts);
             let first = -vector::dot(&descent, &direction);
             let along = vector::dot(&direction, &direction);
             // The derivative along the direction: the ridge's part is linear, each row's part piecewise linear.

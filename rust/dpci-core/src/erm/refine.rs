@@ -10,14 +10,16 @@
 
 use std::ops::RangeInclusive;
 
+use super::Unrounded;
 use super::risk::Risk;
 use crate::Result;
 use crate::linalg::{Cholesky, DOUBLED_EPSILON, Doubled, add_diagonal, vector};
+use crate::loss::Loss;
 use crate::records::Request;
 use crate::solver::{self, Minimum, Options, Problem, Stall};
 
 /// Newton steps.
-const MAX_STEPS: usize = 60;
+const MAX_STEPS: usize = 200;
 
 /// Halvings of a step.
 const MAX_HALVINGS: usize = 40;
@@ -44,22 +46,29 @@ struct State {
     norm: f64,
 }
 
-/// The minimiser to within the tolerance, from where a solver stalled.
+/// Whether there are more digits than those of f64 for this loss, number of parameters and radius.
+pub(crate) fn has_more_digits(loss: &dyn Loss, n_params: usize, radius: Option<f64>) -> bool {
+    loss.has_doubled_slopes() && n_params <= MAX_DIM && radius.is_none_or(|w| RADII.contains(&w))
+}
+
+/// The minimiser to within the tolerance, from where a solver stalled; of its point all digits where `unrounded`.
 ///
 /// # Errors
 /// The stall's own where this cannot help: a loss without more digits, too many parameters; [`crate::Error::NotConverged`],
 /// [`crate::Error::Interrupted`].
-pub(super) fn refine(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result<Minimum> {
-    let loss = risk.objective.loss;
-    let served = loss.has_doubled_slopes()
-        && stall.params.len() <= MAX_DIM
-        && options.radius.is_none_or(|w| RADII.contains(&w));
-    if !served {
+pub(super) fn refine(
+    risk: &Risk<'_>,
+    stall: Stall,
+    options: &Options,
+    unrounded: bool,
+) -> Result<Unrounded> {
+    if !has_more_digits(risk.objective.loss, stall.params.len(), options.radius) {
         return Err(stall.error);
     }
     let refiner = Refiner {
         risk,
         radius: options.radius,
+        unrounded,
     };
     let mut point: Vec<Doubled> = stall.params.iter().map(|&t| t.into()).collect();
     if let Some(radius) = options.radius
@@ -70,16 +79,17 @@ pub(super) fn refine(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result
     let mut here = refiner.observe(point)?;
     let mut factor = None;
     for step in 0..MAX_STEPS {
-        let (params, certificate) = refiner.certified(&here);
+        let (params, rest, certificate) = refiner.certified(&here);
         let failed =
             |reason| solver::not_converged(options, certificate, stall.iterations + step, reason);
         if certificate <= options.tolerance {
-            return Ok(Minimum {
+            let minimum = Minimum {
                 params,
                 certificate,
                 iterations: stall.iterations + step,
                 method: stall.method,
-            });
+            };
+            return Ok(Unrounded { minimum, rest });
         }
         if !here.norm.is_finite() {
             return Err(failed("a value was not finite"));
@@ -99,7 +109,7 @@ pub(super) fn refine(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result
             factor = Some(factored);
         }
     }
-    let (_, certificate) = refiner.certified(&here);
+    let (_, _, certificate) = refiner.certified(&here);
     let reason = "too few iterations in doubled precision";
     Err(solver::not_converged(
         options,
@@ -112,6 +122,7 @@ pub(super) fn refine(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result
 struct Refiner<'a> {
     risk: &'a Risk<'a>,
     radius: Option<f64>,
+    unrounded: bool,
 }
 
 impl Refiner<'_> {
@@ -157,15 +168,18 @@ impl Refiner<'_> {
         })
     }
 
-    /// The point in f64, inside the ball where there is one, and the bound on its distance to the minimiser.
-    fn certified(&self, state: &State) -> (Vec<f64>, f64) {
+    /// The point in f64, inside the ball where there is one, what that took from it, and the bound on the distance to the minimiser: of the
+    /// point in f64, or where it is not to be rounded of both together.
+    fn certified(&self, state: &State) -> (Vec<f64>, Vec<f64>, f64) {
         let params: Vec<f64> = state.point.iter().map(|t| t.rounded()).collect();
         let params_norm = vector::norm_bound(&params) * (1.0 + f64::EPSILON);
         let mut rounding = self.risk.doubled_rounding(params_norm);
         let (mut strength, mut way) = (self.risk.strong_convexity(), 0.0);
         let mut inside = params;
         if let Some(radius) = self.radius {
-            inside = solver::pulled_into_ball(inside, radius);
+            if !self.unrounded {
+                inside = solver::pulled_into_ball(inside, radius);
+            }
             // Where the point lies off the sphere that the multiplier speaks of, or outside the ball: on the way there the residual
             // changes by at most (H + ν) times the distance.
             let off = slack(&state.point, radius);
@@ -180,9 +194,11 @@ impl Refiner<'_> {
         rounding += 4.0 * DOUBLED_EPSILON * (state.multiplier * params_norm + state.norm);
         let lost = state.point.iter().zip(&inside);
         let lost: Vec<f64> = lost.map(|(t, &p)| (*t - p.into()).rounded()).collect();
-        let bound =
-            solver::certificate(state.norm, rounding, strength) + way + vector::norm_bound(&lost);
-        (inside, bound * (1.0 + 4.0 * f64::EPSILON))
+        let mut bound = solver::certificate(state.norm, rounding, strength) + way;
+        if !self.unrounded {
+            bound += vector::norm_bound(&lost);
+        }
+        (inside, lost, bound * (1.0 + 4.0 * f64::EPSILON))
     }
 
     /// The factor of `H + νI`.

@@ -4,6 +4,7 @@ use super::longest_row;
 use crate::Result;
 use crate::design::row_norm_bound;
 use crate::linalg::{DOUBLED_EPSILON, sum_rounding, vector};
+use crate::loss::Loss;
 use crate::objective::{GRADIENT_ROUNDINGS, HessianRows, Objective};
 use crate::solver::Problem;
 
@@ -47,10 +48,18 @@ impl<'a> Risk<'a> {
         self.objective.n_records() / self.objective.n_samples
     }
 
-    /// `λ‖θ‖` and `‖a‖`: the sizes of the terms of a gradient that are not data.
-    fn other_terms(&self, params_norm: f64) -> [f64; 2] {
-        let linear = self.objective.linear_term.map_or(0.0, vector::norm_bound);
-        [self.objective.l2_strength * params_norm, linear]
+    /// What the rounding of its gradients depends on.
+    fn extent(&self) -> Extent<'a> {
+        let objective = self.objective;
+        Extent {
+            loss: objective.loss,
+            n_params: objective.records.n_params(),
+            n_rows: objective.records.n_rows(),
+            mass: self.mass(),
+            row_norm: self.row_norm,
+            l2_strength: objective.l2_strength,
+            linear: objective.linear_term.map_or(0.0, vector::norm_bound),
+        }
     }
 
     /// Bound on the norm of the difference of the Hessians of the data parts of two points, and of either.
@@ -60,10 +69,36 @@ impl<'a> Risk<'a> {
 
     /// Bound on the distance of a gradient computed in doubled precision at a point of this norm to the exact one.
     pub(super) fn doubled_rounding(&self, params_norm: f64) -> f64 {
-        let Objective { records, loss, .. } = self.objective;
+        self.extent().doubled_rounding(params_norm)
+    }
+}
+
+/// What the rounding of a gradient depends on: the numbers of a data set, or public bounds on those of all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent<'a> {
+    /// Loss.
+    pub(crate) loss: &'a dyn Loss,
+    /// Number of parameters.
+    pub(crate) n_params: usize,
+    /// Number of terms in a sum.
+    pub(crate) n_rows: usize,
+    /// `N/n`.
+    pub(crate) mass: f64,
+    /// Bound on the rows.
+    pub(crate) row_norm: f64,
+    /// λ.
+    pub(crate) l2_strength: f64,
+    /// Norm of the linear term.
+    pub(crate) linear: f64,
+}
+
+impl Extent<'_> {
+    /// Bound on the distance of a gradient computed in doubled precision at a point of this norm to the exact one.
+    pub(crate) fn doubled_rounding(&self, params_norm: f64) -> f64 {
+        let loss = self.loss;
         let reach = self.row_norm * params_norm;
         // At most a product and a sum of each entry, with 10·2⁻¹⁰⁶ for the two.
-        let predictor = (records.n_params() as f64 + 4.0) * DOUBLED_EPSILON * reach;
+        let predictor = (self.n_params as f64 + 4.0) * DOUBLED_EPSILON * reach;
         let bound = loss.slope_bound();
         let slope = if bound.is_finite() {
             bound
@@ -71,10 +106,27 @@ impl<'a> Risk<'a> {
             loss.sup_slope(reach)
         };
         let slope_error = 8.0 * DOUBLED_EPSILON * slope + loss.curvature_bound() * predictor;
-        let sums = (records.n_rows() as f64 + 32.0) * DOUBLED_EPSILON;
-        let data = self.mass() * self.row_norm * (slope_error + sums * (slope + slope_error));
-        let [ridge, linear] = self.other_terms(params_norm);
-        (data + 4.0 * DOUBLED_EPSILON * (ridge + linear)) * ROOM + f64::MIN_POSITIVE
+        let sums = (self.n_rows as f64 + 32.0) * DOUBLED_EPSILON;
+        let data = self.mass * self.row_norm * (slope_error + sums * (slope + slope_error));
+        let ridge = self.l2_strength * params_norm;
+        (data + 4.0 * DOUBLED_EPSILON * (ridge + self.linear)) * ROOM + f64::MIN_POSITIVE
+    }
+
+    /// Bound on the distance of the gradient of [`Objective::evaluate`] at a point of this norm to the exact one: the sum of what each
+    /// step can add; the sizes are bounds that hold for all rows.
+    pub(crate) fn rounding(&self, params_norm: f64) -> f64 {
+        let (loss, dim) = (self.loss, self.n_params as f64);
+        let reach = self.row_norm * params_norm;
+        // A product and a sum of each entry, the scale, the intercept; underflow.
+        let predictor = (dim + 5.0) * UNIT * reach * ROOM + f64::MIN_POSITIVE;
+        let reach = reach + predictor;
+        let slope_error = loss.slope_error(reach) + loss.curvature_bound() * predictor;
+        let slope = loss.sup_slope(reach) + slope_error;
+        let sums = sum_rounding(GRADIENT_ROUNDINGS, self.n_rows);
+        let data = self.mass * self.row_norm * (slope_error + sums * slope);
+        // λθ, its sum with the linear term, and that with the data part.
+        let rest = UNIT * (3.0 * self.l2_strength * params_norm + 2.0 * self.linear);
+        (data + rest) * ROOM + (1.0 + dim) * f64::MIN_POSITIVE
     }
 }
 
@@ -91,22 +143,8 @@ impl Problem for Risk<'_> {
         self.data_steepness() + self.objective.l2_strength * ROOM
     }
 
-    /// The sum of what each step of [`Objective::evaluate`] can add; the sizes are bounds that hold for all rows.
     fn rounding(&self, point: &[f64]) -> f64 {
-        let Objective { records, loss, .. } = self.objective;
-        let params_norm = vector::norm_bound(point);
-        let reach = self.row_norm * params_norm;
-        // A product and a sum of each entry, the scale, the intercept; underflow.
-        let predictor = (point.len() as f64 + 5.0) * UNIT * reach * ROOM + f64::MIN_POSITIVE;
-        let reach = reach + predictor;
-        let slope_error = loss.slope_error(reach) + loss.curvature_bound() * predictor;
-        let slope = loss.sup_slope(reach) + slope_error;
-        let sums = sum_rounding(GRADIENT_ROUNDINGS, records.n_rows());
-        let data = self.mass() * self.row_norm * (slope_error + sums * slope);
-        let [ridge, linear] = self.other_terms(params_norm);
-        // λθ, its sum with the linear term, and that with the data part.
-        let rest = UNIT * (3.0 * ridge + 2.0 * linear);
-        (data + rest) * ROOM + (1.0 + point.len() as f64) * f64::MIN_POSITIVE
+        self.extent().rounding(vector::norm_bound(point))
     }
 
     fn value_and_gradient(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {

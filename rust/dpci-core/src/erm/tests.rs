@@ -159,7 +159,7 @@ fn samples_and_smoothed_risks_lead_to_the_same_minimiser() {
             let smoothed = approached(150, 0);
             assert!(smoothed.iterations > 0 && smoothed.width < 1e-3);
             for near in [at_once, sampled, smoothed] {
-                let found = settle(objective, &options, near).unwrap();
+                let found = settle(objective, &options, near, false).unwrap().minimum;
                 let gap: Vec<f64> = found
                     .params
                     .iter()

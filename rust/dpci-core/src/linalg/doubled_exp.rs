@@ -1,6 +1,6 @@
 //! The exponential function and the sigmoid in doubled precision, of many numbers at once.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::doubled::Doubled;
 

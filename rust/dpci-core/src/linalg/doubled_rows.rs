@@ -1,6 +1,6 @@
 //! Contiguous rows times one vector, and weighted sums of rows, in doubled precision: several numbers at a time.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::doubled::Doubled;
 

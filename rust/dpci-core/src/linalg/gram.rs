@@ -1,6 +1,6 @@
 //! Weighted Gram matrices `Σ wᵢ xᵢ xᵢᵀ` from blocks of rows: packed panels, register tiles, lower triangle only.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::compensated::CompensatedSum;
 use super::doubled::two_sum;
@@ -85,7 +85,7 @@ impl GramAccumulator {
         assert!(block.dim == self.dim && weights.len() == block.n_rows);
         self.left
             .resize(self.dim.div_ceil(LEFT) * block.n_rows * LEFT, 0.0);
-        Arch::new().dispatch(AddBlock {
+        crate::linalg::arch().dispatch(AddBlock {
             dim: self.dim,
             weights,
             left: &mut self.left,

@@ -1,6 +1,6 @@
 //! Rows times several vectors at once: element `j` of all vectors stands together, one vector to a lane.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// Vectors handled at once. A pass over many columns waits for memory, so it serves more vectors than one register holds.
 pub const LANES: usize = 16;
@@ -40,7 +40,7 @@ pub fn lanes_predict(rows: LaneRows<'_>, points: &[Lane], out: &mut [Lane]) {
             }
         }
     }
-    Arch::new().dispatch(Op(rows, points, out));
+    crate::linalg::arch().dispatch(Op(rows, points, out));
 }
 
 /// `out[j][l] += Σ_i rows[i][j] · weights[i][l]`.
@@ -59,7 +59,7 @@ pub fn lanes_accumulate(rows: LaneRows<'_>, weights: &[Lane], out: &mut [Lane]) 
             }
         }
     }
-    Arch::new().dispatch(Op(rows, weights, out));
+    crate::linalg::arch().dispatch(Op(rows, weights, out));
 }
 
 wide_loop! {

@@ -5,6 +5,7 @@
 #[macro_use]
 mod wide_loop;
 
+mod arch;
 mod compensated;
 mod doubled;
 mod doubled_cholesky;
@@ -14,9 +15,13 @@ mod gram;
 mod lanes;
 mod multi_gram;
 mod packed;
+mod predict;
 mod symmetric;
 pub mod vector;
 
+pub use arch::arch;
+#[cfg(test)]
+pub(crate) use arch::{architectures, with_arch};
 pub use compensated::{CompensatedSum, sum_rounding};
 pub use doubled::{DOUBLED_EPSILON, Doubled, two_product, two_sum};
 pub use doubled_cholesky::DoubledCholesky;
@@ -29,6 +34,7 @@ pub use lanes::{
 };
 pub use multi_gram::MultiGram;
 pub use packed::PackedBlock;
+pub use predict::{rows_times_vector, scaled_rows_times_vector, sparse_times_vector};
 /// Largest dimension of a square matrix that is ever allocated: 2 GiB for one.
 pub const MAX_MATRIX_DIM: usize = 1 << 14;
 

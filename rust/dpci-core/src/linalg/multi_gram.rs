@@ -1,6 +1,6 @@
 //! Many weighted Gram matrices at once, two for each lane: products of columns are made once and multiplied into all weights.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::gram::{LEFT, RIGHT, tile_kernel};
 use super::lanes::{LANES, Lane, SparseRow, index};
@@ -58,7 +58,7 @@ impl MultiGram {
         self.panels.resize(n_panels * n, [0.0; LEFT]);
         self.products.resize(n, [0.0; LEFT]);
         self.triangles.resize(n, [0.0; TRIANGLE]);
-        Arch::new().dispatch(AddBlock {
+        crate::linalg::arch().dispatch(AddBlock {
             rows,
             last,
             weights,
@@ -75,7 +75,7 @@ impl MultiGram {
     ) {
         self.pairs
             .resize(self.dim * (self.dim + 1) / 2, [[0.0; LANES]; SETS]);
-        Arch::new().dispatch(AddSparse {
+        crate::linalg::arch().dispatch(AddSparse {
             dim: self.dim,
             rows,
             last,

@@ -1,6 +1,6 @@
 //! Blocks of rows in panels of columns, so that the kernels of Gram matrices read memory in order.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::gram::RIGHT;
 
@@ -37,7 +37,7 @@ impl PackedBlock {
         self.n_rows = n_rows;
         let stride = self.capacity * RIGHT;
         if width > 0 {
-            Arch::new().dispatch(PackRows {
+            crate::linalg::arch().dispatch(PackRows {
                 rows,
                 width,
                 scales,

@@ -1,6 +1,8 @@
 //! Dot products and scaled additions over rows, with run-time choice of the instruction set.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
+
+use super::arch::arch;
 
 /// Σ aᵢbᵢ.
 #[must_use]
@@ -36,8 +38,14 @@ pub fn norm(a: &[f64]) -> f64 {
 /// `ε/2`, beside a last digit where numbers are subnormal. NaN if any entry is NaN.
 #[must_use]
 pub fn norm_bound(a: &[f64]) -> f64 {
+    sparse_norm_bound(a, a.len())
+}
+
+/// The same of a vector of `len` entries that holds these and zeros: the bound of the whole vector, bit by bit.
+#[must_use]
+pub fn sparse_norm_bound(a: &[f64], len: usize) -> f64 {
     // Not a sum with the least number, which takes longer than the norm.
-    (norm(a) * (1.0 + (a.len() as f64 + 8.0) * f64::EPSILON)).next_up()
+    (norm(a) * (1.0 + (len as f64 + 8.0) * f64::EPSILON)).next_up()
 }
 
 /// Copies multiplicities into a block's buffer as numbers.
@@ -86,7 +94,7 @@ pub fn widened(singles: &[f32]) -> Vec<f64> {
         }
     }
     let mut doubles = vec![0.0; singles.len()];
-    Arch::new().dispatch(Op(singles, &mut doubles));
+    arch().dispatch(Op(singles, &mut doubles));
     doubles
 }
 
@@ -119,97 +127,7 @@ pub fn rows_squared_norms(rows: &[f64], width: usize, out: &mut [f64]) {
     if width == 0 {
         out.fill(0.0);
     } else {
-        Arch::new().dispatch(Op(rows, width, out));
-    }
-}
-
-/// `out[i] = rows[i] · vector` for contiguous rows of the vector's length.
-pub fn rows_times_vector(rows: &[f64], vector: &[f64], out: &mut [f64]) {
-    if vector.is_empty() {
-        out.fill(0.0);
-    } else {
-        Arch::new().dispatch(RowsTimesVector::<false>(rows, &[], vector, out));
-    }
-}
-
-/// The same for rows whose entries are multiplied by `scales[i]` and rounded first: the result is that of the same rows stored scaled, bit
-/// by bit.
-pub fn scaled_rows_times_vector(rows: &[f64], scales: &[f64], vector: &[f64], out: &mut [f64]) {
-    if vector.is_empty() {
-        out.fill(0.0);
-    } else {
-        Arch::new().dispatch(RowsTimesVector::<true>(rows, scales, vector, out));
-    }
-}
-
-/// Rows, their scales if `SCALED`, the vector and the products.
-struct RowsTimesVector<'a, const SCALED: bool>(&'a [f64], &'a [f64], &'a [f64], &'a mut [f64]);
-
-impl<const SCALED: bool> WithSimd for RowsTimesVector<'_, SCALED> {
-    type Output = ();
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self(rows, scales, vector, out) = self;
-        let width = vector.len();
-        let (v_head, v_tail) = S::as_simd_f64s(vector);
-        let splat = |i: usize| simd.splat_f64s(if SCALED { scales[i] } else { 1.0 });
-        let times = |scale: S::f64s, entries: S::f64s| {
-            if SCALED {
-                simd.mul_f64s(scale, entries)
-            } else {
-                entries
-            }
-        };
-        let quads = out.len() / 4 * 4;
-        let groups = rows
-            .chunks_exact(4 * width)
-            .zip(out.chunks_exact_mut(4))
-            .enumerate();
-        for (group, (rows, out)) in groups {
-            // Four rows share the loads of the vector and hide the latency of the sums.
-            let (r0, rest) = rows.split_at(width);
-            let (r1, rest) = rest.split_at(width);
-            let (r2, r3) = rest.split_at(width);
-            let (h0, t0) = S::as_simd_f64s(r0);
-            let (h1, t1) = S::as_simd_f64s(r1);
-            let (h2, t2) = S::as_simd_f64s(r2);
-            let (h3, t3) = S::as_simd_f64s(r3);
-            let [c0, c1, c2, c3] = [0, 1, 2, 3].map(|k| splat(4 * group + k));
-            let mut s = [simd.splat_f64s(0.0); 4];
-            for ((((&v, &a), &b), &c), &d) in v_head.iter().zip(h0).zip(h1).zip(h2).zip(h3) {
-                s[0] = simd.mul_add_f64s(times(c0, a), v, s[0]);
-                s[1] = simd.mul_add_f64s(times(c1, b), v, s[1]);
-                s[2] = simd.mul_add_f64s(times(c2, c), v, s[2]);
-                s[3] = simd.mul_add_f64s(times(c3, d), v, s[3]);
-            }
-            if !v_tail.is_empty() {
-                let v = simd.partial_load_f64s(v_tail);
-                s[0] = simd.mul_add_f64s(times(c0, simd.partial_load_f64s(t0)), v, s[0]);
-                s[1] = simd.mul_add_f64s(times(c1, simd.partial_load_f64s(t1)), v, s[1]);
-                s[2] = simd.mul_add_f64s(times(c2, simd.partial_load_f64s(t2)), v, s[2]);
-                s[3] = simd.mul_add_f64s(times(c3, simd.partial_load_f64s(t3)), v, s[3]);
-            }
-            for (o, s) in out.iter_mut().zip(s) {
-                *o = simd.reduce_sum_f64s(s);
-            }
-        }
-        let rest = rows.chunks_exact(width).zip(out.iter_mut()).enumerate();
-        for (i, (row, o)) in rest.skip(quads) {
-            let (head, tail) = S::as_simd_f64s(row);
-            let scale = splat(i);
-            let mut s = simd.splat_f64s(0.0);
-            for (&a, &v) in head.iter().zip(v_head) {
-                s = simd.mul_add_f64s(times(scale, a), v, s);
-            }
-            if !v_tail.is_empty() {
-                s = simd.mul_add_f64s(
-                    times(scale, simd.partial_load_f64s(tail)),
-                    simd.partial_load_f64s(v_tail),
-                    s,
-                );
-            }
-            *o = simd.reduce_sum_f64s(s);
-        }
+        arch().dispatch(Op(rows, width, out));
     }
 }
 
@@ -259,7 +177,7 @@ pub fn add_weighted_rows(rows: &[f64], weights: &[f64], out: &mut [f64]) {
         }
     }
     if !out.is_empty() {
-        Arch::new().dispatch(Op(rows, weights, out));
+        arch().dispatch(Op(rows, weights, out));
     }
 }
 
@@ -276,18 +194,14 @@ mod tests {
         for width in [1, 2, 7, 8, 11, 16, 91] {
             for n in [0, 1, 3, 4, 9] {
                 let rows = wave(n * width, 0.7);
-                let vector = wave(width, 1.3);
                 let weights = wave(n, 2.1);
                 let mut squares = vec![9.0; n];
                 rows_squared_norms(&rows, width, &mut squares);
-                let mut u = vec![9.0; n];
-                rows_times_vector(&rows, &vector, &mut u);
                 let mut g = wave(width, 0.1);
                 let mut expected = g.clone();
                 add_weighted_rows(&rows, &weights, &mut g);
                 for i in 0..n {
                     let row = &rows[i * width..][..width];
-                    assert!((u[i] - dot(row, &vector)).abs() < 1e-13);
                     assert!((squares[i] - dot(row, row)).abs() < 1e-13);
                     expected
                         .iter_mut()

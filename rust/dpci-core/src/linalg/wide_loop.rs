@@ -14,7 +14,7 @@ macro_rules! wide_loop {
                     $body
                 }
             }
-            Arch::new().dispatch(Op($($argument),*));
+            $crate::linalg::arch().dispatch(Op($($argument),*));
         }
     };
 }

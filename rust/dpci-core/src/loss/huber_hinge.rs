@@ -1,6 +1,6 @@
 //! The Huber hinge of the margin `z = yu`: 0 above 1+h, (1+h-z)²/4h within h of 1, 1-z below 1-h.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::sigmoid_family::up;
 use super::{Batch, Loss, weighted_sum};
@@ -92,7 +92,7 @@ impl Loss for HuberHinge {
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
-        Arch::new().dispatch(Evaluate {
+        crate::linalg::arch().dispatch(Evaluate {
             loss: *self,
             u,
             y,

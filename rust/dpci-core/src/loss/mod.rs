@@ -73,8 +73,8 @@ fn weighted_sum(values: impl IntoIterator<Item = f64>, weights: Option<&[f64]>) 
 }
 
 /// Roundings, each of `ε/2` of its supremum, by which a computed slope `l'(û)`, curvature `l''(û)` or squared slope can differ from the
-/// exact one at the computed predictor û, wherever in a batch the row stands. The losses of this module need less (docs/certificates.md,
-/// "One record"); of a caller's slope and curvature 64 units in the last place are assumed.
+/// exact one at the computed predictor û, wherever in a batch the row stands, beside [`Loss::tail_roundings`]. The losses of this module
+/// need less (docs/certificates.md, "One record"); of a caller's slope and curvature 64 units in the last place are assumed.
 pub const VALUE_ROUNDINGS: usize = 256;
 
 /// A loss with its public bounds (docs/method.md, "Losses").
@@ -110,6 +110,12 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// predictors of its size; `false`, and nothing is done, where the loss has no more digits than f64.
     fn doubled_slopes(&self, _u: &mut [Doubled], _y: &[f64]) -> bool {
         false
+    }
+
+    /// Roundings beyond [`VALUE_ROUNDINGS`] by which a curvature can err in units of its supremum over |u| ≤ `radius`, where that lies in a
+    /// tail of the loss.
+    fn tail_roundings(&self, _radius: f64) -> f64 {
+        0.0
     }
 
     /// Whether [`Loss::doubled_slopes`] has more digits than f64.
@@ -185,5 +191,7 @@ fn margin_range(loss: &dyn Loss, radius: f64) -> f64 {
     if range.is_nan() { f64::INFINITY } else { range }
 }
 
+#[cfg(test)]
+mod tail_tests;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::Batch;
 
@@ -32,7 +32,7 @@ const STRIDE: usize = crate::linalg::LANES;
 
 /// Evaluates `s·log(1 + e^{(m - yu)/s})` in a batch; `s = 1, m = 0` is the logistic loss.
 pub(super) fn evaluate(s: f64, m: f64, u: &[f64], y: &[f64], out: Batch<'_>) {
-    Arch::new().dispatch(Evaluate { s, m, u, y, out });
+    crate::linalg::arch().dispatch(Evaluate { s, m, u, y, out });
 }
 
 /// A batch to be evaluated; a type of its own because only its `with_simd` is compiled for the wide instruction sets.
@@ -227,8 +227,12 @@ impl SlopeRange {
     }
 
     pub(super) fn sup_curvature(self) -> f64 {
-        // p(1-p) grows up to p = 1/2.
-        self.maximum([0.5, 0.5], |p, q| self.factor * p * q)
+        // p(1-p) grows up to p = 1/2. Where it vanishes in underflow, the least normal number is above it.
+        self.maximum([0.5, 0.5], |p, q| {
+            let product = p * q;
+            let vanishes = product < f64::MIN_POSITIVE;
+            self.factor * if vanishes { f64::MIN_POSITIVE } else { product }
+        })
     }
 
     pub(super) fn sup_weighted_sum(self, k: f64) -> f64 {

@@ -3,7 +3,7 @@
 use super::seal::Sealed;
 use super::spec::Spec;
 use crate::Result;
-use crate::erm::minimize_risk;
+use crate::erm::{Unrounded, minimize_risk, minimize_unrounded};
 use crate::exec::Executor;
 use crate::interval::Perturbation;
 use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SimulationGenerator, SphericalLaplace};
@@ -40,9 +40,30 @@ pub fn release_coefficients(
             Gaussian::new(spec.n_params(), std_dev)?.sample_bounded(generator)?
         }
     };
-    let minimum = minimum(spec, records, &noise, spec.tolerance(), exec)?;
-    let params = perturbed(spec, minimum, &noise);
-    Ok(in_domain(spec, &spec.seal.release(&params, generator)?))
+    let objective = Linear::new(spec, &noise);
+    let options = solver_options(spec, spec.tolerance());
+    let Unrounded { minimum, rest } =
+        minimize_unrounded(&objective.of(spec, records, exec), &options)?;
+    let mut params = perturbed(spec, minimum, &noise);
+    // Whole steps of the lattice apart from the rest, so that no digit of a long vector is lost.
+    let lattice = spec.seal.lattice();
+    let whole: Vec<f64> = params.iter().map(|p| whole_steps(*p, lattice)).collect();
+    for ((p, whole), rest) in params.iter_mut().zip(&whole).zip(rest) {
+        *p = (*p - whole) + rest;
+    }
+    let sealed = spec.seal.release_sum(&params, &whole, generator)?;
+    Ok(in_domain(spec, &sealed))
+}
+
+/// The part of a number that is a multiple of the lattice, towards zero; exact, as the lattice is a power of two.
+fn whole_steps(value: f64, lattice: f64) -> f64 {
+    let steps = (value / lattice).trunc();
+    // From here on every number is a multiple of the lattice.
+    if steps.abs() < 1.0 / f64::EPSILON {
+        steps * lattice
+    } else {
+        value
+    }
 }
 
 /// The coefficients of a simulation: the samplers of studies, and no seal.
@@ -65,18 +86,37 @@ fn minimum(
     tolerance: f64,
     exec: &Executor<'_>,
 ) -> Result<Minimum> {
-    let linear = linear_term(spec, noise);
-    let objective = Objective {
-        records,
-        weights: None,
-        loss: &*spec.choices.loss,
-        l2_strength: spec.choices.l2_strength,
-        extra_convexity: spec.domain.extra_convexity,
-        linear_term: linear.as_deref(),
-        n_samples: spec.bounds.n,
-        exec,
-    };
-    minimize_risk(&objective, None, &solver_options(spec, tolerance))
+    let objective = Linear::new(spec, noise);
+    let options = solver_options(spec, tolerance);
+    minimize_risk(&objective.of(spec, records, exec), None, &options)
+}
+
+/// The linear term of an objective, which borrows it.
+struct Linear(Option<Vec<f64>>);
+
+impl Linear {
+    fn new(spec: &Spec, noise: &[f64]) -> Self {
+        Self(linear_term(spec, noise))
+    }
+
+    /// The objective of the coefficients.
+    fn of<'a>(
+        &'a self,
+        spec: &'a Spec,
+        records: &'a dyn Records,
+        exec: &'a Executor<'a>,
+    ) -> Objective<'a> {
+        Objective {
+            records,
+            weights: None,
+            loss: &*spec.choices.loss,
+            l2_strength: spec.choices.l2_strength,
+            extra_convexity: spec.domain.extra_convexity,
+            linear_term: self.0.as_deref(),
+            n_samples: spec.bounds.n,
+            exec,
+        }
+    }
 }
 
 /// How the minimiser has to be found.

@@ -137,7 +137,7 @@ impl Spec {
     /// Refuses rows that are shorter than a declared strong convexity counts on.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::Interrupted`].
+    /// [`Error::RowTooShort`], [`Error::Interrupted`].
     pub(super) fn check_strong_convexity(
         &self,
         records: &dyn Records,
@@ -153,10 +153,8 @@ impl Spec {
         if shortest >= least * least * (1.0 - ROUNDING_ROOM) {
             return Ok(());
         }
-        Err(Error::OutOfRange {
-            name: "the norm of every row of X",
-            rule: "row_norm itself for a loss with strong_convexity",
-            value: shortest.sqrt(),
+        Err(Error::RowTooShort {
+            norm: shortest.sqrt(),
         })
     }
 

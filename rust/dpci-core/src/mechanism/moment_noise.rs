@@ -2,7 +2,7 @@
 
 use super::costs::{Cost, Step};
 use super::seal::Seal;
-use super::sealing::mean_rounding;
+use super::sealing::{greatest_excess, mean_rounding};
 use super::spec::{Moments, Spec};
 use crate::Result;
 use crate::loss::Loss;
@@ -189,14 +189,16 @@ impl Spec {
             _ => self.separate(radius, costs)?,
         };
         let loss = &*self.choices.loss;
-        let hessian_seal =
-            hessian.map(|noise| self.matrix_seal("hessian", noise, loss.sup_curvature(radius)));
+        let hessian_seal = hessian.map(|noise| {
+            let greatest = loss.sup_curvature(radius);
+            self.matrix_seal("hessian", noise, greatest, loss.tail_roundings(radius))
+        });
         let greatest = loss.sup_slope(radius).powi(2);
         Ok(Some(MomentNoise {
             hessian,
             gradient_cov,
             hessian_seal: hessian_seal.transpose()?,
-            gradient_cov_seal: self.matrix_seal("gradient_cov", gradient_cov, greatest)?,
+            gradient_cov_seal: self.matrix_seal("gradient_cov", gradient_cov, greatest, 0.0)?,
             steps,
         }))
     }
@@ -206,11 +208,20 @@ impl Spec {
         mean_rounding(of_rows, self.bounds.n, self.bounds.neighbors)
     }
 
-    /// The seal of a matrix whose records' terms are at most `greatest·R²`: it hides the rounding of their sum, of the noise and of adding
-    /// the two.
-    fn matrix_seal(&self, name: &'static str, noise: MatrixNoise, greatest: f64) -> Result<Seal> {
+    /// The seal of a matrix whose records' terms are at most `greatest·R²`: it hides the rounding of the terms and of their sum, of the noise
+    /// and of adding the two.
+    pub(super) fn matrix_seal(
+        &self,
+        name: &'static str,
+        noise: MatrixNoise,
+        greatest: f64,
+        tail_roundings: f64,
+    ) -> Result<Seal> {
         let dim = self.n_params();
-        let data = self.bounds.row_norm.powi(2) * greatest * self.rounding(moment_rounding);
+        let tail = greatest_excess(self.bounds.neighbors) * tail_roundings * 0.5 * f64::EPSILON;
+        let data = self.bounds.row_norm.powi(2)
+            * greatest
+            * (self.rounding(moment_rounding) + tail * (1.0 + 1e-6));
         let distance = data + 2.0 * noise.error_bound(dim)?;
         Seal::new(
             name,
@@ -223,7 +234,7 @@ impl Spec {
     /// One query: under pure DP `γ_H‖Δ_H‖_* + γ_Σ‖Δ_Σ‖_* ≤ ε`; with Gaussian noise one vector `(αH, Σ)`.
     fn joint(&self, radius: f64, cost: Cost) -> Result<Matrices> {
         let loss = &*self.choices.loss;
-        let has_hessian = loss.sup_curvature(radius) > 0.0;
+        let has_hessian = self.has_hessian(loss.sup_curvature(radius));
         let (hessian, gradient_cov) = if let Cost::Epsilon(epsilon) = cost {
             // Slopes that the domain alone bounds are bounded better by what the released parameters leave of it.
             let slope_bound = if loss.slope_bound().is_finite() {
@@ -267,44 +278,46 @@ impl Spec {
         Ok((hessian, gradient_cov, vec![step]))
     }
 
+    /// The noise of one matrix whose records' terms are at most `sup·R²`.
+    pub(super) fn separate_noise(&self, sup: f64, cost: Cost) -> Result<MatrixNoise> {
+        Ok(match (cost, self.choices.calibration) {
+            (Cost::Epsilon(epsilon), Calibration::Tight) => {
+                let sensitivity = self.bounds.nuclear(sup);
+                let rate = laplace_rate(sensitivity, epsilon)?;
+                MatrixNoise {
+                    family: NoiseFamily::MatrixLaplace { rate },
+                    sensitivity,
+                }
+            }
+            (Cost::Epsilon(epsilon), calibration @ Calibration::Paper) => {
+                let sensitivity = self.bounds.frobenius(sup, calibration);
+                let rate = laplace_rate(sensitivity, epsilon)?;
+                MatrixNoise {
+                    family: NoiseFamily::SquareLaplace { rate },
+                    sensitivity,
+                }
+            }
+            (_, calibration) => {
+                let sensitivity = self.bounds.frobenius(sup, calibration);
+                let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
+                MatrixNoise {
+                    family: NoiseFamily::Gaussian { std_dev },
+                    sensitivity,
+                }
+            }
+        })
+    }
+
     /// Two queries, each with its own share.
     fn separate(&self, radius: f64, [hessian_cost, cov_cost]: [Cost; 2]) -> Result<Matrices> {
         let loss = &*self.choices.loss;
-        let calibration = self.choices.calibration;
-        let noise = |sup: f64, cost: Cost| {
-            Ok(match (cost, calibration) {
-                (Cost::Epsilon(epsilon), Calibration::Tight) => {
-                    let sensitivity = self.bounds.nuclear(sup);
-                    let rate = laplace_rate(sensitivity, epsilon)?;
-                    MatrixNoise {
-                        family: NoiseFamily::MatrixLaplace { rate },
-                        sensitivity,
-                    }
-                }
-                (Cost::Epsilon(epsilon), Calibration::Paper) => {
-                    let sensitivity = self.bounds.frobenius(sup, calibration);
-                    let rate = laplace_rate(sensitivity, epsilon)?;
-                    MatrixNoise {
-                        family: NoiseFamily::SquareLaplace { rate },
-                        sensitivity,
-                    }
-                }
-                _ => {
-                    let sensitivity = self.bounds.frobenius(sup, calibration);
-                    let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
-                    MatrixNoise {
-                        family: NoiseFamily::Gaussian { std_dev },
-                        sensitivity,
-                    }
-                }
-            })
-        };
         let sup_curvature = loss.sup_curvature(radius);
         let sup_squared_slope = loss.sup_slope(radius).powi(2) * (1.0 + f64::EPSILON);
-        let hessian = (sup_curvature > 0.0)
-            .then(|| noise(sup_curvature, hessian_cost))
+        let hessian = self
+            .has_hessian(sup_curvature)
+            .then(|| self.separate_noise(sup_curvature, hessian_cost))
             .transpose()?;
-        let gradient_cov = noise(sup_squared_slope, cov_cost)?;
+        let gradient_cov = self.separate_noise(sup_squared_slope, cov_cost)?;
         let step = |name, cost, noise: Option<MatrixNoise>| Step {
             name,
             noise: noise.map_or("none", MatrixNoise::name),

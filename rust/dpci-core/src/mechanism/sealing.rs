@@ -3,10 +3,10 @@
 use super::costs::Cost;
 use super::domain::Domain;
 use super::seal::Seal;
+use super::solvable::Solvable;
 use super::spec::Choices;
 use crate::interval::Perturbation;
 use crate::noise::NoiseLaw;
-use crate::objective::gradient_rounding;
 use crate::privacy::{Budget, DataBounds, Neighbors};
 use crate::records::Records;
 use crate::{Error, Result};
@@ -58,7 +58,7 @@ pub(super) fn coefficient_seal(
         greatest_minimiser(c, bounds, domain).min(GREATEST_PREDICTOR / bounds.row_norm);
     let distance = Seal::distance_for(wanted, bounds.params, cost)?
         .max(2.0 * noise_rounding(c, bounds, domain, law))
-        .max(2.0 * slope_rounding(c, bounds, domain))
+        .max(2.0 * Solvable::new(c, bounds, domain, law).single_floor())
         .max(LEAST_DISTANCE * parameters);
     Seal::new("params", bounds.params, distance, cost)
 }
@@ -69,18 +69,6 @@ pub(super) fn greatest_minimiser(c: &Choices, bounds: &DataBounds, domain: &Doma
     let greatest =
         greatest_excess(bounds.neighbors) * domain.slope_bound * bounds.row_norm / convexity;
     greatest.min(c.radius.unwrap_or(f64::INFINITY))
-}
-
-/// What the certificate of a smooth loss without doubled precision, the caller's own, cannot get below: the rounding of its slopes and of
-/// their sum, and as much again for that of the predictors.
-fn slope_rounding(c: &Choices, bounds: &DataBounds, domain: &Domain) -> f64 {
-    if c.loss.kinked() || c.loss.has_doubled_slopes() {
-        return 0.0;
-    }
-    let slopes =
-        c.loss.slope_error(0.0) + domain.slope_bound * rounded_records(gradient_rounding, bounds.n);
-    let rows = greatest_excess(bounds.neighbors) * bounds.row_norm;
-    2.0 * slopes * rows / (c.l2_strength + domain.extra_convexity)
 }
 
 /// Distance to the ideal coefficients that the arithmetic of the noise alone may cause.
@@ -101,7 +89,7 @@ pub(super) fn noise_rounding(
 }
 
 /// Records for each public one that [`check_records`] lets pass.
-fn greatest_excess(neighbors: Neighbors) -> f64 {
+pub(super) fn greatest_excess(neighbors: Neighbors) -> f64 {
     match neighbors {
         Neighbors::ReplaceOne => 1.0,
         Neighbors::AddRemove => GREATEST_EXCESS,
@@ -119,23 +107,23 @@ pub(super) fn mean_rounding(
 ) -> f64 {
     let times = greatest_excess(neighbors);
     // One rounding more is that of adding the noise.
-    times * (rounded_records(of_rows, n_samples * times) + f64::EPSILON)
+    times * (of_rows(rounded_records(n_samples * times)) + f64::EPSILON)
 }
 
-/// The rounding of a sum over this number of rows.
+/// A bound on the number of rows as an integer.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a cast to an integer saturates, which is what is wanted"
 )]
-fn rounded_records(of_rows: fn(usize) -> f64, records: f64) -> f64 {
-    of_rows(records as usize)
+pub(super) fn rounded_records(records: f64) -> usize {
+    records as usize
 }
 
 /// Refuses more records under add/remove than the rounding of sums was bounded for.
 ///
 /// # Errors
-/// [`Error::Unsupported`].
+/// [`Error::TooManyRecords`].
 pub(super) fn check_records(
     n_samples: f64,
     neighbors: Neighbors,
@@ -143,9 +131,10 @@ pub(super) fn check_records(
 ) -> Result<()> {
     let n_records = records.n_records() as f64;
     if neighbors == Neighbors::AddRemove && !(n_records <= greatest_excess(neighbors) * n_samples) {
-        return Err(Error::Unsupported(format!(
-            "n_public must be at least a sixteenth of the number of rows, got n_public={n_samples} for {n_records} rows"
-        )));
+        return Err(Error::TooManyRecords {
+            n_public: n_samples,
+            n_records,
+        });
     }
     Ok(())
 }

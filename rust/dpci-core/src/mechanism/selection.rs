@@ -162,8 +162,7 @@ const SENSITIVITY_STEPS: f64 = (1_u64 << 26) as f64;
 /// which adds one step to their sensitivity, and the choice is drawn in integer arithmetic: it needs no seal.
 ///
 /// # Errors
-/// [`Error::NonFiniteRelease`] for a loss that is not finite, [`Error::OutOfRange`] for an ε or losses beyond the lattice; nothing is
-/// released then.
+/// [`Error::NonFiniteRelease`] for a loss that is not finite, [`Error::OutOfRange`] for an ε beyond the lattice; nothing is released then.
 pub(crate) fn release_index(
     losses: &[f64],
     epsilon: f64,
@@ -174,8 +173,9 @@ pub(crate) fn release_index(
     let exponents: Result<Vec<u64>> = losses
         .iter()
         .map(|loss| {
-            if loss.is_finite() && *loss >= 0.0 {
-                whole(loss / lattice)
+            if loss.is_finite() {
+                // No mean of losses is negative but by rounding, nor beyond the lattice: clamping moves no two apart.
+                whole((loss / lattice).clamp(0.0, GREATEST_STEPS))
             } else {
                 Err(Error::NonFiniteRelease {
                     name: "the validation losses",

@@ -9,6 +9,7 @@ use super::projection::Projection;
 use super::scales::check_sizes;
 use super::seal::Seal;
 use super::sealing::{coefficient_seal, noise_gain, noise_rounding, share_seal};
+use super::solvable::Solvable;
 use crate::design::row_norm_bound;
 use crate::interval::Perturbation;
 use crate::linalg::check_matrix_dim;
@@ -193,6 +194,9 @@ impl Spec {
             });
         }
         // What public values rule out is refused before anything is paid.
+        Solvable::new(&spec.choices, &spec.bounds, &spec.domain, &spec.law)
+            .check(spec.tolerance())?;
+        spec.check_moment_noise()?;
         spec.check_scales()?;
         Ok(spec)
     }

@@ -83,6 +83,12 @@ impl NoiseLaw {
         bound.unwrap_or(f64::INFINITY)
     }
 
+    /// No draw of `dim` coordinates for a release is longer: its error bound is at least 12 roundings of its tail bound.
+    #[must_use]
+    pub fn greatest_norm(&self, dim: usize) -> f64 {
+        self.error_bound(dim) / (6.0 * f64::EPSILON)
+    }
+
     /// `"gaussian"` or `"spherical_laplace"`.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -52,15 +52,13 @@ impl<'a> Parts<'a> {
     /// Refuses sums over other rows than those of the first pass: their sensitivity is that of one set of records.
     fn check_rows(&self, sums: &Sums) -> Result<()> {
         if sums.n_rows != self.n_records {
-            return Err(Error::Unsupported(format!(
-                "every pass over a source must find the same rows, got {} rows after {}",
+            return Err(Error::RowsChanged(format!(
+                "{} rows after {}",
                 sums.n_rows, self.n_records
             )));
         }
         if sums.fingerprint != self.fingerprint {
-            return Err(Error::Unsupported(
-                "every pass over a source must find the same rows, got as many rows with other numbers".into(),
-            ));
+            return Err(Error::RowsChanged("as many rows with other numbers".into()));
         }
         Ok(())
     }

@@ -109,12 +109,17 @@ pub(super) fn minimize(
             here = evaluate(problem, here.params, true, &mut model)?;
         }
     }
-    Err(not_converged(
-        options,
-        reached.certificate,
-        options.max_iterations,
-        "too few iterations",
-    ))
+    Ok(Err(Stall {
+        params: here.params,
+        iterations: options.max_iterations,
+        method,
+        error: not_converged(
+            options,
+            reached.certificate,
+            options.max_iterations,
+            "too few iterations",
+        ),
+    }))
 }
 
 /// Evaluates a point; with a new preconditioner, for which the memory is dropped, if `precondition`.

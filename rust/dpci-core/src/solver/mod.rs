@@ -117,7 +117,7 @@ pub struct Minimum {
     pub method: Method,
 }
 
-/// Where rounding or a line search stopped a solver short of its tolerance.
+/// Where rounding, a line search or the last iteration stopped a solver short of its tolerance.
 #[derive(Debug, Clone)]
 pub struct Stall {
     /// The last point.
@@ -144,7 +144,7 @@ pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Res
 /// Minimises `problem` from `start`, as far as its rounding allows.
 ///
 /// # Errors
-/// [`Error::NotConverged`] when iterations end before the tolerance is met or a value is not finite; the problem's own errors; [`Error::OutOfRange`] for a tolerance or a radius that is not finite and positive;
+/// [`Error::NotConverged`] when a value is not finite; the problem's own errors; [`Error::OutOfRange`] for a tolerance or a radius that is not finite and positive;
 /// [`Error::Unsupported`] for a method that does not go with the radius.
 pub fn attempt(problem: &impl Problem, start: &[f64], options: &Options) -> Result<Attempt> {
     check_options(problem.dim(), start, options)?;

@@ -104,12 +104,17 @@ pub(super) fn minimize(
             }));
         }
     }
-    Err(not_converged(
-        options,
-        reached.certificate,
-        options.max_iterations,
-        "too few iterations",
-    ))
+    Ok(Err(Stall {
+        params,
+        iterations: options.max_iterations,
+        method: Method::Newton,
+        error: not_converged(
+            options,
+            reached.certificate,
+            options.max_iterations,
+            "too few iterations",
+        ),
+    }))
 }
 
 /// Whether quadratic convergence should end the iteration with this step. A guess: it only saves or costs time.

@@ -11,13 +11,17 @@ use crate::mechanism::{
     release_functional_mechanism, release_histogram, release_report,
 };
 use crate::noise::SimulationGenerator;
+use crate::refusals::is_outcome;
 
 /// Runs of one chunk; a chunk is what one thread does at a time.
 const RUNS_PER_CHUNK: usize = 16;
 
-/// Rows of many runs, one after another. Run `i` draws from stream `i` of `seed`, on one thread.
+/// Rows of many runs, one after another, of `width` numbers each. Run `i` draws from stream `i` of `seed`, on one thread.
+///
+/// A run that fails by what the data can cause is an outcome like any other, which an attacker sees: a row of NaN.
 pub(super) fn repeat(
     n_runs: usize,
+    width: usize,
     seed: u64,
     exec: &Executor<'_>,
     run: impl Fn(&Executor<'_>, &mut SimulationGenerator, &mut Vec<f64>) -> Result<()> + Sync,
@@ -29,7 +33,14 @@ pub(super) fn repeat(
         let mut rows = Vec::new();
         for i in runs {
             let mut generator = SimulationGenerator::new(seed, i as u64);
-            run(&single, &mut generator, &mut rows)?;
+            let before = rows.len();
+            if let Err(error) = run(&single, &mut generator, &mut rows) {
+                if !is_outcome(&error) {
+                    return Err(error);
+                }
+                rows.truncate(before);
+                rows.resize(before + width, f64::NAN);
+            }
         }
         Ok(rows)
     })?;
@@ -52,7 +63,7 @@ pub fn release_width(spec: &Spec) -> usize {
 /// projection (zeros where a matrix is not released).
 ///
 /// # Errors
-/// The first error of a run.
+/// The first error of a run that no data can cause; other runs that fail are rows of NaN.
 pub fn simulate_releases(
     spec: &Spec,
     design: &Design<'_>,
@@ -60,10 +71,16 @@ pub fn simulate_releases(
     seed: u64,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    repeat(n_runs, seed, exec, |exec, generator, row| {
-        append_release(spec, &release(spec, design, exec, generator)?, row);
-        Ok(())
-    })
+    repeat(
+        n_runs,
+        release_width(spec),
+        seed,
+        exec,
+        |exec, generator, row| {
+            append_release(spec, &release(spec, design, exec, generator)?, row);
+            Ok(())
+        },
+    )
 }
 
 fn append_release(spec: &Spec, release: &Release, row: &mut Vec<f64>) {
@@ -98,7 +115,7 @@ pub fn report_width(spec: &ReportSpec) -> usize {
 /// of the Hessian.
 ///
 /// # Errors
-/// The first error of a run.
+/// The first error of a run that no data can cause; other runs that fail are rows of NaN.
 pub fn simulate_reports(
     spec: &ReportSpec,
     design: &Design<'_>,
@@ -106,15 +123,21 @@ pub fn simulate_reports(
     seed: u64,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    repeat(n_runs, seed, exec, |exec, generator, row| {
-        let found = release_report(spec, design, exec, generator)?;
-        row.extend_from_slice(found.params.values());
-        if let Some([gradient, hessian]) = &found.derivatives {
-            row.extend_from_slice(gradient.values());
-            append_triangle(Some(hessian), spec.fit().n_params(), row);
-        }
-        Ok(())
-    })
+    repeat(
+        n_runs,
+        report_width(spec),
+        seed,
+        exec,
+        |exec, generator, row| {
+            let found = release_report(spec, design, exec, generator)?;
+            row.extend_from_slice(found.params.values());
+            if let Some([gradient, hessian]) = &found.derivatives {
+                row.extend_from_slice(gradient.values());
+                append_triangle(Some(hessian), spec.fit().n_params(), row);
+            }
+            Ok(())
+        },
+    )
 }
 
 /// Numbers in one row of [`simulate_functional_mechanism`].
@@ -126,7 +149,7 @@ pub fn functional_width(spec: &FunctionalSpec) -> usize {
 /// Parameters of `n_runs` runs of the functional mechanism, one a row.
 ///
 /// # Errors
-/// The first error of a run.
+/// The first error of a run that no data can cause; other runs that fail are rows of NaN.
 pub fn simulate_functional_mechanism(
     spec: &FunctionalSpec,
     design: &Design<'_>,
@@ -134,17 +157,23 @@ pub fn simulate_functional_mechanism(
     seed: u64,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    repeat(n_runs, seed, exec, |exec, generator, row| {
-        let params = release_functional_mechanism(spec, design, exec, generator)?;
-        row.extend_from_slice(params.values());
-        Ok(())
-    })
+    repeat(
+        n_runs,
+        functional_width(spec),
+        seed,
+        exec,
+        |exec, generator, row| {
+            let params = release_functional_mechanism(spec, design, exec, generator)?;
+            row.extend_from_slice(params.values());
+            Ok(())
+        },
+    )
 }
 
 /// Noisy counts of `n_runs` histograms, one a row.
 ///
 /// # Errors
-/// The first error of a run.
+/// The first error of a run that no data can cause; other runs that fail are rows of NaN.
 pub fn simulate_histograms(
     spec: &HistogramSpec,
     design: &Design<'_>,
@@ -152,16 +181,22 @@ pub fn simulate_histograms(
     seed: u64,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    repeat(n_runs, seed, exec, |exec, generator, row| {
-        row.extend_from_slice(release_histogram(spec, design, exec, generator)?.values());
-        Ok(())
-    })
+    repeat(
+        n_runs,
+        spec.grid().n_cells(),
+        seed,
+        exec,
+        |exec, generator, row| {
+            row.extend_from_slice(release_histogram(spec, design, exec, generator)?.values());
+            Ok(())
+        },
+    )
 }
 
 /// `n_runs` times the same values through a seal, one a row.
 ///
 /// # Errors
-/// The first error of a run.
+/// The first error of a run that no data can cause; other runs that fail are rows of NaN.
 pub fn simulate_seals(
     seal: &Seal,
     values: &[f64],
@@ -169,7 +204,7 @@ pub fn simulate_seals(
     seed: u64,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    repeat(n_runs, seed, exec, |_, generator, row| {
+    repeat(n_runs, values.len(), seed, exec, |_, generator, row| {
         row.extend_from_slice(seal.release(values, generator)?.values());
         Ok(())
     })

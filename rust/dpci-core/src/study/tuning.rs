@@ -23,12 +23,18 @@ pub fn simulate_tunings(
     seed: u64,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    repeat(n_runs, seed, exec, |exec, generator, row| {
-        let selected = release_tuning(spec, design, exec, generator)?;
-        row.push(selected.index as f64);
-        row.extend(selected.params.values());
-        Ok(())
-    })
+    repeat(
+        n_runs,
+        1 + spec.n_params(),
+        seed,
+        exec,
+        |exec, generator, row| {
+            let selected = release_tuning(spec, design, exec, generator)?;
+            row.push(selected.index as f64);
+            row.extend(selected.params.values());
+            Ok(())
+        },
+    )
 }
 
 /// Mean of `loss` over the records at `n_runs` simulated models of each candidate, candidate by candidate.

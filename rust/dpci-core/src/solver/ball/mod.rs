@@ -119,12 +119,17 @@ pub(super) fn minimize(
         idle = if falls || better { 0 } else { idle + 1 };
         best = if better { reached.certificate } else { best };
     }
-    Err(not_converged(
-        options,
-        reached.certificate,
-        options.max_iterations,
-        "too few iterations",
-    ))
+    Ok(Err(Stall {
+        params: here.params,
+        iterations: options.max_iterations,
+        method: Method::Ball,
+        error: not_converged(
+            options,
+            reached.certificate,
+            options.max_iterations,
+            "too few iterations",
+        ),
+    }))
 }
 
 /// The first acceptable point on the way from `here` to the model's minimiser; `None` if there is none.

@@ -1,0 +1,268 @@
+//! Which public parameters let the minimiser of every data set be certified: the others are refused before any data are seen.
+//!
+//! A fit that fails tells something about the data. What stands in the way of a certificate is rounding: that of the gradient, and that
+//! of the systems of Newton's method. Both have bounds that hold for all data and noise (docs/certificates.md, "Every data set").
+
+use super::domain::Domain;
+use super::sealing::{greatest_excess, rounded_records};
+use super::spec::Choices;
+use crate::erm::{Extent, HINGE_MAX_DIM, has_more_digits, hinge_floor};
+use crate::interval::Perturbation;
+use crate::linalg::{DOUBLED_EPSILON, MAX_MATRIX_DIM};
+use crate::loss::{Batch, Targets};
+use crate::noise::NoiseLaw;
+use crate::objective::hessian_rounding;
+use crate::privacy::DataBounds;
+use crate::{Error, Result};
+
+/// The certificate of a point at which rounding stops f64, in terms of the rounding bound: the gradient is below it, and it is added.
+const STALLED: f64 = 2.0;
+
+/// As many times what rounding leaves in doubled precision the tolerance has to be.
+const ROOM: f64 = 8.0;
+
+/// Share of one that the rounding of a system, relative to its least eigenvalue, may have.
+const SHARE: f64 = 0.125;
+
+/// Greatest ratio of a row's square to the ridge for the hinge, whose systems are doubled where they have to be. Found by trial: failures
+/// begin a hundred thousand times higher.
+const HINGE_CONDITION: f64 = 1e12;
+
+/// What the certificate of a solver rests on, as bounds over all data sets and draws of the noise.
+pub(super) struct Solvable<'a> {
+    c: &'a Choices,
+    domain: &'a Domain,
+    excess: f64,
+    n_params: usize,
+    row_norm: f64,
+    n_rows: usize,
+    convexity: f64,
+    /// Greatest norm of the linear term.
+    linear: f64,
+}
+
+impl<'a> Solvable<'a> {
+    pub(super) fn new(
+        c: &'a Choices,
+        bounds: &DataBounds,
+        domain: &'a Domain,
+        law: &NoiseLaw,
+    ) -> Self {
+        let excess = greatest_excess(bounds.neighbors);
+        let linear = match c.perturbation {
+            Perturbation::Objective => law.greatest_norm(bounds.params) / bounds.n,
+            Perturbation::Output => 0.0,
+        };
+        Self {
+            c,
+            domain,
+            excess,
+            n_params: bounds.params,
+            row_norm: bounds.row_norm,
+            n_rows: rounded_records(bounds.n * excess),
+            convexity: c.l2_strength + domain.extra_convexity,
+            linear,
+        }
+    }
+
+    /// Whether more digits than those of f64 are at hand.
+    fn has_more_digits(&self) -> bool {
+        has_more_digits(&*self.c.loss, self.n_params, self.c.radius)
+    }
+
+    /// Greatest ratio of the eigenvalues of a Hessian; at a kink, of those of a row to the ridge.
+    fn condition(&self) -> f64 {
+        let curvature = if self.c.loss.kinked() {
+            1.0
+        } else {
+            self.domain.curvature_bound
+        };
+        1.0 + self.excess * curvature * self.row_norm.powi(2) / self.convexity
+    }
+
+    /// No minimiser is longer: its objective is at most that of zero.
+    fn greatest_norm(&self) -> f64 {
+        let pulled = self.linear / self.convexity;
+        let by_slope =
+            pulled + self.excess * self.domain.slope_bound * self.row_norm / self.convexity;
+        let by_value = pulled
+            + (pulled * pulled + 2.0 * self.excess * self.value_at_zero() / self.convexity).sqrt();
+        by_slope
+            .min(by_value)
+            .min(self.c.radius.unwrap_or(f64::INFINITY))
+    }
+
+    /// The greatest loss at zero, where no loss is negative; else infinite, as for a caller's.
+    fn value_at_zero(&self) -> f64 {
+        let loss = &self.c.loss;
+        if loss.identity().is_none() {
+            return f64::INFINITY;
+        }
+        let targets = match loss.targets() {
+            Targets::Signs => [-1.0, 1.0],
+            Targets::Interval { lower, upper } => [lower, upper],
+        };
+        let value = |y: f64| {
+            let mut total = f64::INFINITY;
+            let out = Batch {
+                total: Some(&mut total),
+                ..Batch::default()
+            };
+            // A failure leaves infinity, the safe answer.
+            let _ = loss.evaluate(&[0.0], &[y], out);
+            total * (1.0 + 1e-9)
+        };
+        value(targets[0]).max(value(targets[1]))
+    }
+
+    fn extent(&self) -> Extent<'a> {
+        Extent {
+            loss: &*self.c.loss,
+            n_params: self.n_params,
+            n_rows: self.n_rows,
+            mass: self.excess,
+            row_norm: self.row_norm,
+            l2_strength: self.convexity,
+            linear: self.linear,
+        }
+    }
+
+    /// The rounding of a gradient over λ, and where there is a ball that of the way to its sphere, in digits of this size.
+    fn floor(&self, rounding: f64, epsilon: f64, roundings: f64) -> f64 {
+        let sphere = self.c.radius.map_or(0.0, |radius| {
+            let gradient = self.excess * self.domain.slope_bound * self.row_norm + self.linear;
+            (2.0 + self.condition()) * roundings * epsilon * radius
+                + 16.0 * epsilon * gradient / self.convexity
+        });
+        rounding / self.convexity + sphere
+    }
+
+    /// The certificate that f64 reaches for every data set: where that is all there is, the seal's distance has to allow for it.
+    pub(super) fn single_floor(&self) -> f64 {
+        if self.c.loss.kinked() || self.has_more_digits() {
+            return 0.0;
+        }
+        let rounding = self.extent().rounding(self.greatest_norm());
+        STALLED * self.floor(rounding, f64::EPSILON, 32.0)
+    }
+
+    /// Refuses parameters at which some data set may have no certified minimiser.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for sizes that a solver does not take, [`Error::IllConditioned`], [`Error::TooFewDigits`].
+    pub(super) fn check(&self, tolerance: f64) -> Result<()> {
+        let kinked = self.c.loss.kinked();
+        let (rule, greatest) = if kinked {
+            (
+                "at most 2048 (the Huber hinge has no such limit)",
+                HINGE_MAX_DIM,
+            )
+        } else {
+            ("at most 16384 with a radius", MAX_MATRIX_DIM)
+        };
+        if (kinked || self.c.radius.is_some()) && self.n_params > greatest {
+            return Err(Error::OutOfRange {
+                name: "the number of parameters",
+                rule,
+                value: self.n_params as f64,
+            });
+        }
+        let greatest = if kinked {
+            HINGE_CONDITION
+        } else {
+            self.greatest_condition()
+        };
+        let condition = self.condition();
+        if !(condition <= greatest) {
+            return Err(Error::IllConditioned {
+                least: self.convexity * (condition - 1.0) / (greatest - 1.0),
+                value: self.c.l2_strength,
+            });
+        }
+        if kinked {
+            let floor = hinge_floor(&self.extent(), self.greatest_norm());
+            return self.check_digits(floor, tolerance);
+        }
+        if self.has_more_digits() {
+            let rounding = self.extent().doubled_rounding(self.greatest_norm());
+            let roundings = self.n_params as f64 + 16.0;
+            let floor = self.floor(rounding, DOUBLED_EPSILON, roundings);
+            return self.check_digits(floor, tolerance);
+        }
+        Ok(())
+    }
+
+    fn check_digits(&self, floor: f64, tolerance: f64) -> Result<()> {
+        let least = ROOM * floor;
+        if least <= tolerance {
+            return Ok(());
+        }
+        Err(Error::TooFewDigits {
+            least,
+            tolerance,
+            value: self.c.l2_strength,
+        })
+    }
+
+    /// The condition up to which a Hessian summed and factorised in f64 gives steps that shrink the error: Cholesky's method errs by less than
+    /// `20d^{3/2}u‖H‖` (Higham 2002, Theorem 10.7), the sum by `hessian_rounding`.
+    fn greatest_condition(&self) -> f64 {
+        let factorised = 10.0 * (self.n_params as f64).powf(1.5) * f64::EPSILON;
+        SHARE / (factorised + hessian_rounding(self.n_rows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::Error;
+    use crate::loss::{Hinge, Logistic, Loss};
+    use crate::mechanism::{Choices, Moments, Projection, Spec, Variant};
+    use crate::privacy::{Budget, Calibration, Neighbors};
+
+    use super::Perturbation;
+
+    fn choices(loss: Arc<dyn Loss>, n_samples: usize, row_norm: f64, l2_strength: f64) -> Choices {
+        Choices {
+            n_samples,
+            n_columns: 2,
+            intercept: None,
+            row_norm,
+            loss,
+            l2_strength,
+            radius: None,
+            budget: Budget::Zcdp { rho: 0.5 },
+            perturbation: Perturbation::Output,
+            variant: Variant::Standard,
+            project: false,
+            noise: None,
+            split: None,
+            moments: Moments::None,
+            reserve: 0.0,
+            projection: Projection::Auto,
+            calibration: Calibration::Tight,
+            neighbors: Neighbors::ReplaceOne,
+        }
+    }
+
+    #[test]
+    fn what_some_data_could_not_be_certified_for_is_refused() {
+        let logistic = || Arc::new(Logistic) as Arc<dyn Loss>;
+        let refused = Spec::new(choices(logistic(), 9, 6e4, 1.8e-6)).unwrap_err();
+        let Error::IllConditioned { least, value } = refused else {
+            panic!("{refused}");
+        };
+        assert!(value < least && least < 1e-2);
+        Spec::new(choices(logistic(), 9, 6e4, least * 1.01)).unwrap();
+        for (n, l2_strength) in [(100, 1.0), (1_000_000, 1e-6), (1_000_000_000, 1e-9)] {
+            Spec::new(choices(logistic(), n, 1.0, l2_strength)).unwrap();
+        }
+        let hinge = || Arc::new(Hinge) as Arc<dyn Loss>;
+        Spec::new(choices(hinge(), 1_000_000, 1.0, 1e-4)).unwrap();
+        let refused = Spec::new(choices(hinge(), 9, 1e5, 1e-12)).unwrap_err();
+        assert!(matches!(refused, Error::IllConditioned { .. }), "{refused}");
+        let refused = Spec::new(choices(hinge(), 1_000_000_000_000, 1.0, 1e-12)).unwrap_err();
+        assert!(matches!(refused, Error::TooFewDigits { .. }), "{refused}");
+    }
+}

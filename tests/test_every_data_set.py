@@ -1,0 +1,40 @@
+"""Success must not depend on the data: extreme public parameters are refused beforehand, and none that is accepted fails."""
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.errors import RegularizationTooSmall
+from support.extreme import attempt
+
+
+# At these, 0 of 50 fits of rows at the bound converged if one target is negative, and 50 of 50 if none is.
+SETTINGS = {
+    "budget": dpci.PureDP(1.0),
+    "loss": dpci.losses.HuberHinge(0.1),
+    "mechanism": "output",
+    "l2_strength": 1.8e-6,
+    "row_norm": 6e4,
+    "moments": "none",
+    "fit_intercept": False,
+    "classes": (-1, 1),
+}
+
+
+def test_parameters_that_fail_for_some_data_are_refused():
+    with pytest.raises(RegularizationTooSmall, match="for this loss, row_norm and number of parameters") as refusal:
+        dpci.plan(n_samples=9, n_features=1, **SETTINGS)
+    least = float(str(refusal.value).split()[5])
+    X = np.full((9, 1), 6e4 * (1.0 - 1e-12))
+    for y in (np.ones(9), np.where(np.arange(9) == 0, -1.0, 1.0)):
+        with pytest.raises(RegularizationTooSmall, match=f"l2_strength must be at least {least}"):
+            dpci.fit(X, y, seed=1, **SETTINGS)
+        with pytest.warns(dpci.SeededNoiseWarning):
+            dpci.fit(X, y, seed=1, **SETTINGS | {"l2_strength": 1.01 * least})
+
+
+def test_no_accepted_parameters_fail():
+    found = [attempt(seed) for seed in range(150)]
+    outcomes = [outcome for outcome, _ in found]
+    assert [facts for outcome, facts in found if outcome == "failed"] == []
+    assert outcomes.count("fitted") > 30

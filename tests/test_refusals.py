@@ -1,0 +1,149 @@
+"""The list of refusals that data can cause: it is the page's, and no place that raises one is missing from it."""
+
+import ast
+from pathlib import Path
+
+import dpci
+from dpci._refusals import OF_PYTHON, all_refusals, markdown
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path(dpci.__file__).parent
+BEGIN, END = "<!-- refusals: written by dpci._refusals.markdown -->\n", "\n<!-- end of refusals -->"
+
+# Of each function of the modules that look at rows, targets and tables: how many exceptions it raises, and which of the
+# listed refusals they are; none where public values alone decide.
+SITES = {
+    "labels": {
+        "check_classes": (3, ()),
+        "encode_labels": (1, ("label",)),
+        "check_public_classes": (1, ("parts_labels",)),
+        "_labels": (5, ("form",)),
+        "check_present": (1, ("missing_target",)),
+        "_check_length": (1, ("form",)),
+        "_read_off": (4, ("one_class", "no_parts")),
+    },
+    "arrays": {
+        "_finite_block": (1, ("form",)),
+        "_sparse_block": (1, ("form",)),
+        "check_columns": (2, ("form",)),
+        "as_matrix": (1, ()),
+        "as_numbers": (3, ("form",)),
+        "as_square": (1, ()),
+        "check_finite": (1, ("form",)),
+        "_csr": (3, ("form",)),
+        "_checked_rows": (2, ("form",)),
+        "_check_offsets": (1, ("form",)),
+        "_contiguous": (1, ("form",)),
+    },
+    "_frames": {
+        "frame_matrix": (3, ("form",)),
+        "check_same_index": (1, ("index",)),
+        "_check_names": (2, ("form",)),
+        "_check_column": (2, ("form", "missing")),
+    },
+    "chunks": {
+        "Chunks.__init__": (2, ()),
+        "Chunks.reduce": (3, ("parts_iterator",)),
+        "Chunks.from_parquet": (3, ()),
+        "Chunks._from_files": (1, ()),
+        "Chunks.__array__": (1, ()),
+        "_check_names": (1, ()),
+        "_as_paths": (2, ()),
+        "_check_files": (1, ("file",)),
+        "_without_gaps": (1, ("missing",)),
+    },
+    "_partitions": {
+        "as_partitions": (3, ()),
+        "Description.merge": (1, ("parts_columns",)),
+        "_keyed_request": (1, ()),
+        "DescribedParts.evaluate": (1, ("parts_change",)),
+        "describe": (4, ("no_parts", "parts_columns")),
+    },
+    "_dask": {
+        "dask_partitions": (2, ("form",)),
+        "DaskPartitions.reduce": (1, ("parts_fail",)),
+        "_work_on": (1, ()),
+        "_check_sizes": (2, ("parts_sizes",)),
+        "_wait": (1, ()),
+    },
+    "_columns": {
+        "CategoricalColumn.__post_init__": (3, ()),
+        "ClassTarget.__post_init__": (1, ()),
+        "_check_name": (1, ()),
+        "_check_bounds": (3, ()),
+        "_check_choice": (1, ()),
+        "_labels_of": (1, ()),
+        "_label": (1, ("schema_value",)),
+        "_bounded_numbers": (1, ("schema_value",)),
+        "_check_rows": (1, ("schema_value",)),
+    },
+    "_table_io": {
+        "read_batches": (1, ()),
+        "check_named_once": (1, ("file",)),
+        "_readable": (1, ("file",)),
+        "check_delimiter": (1, ()),
+        "csv_records": (3, ("csv_line", "file")),
+        "_csv_lines": (2, ("csv_line", "table_columns")),
+        "_check_exact": (1, ("table_columns",)),
+        "_parquet_file": (2, ("file", "table_columns")),
+        "_check_present": (1, ("table_columns",)),
+    },
+    "_table_rows": {
+        "find_tables": (3, ("file",)),
+        "_tables": (1, ("file",)),
+        "TableRows.__post_init__": (1, ()),
+        "TableRows._chunks": (1, ("schema_value",)),
+    },
+    "schema": {
+        "Schema.__post_init__": (4, ()),
+        "Schema.from_dict": (2, ()),
+        "Schema.from_file": (3, ()),
+        "_build_column": (1, ()),
+        "_build": (2, ()),
+        "_as_mapping": (1, ()),
+        "_column": (4, ("table_columns",)),
+        "_check_length": (1, ("table_columns",)),
+    },
+}
+
+
+def raises(tree):
+    """Of each function, how many exceptions it raises, those passed on not counted."""
+    found = {}
+
+    def visit(node, name):
+        for child in ast.iter_child_nodes(node):
+            inner = name
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                inner = f"{name}.{child.name}" if name else child.name
+            elif isinstance(child, ast.Raise) and child.exc is not None:
+                found[name] = found.get(name, 0) + 1
+            visit(child, inner)
+
+    visit(tree, "")
+    return found
+
+
+def test_every_place_that_raises_is_listed():
+    for module, listed in SITES.items():
+        found = raises(ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8")))
+        assert found == {name: count for name, (count, _) in listed.items()}, f"{module}: classify what is new"
+
+
+def test_every_key_is_raised_somewhere():
+    used = {key for listed in SITES.values() for _, keys in listed.values() for key in keys}
+    assert used == set(OF_PYTHON)
+
+
+def test_the_page_is_the_list():
+    """To write it anew: paste what ``dpci._refusals.markdown()`` returns between the two marks."""
+    page = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+    assert page.split(BEGIN)[1].split(END)[0] == markdown()
+
+
+def test_the_core_lists_what_it_raises():
+    """One example of each kind reaches Python with the words of the list."""
+    what = [refusal.what for refusal in all_refusals()]
+    assert len(set(what)) == len(what)
+    assert any("could not be certified" in text for text in what)
+    assert any("16 · `n_public`" in text for text in what)
