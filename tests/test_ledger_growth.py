@@ -13,7 +13,7 @@ from dpci.errors import InvalidInput
 N_PUBLIC = 10
 MOST = 16 * N_PUBLIC
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(MOST + 1, 3))
-Y = np.arange(MOST + 1) % 2
+Y = np.arange(MOST + 1) % 2 == 1
 HALF = dpci.PureDP(0.5)
 APPROX = dpci.ApproxDP(0.5, 1e-7)
 ADDED = {"neighbors": "add_remove", "n_public": N_PUBLIC}
