@@ -1,4 +1,4 @@
-"""Success must not depend on the data: extreme public parameters are refused beforehand, and none that is accepted fails."""
+"""Success does not depend on the data: parameters that fail for some are refused, and no accepted ones fail."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import pytest
 import dpci
 from dpci.errors import RegularizationTooSmall
 from support.extreme import attempt
-
 
 # At these, 0 of 50 fits of rows at the bound converged if one target is negative, and 50 of 50 if none is.
 SETTINGS = {

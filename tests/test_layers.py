@@ -19,6 +19,8 @@ ALLOWED = {
     "error": set(),
     # Mistakes that tests of the tests switch on; constants in every other build.
     "bugs": set(),
+    # Which errors the data can cause.
+    "refusals": set(),
     "exec": set(),
     "linalg": {"exec"},
     "loss": {"linalg"},
@@ -52,7 +54,7 @@ ALLOWED = {
     },
 }
 # A study repeats mechanisms, so it may import all of them.
-ALLOWED["study"] = {*ALLOWED["mechanism"], "mechanism"}
+ALLOWED["study"] = {*ALLOWED["mechanism"], "mechanism", "refusals"}
 
 # External crates that only some modules may name.
 CRATE_HOMES = {
