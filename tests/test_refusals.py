@@ -57,7 +57,9 @@ SITES = {
         "Description.merge": (1, ("parts_columns",)),
         "_keyed_request": (1, ()),
         "DescribedParts.evaluate": (1, ("parts_change",)),
-        "describe": (4, ("no_parts", "parts_columns")),
+        "known_shape": (1, ("form",)),
+        "describe": (3, ("no_parts", "parts_columns")),
+        "_check_smooth": (1, ()),
     },
     "_dask": {
         "dask_partitions": (2, ("form",)),

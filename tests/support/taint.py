@@ -71,8 +71,17 @@ def leaves(value, path=""):
 
 
 def record_of(released):
-    """The JSON of a released object, steps and seals under their names, whose places change with those released."""
-    return _by_name(json.loads(released.to_json()))
+    """The JSON of a released object, steps and seals under their names, whose places change with those released.
+
+    Without checksums, which reading the JSON again shows to be functions of the rest.
+    """
+    return _without_checksums(_by_name(json.loads(released.to_json())))
+
+
+def _without_checksums(value):
+    if isinstance(value, dict):
+        return {name: _without_checksums(each) for name, each in value.items() if name != "checksum"}
+    return [_without_checksums(each) for each in value] if isinstance(value, list) else value
 
 
 def state(model):
