@@ -14,14 +14,15 @@ LEAST_OF_ALL, LEAST_OF_CORE = 0.97, 0.85
 HEAD = """# Seeded mutants
 
 `make mutants`, commit {commit}, {date}: seed {seed}, at most {number} mutants an area. Each is one small change of the
-code, chosen at random: another comparison or operator, another number, a check or an early return left out. All mutants of a
-language are compiled into one program, in which an environment variable wakes one of them; a mutant is killed when a test
-fails, crashes or does not end. Those of Rust meet the tests of the core first, and those of Python where the core has none.
+code, chosen at random: another comparison or operator, another number, a check or an early return left out. All mutants
+of a language are compiled into one program, in which an environment variable wakes one of them; a mutant is killed when
+a test fails, crashes or does not end. Those of Rust meet the tests of the core first; what these let live meets those of
+the package.
 
-An *equivalent* mutant computes the same for every input that can reach it, or differs only where nothing is said of the value. A
-*conservative* one errs on the side of more noise. `benches/mutants/reasons.toml` keeps the reasons.
+An *equivalent* mutant computes the same for every input that can reach it, or differs only where nothing is said of the
+value. A *conservative* one errs on the side of more noise. `benches/mutants/reasons.toml` keeps the reasons.
 
-| area | mutants | equivalent | killed by the core | killed by Python | left | killed of those not equivalent | by the core |
+| area | mutants | equivalent | killed by the core | killed by Python | left | killed of the different | by the core |
 |---|---|---|---|---|---|---|---|
 """
 
@@ -41,7 +42,9 @@ class Outcome:
 
 
 def reasons():
-    return {key: (kind, why) for kind, table in tomllib.loads(REASONS.read_text()).items() for key, why in table.items()}
+    return {
+        key: (kind, why) for kind, table in tomllib.loads(REASONS.read_text()).items() for key, why in table.items()
+    }
 
 
 def share(part, whole):
@@ -76,7 +79,9 @@ def write(path, outcomes, *, seed, number, commit):
         if found < LEAST_OF_ALL * different:
             faults.append(f"{area}: {share(found, different)} are killed, of at least {LEAST_OF_ALL:.0%}")
         if is_rust and count["core"] < LEAST_OF_CORE * different:
-            faults.append(f"{area}: {share(count['core'], different)} are killed by the core, of at least {LEAST_OF_CORE:.0%}")
+            faults.append(
+                f"{area}: {share(count['core'], different)} are killed by the core, of at least {LEAST_OF_CORE:.0%}"
+            )
     lines = [HEAD.format(commit=commit, date=datetime.now(UTC).date(), seed=seed, number=number) + "\n".join(rows), ""]
     lines += ["## Survivors", "", "| place | change | kind | reason |", "|---|---|---|---|"]
     for outcome, kind, why in survivors:

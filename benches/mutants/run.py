@@ -16,7 +16,7 @@ import rust_run
 
 ROOT = rust_run.ROOT
 
-# Places of the core by area; a file belongs to the first area that names it. What the seal's distances are made of is in `seal`.
+# Places of the core by area; a file belongs to the first area that names it. `seal` has what its distances are made of.
 RUST = {
     "privacy": ["privacy"],
     "noise": ["noise"],
@@ -40,8 +40,8 @@ TESTS_OF_CORE = {
     "noise": ["test_noise", "test_low_bits", "test_entropy"],
     "seal": ["test_seal", "test_certificate", "test_hinge", "test_exact_rows"],
     "mechanism": [
-        "test_api", "test_tuning", "test_baselines", "test_baselines_histogram", "test_per_instance", "test_ball", "test_domain",
-        "test_strong_convexity", "test_mechanisms", "test_releases", "test_low_bits",
+        "test_api", "test_tuning", "test_baselines", "test_baselines_histogram", "test_per_instance", "test_ball",
+        "test_domain", "test_strong_convexity", "test_mechanisms", "test_releases", "test_low_bits",
     ],
 }  # fmt: skip
 TESTS_OF_PYTHON = {
@@ -53,7 +53,10 @@ TESTS_OF_PYTHON = {
 def say(outcome, numbers):
     site = outcome.site
     words = outcome.killed or "SURVIVES"
-    print(f"{outcome.area} {site.number}  {site.file}:{site.line} {site.function}: {site.change}  [{numbers}]  {words}", flush=True)
+    print(
+        f"{outcome.area} {site.number}  {site.file}:{site.line} {site.function}: {site.change}  [{numbers}]  {words}",
+        flush=True,
+    )
 
 
 def rust_outcomes(options):
@@ -157,7 +160,9 @@ def main():
         outcomes += python_outcomes(options, python)
     if not RUST.keys().isdisjoint(options.areas):
         outcomes = rust_outcomes(options) + outcomes
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
     faults = report.write(options.out, outcomes, seed=options.seed, number=options.number, commit=commit)
     log = [(o.area, o.site.key, o.by_core, o.by_python) for o in outcomes]
     rust_run.write(rust_run.SCRATCH / "outcomes.json", json.dumps(log, indent=1))

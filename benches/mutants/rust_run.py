@@ -27,7 +27,7 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def is_source(path: Path) -> bool:
-    return path.suffix == ".rs" and path.stem not in {"tests", "testing"} and "tests" not in path.parts[-2:]
+    return path.suffix == ".rs" and not path.stem.endswith(("tests", "testing")) and "tests" not in path.parts[-2:]
 
 
 def find(areas: dict[str, list[str]]) -> dict[str, list[rust_sites.Site]]:
@@ -50,10 +50,14 @@ def find(areas: dict[str, list[str]]) -> dict[str, list[rust_sites.Site]]:
     return found
 
 
-def choose(found: dict[str, list[rust_sites.Site]], seed: int, number: int, refused: set[str]) -> dict[str, list[rust_sites.Site]]:
+def choose(
+    found: dict[str, list[rust_sites.Site]], seed: int, number: int, refused: set[str]
+) -> dict[str, list[rust_sites.Site]]:
     chosen = {}
     for area, sites in found.items():
-        ranked = sorted((site for site in sites if site.key not in refused), key=lambda site: rust_sites.rank(site, seed))
+        ranked = sorted(
+            (site for site in sites if site.key not in refused), key=lambda site: rust_sites.rank(site, seed)
+        )
         chosen[area] = ranked[:number]
     return chosen
 
@@ -96,7 +100,9 @@ def cargo(*arguments: str, **environment: str) -> list[dict]:
     """What Cargo says about a build, as it says it to programs."""
     command = ["cargo", arguments[0], "--offline", "--message-format=json", *arguments[1:]]
     shared = {"CARGO_TARGET_DIR": str(ROOT / "target"), **environment}
-    ran = subprocess.run(command, cwd=SCRATCH, env={**os.environ, **shared}, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command, cwd=SCRATCH, env={**os.environ, **shared}, capture_output=True, text=True, check=False
+    )
     lines = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
     if ran.returncode and not any(line["reason"] == "compiler-message" for line in lines):
         raise SystemExit(ran.stderr)
@@ -152,11 +158,16 @@ def test_binaries() -> list[Path]:
     built = []
     for arguments in (("--lib",), ("--features", "seeded-bugs", "--test", "seeded_bugs")):
         lines = cargo("test", "--no-run", "-p", "dpci-core", *arguments)
-        names = [line["executable"] for line in lines if line["reason"] == "compiler-artifact" and line["profile"]["test"]]
+        names = [
+            line["executable"] for line in lines if line["reason"] == "compiler-artifact" and line["profile"]["test"]
+        ]
         if len([name for name in names if name]) != 1:
-            raise SystemExit("\n".join(line["message"]["rendered"] for line in lines if line["reason"] == "compiler-message"))
+            raise SystemExit(
+                "\n".join(line["message"]["rendered"] for line in lines if line["reason"] == "compiler-message")
+            )
         target = SCRATCH / "bin" / arguments[-1].strip("-")
         target.parent.mkdir(exist_ok=True)
+        target.unlink(missing_ok=True)
         shutil.copy(names[-1], target)
         built.append(target)
     return built
@@ -164,7 +175,11 @@ def test_binaries() -> list[Path]:
 
 def list_tests(binary: Path) -> list[str]:
     out = subprocess.run([binary, "--list"], capture_output=True, text=True, check=True).stdout
-    return [line.removesuffix(": test") for line in out.splitlines() if line.endswith(": test") and "every_mistake" not in line]
+    return [
+        line.removesuffix(": test")
+        for line in out.splitlines()
+        if line.endswith(": test") and "every_mistake" not in line
+    ]
 
 
 def reach(binary: Path, test: str) -> tuple[Path, str, float, set[int]]:
@@ -174,7 +189,9 @@ def reach(binary: Path, test: str) -> tuple[Path, str, float, set[int]]:
     log.unlink(missing_ok=True)
     begun = time.monotonic()
     environment = {**os.environ, "DPCI_MUTANTS_REACHED": str(log)}
-    ran = subprocess.run([binary, "--exact", test], env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [binary, "--exact", test], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
     if ran.returncode:
         raise SystemExit(f"{test} fails without a mutant:\n{ran.stdout}{ran.stderr}")
     numbers = set(map(int, log.read_text().split())) if log.exists() else set()
@@ -212,7 +229,7 @@ def killed_by_core(site: rust_sites.Site, reached: list[tuple[Path, str, float, 
         if site.number in numbers:
             batches[seconds > 0.3, binary.name].append((seconds, test, binary))
     for _, batch in sorted(batches.items()):
-        limit = 20 + 10 * sum(seconds for seconds, _, _ in batch)
+        limit = 60 + 20 * sum(seconds for seconds, _, _ in batch)
         test = failing_test(batch[0][2], [test for _, test, _ in sorted(batch)], site.number, limit)
         if test:
             return test

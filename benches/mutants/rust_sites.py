@@ -38,8 +38,8 @@ FLOATS, INTEGERS = {"f64"}, {"u32", "u64", "u128", "usize", "i32", "i64", "i128"
 
 # Nothing below these is an expression that runs.
 CLOSED = {
-    "attribute_item", "closure_parameters", "const_block", "const_item", "inner_attribute_item", "line_comment", "block_comment",
-    "macro_definition", "macro_invocation", "parameters", "static_item", "type_arguments", "use_declaration",
+    "attribute_item", "closure_parameters", "const_block", "const_item", "inner_attribute_item", "line_comment",
+    "block_comment", "macro_definition", "macro_invocation", "parameters", "static_item", "type_arguments", "use_declaration",
 }  # fmt: skip
 
 
@@ -73,6 +73,15 @@ def shortened(words: str, room: int = 60, *, tail: bool = False) -> str:
     if len(words) <= room:
         return words
     return "…" + words[-room:] if tail else words[:room] + "…"
+
+
+def is_seeded(node) -> bool:
+    """Whether a mistake that tests switch on is asked for here (src/bugs.rs), which no build for users has."""
+    if node.type == "if_expression":
+        return text(node).startswith("if active(")
+    if node.type == "binary_expression":
+        return any(text(node.child_by_field_name(side)).startswith("bugs::factor(") for side in ("left", "right"))
+    return node.type == "call_expression" and text(node).startswith(("bugs::", "active("))
 
 
 class Finder:
@@ -127,7 +136,7 @@ class Finder:
 
     def walk(self, node) -> None:
         kind = node.type
-        if kind in CLOSED or kind.endswith("_type"):
+        if kind in CLOSED or kind.endswith("_type") or is_seeded(node):
             return
         if kind == "function_item":
             outer = self.function
@@ -143,13 +152,23 @@ class Finder:
         for index, child in enumerate(node.children):
             name = node.field_name_for_child(index)
             if child.is_named and not (
-                name in {"pattern", "type", "field", "macro", "length"} or (kind == "closure_expression" and name == "parameters")
+                name in {"pattern", "type", "field", "macro", "length"}
+                or (kind == "closure_expression" and name == "parameters")
             ):
                 self.walk(child)
 
     def add(self, node, change: str, replacement: str, wrap: str = "expression") -> None:
         self.sites.append(
-            Site(self.file, self.function, node.start_point[0] + 1, change, node.start_byte, node.end_byte, replacement, wrap=wrap)
+            Site(
+                self.file,
+                self.function,
+                node.start_point[0] + 1,
+                change,
+                node.start_byte,
+                node.end_byte,
+                replacement,
+                wrap=wrap,
+            )
         )
 
     def with_piece(self, node, piece, new: str) -> str:
@@ -174,6 +193,8 @@ class Finder:
 
     def literal(self, node, new: str) -> None:
         parent = node.parent
+        while len(text(parent)) < 12:
+            parent = parent.parent
         around = shortened(text(parent)) if len(text(parent)) <= 90 else shortened(self.line_of(node))
         self.add(node, f"`{text(node)}` → `{new}` in `{around}`", new)
 

@@ -6,13 +6,16 @@ Left alone are annotations, decorators, patterns, docstrings and the formats of 
 import ast
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 
 COMPARISONS = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,), ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }  # fmt: skip
-OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Pow: ast.Mult}
+OPERATORS = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Pow: ast.Mult,
+}  # fmt: skip
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
@@ -42,46 +45,68 @@ def switch(number):
     return ast.Call(ast.Name("__mutant__", ast.Load()), [ast.Constant(number)], [])
 
 
-def either(number, new, old):
-    return ast.IfExp(switch(number), new, old)
+def either(number, node, new):
+    return ast.IfExp(switch(number), new, node)
+
+
+def replaced(node, *others):
+    """Changes to other expressions."""
+    return [(f"`{shortened(node)}` → `{shortened(other)}`", partial(either, new=other)) for other in others]
+
+
+def of_compare(node):
+    if len(node.ops) != 1:
+        return []
+    news = COMPARISONS.get(type(node.ops[0]), ())
+    return replaced(node, *(ast.Compare(node.left, [new()], node.comparators) for new in news))
+
+
+def of_constant(node):
+    value = node.value
+    if isinstance(value, bool):
+        news = [not value]
+    elif isinstance(value, int):
+        news = [value + 1, value - 1] if value else [1]
+    elif isinstance(value, float):
+        news = [value * 2, value / 2] if value else [1.0]
+    else:
+        news = []
+    return [(f"`{value}` → `{new}`", partial(either, new=ast.Constant(new))) for new in news]
+
+
+def of_call(node):
+    if not isinstance(node.func, ast.Name) or node.func.id not in CALLS:
+        return []
+    return replaced(node, ast.Call(ast.Name(CALLS[node.func.id], ast.Load()), node.args, node.keywords))
+
+
+def of_if(node):
+    if not isinstance(node.body[-1], ast.Raise | ast.Return | ast.Continue | ast.Break):
+        return []
+    return [(f"never leaves at `if {shortened(node.test)}`", guarded)]
+
+
+OF = {
+    ast.Compare: of_compare,
+    ast.BoolOp: lambda n: replaced(n, ast.BoolOp(ast.Or() if isinstance(n.op, ast.And) else ast.And(), n.values)),
+    ast.BinOp: lambda n: replaced(
+        n, *(ast.BinOp(n.left, OPERATORS[kind](), n.right) for kind in [type(n.op)] if kind in OPERATORS)
+    ),
+    ast.UnaryOp: lambda n: replaced(n, n.operand) if isinstance(n.op, ast.Not | ast.USub) else [],
+    ast.Constant: of_constant,
+    ast.Call: of_call,
+    ast.If: of_if,
+    ast.Expr: lambda n: [(f"without `{shortened(n)}`", dropped)] if isinstance(n.value, ast.Call) else [],
+}
 
 
 def changes(node):
-    """Every change of a node: what it is called, and what makes the node with a switch out of the node as it is."""
-    found = []
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        for new in COMPARISONS.get(type(node.ops[0]), ()):
-            other = ast.Compare(node.left, [new()], node.comparators)
-            found.append((f"`{shortened(node)}` → `{shortened(other)}`", lambda k, old, other=other: either(k, other, old)))
-    elif isinstance(node, ast.BoolOp):
-        other = ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
-        found.append((f"`{shortened(node)}` → `{shortened(other)}`", lambda k, old: either(k, other, old)))
-    elif isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-        other = ast.BinOp(node.left, OPERATORS[type(node.op)](), node.right)
-        found.append((f"`{shortened(node)}` → `{shortened(other)}`", lambda k, old: either(k, other, old)))
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-        other = node.operand
-        found.append((f"`{shortened(node)}` → `{shortened(other)}`", lambda k, old: either(k, other, old)))
-    elif isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
-        value = node.value
-        if isinstance(value, bool):
-            news = [not value]
-        elif isinstance(value, int):
-            news = [value + 1, value - 1] if value else [1]
-        else:
-            news = [value * 2, value / 2] if value else [1.0]
-        for new in news:
-            found.append((f"`{value}` → `{new}`", lambda k, old, new=new: either(k, ast.Constant(new), old)))
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
-        other = ast.Call(ast.Name(CALLS[node.func.id], ast.Load()), node.args, node.keywords)
-        found.append((f"`{shortened(node)}` → `{shortened(other)}`", lambda k, old: either(k, other, old)))
-    elif isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise | ast.Return | ast.Continue | ast.Break):
-        words = f"never leaves at `if {shortened(node.test)}`"
-        found.append((words, lambda k, old: guarded(k, old)))
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        words = f"without `{shortened(node)}`"
-        found.append((words, lambda k, old: ast.If(ast.UnaryOp(ast.Not(), switch(k)), [old], [])))
-    return found
+    """Every change of a node: what it is called, and what makes the node with a switch out of number and node."""
+    return OF.get(type(node), lambda _: [])(node)
+
+
+def dropped(number, node):
+    return ast.If(ast.UnaryOp(ast.Not(), switch(number)), [node], [])
 
 
 def guarded(number, node):
@@ -100,7 +125,7 @@ class Walker(ast.NodeTransformer):
     def closed(self, node):
         return node
 
-    visit_JoinedStr = visit_Match = closed
+    visit_JoinedStr = visit_Match = closed  # noqa: N815  # names that the base class looks up
 
     def visit_AnnAssign(self, node):
         if node.value is not None:
@@ -120,7 +145,7 @@ class Walker(ast.NodeTransformer):
         self.function = outer
         return node
 
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = definition
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = definition  # noqa: N815
 
     def visit(self, node):
         if isinstance(node, ast.stmt):
@@ -131,10 +156,10 @@ class Walker(ast.NodeTransformer):
         mine = self.chosen.get(index, [])
         # Alternatives hold parts of the node as they are now, before those get switches of their own.
         makers = [(number, options[alternative][1]) for number, alternative in mine]
+        place = f" in `{shortened(around)}`" if isinstance(node, ast.Constant) else ""
+        line = getattr(node, "lineno", 0)
         for alternative, (words, _) in enumerate(options):
-            if isinstance(node, ast.Constant):
-                words += f" in `{shortened(around)}`"
-            self.sites.append(Site(self.file, self.function, getattr(node, "lineno", 0), words, index, alternative))
+            self.sites.append(Site(self.file, self.function, line, words + place, index, alternative))
         node = super().visit(node)
         for number, make in makers:
             node = make(number, node)

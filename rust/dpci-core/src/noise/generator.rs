@@ -256,4 +256,26 @@ mod tests {
         all.dedup();
         assert_eq!(all.len(), 800);
     }
+
+    #[test]
+    fn words_count_with_their_bytes() {
+        // 2¹⁷ words of 8 bytes, or twice as many of 4, and not one fewer.
+        for wide in [true, false] {
+            KEYS.set(0);
+            let mut generator = ReleaseGenerator::from_source(two_keys).unwrap();
+            let mut take = |count: usize| {
+                for _ in 0..count {
+                    if wide {
+                        generator.next_u64();
+                    } else {
+                        generator.next_u32();
+                    }
+                }
+                generator.refresh().unwrap();
+                KEYS.get()
+            };
+            let all = if wide { 1 << 17 } else { 1 << 18 };
+            assert_eq!((take(all - 1), take(1)), (1, 2));
+        }
+    }
 }

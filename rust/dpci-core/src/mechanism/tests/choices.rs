@@ -44,21 +44,20 @@ fn scalars_must_be_finite_and_positive() {
             );
         }
     }
-    assert!(
-        Spec::new(Choices {
+    for empty in [
+        Choices {
             n_samples: 0,
             ..base.clone()
-        })
-        .is_err()
-    );
-    assert!(
-        Spec::new(Choices {
+        },
+        Choices {
             n_columns: 0,
             intercept: None,
             ..base.clone()
-        })
-        .is_err()
-    );
+        },
+    ] {
+        let error = Spec::new(empty).unwrap_err();
+        assert!(matches!(error, crate::Error::Empty { .. }), "{error}");
+    }
     assert_eq!(
         spec(Choices {
             n_columns: 0,

@@ -133,6 +133,15 @@ fn declared_strong_convexity_counts_with_the_square_of_the_row() {
         ..constant
     });
     assert_near(spec.strong_convexity() - 0.01, 0.4 * 0.5625, 1e-8);
+    // Down: .5·.75² is a float, and what counts is below it.
+    let half = super::spec(Choices {
+        loss: parabola(0.5),
+        l2_strength: 0.0,
+        ..spec.asked_choices()
+    });
+    assert!(
+        half.strong_convexity() < 0.281_25 && half.strong_convexity() > 0.281_25 * (1.0 - 1e-14)
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::*;
 use crate::interval::Perturbation::{Objective, Output};
 use crate::mechanism::{Cost, ReportSpec, release_report};
 use crate::noise::SimulationGenerator;
+use crate::objective::{gradient_rounding, hessian_rounding};
 use crate::per_instance::{Claim, HessianBound};
 
 const SHARES: [f64; 3] = [0.6, 0.2, 0.2];
@@ -221,4 +222,41 @@ fn what_a_report_releases() {
             assert!(release_report(&spec, design, exec, &mut generator).is_err());
         },
     );
+}
+
+#[test]
+fn the_seals_of_a_report_hide_the_rounding_of_sums() {
+    // u²/4 with slopes up to 2 and curvature 1/2, at parameters of norm at most 3; sixteen times the rows may be there.
+    let custom = Choices {
+        loss: parabola(0.0),
+        radius: Some(3.0),
+        budget: approx(1e9, 0.1),
+        ..report()
+    };
+    let bounds = row_bounds(1.0, Targets::Signs);
+    let choices = Choices {
+        n_samples: 10,
+        ..custom
+    };
+    let rows = [0.5; 20];
+    with_design(&rows, 2, &[1.0; 10], Some(0.75), &bounds, |design, exec| {
+        let mut generator = SimulationGenerator::new(96, 0);
+        let spec = ReportSpec::new(&choices, Some(SHARES)).unwrap();
+        let released = release_report(&spec, design, exec, &mut generator).unwrap();
+        let steps = spec.steps();
+        let gradient = 160.0 * gradient_rounding(160) * 2.0 * 1.25;
+        let hessian = 160.0 * hessian_rounding(160) * 0.5 * 1.5625;
+        for ((seal, data), step) in released.seals[1..]
+            .iter()
+            .zip([gradient, hessian])
+            .zip(&steps[1..])
+        {
+            // Noise errs by a part in 10¹² of itself at most.
+            let most = 1.1 * data + 1e-12 * step.scale;
+            assert!(
+                seal.distance() >= data && seal.distance() <= most,
+                "{seal:?} {data:e}"
+            );
+        }
+    });
 }

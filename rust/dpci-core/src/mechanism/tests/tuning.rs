@@ -268,6 +268,15 @@ fn candidates_must_agree_in_their_rows() {
             .unwrap_err()
             .contains("got neighbors=\"add_remove\"")
     );
+    let other = Choices {
+        row_norm: 1.5,
+        ..base.clone()
+    };
+    let refused = tuned(&[base, other], None, pure(1.0), REPEAT).unwrap_err();
+    assert!(
+        refused.starts_with("candidates must agree in row_norm"),
+        "{refused}"
+    );
     assert!(
         tuned(&[], None, pure(1.0), REPEAT)
             .unwrap_err()

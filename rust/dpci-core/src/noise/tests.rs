@@ -1,0 +1,103 @@
+//! The error bounds of all laws against the roundings that docs/noise.md counts, and the edges of small helpers.
+
+use super::bounded::{self, Sum, U};
+use super::symmetric::{from_lower_triangle, isometric_dim, lower_triangle};
+use super::{Gaussian, Laplace, MatrixLaplace, NoiseLaw, SphericalLaplace, SquareLaplace};
+
+/// `√n + √(2·694)` and `n + √(2n·694) + 694`.
+fn tails(n: usize) -> (f64, f64) {
+    let n = n as f64;
+    (
+        n.sqrt() + 1388.0_f64.sqrt(),
+        n + (1388.0 * n).sqrt() + 694.0,
+    )
+}
+
+/// `roundings` units of a tail bound, each thrice rounded up by a thousandth, and two more for a map of matrices.
+#[track_caller]
+fn assert_units(bound: f64, tail: f64, scale: f64, roundings: f64) {
+    let units = bound / (U * tail * scale) / 1.001_f64.powi(3);
+    assert!(
+        (units / (roundings + 2.0) - 1.0).abs() < 1e-3,
+        "{units} against {roundings} + 2"
+    );
+}
+
+#[test]
+fn error_bounds_are_the_roundings_of_a_draw() {
+    for dim in [1, 2, 20, 1000] {
+        let even = if dim == 1 { 2 } else { dim };
+        let (normal, _) = tails(even);
+        assert_units(
+            Gaussian::new(dim, 3.0).unwrap().error_bound(),
+            normal,
+            3.0,
+            12.8,
+        );
+        let (_, sum) = tails(dim);
+        assert_units(
+            SphericalLaplace::new(dim, 0.5).unwrap().error_bound(),
+            sum,
+            2.0,
+            24.4,
+        );
+        assert_units(
+            SquareLaplace::new(dim, 0.5).unwrap().error_bound(),
+            tails(dim * dim).1,
+            2.0,
+            24.4,
+        );
+        let exponential = sum.min((dim as f64).sqrt() * (dim as f64).ln() + 1390.0);
+        assert_units(
+            Laplace::new(dim, 3.0).unwrap().error_bound(),
+            exponential,
+            3.0,
+            6.5,
+        );
+        let (_, traces) = tails(dim * (dim + 1));
+        let roundings = 31.7 + 2.002 * dim as f64;
+        assert_units(
+            MatrixLaplace::new(dim, 0.5).unwrap().error_bound(),
+            traces,
+            2.0,
+            roundings,
+        );
+    }
+    // The law of a release knows the same bounds.
+    let law = NoiseLaw::Gaussian { std_dev: 3.0 };
+    assert_units(law.error_bound(20), tails(20).0, 3.0, 12.8);
+    let law = NoiseLaw::SphericalLaplace { dim: 20, rate: 0.5 };
+    assert_units(law.error_bound(20), tails(20).1, 2.0, 24.4);
+    assert!(
+        NoiseLaw::Gaussian { std_dev: 0.0 }
+            .error_bound(3)
+            .is_infinite()
+    );
+}
+
+#[test]
+fn standard_numbers_err_by_what_is_stated() {
+    assert!((bounded::EXPONENTIAL_ERROR / U - 5.5).abs() < 1e-9);
+    assert!((bounded::NORMAL_ERROR / U - 11.8).abs() < 1e-9);
+    // u + (nu/(1 - nu))², where nu = 1/8 and where it is 2⁻³³.
+    assert!((Sum::error(1 << 50) - 1.0 / 49.0).abs() < 1e-12);
+    assert!(Sum::error(1 << 20) > U + 0.5_f64.powi(66) * 0.999);
+    assert!(Sum::error(1 << 20) < U + 0.5_f64.powi(66) * 1.001);
+}
+
+#[test]
+fn a_size_is_refused_just_beyond_its_tail() {
+    assert!(bounded::check_tail(1.001 * 8.0, 8.0).is_ok());
+    assert!(bounded::check_tail((1.001_f64 * 8.0).next_up(), 8.0).is_err());
+}
+
+#[test]
+fn triangles_of_matrices() {
+    assert_eq!(lower_triangle(0, &[]), [0.0; 0]);
+    assert_eq!(lower_triangle(1, &[2.0]), [2.0]);
+    let matrix = [1.0, 9.0, 9.0, 2.0, 3.0, 9.0, 4.0, 5.0, 6.0];
+    assert_eq!(lower_triangle(3, &matrix), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let full = from_lower_triangle(3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.5);
+    assert_eq!(full, [1.0, 1.0, 2.0, 1.0, 3.0, 2.5, 2.0, 2.5, 6.0]);
+    assert_eq!([0, 1, 2, 3, 10].map(isometric_dim), [0, 1, 3, 6, 55]);
+}
