@@ -1,13 +1,19 @@
 """The numbers of a ledger by hand: what a reserve divides, what is left, what a ledger is known by."""
 
+import hashlib
+import math
+from fractions import Fraction
+
 import mpmath as mp
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
 import dpci
-from dpci import _composition
+from dpci import _composition, _ledger_store, _rules
 from dpci._composition import Account, Reserve
+from dpci.accounting import pure_rdp
+from dpci.errors import InvalidInput, LedgerError
 
 
 def conversion(order, delta):
@@ -37,19 +43,19 @@ def test_the_orders_of_a_shared_reserve_divide_its_delta():
         assert 0 <= found - exact < 1e-12 * max(1, abs(exact))
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 1e9])
 def test_the_order_of_a_reserve_is_the_best_one(epsilon):
     reserve = Account(dpci.ApproxDP(epsilon, 1e-6)).reserve_for(dpci.ZCDP(1e-4))
     assert (reserve.delta, reserve.share) == (pytest.approx(0.9e-6, rel=1e-12), 0.9)
     # Its main order has nine tenths of nine tenths of delta, and no order affords more rho at that.
     rho = -minimize_scalar(
         lambda x: -(epsilon - float(conversion(1 + np.exp(x), 0.81e-6))) / (1 + np.exp(x)),
-        bounds=(-5, 10),
+        bounds=(-12, 10),
         method="bounded",
     ).fun
     best = minimize_scalar(
         lambda x: (1 + np.exp(x)) * rho + float(conversion(1 + np.exp(x), 0.81e-6)),
-        bounds=(-5, 10),
+        bounds=(-12, 10),
         method="bounded",
         options={"xatol": 1e-8},
     ).x
@@ -69,3 +75,50 @@ def test_a_ledger_is_known_by_128_random_bits():
     ids = {dpci.Ledger(dpci.PureDP(1.0)).id for _ in range(100)}
     assert len(ids) == 100
     assert {len(bytes.fromhex(one)) for one in ids} == {16}
+
+
+def test_a_reserve_needs_a_delta_whose_shares_are_floats():
+    assert Account(dpci.ApproxDP(1.0, 1.5e-290)).reserve_for(dpci.ZCDP(1e-9)) is not None
+    assert Account(dpci.ApproxDP(1.0, 0.5e-290)).reserve_for(dpci.ZCDP(1e-9)) is None
+
+
+@pytest.mark.parametrize("order", [1.25, 3.0, 17.0, 1025.0])
+def test_sums_of_many_spends_are_not_below_the_exact_ones(order):
+    account = Account(dpci.ApproxDP(1e4, 1e-6))
+    account.add(dpci.ZCDP(1e-9), Reserve(order, 1e-6, 1.0))
+    one = Fraction(pure_rdp(math.nextafter(0.7, math.inf), order))
+    conversion_at_least = Fraction(float(conversion(order, 1e-6) * (1 - mp.mpf(2) ** -50)))
+    for number in range(1, 201):
+        account.add(dpci.PureDP(0.7))
+        exact = Fraction(order) * Fraction(1e-9) + number * one + conversion_at_least
+        assert account.spent()["epsilon"] >= exact
+
+
+def test_checksums_are_part_of_the_format():
+    expected = hashlib.blake2b(b'before{"a": 2, "b": 1}', digest_size=16).hexdigest()
+    assert _ledger_store._next_head("before", {"b": 1, "a": 2}) == expected
+
+
+def test_a_page_that_nothing_uses_is_damage(tmp_path):
+    path = tmp_path / "ledger.db"
+    dpci.Ledger(dpci.PureDP(1.0), path=path)
+    data = bytearray(path.read_bytes())
+    pages = int.from_bytes(data[28:32], "big")
+    data[28:32] = (pages + 1).to_bytes(4, "big")
+    path.write_bytes(data + bytes(len(data) // pages))
+    with pytest.raises(LedgerError, match="integrity check"):
+        dpci.Ledger.open(path)
+
+
+def test_names_that_no_file_can_have_are_refused():
+    for name in ("a\0b", "\ud800", "", b"bytes", 3):
+        with pytest.raises(InvalidInput, match="path must be the name of a file"):
+            dpci.Ledger(dpci.PureDP(1.0), path=name)
+
+
+def test_saved_objects_are_of_one_version():
+    read = {"what": "text", "schema": "s", "version": 2}
+    assert _rules.read_saved('{"schema": "s", "schema_version": 2, "a": 1}', **read) == {"a": 1}
+    for version in ("1", "3", "null", '"2"'):
+        with pytest.raises(InvalidInput, match="must have schema_version=2"):
+            _rules.read_saved(f'{{"schema": "s", "schema_version": {version}}}', **read)

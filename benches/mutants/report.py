@@ -16,8 +16,8 @@ HEAD = """# Seeded mutants
 `make mutants`, commit {commit}, {date}: seed {seed}, at most {number} mutants an area. Each is one small change of the
 code, chosen at random: another comparison or operator, another number, a check or an early return left out. All mutants
 of a language are compiled into one program, in which an environment variable wakes one of them; a mutant is killed when
-a test fails, crashes or does not end. Those of Rust meet the tests of the core first; what these let live meets those of
-the package.
+a test fails, crashes or does not end. Those of Rust meet the tests of the core first; what these let live meets those
+of the package.
 
 An *equivalent* mutant computes the same for every input that can reach it, or differs only where nothing is said of the
 value. A *conservative* one errs on the side of more noise. `benches/mutants/reasons.toml` keeps the reasons.
@@ -25,6 +25,18 @@ value. A *conservative* one errs on the side of more noise. `benches/mutants/rea
 | area | mutants | equivalent | killed by the core | killed by Python | left | killed of the different | by the core |
 |---|---|---|---|---|---|---|---|
 """
+
+
+class Place:
+    """The site of a mutant, as it was saved."""
+
+    def __init__(self, saved):
+        self.file, self.function = saved["file"], saved["function"]
+        self.line, self.change, self.number = saved["line"], saved["change"], saved["number"]
+
+    @property
+    def key(self):
+        return f"{self.file} · {self.function} · {self.change}"
 
 
 @dataclass

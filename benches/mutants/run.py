@@ -1,20 +1,23 @@
 """Seeded mutants: changes one place of the code at a time, and sees whether a test notices (``make mutants``)."""
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 import python_run
 import report
 import rust_run
 
 ROOT = rust_run.ROOT
+KEPT = rust_run.SCRATCH / "outcomes"
 
 # Places of the core by area; a file belongs to the first area that names it. `seal` has what its distances are made of.
 RUST = {
@@ -45,8 +48,21 @@ TESTS_OF_CORE = {
     ],
 }  # fmt: skip
 TESTS_OF_PYTHON = {
-    "ledger": ["test_ledger", "test_ledger_composition", "test_ledger_file", "test_ledger_growth"],
-    "accounting": ["test_accounting", "test_guarantee", "test_seal", "test_saved_fits"],
+    "ledger": [
+        "test_ledger",
+        "test_ledger_composition",
+        "test_ledger_file",
+        "test_ledger_growth",
+        "test_ledger_numbers",
+    ],
+    "accounting": [
+        "test_accounting",
+        "test_guarantee",
+        "test_guarantee_numbers",
+        "test_ledger_numbers",
+        "test_saved_fits",
+        "test_seal",
+    ],
 }
 
 
@@ -115,8 +131,9 @@ def each(make, judge, outcomes, jobs):
 
     def work(_):
         server = make()
-        while not waiting.empty():
-            judge(server, waiting.get())
+        with contextlib.suppress(Empty):
+            while True:
+                judge(server, waiting.get_nowait())
         server.close()
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -145,6 +162,21 @@ def python_outcomes(options, areas):
     return outcomes
 
 
+def keep(run, outcomes):
+    """Keeps what became of the mutants of each area, so that areas can be run one after another."""
+    for area in dict.fromkeys(outcome.area for outcome in outcomes):
+        here = [asdict(outcome) for outcome in outcomes if outcome.area == area]
+        rust_run.write(KEPT / f"{area}.json", json.dumps({"run": run, "outcomes": here}, indent=1))
+
+
+def kept(run):
+    """What became of the mutants of all areas at this commit, with this seed."""
+    saved = [json.loads(path.read_text()) for path in KEPT.glob("*.json")]
+    by_area = {one["outcomes"][0]["area"]: one["outcomes"] for one in saved if one["run"] == run}
+    outcomes = [outcome for area in [*RUST, *PYTHON] for outcome in by_area.get(area, [])]
+    return [report.Outcome(**{**outcome, "site": report.Place(outcome["site"])}) for outcome in outcomes]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
@@ -154,18 +186,14 @@ def main():
     parser.add_argument("--core-only", action="store_true", help="leave out Python tests of mutants of the core")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/evidence/mutants.md")
     options = parser.parse_args()
-    outcomes = []
+    git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    run = {"commit": git.stdout.strip(), "seed": options.seed, "number": options.number}
     python = {area: files for area, files in PYTHON.items() if area in options.areas}
     if python:
-        outcomes += python_outcomes(options, python)
+        keep(run, python_outcomes(options, python))
     if not RUST.keys().isdisjoint(options.areas):
-        outcomes = rust_outcomes(options) + outcomes
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
-    faults = report.write(options.out, outcomes, seed=options.seed, number=options.number, commit=commit)
-    log = [(o.area, o.site.key, o.by_core, o.by_python) for o in outcomes]
-    rust_run.write(rust_run.SCRATCH / "outcomes.json", json.dumps(log, indent=1))
+        keep(run, rust_outcomes(options))
+    faults = report.write(options.out, kept(run), **run)
     print("\n".join([*faults, f"written: {options.out}"]))
     sys.exit(bool(faults))
 

@@ -229,7 +229,7 @@ def killed_by_core(site: rust_sites.Site, reached: list[tuple[Path, str, float, 
         if site.number in numbers:
             batches[seconds > 0.3, binary.name].append((seconds, test, binary))
     for _, batch in sorted(batches.items()):
-        limit = 60 + 20 * sum(seconds for seconds, _, _ in batch)
+        limit = 30 + 10 * sum(seconds for seconds, _, _ in batch)
         test = failing_test(batch[0][2], [test for _, test, _ in sorted(batch)], site.number, limit)
         if test:
             return test

@@ -39,7 +39,8 @@ FLOATS, INTEGERS = {"f64"}, {"u32", "u64", "u128", "usize", "i32", "i64", "i128"
 # Nothing below these is an expression that runs.
 CLOSED = {
     "attribute_item", "closure_parameters", "const_block", "const_item", "inner_attribute_item", "line_comment",
-    "block_comment", "macro_definition", "macro_invocation", "parameters", "static_item", "type_arguments", "use_declaration",
+    "block_comment", "macro_definition", "macro_invocation", "parameters", "static_item", "type_arguments",
+    "use_declaration",
 }  # fmt: skip
 
 

@@ -1,8 +1,14 @@
 //! The error bounds of all laws against the roundings that docs/noise.md counts, and the edges of small helpers.
 
 use super::bounded::{self, Sum, U};
+use super::generator::Scripted;
 use super::symmetric::{from_lower_triangle, isometric_dim, lower_triangle};
-use super::{Gaussian, Laplace, MatrixLaplace, NoiseLaw, SphericalLaplace, SquareLaplace};
+use super::testing::assert_counts;
+use super::{
+    Gaussian, Laplace, MatrixLaplace, NoiseLaw, SimulationGenerator, SphericalLaplace,
+    SquareLaplace, weighted_index,
+};
+use crate::Error;
 
 /// `√n + √(2·694)` and `n + √(2n·694) + 694`.
 fn tails(n: usize) -> (f64, f64) {
@@ -100,4 +106,62 @@ fn triangles_of_matrices() {
     let full = from_lower_triangle(3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.5);
     assert_eq!(full, [1.0, 1.0, 2.0, 1.0, 3.0, 2.5, 2.0, 2.5, 6.0]);
     assert_eq!([0, 1, 2, 3, 10].map(isometric_dim), [0, 1, 3, 6, 55]);
+}
+
+#[test]
+fn draws_beyond_their_tail_are_refused() {
+    // Fifteen words of zeros before each one: every exponential number is 488 or more, far from anything that a seed gives.
+    let zeros = || {
+        let mut words = vec![0; 18];
+        words[15] = 1 << 63;
+        Scripted::new(words)
+    };
+    // One such number is within the tail of its law, and several are not.
+    assert!(
+        Laplace::new(1, 1.0)
+            .unwrap()
+            .sample_bounded(&mut zeros())
+            .is_ok()
+    );
+    assert!(
+        SphericalLaplace::new(1, 1.0)
+            .unwrap()
+            .sample_bounded(&mut zeros())
+            .is_ok()
+    );
+    assert!(
+        Gaussian::new(2, 1.0)
+            .unwrap()
+            .sample_bounded(&mut zeros())
+            .is_ok()
+    );
+    for refused in [
+        Laplace::new(4, 1.0).unwrap().sample_bounded(&mut zeros()),
+        SphericalLaplace::new(4, 1.0)
+            .unwrap()
+            .sample_bounded(&mut zeros()),
+        SquareLaplace::new(2, 1.0)
+            .unwrap()
+            .sample_bounded(&mut zeros()),
+        MatrixLaplace::new(2, 1.0)
+            .unwrap()
+            .sample_bounded(&mut zeros()),
+        Gaussian::new(8, 1.0).unwrap().sample_bounded(&mut zeros()),
+    ] {
+        assert_eq!(refused, Err(Error::NoiseTail));
+    }
+}
+
+#[test]
+fn the_greatest_weight_may_stand_anywhere() {
+    for shift in 0..3 {
+        let mut weights = [0.9, 0.06, 0.04];
+        weights.rotate_right(shift);
+        let mut generator = SimulationGenerator::new(64, shift as u64);
+        let mut counts = [0; 3];
+        for _ in 0..20_000 {
+            counts[weighted_index(&weights, &mut generator)] += 1;
+        }
+        assert_counts(&counts, &weights);
+    }
 }

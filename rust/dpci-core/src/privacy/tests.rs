@@ -83,3 +83,11 @@ fn bad_arguments_are_refused_by_their_name() {
         .to_string();
     assert!(error.contains("ln(1 + kappa)"), "{error}");
 }
+
+#[test]
+fn no_delta_of_zcdp_is_above_one() {
+    for (rho, epsilon) in [(100.0, 0.1), (3.0, 0.0), (0.5, 0.01)] {
+        let delta = zcdp_to_approx_delta(rho, epsilon).unwrap();
+        assert!(delta > 0.3 && delta <= 1.0, "{rho} {epsilon} {delta}");
+    }
+}

@@ -61,6 +61,7 @@ fn the_parts_of_a_score() {
     // Up past the rounding of norms, once in the predictor and once in the range.
     let score = Score::new(Arc::new(Logistic), 2.0, 1.5, 8).unwrap();
     assert!(score.range > 3.0 * (1.0 + 1.9e-9) && score.range < 3.0 * (1.0 + 2.1e-9));
+    assert!((score.greatest() / 3.0_f64.exp().ln_1p() - 1.0).abs() < 1e-7);
     // Eight products, their norm and its root: ten roundings of a predictor up to 3, at a slope of at most 1.
     let slope = 1.0 / (1.0 + (-3.0_f64).exp());
     let rounding = 10.0 * f64::EPSILON * 3.0 * slope;

@@ -48,6 +48,7 @@ fn lattices_are_powers_of_two() {
     for (bound, expected) in [
         (1.0, 1.0),
         (1.999, 1.0),
+        (1.0_f64.next_up(), 1.0),
         (0.75, 0.5),
         (5e-324, 0.0),
         (-1.0, 0.0),

@@ -6,7 +6,7 @@ use crate::loss::{HuberHinge, Squared};
 use crate::mechanism::{
     Method, NoiseKind, TuningSpec, check_common, check_predictor, mean_loss, release_tuning,
 };
-use crate::noise::SimulationGenerator;
+use crate::noise::{NoiseLaw, SimulationGenerator};
 use crate::privacy::RunCount;
 
 const REPEAT: Method = Method::Repeat {
@@ -201,6 +201,12 @@ fn gaussian_runs_where_they_are_allowed_and_less() {
         step.sensitivity / (2.0 * LEFT * rho / 3.0).sqrt(),
         1e-12,
     );
+    // The error of one draw, and of its sum with a loss of at most ln(1 + e^2.5).
+    let law = NoiseLaw::Gaussian {
+        std_dev: step.scale,
+    };
+    let errors = law.error_bound(1) + f64::EPSILON * 2.5_f64.exp().ln_1p();
+    assert_near(spec.score_seal().unwrap().distance(), 2.0 * errors, 1e-7);
 }
 
 #[test]
