@@ -325,5 +325,12 @@ mod tests {
             let all = if wide { 1 << 17 } else { 1 << 18 };
             assert_eq!((take(all - 1), take(1)), (1, 2));
         }
+        KEYS.set(0);
+        let mut generator = ReleaseGenerator::from_source(two_keys).unwrap();
+        for (bytes, keys) in [((1 << 20) - 1, 1), (1, 2)] {
+            generator.fill_bytes(&mut vec![0; bytes]);
+            generator.refresh().unwrap();
+            assert_eq!(KEYS.get(), keys);
+        }
     }
 }

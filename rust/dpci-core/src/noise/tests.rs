@@ -69,6 +69,9 @@ fn error_bounds_are_the_roundings_of_a_draw() {
             roundings,
         );
     }
+    // Where numbers underflow each is off by the least normal number.
+    let tiny = Gaussian::new(1000, 1e-300).unwrap().error_bound() / f64::MIN_POSITIVE;
+    assert!((1000.0..1001.0).contains(&tiny), "{tiny}");
     // The law of a release knows the same bounds.
     let law = NoiseLaw::Gaussian { std_dev: 3.0 };
     assert_units(law.error_bound(20), tails(20).0, 3.0, 12.8);
@@ -116,6 +119,12 @@ fn draws_beyond_their_tail_are_refused() {
         words[15] = 1 << 63;
         Scripted::new(words)
     };
+    // Sums near their mean are not, however many they add.
+    let wide = MatrixLaplace::new(40, 1.0).unwrap();
+    assert!(
+        wide.sample_bounded(&mut SimulationGenerator::new(65, 0))
+            .is_ok()
+    );
     // One such number is within the tail of its law, and several are not.
     assert!(
         Laplace::new(1, 1.0)
@@ -163,5 +172,18 @@ fn the_greatest_weight_may_stand_anywhere() {
             counts[weighted_index(&weights, &mut generator)] += 1;
         }
         assert_counts(&counts, &weights);
+    }
+}
+
+#[test]
+fn logarithms_are_taken_below_one_half() {
+    // The greatest uniform number stands for 1/2, whichever end it is counted from: no digit is lost near 1.
+    for coin in [0, 1 << 63] {
+        let mut ones = Scripted::new(vec![coin, u64::MAX, u64::MAX, u64::MAX]);
+        let found = bounded::exponential(&mut ones).unwrap();
+        assert!(
+            (found / std::f64::consts::LN_2 - 1.0).abs() < 1e-15,
+            "{found}"
+        );
     }
 }

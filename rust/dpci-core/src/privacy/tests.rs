@@ -91,3 +91,31 @@ fn no_delta_of_zcdp_is_above_one() {
         assert!(delta > 0.3 && delta <= 1.0, "{rho} {epsilon} {delta}");
     }
 }
+
+#[test]
+fn profiles_at_known_arguments() {
+    // A = .3, μ = .2, ε = 1 and κ = .01: sums of hockey-stick divergences, to 17 digits elsewhere.
+    for (neighbors, one_signed, expected) in [
+        (Neighbors::ReplaceOne, true, 0.026_276_178_955_180_002),
+        (Neighbors::ReplaceOne, false, 0.050_425_314_251_084_304),
+        (Neighbors::AddRemove, true, 0.000_531_783_685_442_761_48),
+        (Neighbors::AddRemove, false, 0.001_063_521_829_637_85),
+    ] {
+        let found = profile(neighbors, one_signed).delta(1.0, 0.3, 0.2);
+        assert!((found / expected - 1.0).abs() < 1e-10, "{found} {expected}");
+    }
+}
+
+#[test]
+fn printed_sensitivities_of_the_logistic_polynomial() {
+    // d²/4 + 3d where a record is replaced, half of it where one is added.
+    for (neighbors, factor) in [(Neighbors::ReplaceOne, 1.0), (Neighbors::AddRemove, 0.5)] {
+        for (dim, printed) in [(1, 3.25), (3, 11.25), (20, 160.0)] {
+            let found = Polynomial::Logistic.l1_sensitivity(dim, neighbors, Calibration::Paper);
+            assert!(
+                (found / (factor * printed) - 1.0).abs() < 1e-14,
+                "{dim} {found}"
+            );
+        }
+    }
+}

@@ -83,6 +83,8 @@ fn a_step_of_rounding_is_paid_for() {
     );
     assert_eq!(whole(3.2).unwrap(), 4);
     assert_eq!(whole(0.0).unwrap(), 0);
+    let most = 2.0_f64.powi(62);
+    assert!(whole(most).is_ok() && whole(most.next_up()).is_err());
     for bad in [-1.0, f64::NAN, 1e19] {
         assert!(whole(bad).is_err());
     }

@@ -8,6 +8,7 @@ mod moments;
 mod plans;
 mod releases;
 mod reports;
+mod runs;
 mod seals;
 mod tuning;
 

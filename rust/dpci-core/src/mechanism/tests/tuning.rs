@@ -108,8 +108,13 @@ fn a_repeated_run_has_a_third_of_epsilon() {
     assert_near(step.scale, step.sensitivity / (0.25 * 0.3 * LEFT), 1e-12);
     let seal = spec.score_seal().unwrap();
     assert_near(seal.cost().value(), 0.25 * 0.3 * 1e-3, 1e-12);
-    // At least the rounding of the greatest loss, ln(1 + e^2.5).
-    assert!(seal.distance() >= f64::EPSILON * 2.5_f64.exp().ln_1p());
+    // The error of one draw in one dimension, and of its sum with a loss of at most ln(1 + e^2.5).
+    let law = NoiseLaw::SphericalLaplace {
+        dim: 1,
+        rate: 1.0 / step.scale,
+    };
+    let errors = law.error_bound(1) + f64::EPSILON * 2.5_f64.exp().ln_1p();
+    assert_near(seal.distance(), 2.0 * errors, 1e-7);
     assert!(seal.distance() < 1e-6 * step.scale);
 }
 
@@ -309,6 +314,7 @@ fn scores_need_a_ball() {
             said.starts_with("every candidate must have a radius"),
             "{said}"
         );
+        assert!(tuned(&[free(0.2)], Some(0.3), pure(1.0), method).is_ok());
         let spec = tuned(&[candidate(0.1), free(0.2)], Some(3.0), pure(1.0), method).unwrap();
         assert_eq!(spec.radii(), [2.0, 3.0]);
         assert_eq!(spec.n_params(), 3);
