@@ -2,6 +2,8 @@
 
 import hashlib
 import math
+import sqlite3
+from contextlib import closing
 from fractions import Fraction
 
 import mpmath as mp
@@ -122,3 +124,53 @@ def test_saved_objects_are_of_one_version():
     for version in ("1", "3", "null", '"2"'):
         with pytest.raises(InvalidInput, match="must have schema_version=2"):
             _rules.read_saved(f'{{"schema": "s", "schema_version": {version}}}', **read)
+
+
+def test_the_greatest_number_of_a_ledger():
+    assert dpci.Ledger(dpci.PureDP(1e100)).total == dpci.PureDP(1e100)
+    with pytest.raises(InvalidInput, match="at most 1e\\+100"):
+        dpci.Ledger(dpci.PureDP(math.nextafter(1e100, math.inf)))
+
+
+def test_a_ledger_is_read_as_of_one_moment(tmp_path, monkeypatch):
+    path = tmp_path / "ledger.db"
+    dpci.Ledger(dpci.PureDP(1.0), path=path)
+    read = _ledger_store._read_identity
+    refused = []
+
+    def read_and_write_meanwhile(connection, file):
+        found = read(connection, file)
+        # Another program that would change what has been read in part.
+        with closing(sqlite3.connect(path, timeout=0.0)) as other:
+            try:
+                other.execute("UPDATE ledger SET head = head")
+                other.commit()
+            except sqlite3.OperationalError as error:
+                refused.append(str(error))
+        return found
+
+    monkeypatch.setattr(_ledger_store, "_read_identity", read_and_write_meanwhile)
+    ledger = dpci.Ledger.open(path)
+    ledger.history  # noqa: B018  # what is tested is the reading
+    assert len(refused) >= 2
+    assert all("locked" in message for message in refused)
+
+
+@pytest.mark.parametrize("total", [50.0, 157.08, 308.31])
+def test_what_remains_of_a_great_total_is_less_by_some_bits_alone(total):
+    # Divergences are almost epsilon here: all that is left does not fit once the room for rounding is counted.
+    account = Account(dpci.ApproxDP(total, 1e-6))
+    first = dpci.ZCDP(0.0059)
+    account.add(first, account.reserve_for(first))
+    for _ in range(40):
+        account.add(dpci.PureDP(0.005))
+    left = Fraction(total) - account.spent()["epsilon"]
+    remaining = account.remaining()
+    assert account.affords(remaining)
+    assert 1 - 1e-12 < remaining.epsilon / float(left) < 1
+    assert remaining.delta == pytest.approx(1e-7, rel=1e-9)
+
+
+def test_sums_are_raised_by_their_room():
+    # Sixteen units of 1 + 3.
+    assert _composition._sum_rounded_up(np.array([[1.0], [-3.0]]), 16) == [-2.0 + 64 * 2.0**-52]
