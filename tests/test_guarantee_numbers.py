@@ -43,3 +43,29 @@ def test_intervals_have_two_different_ends():
     for ends in ([1, 1], [2, 1], [1], [1, 2, 3]):
         with pytest.raises(InvalidInput, match="bounds"):
             _rules.check_interval("bounds", ends)
+
+
+def test_concentrated_guarantees_are_those_of_rho():
+    guarantee = plan(dpci.ZCDP(0.1)).guarantee
+    # inf exp((a-1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1) on a fine grid of orders, and a rho.
+    orders = 1 + np.exp(np.linspace(-6, 8, 20_001))
+    logs = (orders - 1) * (orders * 0.1 - 1.0) + orders * np.log1p(-1 / orders) - np.log(orders - 1)
+    assert guarantee.delta(1.0) == pytest.approx(np.exp(logs.min()), rel=1e-6)
+    np.testing.assert_allclose(guarantee.rdp([1.5, 20.0]), [0.15, 2.0])
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 50.0])
+def test_the_shift_of_published_noise_is_that_of_its_scale(epsilon):
+    # Kifer, Smith & Thakurta: LR/std_dev = epsilon/sqrt(8 log(2/delta) + 4 epsilon), great or small.
+    found = plan(
+        dpci.ApproxDP(epsilon, 1e-6), mechanism="objective", calibration="paper", neighbors="add_remove", moments="none"
+    ).guarantee
+    left = 0.999 * epsilon
+    expected = left / math.sqrt(8 * math.log(2 / 0.999e-6) + 4 * left)
+    assert found.shift == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("order", [1.0, 0.9, 0.0, math.nan, math.inf])
+def test_orders_are_above_one(order):
+    with pytest.raises(InvalidInput, match="order must be finite and > 1"):
+        plan(dpci.ZCDP(0.1)).guarantee.rdp(order)

@@ -5,6 +5,7 @@ import math
 import sqlite3
 from contextlib import closing
 from fractions import Fraction
+from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -174,3 +175,30 @@ def test_what_remains_of_a_great_total_is_less_by_some_bits_alone(total):
 def test_sums_are_raised_by_their_room():
     # Sixteen units of 1 + 3.
     assert _composition._sum_rounded_up(np.array([[1.0], [-3.0]]), 16) == [-2.0 + 64 * 2.0**-52]
+
+
+def test_files_are_closed_again(tmp_path):
+    folder = Path("/proc/self/fd")
+    if not folder.exists():
+        pytest.skip("this system does not say which files are open")
+    before = len(list(folder.iterdir()))
+    for number in range(5):
+        with dpci.Ledger(dpci.PureDP(1.0), path=tmp_path / f"{number}.db") as ledger:
+            ledger.spend(dpci.PureDP(0.1), neighbors="replace_one")
+    assert len(list(folder.iterdir())) == before
+
+
+def test_json_is_indented_by_two():
+    lines = dpci.Ledger(dpci.PureDP(1.0)).to_json().splitlines()
+    assert lines[0] == "{"
+    assert lines[1].startswith('  "schema": "dpci.Ledger"')
+
+
+def test_a_ledger_leaves_no_write_ahead_log(tmp_path):
+    path = tmp_path / "ledger.db"
+    ledger = dpci.Ledger(dpci.PureDP(1.0), path=path)
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+    ledger.spend(dpci.PureDP(0.1), neighbors="replace_one")
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("delete",)

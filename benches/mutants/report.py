@@ -13,7 +13,7 @@ LEAST_OF_ALL, LEAST_OF_CORE = 0.97, 0.85
 
 HEAD = """# Seeded mutants
 
-`make mutants`, commit {commit}, {date}: seed {seed}, at most {number} mutants an area. Each is one small change of the
+`make mutants`, {date}: seed {seed}, at most {number} mutants an area. Each is one small change of the
 code, chosen at random: another comparison or operator, another number, a check or an early return left out. All mutants
 of a language are compiled into one program, in which an environment variable wakes one of them; a mutant is killed when
 a test fails, crashes or does not end. Those of Rust meet the tests of the core first; what these let live meets those
@@ -22,8 +22,8 @@ of the package.
 An *equivalent* mutant computes the same for every input that can reach it, or differs only where nothing is said of the
 value. A *conservative* one errs on the side of more noise. `benches/mutants/reasons.toml` keeps the reasons.
 
-| area | mutants | equivalent | killed by the core | killed by Python | left | killed of the different | by the core |
-|---|---|---|---|---|---|---|---|
+| area | commit | mutants | equivalent | killed by the core | by Python | left | killed of the different | by the core |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -47,6 +47,7 @@ class Outcome:
     site: object
     by_core: str | None = None
     by_python: str | None = None
+    commit: str = ""
 
     @property
     def killed(self):
@@ -63,7 +64,7 @@ def share(part, whole):
     return f"{part / whole:.1%}" if whole else "-"
 
 
-def write(path, outcomes, *, seed, number, commit):
+def write(path, outcomes, *, seed, number):
     """Writes the page; says what it shows that must not be."""
     known, faults = reasons(), []
     rows, survivors = [], []
@@ -84,17 +85,15 @@ def write(path, outcomes, *, seed, number, commit):
                 faults.append(f"not explained: {outcome.site.key}")
         different = len(here) - count["equivalent"]
         found = count["core"] + count["python"]
-        rows.append(
-            f"| {area} | {len(here)} | {count['equivalent']} | {count['core'] if is_rust else '-'} | {count['python']} "
-            f"| {count['left']} | {share(found, different)} | {share(count['core'], different) if is_rust else '-'} |"
-        )
+        by_core = share(count["core"], different) if is_rust else "-"
+        cells = [area, here[0].commit[:10], len(here), count["equivalent"], count["core"] if is_rust else "-"]
+        cells += [count["python"], count["left"], share(found, different), by_core]
+        rows.append(f"| {' | '.join(map(str, cells))} |")
         if found < LEAST_OF_ALL * different:
             faults.append(f"{area}: {share(found, different)} are killed, of at least {LEAST_OF_ALL:.0%}")
         if is_rust and count["core"] < LEAST_OF_CORE * different:
-            faults.append(
-                f"{area}: {share(count['core'], different)} are killed by the core, of at least {LEAST_OF_CORE:.0%}"
-            )
-    lines = [HEAD.format(commit=commit, date=datetime.now(UTC).date(), seed=seed, number=number) + "\n".join(rows), ""]
+            faults.append(f"{area}: {by_core} are killed by the core, of at least {LEAST_OF_CORE:.0%}")
+    lines = [HEAD.format(date=datetime.now(UTC).date(), seed=seed, number=number) + "\n".join(rows), ""]
     lines += ["## Survivors", "", "| place | change | kind | reason |", "|---|---|---|---|"]
     for outcome, kind, why in survivors:
         site = outcome.site

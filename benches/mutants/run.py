@@ -166,15 +166,23 @@ def keep(run, outcomes):
     """Keeps what became of the mutants of each area, so that areas can be run one after another."""
     for area in dict.fromkeys(outcome.area for outcome in outcomes):
         here = [asdict(outcome) for outcome in outcomes if outcome.area == area]
+        for outcome in here:
+            del outcome["commit"]
         rust_run.write(KEPT / f"{area}.json", json.dumps({"run": run, "outcomes": here}, indent=1))
 
 
 def kept(run):
-    """What became of the mutants of all areas at this commit, with this seed."""
+    """What became of the mutants of all areas with this seed, at whatever commit each was last run."""
     saved = [json.loads(path.read_text()) for path in KEPT.glob("*.json")]
-    by_area = {one["outcomes"][0]["area"]: one["outcomes"] for one in saved if one["run"] == run}
-    outcomes = [outcome for area in [*RUST, *PYTHON] for outcome in by_area.get(area, [])]
-    return [report.Outcome(**{**outcome, "site": report.Place(outcome["site"])}) for outcome in outcomes]
+    saved = [one for one in saved if all(one["run"][name] == run[name] for name in ("seed", "number"))]
+    by_area = {one["outcomes"][0]["area"]: one for one in saved}
+    outcomes = []
+    for area in [*RUST, *PYTHON]:
+        one = by_area.get(area, {"outcomes": []})
+        for outcome in one["outcomes"]:
+            place = report.Place(outcome["site"])
+            outcomes.append(report.Outcome(**{**outcome, "site": place}, commit=one["run"]["commit"]))
+    return outcomes
 
 
 def main():
@@ -193,7 +201,7 @@ def main():
         keep(run, python_outcomes(options, python))
     if not RUST.keys().isdisjoint(options.areas):
         keep(run, rust_outcomes(options))
-    faults = report.write(options.out, kept(run), **run)
+    faults = report.write(options.out, kept(run), seed=options.seed, number=options.number)
     print("\n".join([*faults, f"written: {options.out}"]))
     sys.exit(bool(faults))
 
