@@ -10,13 +10,15 @@ OLDEST := .venv-oldest
 EXTRAS ?= dev
 # What builds and checks distributions, apart from the environment of the package.
 TOOLS := .venv-dist
+# What `make mutants` reads Rust with, apart from the environment of the package.
+PARSERS := .venv-mutants
 # Interpreters in which distributions are tested, the oldest first.
 PYTHONS ?= $(PYTHON)
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test prove fuzz lint format bench docs dist clean
+.PHONY: help build demo test prove mutants fuzz lint format bench docs dist clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +63,18 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/statsmodels_limit.py | tee docs/evidence/statsmodels.md
 	$(MAKE) dist
 	$(BIN)/python benches/check_dist.py dist --python $(PYTHONS) | tee docs/evidence/dist.md
+
+$(PARSERS)/bin/python:
+	$(PYTHON) -m venv $(PARSERS)
+	$(PARSERS)/bin/python -m pip install --quiet 'tree-sitter>=0.25,<1' 'tree-sitter-rust>=0.24,<1'
+
+# Another seed chooses other mutants; AREAS='privacy ledger' names some of the areas.
+SEED ?= 1
+NUMBER ?= 60
+AREAS ?=
+
+mutants: build $(PARSERS)/bin/python ## Change the code in random places, one at a time, and see that a test fails (about an hour).
+	$(PARSERS)/bin/python benches/mutants/run.py --seed $(SEED) --number $(NUMBER) $(if $(AREAS),--areas $(AREAS))
 
 # Seconds for each target of the core.
 FUZZ_SECONDS ?= 300

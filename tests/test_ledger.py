@@ -277,8 +277,9 @@ def test_a_result_knows_nothing_of_its_ledger():
     assert ledger.id not in fit(ledger=ledger.labelled("secret label")).to_json()
 
 
-def test_closing():
-    with dpci.Ledger(dpci.PureDP(1.0)) as ledger:
+@pytest.mark.parametrize("name", [None, "ledger.db"])
+def test_closing(name, tmp_path):
+    with dpci.Ledger(dpci.PureDP(1.0), path=name and tmp_path / name) as ledger:
         fit(ledger=ledger)
         label = ledger.labelled("x")
     for use in (lambda: ledger.spent, lambda: fit(ledger=ledger), lambda: label.history):

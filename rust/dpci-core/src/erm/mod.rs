@@ -1,6 +1,8 @@
 //! Minimises an empirical risk with a certificate: the objective handed to a solver, refined where rounding stops it, or to that of the
 //! hinge.
 
+#[cfg(test)]
+mod certificate_tests;
 mod certify;
 mod hinge;
 mod kink_split;

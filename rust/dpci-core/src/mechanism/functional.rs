@@ -304,3 +304,70 @@ pub fn release_functional_mechanism(
     );
     half_linear.solved(solved?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::SimulationGenerator;
+
+    /// Mean squares of 4000 draws: of a diagonal entry, one off the diagonal, and a linear coefficient; six standard errors of each are
+    /// below a fifth.
+    fn assert_variances(
+        budget: Budget,
+        calibration: Calibration,
+        expected: impl Fn(f64) -> [f64; 4],
+    ) {
+        let spec = FunctionalSpec::new(FunctionalChoices {
+            n_samples: 10,
+            n_columns: 2,
+            intercept: None,
+            row_norm: 1.0,
+            polynomial: Polynomial::Logistic,
+            l2_strength: 0.0,
+            budget,
+            calibration,
+            neighbors: Neighbors::ReplaceOne,
+        })
+        .unwrap();
+        let mut generator = SimulationGenerator::new(98, 0);
+        let mut sums = [0.0; 3];
+        let mut diagonal = 0.0;
+        for _ in 0..4000 {
+            let noise = spec.draw(&mut generator).unwrap();
+            for (sum, v) in
+                sums.iter_mut()
+                    .zip([noise.quadratic[3], noise.quadratic[1], noise.linear[1]])
+            {
+                *sum += v * v / 4000.0;
+            }
+            diagonal = noise.diagonal_std_dev.powi(2);
+        }
+        let [square, mixed, linear, said] = expected(spec.step.scale);
+        for (got, expected) in sums.into_iter().zip([square, mixed, linear]) {
+            assert!(
+                (got / expected - 1.0).abs() < 0.2,
+                "{budget:?} {sums:?} {expected}"
+            );
+        }
+        assert!((diagonal / said - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn noise_of_coefficients_and_of_sums() {
+        let (q, l) = Polynomial::Logistic.weights();
+        // Laplace of variance 2s² on each coefficient, of which an entry off the diagonal is a half.
+        let pure = Budget::Pure { epsilon: 1.0 };
+        assert_variances(pure, Calibration::Tight, |s| {
+            [2.0 * s * s, s * s / 2.0, 2.0 * s * s, 2.0 * s * s]
+        });
+        // As printed on each entry, of which two are averaged.
+        assert_variances(pure, Calibration::Paper, |s| {
+            [2.0 * s * s, s * s, 2.0 * s * s, 2.0 * s * s]
+        });
+        // Gaussian on the sums: an entry off the diagonal is 1/√2 of an isometric coordinate.
+        assert_variances(Budget::Zcdp { rho: 0.5 }, Calibration::Tight, |s| {
+            let square = q * q * s * s;
+            [square, square / 2.0, l * l * s * s, square]
+        });
+    }
+}

@@ -44,3 +44,6 @@ pub(crate) use tuning::release_model;
 pub use tuning::{Selected, release_tuning};
 pub(crate) use tuning_spec::check_common;
 pub use tuning_spec::{Method, ScoreStep, TuningSpec};
+
+#[cfg(test)]
+mod tests;

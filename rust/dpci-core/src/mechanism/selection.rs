@@ -309,3 +309,6 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod edge_tests;

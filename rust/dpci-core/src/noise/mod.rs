@@ -54,3 +54,6 @@ fn check_positive(name: &'static str, value: f64) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

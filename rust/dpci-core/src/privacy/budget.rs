@@ -232,4 +232,31 @@ mod tests {
             assert!((sum - 1.0).abs() <= f64::EPSILON, "{sum}");
         }
     }
+
+    #[test]
+    fn a_seal_takes_a_thousandth_and_no_more() {
+        for i in 1..2000 {
+            let whole = f64::from(i) * 0.000_73;
+            let budgets = [
+                Budget::pure(whole),
+                Budget::zcdp(whole),
+                Budget::approx(whole, 0.4 * whole / 2.0),
+            ];
+            for (rest, seal) in budgets.map(|b| b.unwrap().split_off_seal()) {
+                let numbers = |b: Budget| match b {
+                    Budget::Pure { epsilon } => vec![(epsilon, whole)],
+                    Budget::Zcdp { rho } => vec![(rho, whole)],
+                    Budget::Approx { epsilon, delta } => {
+                        vec![(epsilon, whole), (delta, 0.4 * whole / 2.0)]
+                    }
+                };
+                for ((rest, all), (seal, _)) in numbers(rest).into_iter().zip(numbers(seal)) {
+                    // In units of the whole, exact: what is left and what is taken stay below it.
+                    assert!((all - rest) - seal > 0.0, "{all}");
+                    assert!(seal < all * 1e-3 && seal > all * 1e-3 * (1.0 - 1e-15));
+                    assert!(rest > all * 0.999 * (1.0 - 1e-15));
+                }
+            }
+        }
+    }
 }

@@ -70,4 +70,20 @@ mod tests {
         let rate = cms11_rate(&bounds, 2.0, 0.25, strength, epsilon).unwrap();
         assert!((rate / (epsilon / 4.0) - 1.0).abs() < 1e-9);
     }
+
+    #[test]
+    fn regularisation_is_added_where_nothing_is_left() {
+        let bounds = DataBounds::new(1000.0, 1.0, Neighbors::ReplaceOne, 3).unwrap();
+        let all = up(2.0 * bounds.kappa(0.25, 0.01).ln_1p());
+        assert!(left(&bounds, 0.25, 0.01, all).abs() < f64::MIN_POSITIVE);
+        let strength = cms11_l2_strength(&bounds, 0.25, 0.01, all).unwrap();
+        assert!(strength > 0.01 && cms11_rate(&bounds, 2.0, 0.25, strength, all).is_ok());
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(cms11_l2_strength(&bounds, 0.25, bad, 1.0).is_err());
+            assert!(cms11_l2_strength(&bounds, 0.25, 0.01, bad).is_err());
+        }
+        for bad in [-1.0, f64::NAN, f64::INFINITY] {
+            assert!(cms11_l2_strength(&bounds, bad, 0.01, 1.0).is_err());
+        }
+    }
 }

@@ -69,3 +69,6 @@ fn check_delta(delta: f64) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

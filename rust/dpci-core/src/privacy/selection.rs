@@ -361,4 +361,14 @@ mod tests {
         }
         assert!(law.run_rho(1.0, 0.0).is_err());
     }
+
+    #[test]
+    fn nothing_is_claimed_where_the_constant_takes_all_of_epsilon() {
+        let law = RunCount::new(1.0, 10.0).unwrap();
+        for part in [0.5, 1.0] {
+            let epsilon = part * law.offset(0.01);
+            assert!((law.delta(epsilon, 0.01).unwrap() - 1.0).abs() < f64::MIN_POSITIVE);
+        }
+        assert!(law.delta(1.0, f64::NAN).is_err());
+    }
 }

@@ -1,0 +1,121 @@
+//! Edges of the profiles: bounds that are probabilities, slopes against differences, refusals by name.
+
+use super::gaussian::{delta, delta_descent};
+use super::*;
+
+fn profile(neighbors: Neighbors, one_signed: bool) -> ObjectiveProfile {
+    let bounds = DataBounds::new(1.0, 1.0, neighbors, 3).unwrap();
+    ObjectiveProfile::new(&bounds, one_signed, 0.01, 1.0).unwrap()
+}
+
+#[test]
+fn no_profile_is_above_one() {
+    for neighbors in [Neighbors::ReplaceOne, Neighbors::AddRemove] {
+        for one_signed in [true, false] {
+            let profile = profile(neighbors, one_signed);
+            let mut above = 0;
+            for k in 1..400 {
+                let found = profile.delta(0.5, 0.02 * f64::from(k), 0.3);
+                assert!((0.0..=1.0).contains(&found), "{found}");
+                above += u32::from(found >= 1.0);
+            }
+            // The sum of corners passes 1 on the way.
+            assert!(above > 100);
+            assert!((profile.delta(0.005, 0.1, 0.0) - 1.0).abs() < f64::MIN_POSITIVE);
+        }
+    }
+}
+
+#[test]
+fn renyi_divergence_of_almost_no_shift() {
+    // Two records of any sign: ln(2·½·(1 + 1))/(α - 1) beside the determinant.
+    let profile = profile(Neighbors::ReplaceOne, false);
+    for order in [1.5, 3.0, 20.0] {
+        let expected = profile.log_det + 2.0_f64.ln() / (order - 1.0);
+        let found = profile.rdp(order, 1e-12, 0.0).unwrap();
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
+    }
+    // ln(2·Φ(2kA)·(1 + e^(2kαA²)))/k + αμ²/2 at k = 2, α = 3, A = 1/2, μ = 1: Φ(2), e³.
+    let exact = (2.0 * 0.977_249_868_051_820_8 * (1.0 + 3.0_f64.exp())).ln() / 2.0 + 1.5;
+    let found = profile.rdp(3.0, 0.5, 1.0).unwrap() - profile.log_det;
+    assert!((found / exact - 1.0).abs() < 1e-12, "{found} {exact}");
+}
+
+#[test]
+fn the_slope_of_delta_is_its_difference() {
+    for epsilon in [0.1_f64, 1.0, 3.0] {
+        for mu in [0.3, 1.0, 4.0] {
+            let step = 1e-5 * epsilon;
+            let difference = (delta(epsilon - step, mu) - delta(epsilon + step, mu)) / (2.0 * step);
+            let found = delta_descent(epsilon, mu);
+            assert!(
+                (found / difference - 1.0).abs() < 1e-4,
+                "{epsilon} {mu} {found} {difference}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bad_arguments_are_refused_by_their_name() {
+    let profile = profile(Neighbors::AddRemove, true);
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let error = profile.mu_squared(bad, 1e-6, 1.0).unwrap_err().to_string();
+        assert!(
+            error.starts_with("epsilon must be finite and > 0"),
+            "{error}"
+        );
+    }
+    for bad in [0.0, 1.0, f64::NAN] {
+        let error = profile.mu_squared(1.0, bad, 1.0).unwrap_err().to_string();
+        assert!(error.starts_with("delta must be"), "{error}");
+    }
+    for bad in [0.0, -0.1, 1.1, f64::NAN] {
+        let error = profile.mu_squared(1.0, 1e-6, bad).unwrap_err().to_string();
+        assert!(
+            error.starts_with("share of the coefficients must be"),
+            "{error}"
+        );
+    }
+    let error = profile
+        .mu_squared(0.005, 1e-6, 1.0)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("ln(1 + kappa)"), "{error}");
+}
+
+#[test]
+fn no_delta_of_zcdp_is_above_one() {
+    for (rho, epsilon) in [(100.0, 0.1), (3.0, 0.0), (0.5, 0.01)] {
+        let delta = zcdp_to_approx_delta(rho, epsilon).unwrap();
+        assert!(delta > 0.3 && delta <= 1.0, "{rho} {epsilon} {delta}");
+    }
+}
+
+#[test]
+fn profiles_at_known_arguments() {
+    // A = .3, μ = .2, ε = 1 and κ = .01: sums of hockey-stick divergences, to 17 digits elsewhere.
+    for (neighbors, one_signed, expected) in [
+        (Neighbors::ReplaceOne, true, 0.026_276_178_955_180_002),
+        (Neighbors::ReplaceOne, false, 0.050_425_314_251_084_304),
+        (Neighbors::AddRemove, true, 0.000_531_783_685_442_761_48),
+        (Neighbors::AddRemove, false, 0.001_063_521_829_637_85),
+    ] {
+        let found = profile(neighbors, one_signed).delta(1.0, 0.3, 0.2);
+        assert!((found / expected - 1.0).abs() < 1e-10, "{found} {expected}");
+    }
+}
+
+#[test]
+fn printed_sensitivities_of_the_logistic_polynomial() {
+    // d²/4 + 3d where a record is replaced, half of it where one is added.
+    for (neighbors, factor) in [(Neighbors::ReplaceOne, 1.0), (Neighbors::AddRemove, 0.5)] {
+        for (dim, printed) in [(1, 3.25), (3, 11.25), (20, 160.0)] {
+            let found = Polynomial::Logistic.l1_sensitivity(dim, neighbors, Calibration::Paper);
+            assert!(
+                (found / (factor * printed) - 1.0).abs() < 1e-14,
+                "{dim} {found}"
+            );
+        }
+    }
+}
