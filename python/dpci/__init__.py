@@ -13,6 +13,7 @@ from dpci.chunks import Chunks
 from dpci.comparison import Comparison, compare
 from dpci.errors import (
     BudgetExceeded,
+    CurvatureWarning,
     DpciDeprecationWarning,
     DpciError,
     DpciWarning,
@@ -40,6 +41,7 @@ __all__ = [
     "Chunks",
     "Comparison",
     "ConfidenceIntervals",
+    "CurvatureWarning",
     "DpciDeprecationWarning",
     "DpciError",
     "DpciWarning",

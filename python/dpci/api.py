@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci._curvature import TRUSTED_ROOM
 from dpci._frames import check_same_index
 from dpci._partitions import Partitions, PartRules, as_partitions, describe
 from dpci._payment import Payment
 from dpci._seal import seals_from
 from dpci.arrays import Table, as_features
 from dpci.budgets import Budget, Calibration
-from dpci.errors import InvalidInput, MomentNoiseWarning, SeededNoiseWarning
+from dpci.errors import CurvatureWarning, InvalidInput, MomentNoiseWarning, SeededNoiseWarning
 from dpci.labels import Classes, encode_labels, encode_reals, were_inferred
 from dpci.ledger import Ledger
 from dpci.record import FitRecord, Step
@@ -156,6 +157,8 @@ def fit(
         If a seed is given.
     MomentNoiseWarning
         If "auto" chose the cautious projection.
+    CurvatureWarning
+        If :attr:`PrivateFit.curvature_room` is below 3.
 
     Examples
     --------
@@ -226,7 +229,7 @@ def release_fit(
             payment.settle_checked(n_samples, n_public=settings.n_public)
         release = _core.fit_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=settings.seed)
     _warn(release, settings, spec, stacklevel=stacklevel + 1)
-    return PrivateFit(
+    result = PrivateFit(
         FitRecord(
             params=release["params"],
             hessian=release["hessian"],
@@ -247,6 +250,8 @@ def release_fit(
             **settings.public_record(spec),
         )
     )
+    _warn_of_curvature(result, stacklevel=stacklevel + 1)
+    return result
 
 
 class ModelChoices(Protocol):
@@ -301,5 +306,17 @@ def _warn(release: "_core.FitDict", settings: Settings, spec: _core.Spec, *, sta
             f"(l2_strength{declared}), so the projection is cautious and the intervals are longer than they could be: "
             f"{other}larger moment shares in split or a greater l2_strength make the ratio smaller",
             MomentNoiseWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _warn_of_curvature(result: PrivateFit, *, stacklevel: int) -> None:
+    room = None if result.interval_refusal is not None else result.curvature_room
+    if room is not None and room < TRUSTED_ROOM:
+        warnings.warn(
+            f"the rows that curve the {result.loss['name'].replace('_', ' ')} are {room:.2g} standard errors of their "
+            f"predictors from where its curvature changes, less than {TRUSTED_ROOM:g}, so intervals may be too short: "
+            "more records, a loss with a wider curved part, or a greater l2_strength leave more room",
+            CurvatureWarning,
             stacklevel=stacklevel,
         )

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci._contrasts import Contrast, contrast_rows
+from dpci._curvature import curvature_room
 from dpci._error_law import ErrorLaw, error_law
 from dpci._linear_model import LinearModel
 from dpci._mean_intervals import mean_intervals
@@ -72,6 +73,18 @@ class Inference(LinearModel):
         joint test of several parameters may reject true hypotheses too often (docs/inference.md).
         """
         return moment_noise(self._record, self._moments()[0], self.cov)
+
+    @property
+    def curvature_room(self) -> float | None:
+        """Distance of the rows that curve the risk from where the curvature of the loss changes, in standard errors.
+
+        Of a loss with a flat part: a Huber hinge with h below 1, or a smooth hinge; None for others. On average over
+        these rows, in standard errors of their predictors, from released values alone. Below 3 intervals may be too
+        short, because the released Hessian need not be the one between the released parameters and their target
+        (docs/method.md, "Losses with a flat part"). None too where the released Hessian shows no such rows.
+        """
+        hessian, _ = self._moments()
+        return curvature_room(self._record, hessian, self.cov)
 
     @property
     def pvalues(self) -> NDArray[np.float64]:

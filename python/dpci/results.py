@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci._contrasts import Contrast
+from dpci._curvature import validity_notes
 from dpci._html_report import html_report
 from dpci._seal import seal_cost, seal_facts
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
@@ -100,7 +101,10 @@ class PrivateFit(Inference):
 
     @property
     def privacy(self) -> dict[str, Any]:
-        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version."""
+        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version.
+
+        "interval_notes" says what the intervals rest on, apart from large samples.
+        """
         record = self._record
         return {
             "private": record.private,
@@ -130,6 +134,7 @@ class PrivateFit(Inference):
                 "loss": deepcopy(record.loss),
             },
             "conditions": conditions(record),
+            "interval_notes": [] if self.interval_refusal else validity_notes(record, self.curvature_room),
             "version": record.version,
         }
 
