@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpci.losses import describe
 from dpci.record import FitRecord
 
-__all__ = ["TRUSTED_ROOM", "curvature_room", "validity_notes"]
+__all__ = ["TRUSTED_ROOM", "curvature_room", "shown", "validity_notes"]
 
 TRUSTED_ROOM = 3.0
 """Least :func:`curvature_room` without a warning: what nearly all misses of a study had less of."""
@@ -25,24 +25,25 @@ def curvature_room(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
     The data part of the released Hessian is a sum over those rows alone, weighted by their curvature: of it and of the
     released parameters follow the root mean square of their predictors and, with the covariance of the errors, that of
     the errors of these predictors. The Huber hinge begins to curve at margin 1 - h, the smooth hinge changes its
-    curvature by a factor e over s. None for losses that curve at margin 0, and where the released Hessian has no data
-    part.
+    curvature by a factor e over s. For losses with a flat part; None where the released Hessian has no data part.
     """
-    if not has_flat_part(record):
+    scale, loss = record.intercept_scale, record.loss
+    # Saved records may hold any numbers; those beyond the range of floats show nothing.
+    with np.errstate(all="ignore"):
+        curved = hessian - record.l2_strength * np.eye(len(hessian))
+        # The weight of the rows: exact where each ends in a constant; otherwise no row is longer than the bound.
+        greatest, unit = (np.trace(curved), record.row_norm) if scale is None else (curved[-1, -1], scale)
+        weight = float(greatest / unit / unit)
+        error, square = float((curved * cov).sum()), float(record.params @ curved @ record.params)
+    if not (weight > 0.0 and error > 0.0 and square > 0.0) or not math.isfinite(weight + error + square):
         return None
-    curved = hessian - record.l2_strength * np.eye(len(hessian))
-    # The weight of the rows: exact where each ends in a constant; otherwise no row is longer than the bound.
-    scale = record.intercept_scale
-    weight = float(np.trace(curved)) / record.row_norm**2 if scale is None else float(curved[-1, -1]) / scale**2
-    if not weight > 0.0:
-        return None
-    error = math.sqrt(max(float((curved * cov).sum()), 0.0) / weight)
-    if "s" in record.loss:
-        distance = float(record.loss["s"])
-    else:
-        square = max(float(record.params @ curved @ record.params), 0.0)
-        distance = math.sqrt(square / weight) - (1.0 - float(record.loss["h"]))
-    return distance / error if error > 0.0 else math.inf
+    distance = float(loss["s"]) if "s" in loss else math.sqrt(square / weight) - (1.0 - float(loss["h"]))
+    return distance / math.sqrt(error / weight)
+
+
+def shown(room: float) -> str:
+    """Return a room in words, rounded down to a tenth."""
+    return f"{math.floor(10.0 * room) / 10.0:g}"
 
 
 def has_flat_part(record: FitRecord) -> bool:
@@ -66,9 +67,11 @@ def validity_notes(record: FitRecord, room: float | None) -> list[str]:
         if room is None:
             size = "The released Hessian shows no rows that curve it."
         elif room < TRUSTED_ROOM:
-            size = f"Here the rows that curve it are {room:.2g} standard errors of a predictor from there: too near."
+            size = f"Here the rows that curve it are {shown(room)} standard errors of a predictor from there: too near."
         else:
-            size = f"Here the rows that curve it are on average {room:.2g} standard errors of a predictor from there."
+            size = (
+                f"Here the rows that curve it are on average {shown(room)} standard errors of a predictor from there."
+            )
         notes.append(
             f"The {describe(record.loss)} is flat around margin 0. Where many rows lie where its curvature changes, as "
             f"balanced classes do, intervals can be too short, and for a group of rows no release shows it. {size}"

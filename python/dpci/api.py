@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci._curvature import TRUSTED_ROOM
+from dpci._curvature import TRUSTED_ROOM, shown
 from dpci._frames import check_same_index
 from dpci._partitions import Partitions, PartRules, as_partitions, describe
 from dpci._payment import Payment
@@ -19,7 +19,7 @@ from dpci.errors import CurvatureWarning, InvalidInput, MomentNoiseWarning, Seed
 from dpci.labels import Classes, encode_labels, encode_reals, were_inferred
 from dpci.ledger import Ledger
 from dpci.record import FitRecord, Step
-from dpci.results import PrivateFit
+from dpci.results import PrivateFit, room_of
 from dpci.settings import (
     LossLike,
     MechanismLike,
@@ -311,12 +311,13 @@ def _warn(release: "_core.FitDict", settings: Settings, spec: _core.Spec, *, sta
 
 
 def _warn_of_curvature(result: PrivateFit, *, stacklevel: int) -> None:
-    room = None if result.interval_refusal is not None else result.curvature_room
+    room = room_of(result)
     if room is not None and room < TRUSTED_ROOM:
+        loss = result.loss["name"].replace("_", " ")
         warnings.warn(
-            f"the rows that curve the {result.loss['name'].replace('_', ' ')} are {room:.2g} standard errors of their "
-            f"predictors from where its curvature changes, less than {TRUSTED_ROOM:g}, so intervals may be too short: "
-            "more records, a loss with a wider curved part, or a greater l2_strength leave more room",
+            f"the rows that curve the {loss} are {shown(room)} standard errors of their predictors from where its "
+            f"curvature changes, less than {TRUSTED_ROOM:g}, so intervals may be too short: more records, a wider "
+            "curved part of the loss, or a greater l2_strength leave more room",
             CurvatureWarning,
             stacklevel=stacklevel,
         )

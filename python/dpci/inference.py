@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci._contrasts import Contrast, contrast_rows
-from dpci._curvature import curvature_room
+from dpci._curvature import curvature_room, has_flat_part
 from dpci._error_law import ErrorLaw, error_law
 from dpci._linear_model import LinearModel
 from dpci._mean_intervals import mean_intervals
@@ -84,7 +84,7 @@ class Inference(LinearModel):
         (docs/method.md, "Losses with a flat part"). None too where the released Hessian shows no such rows.
         """
         hessian, _ = self._moments()
-        return curvature_room(self._record, hessian, self.cov)
+        return curvature_room(self._record, hessian, self.cov) if has_flat_part(self._record) else None
 
     @property
     def pvalues(self) -> NDArray[np.float64]:
@@ -109,7 +109,8 @@ class Inference(LinearModel):
 
         The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by
         coordinate. Intervals account for sampling, for the noise of the coefficients and for that of their seal (as if
-        it were normal), not for the noise in the released matrices.
+        it were normal), not for the noise in the released matrices. Under add/remove the ridge of the target is that of
+        the private number of records, and the intervals are conservative (docs/method.md, "The number of records").
 
         Parameters
         ----------

@@ -14,6 +14,7 @@ from dpci._html_report import html_report
 from dpci._seal import seal_cost, seal_facts
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.budgets import Budget, budget_from_parameters
+from dpci.errors import DpciError
 from dpci.inference import Inference
 from dpci.labels import Classes
 from dpci.plotting import Order, forest_plot
@@ -53,7 +54,10 @@ class PrivateFit(Inference):
 
     @property
     def gradient_cov(self) -> NDArray[np.float64] | None:
-        """Released and projected covariance of the gradient of one record, shape (k, k); None without moments."""
+        """Released and projected covariance of the gradient of one record, shape (k, k); None without moments.
+
+        Under add/remove its second moment over ``n_samples``, from which no mean is subtracted.
+        """
         return self._record.gradient_cov
 
     # What is public about it.
@@ -134,7 +138,7 @@ class PrivateFit(Inference):
                 "loss": deepcopy(record.loss),
             },
             "conditions": conditions(record),
-            "interval_notes": [] if self.interval_refusal else validity_notes(record, self.curvature_room),
+            "interval_notes": [] if self.interval_refusal else validity_notes(record, room_of(self)),
             "version": record.version,
         }
 
@@ -241,6 +245,14 @@ class PrivateFit(Inference):
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
         return f"<PrivateFit: {len(self.names)} parameters, {self.mechanism} perturbation, {self.spent}{seeded}>"
+
+
+def room_of(result: PrivateFit) -> float | None:
+    """Return :attr:`PrivateFit.curvature_room`; None too where there are no intervals to speak of."""
+    try:
+        return None if result.interval_refusal is not None else result.curvature_room
+    except DpciError:
+        return None
 
 
 def conditions(record: FitRecord) -> list[str]:
