@@ -43,6 +43,7 @@ class Population:
     y: _F64
     share: _F64
     l2_strength: float = 0.01
+    intercept: bool = True
 
     @functools.cache  # noqa: B019  # the few populations live as long as the report
     def target(self, loss: Flat) -> _F64:
@@ -50,7 +51,9 @@ class Population:
         unit = self.share.min() if len(self.y) > 100 else 2e-5
         counts = np.round(self.share / unit).astype(int)
         X, y = np.repeat(self.X, counts, axis=0), np.repeat(self.y, counts)
-        found = lowlevel.minimize_erm(X, y, loss=loss, l2_strength=self.l2_strength, intercept_scale=1.0)
+        found = lowlevel.minimize_erm(
+            X, y, loss=loss, l2_strength=self.l2_strength, intercept_scale=1.0 if self.intercept else None
+        )
         return np.asarray(found.params)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[_F64, _F64]:
@@ -84,17 +87,26 @@ def indicators(slope: float) -> Population:
     return _cells(f"three indicators, slope {slope:g}", X, positive, np.full(8, 0.125))
 
 
-def uniform(slope: float, l2_strength: float = 0.01) -> Population:
+def uniform(slope: float) -> Population:
     """Three uniform columns; without a slope every row occurs with both classes."""
     rng = np.random.default_rng(1)
     X = rng.uniform(-1.0, 1.0, size=(20_000, 3)) / np.sqrt(3.0)
     if slope == 0.0:
         X, y = np.concatenate([X, X]), np.repeat([1.0, -1.0], len(X))
-        title = "balanced classes that do not depend on X" + ("" if l2_strength == 0.01 else f", λ={l2_strength:g}")
+        title = "balanced classes that do not depend on X"
     else:
         y = np.where(X @ np.array([slope, -slope / 2.0, 0.0]) + rng.logistic(size=len(X)) > 0, 1.0, -1.0)
         title = f"uniform columns, slope {slope:g}"
-    return Population(title, X, y, np.full(len(y), 1.0 / len(y)), l2_strength)
+    return Population(title, X, y, np.full(len(y), 1.0 / len(y)))
+
+
+def sphere(d: int, l2_strength: float) -> Population:
+    """Rows on the unit sphere, each with both classes, for fits without an intercept."""
+    X = np.random.default_rng(2).standard_normal((10_000, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True) * (1.0 + 1e-12)
+    X, y = np.concatenate([X, X]), np.repeat([1.0, -1.0], len(X))
+    title = f"on the sphere, {d} columns, λ={l2_strength:g}"
+    return Population(title, X, y, np.full(len(y), 1.0 / len(y)), l2_strength, intercept=False)
 
 
 def adult(d: int) -> Population:
@@ -136,14 +148,14 @@ class Setting:
         """Fit the samples; coverage, length, room, and coverage with averaged curvatures where there is no noise."""
         target, rng = self.population.target(self.loss), np.random.default_rng(3)
         varies = np.abs(self.population.X).max(axis=0) > 0.0
-        kept = np.concatenate([np.flatnonzero(varies), [len(varies)]])
+        kept = np.concatenate([np.flatnonzero(varies), [len(varies)] * self.population.intercept]).astype(int)
         errors, widths, rooms, others = [], [], [], []
         for seed in range(self.runs):
             X, y = self.population.sample(self.n, rng)
             norm = max(1.0, float(np.linalg.norm(self.population.X, axis=1).max()))
             result = dpci.fit(
                 X, y, budget=self.budget, l2_strength=self.population.l2_strength, loss=self.loss, classes=(-1, 1),
-                row_norm=norm, seed=seed, n_threads=1,
+                row_norm=norm, seed=seed, fit_intercept=self.population.intercept, n_threads=1,
             )  # fmt: skip
             errors.append(np.abs(result.params - target)[kept])
             widths.append(result.conf_int(level=LEVEL).length[kept] / 2.0)
@@ -205,13 +217,14 @@ def noisy(runs: int) -> Iterator[str]:
         for loss in LOSSES[:2]
     ]
     yield from markdown(_header(), [cell.row() for cell in cells])
-    yield "\n## The Hessian is λ in every direction\n"
-    yield "Balanced classes that do not depend on X, with all margins on the straight part: what misses here is due to"
-    yield "the noise in the Hessian, of which the floor of the projection keeps the positive part alone.\n"
+    yield "\n## The Hessian is all but λ in every direction\n"
+    yield "Rows on the sphere, balanced classes that do not depend on them, no intercept: next to no row reaches the curved"
+    yield "part, which no public bound excludes. What misses here is due to the noise in the Hessian, of which the floor of"
+    yield "the projection keeps the positive part alone. The intervals do not account for it; a room below 0 shows it.\n"
     cells = [
-        Setting(uniform(0.0, 0.05), loss, 30_000, runs, spent)
-        for spent in (budget, dpci.PureDP(4.0), LOUD)
-        for loss in LOSSES[:2]
+        Setting(sphere(10, strength), HuberHinge(h), 30_000, runs // 2, spent)
+        for spent in (budget, dpci.PureDP(4.0))
+        for strength, h in ((0.01, 0.5), (0.005, 0.1))
     ]
     rows = [[f"{cell.budget.epsilon:g}", *cell.row()[:10]] for cell in cells]
     yield from markdown(["ε", *_header()], rows)

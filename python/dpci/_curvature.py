@@ -42,8 +42,8 @@ def curvature_room(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
 
 
 def shown(room: float) -> str:
-    """Return a room in words, rounded down to a tenth."""
-    return f"{math.floor(10.0 * room) / 10.0:g}"
+    """Return a room in words, rounded down to a tenth; below 0 it is that of noise alone."""
+    return f"{max(math.floor(10.0 * room), 0.0) / 10.0:g}"
 
 
 def has_flat_part(record: FitRecord) -> bool:

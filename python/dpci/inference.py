@@ -81,7 +81,8 @@ class Inference(LinearModel):
         Of a loss with a flat part: a Huber hinge with h below 1, or a smooth hinge; None for others. On average over
         these rows, in standard errors of their predictors, from released values alone. Below 3 intervals may be too
         short, because the released Hessian need not be the one between the released parameters and their target
-        (docs/method.md, "Losses with a flat part"). None too where the released Hessian shows no such rows.
+        (docs/method.md, "Losses with a flat part"). Below 0 the noise in the Hessian outweighs its rows. None too where
+        the released Hessian shows no such rows.
         """
         hessian, _ = self._moments()
         return curvature_room(self._record, hessian, self.cov) if has_flat_part(self._record) else None
