@@ -59,6 +59,8 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/interval_quality.py --figure docs/evidence/interval_quality.svg \
 		| tee docs/evidence/interval_quality.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/approx_quality.py | tee docs/evidence/approx_quality.md
+	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/number_of_records.py | tee docs/evidence/number_of_records.md
+	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/flat_losses.py | tee docs/evidence/flat_losses.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/published_tables.py
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/statsmodels_limit.py | tee docs/evidence/statsmodels.md
 	$(MAKE) dist

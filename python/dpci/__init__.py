@@ -15,6 +15,7 @@ from dpci.chunks import Chunks
 from dpci.comparison import Comparison, compare
 from dpci.errors import (
     BudgetExceeded,
+    CurvatureWarning,
     DpciDeprecationWarning,
     DpciError,
     DpciWarning,
@@ -43,6 +44,7 @@ __all__ = [
     "Chunks",
     "Comparison",
     "ConfidenceIntervals",
+    "CurvatureWarning",
     "DpciDeprecationWarning",
     "DpciError",
     "DpciWarning",

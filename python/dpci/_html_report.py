@@ -223,7 +223,7 @@ def _caveats(result: "PrivateFit") -> list[Html]:
             "the noise in the parameters and for their rounding, not for the noise in the two matrices behind them."
         )
         noise = noise_note(result)
-        items += [accounted, *([] if noise is None else [noise])]
+        items += [accounted, *([] if noise is None else [noise]), *result.privacy["interval_notes"]]
         items += ["They are valid one by one, for a model that was chosen before the data were seen."]
     constants = result.privacy["constants"]
     if constants["on_violation"] == "clip":

@@ -7,17 +7,18 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 from numpy.typing import ArrayLike
 
 from dpci import _core
+from dpci._curvature import TRUSTED_ROOM, shown
 from dpci._frames import check_same_index
 from dpci._partitions import Partitions, PartRules, as_partitions, check_source, describe
 from dpci._payment import Payment, Till
 from dpci._seal import seals_from
 from dpci.arrays import Table, as_features
 from dpci.budgets import Budget, Calibration
-from dpci.errors import InvalidInput, MomentNoiseWarning, SeededNoiseWarning
+from dpci.errors import CurvatureWarning, InvalidInput, MomentNoiseWarning, SeededNoiseWarning
 from dpci.labels import Classes, Targets, encode_labels, encode_reals
 from dpci.ledger import Ledger
 from dpci.record import FitRecord, Step
-from dpci.results import PrivateFit
+from dpci.results import PrivateFit, room_of
 from dpci.settings import (
     LossLike,
     MechanismLike,
@@ -160,6 +161,8 @@ def fit(
         If a seed is given.
     MomentNoiseWarning
         If "auto" chose the cautious projection.
+    CurvatureWarning
+        If :attr:`PrivateFit.curvature_room` is below 3.
 
     Examples
     --------
@@ -295,7 +298,7 @@ def fit_rows(
             **settings.public_record(spec),
         )
     )
-    return Fitted(result, tuple(_remarks(release, settings, spec)))
+    return Fitted(result, (*_remarks(release, settings, spec), *_remarks_on_curvature(result)))
 
 
 class ModelChoices(Protocol):
@@ -352,3 +355,15 @@ def _remarks(release: "_core.FitDict", settings: Settings, spec: _core.Spec) -> 
             f"{other}larger moment shares in split or a greater l2_strength make the ratio smaller"
         )
         yield message, MomentNoiseWarning
+
+
+def _remarks_on_curvature(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
+    room = room_of(result)
+    if room is not None and room < TRUSTED_ROOM:
+        loss = result.loss["name"].replace("_", " ")
+        message = (
+            f"the rows that curve the {loss} are {shown(room)} standard errors of their predictors from where its "
+            f"curvature changes, less than {TRUSTED_ROOM:g}, so intervals may be too short: more records, a wider "
+            "curved part of the loss, or a greater l2_strength leave more room"
+        )
+        yield message, CurvatureWarning

@@ -2,6 +2,7 @@
 
 __all__ = [
     "BudgetExceeded",
+    "CurvatureWarning",
     "DpciDeprecationWarning",
     "DpciError",
     "DpciWarning",
@@ -72,3 +73,7 @@ class SeededNoiseWarning(DpciWarning):
 
 class MomentNoiseWarning(DpciWarning):
     """The noise in the Hessian drowns the regularisation, so intervals are longer than they could be."""
+
+
+class CurvatureWarning(DpciWarning):
+    """The curvature of the loss changes within the errors of the released parameters: intervals may be too short."""

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci._contrasts import Contrast, contrast_rows
+from dpci._curvature import curvature_room, has_flat_part
 from dpci._error_law import ErrorLaw, error_law
 from dpci._linear_model import LinearModel
 from dpci._mean_intervals import mean_intervals
@@ -74,6 +75,19 @@ class Inference(LinearModel):
         return moment_noise(self._record, self._moments()[0], self.cov)
 
     @property
+    def curvature_room(self) -> float | None:
+        """Distance of the rows that curve the risk from where the curvature of the loss changes, in standard errors.
+
+        Of a loss with a flat part: a Huber hinge with h below 1, or a smooth hinge; None for others. On average over
+        these rows, in standard errors of their predictors, from released values alone. Below 3 intervals may be too
+        short, because the released Hessian need not be the one between the released parameters and their target
+        (docs/method.md, "Losses with a flat part"). Below 0 the noise in the Hessian outweighs its rows. None too where
+        the released Hessian shows no such rows.
+        """
+        hessian, _ = self._moments()
+        return curvature_room(self._record, hessian, self.cov) if has_flat_part(self._record) else None
+
+    @property
     def pvalues(self) -> NDArray[np.float64]:
         """Two-sided p-values of "the parameter of the regularised target is 0", shape (k,)."""
         v, a = self._error_components(np.eye(len(self.names)))
@@ -96,7 +110,8 @@ class Inference(LinearModel):
 
         The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by
         coordinate. Intervals account for sampling, for the noise of the coefficients and for that of their seal (as if
-        it were normal), not for the noise in the released matrices.
+        it were normal), not for the noise in the released matrices. Under add/remove the ridge of the target is that of
+        the private number of records, and the intervals are conservative (docs/method.md, "The number of records").
 
         Parameters
         ----------

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci._contrasts import Contrast
+from dpci._curvature import validity_notes
 from dpci._html_report import html_report
 from dpci._seal import seal_cost, seal_facts
 from dpci.accounting import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.budgets import Budget, budget_from_parameters
+from dpci.errors import DpciError
 from dpci.inference import Inference
 from dpci.labels import CLASSES_READ_OFF, Classes
 from dpci.plotting import Order, forest_plot
@@ -52,7 +54,10 @@ class PrivateFit(Inference):
 
     @property
     def gradient_cov(self) -> NDArray[np.float64] | None:
-        """Released and projected covariance of the gradient of one record, shape (k, k); None without moments."""
+        """Released and projected covariance of the gradient of one record, shape (k, k); None without moments.
+
+        Under add/remove its second moment over ``n_samples``, from which no mean is subtracted.
+        """
         return self._record.gradient_cov
 
     # What is public about it.
@@ -100,7 +105,10 @@ class PrivateFit(Inference):
 
     @property
     def privacy(self) -> dict[str, Any]:
-        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version."""
+        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version.
+
+        "interval_notes" says what the intervals rest on, apart from large samples.
+        """
         record = self._record
         return {
             "private": record.private,
@@ -130,6 +138,7 @@ class PrivateFit(Inference):
                 "loss": deepcopy(record.loss),
             },
             "conditions": conditions(record),
+            "interval_notes": [] if self.interval_refusal else validity_notes(record, room_of(self)),
             "version": record.version,
         }
 
@@ -236,6 +245,14 @@ class PrivateFit(Inference):
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
         return f"<PrivateFit: {len(self.names)} parameters, {self.mechanism} perturbation, {self.spent}{seeded}>"
+
+
+def room_of(result: PrivateFit) -> float | None:
+    """Return :attr:`PrivateFit.curvature_room`; None too where there are no intervals to speak of."""
+    try:
+        return None if result.interval_refusal is not None else result.curvature_room
+    except DpciError:
+        return None
 
 
 def conditions(record: FitRecord) -> list[str]:

@@ -134,7 +134,7 @@ def noise_note(result: "PrivateFit") -> str | None:
 
 
 def _notes(result: "PrivateFit") -> list[str]:
-    notes = [target_note(result), interval_note(result), noise_note(result)]
+    notes = [target_note(result), interval_note(result), noise_note(result), *result.privacy["interval_notes"]]
     if result.loss["name"] == "custom":
         notes.append(
             "The privacy claim rests on the declaration of the custom loss: "

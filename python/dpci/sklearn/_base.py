@@ -111,7 +111,7 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         PrivacyLeakWarning
             If classes were read off ``y`` and no seed is given, or a package of scikit-learn is fitting that compares
             fits, repeats them or reads the data itself (docs/sklearn.md).
-        SeededNoiseWarning, MomentNoiseWarning
+        SeededNoiseWarning, MomentNoiseWarning, CurvatureWarning
             As :func:`dpci.fit`.
         """
         warn_of_fitting()

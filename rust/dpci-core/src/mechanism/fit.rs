@@ -181,6 +181,9 @@ pub(crate) fn margin_radius(spec: &Spec, params: &Sealed) -> f64 {
 
 /// Post-processing: adds the regulariser's parts and projects.
 ///
+/// Under add/remove the square of the mean gradient stays in the gradient covariance: of it only the share `n/N` would have to go, with
+/// the private number `N` of records, and nothing where `N` varies as a Poisson number does (docs/method.md, "The number of records").
+///
 /// # Errors
 /// [`Error::NotPositiveDefinite`] if an eigendecomposition fails.
 pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
@@ -212,9 +215,11 @@ pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
                 hessian
             };
             let mut gradient_cov = noisy.values().to_vec();
-            for (i, a) in point.iter().enumerate() {
-                for (j, b) in point.iter().enumerate() {
-                    gradient_cov[i * dim + j] -= (lambda * a) * (lambda * b);
+            if spec.choices.neighbors == Neighbors::ReplaceOne {
+                for (i, a) in point.iter().enumerate() {
+                    for (j, b) in point.iter().enumerate() {
+                        gradient_cov[i * dim + j] -= (lambda * a) * (lambda * b);
+                    }
                 }
             }
             // The paper's floor λ for Σ has no foundation, but is its method.
@@ -254,7 +259,69 @@ pub fn release_fit(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::interval::Perturbation;
+    use crate::loss::Logistic;
+    use crate::mechanism::{Choices, Moments, Variant};
+    use crate::privacy::Budget;
+
+    /// The gradient covariance that is made of `2I`, released with the parameters (1, -2), at λ = 0.5.
+    fn gradient_cov(neighbors: Neighbors, calibration: Calibration) -> Vec<f64> {
+        let spec = Spec::new(Choices {
+            n_samples: 1000,
+            n_columns: 2,
+            intercept: None,
+            row_norm: 1.0,
+            loss: Arc::new(Logistic),
+            l2_strength: 0.5,
+            radius: None,
+            variant: Variant::Standard,
+            project: false,
+            budget: Budget::pure(1.0).unwrap(),
+            perturbation: Perturbation::Output,
+            noise: None,
+            split: None,
+            moments: if calibration == Calibration::Paper {
+                Moments::Separate
+            } else {
+                Moments::Joint
+            },
+            reserve: 0.0,
+            projection: Projection::Floor,
+            calibration,
+            neighbors,
+        })
+        .unwrap();
+        let release = Release {
+            params: Sealed::simulated("params", vec![1.0, -2.0]).unwrap(),
+            hessian: None,
+            gradient_cov: Some(
+                Sealed::simulated("gradient_cov", vec![2.0, 0.0, 0.0, 2.0]).unwrap(),
+            ),
+            noise: None,
+        };
+        let [_, cov] = project_release(&spec, &release).unwrap().matrices.unwrap();
+        cov
+    }
+
+    #[test]
+    fn the_mean_gradient_is_subtracted_where_the_number_of_records_is_public() {
+        for calibration in [Calibration::Tight, Calibration::Paper] {
+            for (neighbors, expected) in [
+                (Neighbors::ReplaceOne, [1.75, 0.5, 0.5, 1.0]),
+                (Neighbors::AddRemove, [2.0, 0.0, 0.0, 2.0]),
+            ] {
+                let found = gradient_cov(neighbors, calibration);
+                let gaps = found.iter().zip(expected).map(|(f, e)| (f - e).abs());
+                assert!(
+                    gaps.fold(0.0, f64::max) < 1e-14,
+                    "{neighbors:?} {calibration:?} {found:?}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn bounds_are_told_apart_in_words() {
