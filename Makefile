@@ -18,16 +18,17 @@ PYTHONS ?= $(PYTHON)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test prove mutants fuzz lint format bench docs dist clean
+.PHONY: help build demo test prove mutants fuzz lint format bench docs dist advisories clean
 
 help: ## List the commands.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(BIN)/maturin:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "dpci needs Python 3.11 or later; name one with make PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip 'maturin>=1.9,<2'
+	@# Some Pythons bring a setuptools with a known fault, which nothing here uses.
+	$(BIN)/python -m pip install --quiet --upgrade pip setuptools 'maturin>=1.9,<2'
 
 build: $(BIN)/maturin ## Build the package and install it into .venv with its tools.
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS)]'
@@ -125,6 +126,12 @@ dist: $(TOOLS)/bin/auditwheel ## Build the wheel for every Python from 3.11 and 
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" maturin build --release --sdist --zig --compatibility manylinux_2_17 \
 		--interpreter $(TOOLS)/bin/python --out dist
 	$(TOOLS)/bin/auditwheel show dist/*.whl
+
+# Clones of the databases, for a machine without a network: ADVISORIES='--rustsec DIR --pypa DIR'.
+ADVISORIES ?=
+advisories: build ## Compare all dependencies with published advisories (needs cargo-deny, and a network or clones).
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python benches/check_advisories.py $(ADVISORIES)
 
 clean: ## Remove what was built, but not .venv.
 	cargo clean

@@ -1,5 +1,6 @@
 """What the wheel links and requires: permissive licences, known sources, no unsafe code of our own; all offline."""
 
+import importlib.util
 import json
 import re
 import shutil
@@ -122,3 +123,25 @@ def test_no_unsafe_code_of_our_own():
     for source in sources:
         code = re.sub(r"//[^\n]*", "", source.read_text())
         assert not re.search(r"\bunsafe\b|allow\(unsafe_code|extern\s+\"C\"|no_mangle", code), source
+
+
+def test_advisories_are_read(tmp_path):
+    """Of a made-up database: ranges, lists of versions, and what no longer holds."""
+    pytest.importorskip("yaml")
+    spec = importlib.util.spec_from_file_location("check_advisories", ROOT / "benches" / "check_advisories.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    folder = tmp_path / "vulns" / "some-package"
+    folder.mkdir(parents=True)
+    events = [{"introduced": "0"}, {"fixed": "1.2"}, {"introduced": "2.0"}, {"last_affected": "2.1"}]
+    affected = [{"ranges": [{"type": "ECOSYSTEM", "events": events}], "versions": ["3.0"]}]
+    (folder / "A.yaml").write_text(json.dumps({"id": "A", "affected": affected}))
+    applies = {version: list(script.in_clone(tmp_path, "some-package", version)) != [] for version in VERSIONS}
+    assert applies == VERSIONS
+
+
+VERSIONS = {"1.1": True, "1.2": False, "1.10": False, "2.0": True, "2.1": True, "2.1.1": False, "3.0": True}
+
+
+def test_advisories_that_are_ignored_have_a_reason():
+    assert all(len(entry["reason"]) > 20 for entry in DENY["advisories"]["ignore"])
