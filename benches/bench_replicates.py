@@ -25,8 +25,8 @@ from _contest import CLAIMED, TRIAL, Scale, agreement, contest, cost_figure, kdd
 from _large import FIT_ROUNDS, measure
 from _timing import OthersWatch, commit, machine, pin
 from dpci._core import LANES
-from dpci.reproduce.experiments import L2_STRENGTH, TABLES
-from dpci.reproduce.published import SETTINGS
+from dpci.papers.wang.experiments import L2_STRENGTH, TABLES
+from dpci.papers.wang.published import SETTINGS
 
 EVIDENCE = Path(__file__).parents[1] / "docs" / "evidence"
 # Share of one core that other processes may use during a section, and the load before the first.

@@ -18,8 +18,8 @@ from scipy.optimize import minimize
 from scipy.stats import binom
 
 import dpci
-from dpci.datasets import DatasetUnavailable
-from dpci.reproduce.regression_setup import patients
+from dpci.datasets.files import DatasetUnavailable
+from dpci.papers.wu.setup import patients
 
 FAILURE = 0.05
 FEW = {"budget": dpci.PureDP(2.0), "l2_strength": 0.05, "fit_intercept": False}

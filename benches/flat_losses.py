@@ -16,7 +16,7 @@ import dpci
 from _studies import markdown
 from _timing import commit, machine
 from dpci import lowlevel
-from dpci._curvature import TRUSTED_ROOM
+from dpci.inference.curvature import TRUSTED_ROOM
 from dpci.losses import HuberHinge, SmoothHinge
 
 _F64 = NDArray[np.float64]

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 import dpci
-from dpci.domain import gradient_noise, hessian_noise
+from dpci.inference.validity import gradient_noise, hessian_noise
 
 POPULATION, N_SAMPLES, L2_STRENGTH = 100_000, 5000, 0.02
 CASES = (

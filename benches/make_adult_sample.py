@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dpci.datasets._catalogue import ADULT
-from dpci.datasets._files import read
+from dpci.datasets.catalogue import ADULT
+from dpci.datasets.files import read
 
 N_ROWS = 4_000
 SEED = 1994

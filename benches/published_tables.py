@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dpci
-from dpci.reproduce.report import run_table
-from dpci.reproduce.sources import Sources
-from dpci.reproduce.studies import Run
+from dpci.papers.sources import Sources
+from dpci.papers.wang.report import run_table
+from dpci.papers.wang.studies import Run
 
 EVIDENCE = Path(__file__).parents[1] / "docs" / "evidence"
 

@@ -12,7 +12,7 @@ import pytest
 
 import dpci
 from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge
-from dpci.settings import KEYWORDS, FitKeywords
+from dpci.model.settings import KEYWORDS, FitKeywords
 from support.fits import PURE, SETTINGS, D, N, make_rows
 from support.seal import left_of
 
@@ -267,7 +267,7 @@ def test_budgets():
 
 def test_no_copy_of_contiguous_doubles(rows):
     X = np.ascontiguousarray(rows[0])
-    assert np.shares_memory(dpci.arrays.as_matrix(X).values, X)
+    assert np.shares_memory(dpci.data.arrays.as_matrix(X).values, X)
 
 
 def test_fit_from_many_threads(rows):
@@ -330,4 +330,4 @@ def test_lowlevel_says_that_it_is_not_private():
 
 
 def test_docstring_examples():
-    assert doctest.testmod(dpci.api).failed == 0
+    assert doctest.testmod(dpci.model.fit).failed == 0

@@ -10,9 +10,9 @@ from scipy import stats
 
 import dpci
 from dpci import audit
-from dpci._audit_bounds import Event, delta_at, epsilon_at, lower_bound, probability_bounds, rho
-from dpci._audit_cases import FitCase
-from dpci._audit_scores import fit_scores
+from dpci.audit.bounds import Event, delta_at, epsilon_at, lower_bound, probability_bounds, rho
+from dpci.audit.cases import FitCase
+from dpci.audit.scores import fit_scores
 from dpci.errors import InvalidInput
 
 # One false alarm in a million.

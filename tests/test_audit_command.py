@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpci import audit
-from dpci.cli import main
+from dpci.cli.main import main
 from dpci.errors import InvalidInput
 
 

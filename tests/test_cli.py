@@ -10,12 +10,12 @@ import pytest
 
 import dpci
 from dpci import datasets
-from dpci._options import parse_budget, parse_loss
-from dpci._table_io import read_table, write_csv
-from dpci.cli import main
-from dpci.datasets import _files
-from dpci.datasets._catalogue import SOURCES
+from dpci.cli.main import main
+from dpci.cli.options import parse_budget, parse_loss
+from dpci.datasets import files as _files
+from dpci.datasets.catalogue import SOURCES
 from dpci.errors import InvalidInput
+from dpci.sources.files import read_table, write_csv
 
 PNG = b"\x89PNG"
 ADULT = b"age,education-num,hours-per-week,capital-gain,marital-status,sex,income\n"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci import _commands
-from dpci._table_rows import Passes, TableRows
-from dpci.cli import main
+from dpci.cli.commands import fit as _commands
+from dpci.cli.main import main
+from dpci.cli.rows import Passes, TableRows
 from dpci.schema import Schema
 from support.people import as_csv, columns, fit_arguments, make_people
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import dpci
-from dpci import _cli_app
-from dpci._output_files import check_new, new_file
-from dpci.cli import main
+from dpci.cli import app as _cli_app
+from dpci.cli.main import main
+from dpci.cli.output import check_new, new_file
 from dpci.errors import InvalidInput
 from support.people import fit_arguments, make_people
 

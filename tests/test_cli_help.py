@@ -12,9 +12,9 @@ import pytest
 import typer
 
 import dpci
-from dpci._command_line import app
-from dpci.cli import main
-from dpci.datasets import schema_names
+from dpci.cli.commands.all import app
+from dpci.cli.main import main
+from dpci.datasets.loaders import schema_names
 from support.people import make_people
 from support.reproduced import use_the_sample
 

@@ -25,7 +25,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 SCRIPT = "import sys\nfrom dpci.cli import main\nsys.exit(main())\n"
 PLAN = ["plan", "--n-samples", "1000", "--n-features", "2", "--epsilon", "1", "--l2-strength", "0.1"]
 # In the order of their import: the core, NumPy and SciPy, the package, then the command line and what it is made of.
-MOMENTS = ["dpci._core", "numpy", "scipy.sparse", "dpci.api", "dpci.results", "typer", "dpci._commands"]
+MOMENTS = [
+    "dpci._core",
+    "numpy",
+    "scipy.sparse",
+    "dpci.model.fit",
+    "dpci.model.result",
+    "typer",
+    "dpci.cli.commands.fit",
+]
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +78,6 @@ def test_an_interrupt_at_the_end(folder):
 
 
 def test_other_programs_keep_their_interrupts(folder):
-    done = run(folder, "dpci.api", folder / "other.py", *PLAN)
+    done = run(folder, "dpci.model.fit", folder / "other.py", *PLAN)
     assert done.returncode != 0
     assert "KeyboardInterrupt" in done.stderr

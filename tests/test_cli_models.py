@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.arrays import NamedRows
-from dpci.cli import main
+from dpci.cli.main import main
+from dpci.data.arrays import NamedRows
 from dpci.schema import Schema
 from support.people import SCHEMA, as_csv, columns, fit_arguments, make_people
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import dpci
-from dpci.cli import main
-from dpci.results import PrivateFit
+from dpci.cli.main import main
+from dpci.model.result import PrivateFit
 from support.people import fit_arguments, make_people
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="streams and signals of POSIX")

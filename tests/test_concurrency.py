@@ -64,7 +64,7 @@ LONG_CALLS = {
         call = lambda: lowlevel.spherical_laplace(10**6, 300, 1.0, seed=1)
     """,
     "audit": """
-        from dpci.settings import Settings
+        from dpci.model.settings import Settings
         X, y = np.full((3, 1), 0.5), np.array([1.0, -1.0, 1.0])
         spec = Settings(budget=dpci.PureDP(1.0), l2_strength=1.0).spec(3, 1)
         call = lambda: dpci._core.simulate_releases(spec, X, y, n_runs=10**7, seed=1, n_threads=None)
@@ -254,7 +254,7 @@ def test_the_input_is_neither_copied_nor_changed(rows):
     X, y = rows[0].copy(), rows[1].copy()
     for array in (X, y):
         array.flags.writeable = False
-    assert np.shares_memory(dpci.arrays.as_matrix(X).values, X)
+    assert np.shares_memory(dpci.data.arrays.as_matrix(X).values, X)
     before = X.tobytes(), y.tobytes()
     keywords = {"budget": PURE, "l2_strength": 0.05, "classes": (-1, 1)}
     dpci.fit(X, y, **keywords)

@@ -12,8 +12,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from dpci import datasets
-from dpci.datasets import _files
-from dpci.datasets._catalogue import ADULT, CATALOGUE, CREDIT_DEFAULT
+from dpci.datasets import files as _files
+from dpci.datasets.catalogue import ADULT, CATALOGUE, CREDIT_DEFAULT
 from dpci.errors import DpciError, InvalidInput, PrivacyLeakWarning
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import dpci
-from dpci import _deprecation
-from dpci._deprecation import Deprecation, renamed_keyword
+from dpci.base import deprecation as _deprecation
+from dpci.base.deprecation import Deprecation, renamed_keyword
 from dpci.errors import DpciDeprecationWarning, DpciWarning, InvalidInput
 
 ROOT = Path(__file__).parents[1]

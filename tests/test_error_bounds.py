@@ -10,9 +10,9 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 
 import dpci
-from dpci import _error_bounds
 from dpci.errors import InvalidInput
 from dpci.utility import bound
+from dpci.utility import error_bounds as _error_bounds
 from support.seal import left_of
 
 SQUARED = dpci.losses.Squared()

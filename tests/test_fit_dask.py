@@ -7,9 +7,10 @@ import pytest
 import scipy.sparse
 
 import dpci
-from dpci import _core, _dask, lowlevel
-from dpci._dask import DaskPartitions
-from dpci._partitions import Describe, PartRules, SumOver, describe
+from dpci import _core, lowlevel
+from dpci.data import dask as _dask
+from dpci.data.dask import DaskPartitions
+from dpci.data.parts import Describe, PartRules, SumOver, describe
 from dpci.errors import InvalidInput, RowNormViolation
 from support.parts import assert_same_fit, make_rows
 

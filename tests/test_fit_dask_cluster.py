@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci import _dask
+from dpci.data import dask as _dask
 from dpci.errors import RowNormViolation
 from support.parts import assert_same_fit, make_rows
 

@@ -10,7 +10,7 @@ import scipy.sparse
 
 import dpci
 from dpci import baselines, lowlevel, per_instance, simulate, tuning, utility
-from dpci.arrays import as_features
+from dpci.data.arrays import as_features
 from support.memory import PEAK_BYTES
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")

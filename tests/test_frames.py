@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpci
-from dpci.arrays import NamedRows, as_features, as_matrix
+from dpci.data.arrays import NamedRows, as_features, as_matrix
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 
 N, NAMES = 5000, ("age", "dose", "weight")
@@ -305,7 +305,7 @@ def test_a_schema_reads_every_frame(library):
 
 GROWTH = """
 import numpy as np, polars as pl
-from dpci.arrays import as_features
+from dpci.data.arrays import as_features
 frame = pl.DataFrame({f"c{j}": np.full(100_000, j, dtype="i4") for j in range(64)})
 as_features(frame[:10])
 def status(name):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci import _rules
 from dpci.errors import InvalidInput
+from dpci.released import rules as _rules
 
 
 def plan(budget, **keywords):

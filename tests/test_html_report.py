@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import dpci
-from dpci._html import tag
-from dpci._html_plot import axis_ticks, forest_figure
-from dpci.intervals import ConfidenceIntervals
-from dpci.tables import format_bound, number_format
+from dpci.base.tables import format_bound, number_format
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.report.html.elements import tag
+from dpci.report.html.forest import axis_ticks, forest_figure
 from support.fits import SETTINGS, make_rows
 from support.saved import rewritten
 

@@ -10,9 +10,9 @@ from scipy import stats
 from scipy.special import expit
 
 import dpci
-from dpci._error_law import ErrorLaw
-from dpci._mean_intervals import _half_widths
-from dpci._simultaneous import FAILURE_PROBABILITY, order_statistic
+from dpci.inference.error_law import ErrorLaw
+from dpci.inference.prediction import _half_widths
+from dpci.inference.simultaneous import FAILURE_PROBABILITY, order_statistic
 from support.fits import SETTINGS, make_rows
 
 N_DRAWS = 400_000

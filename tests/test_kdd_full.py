@@ -12,9 +12,10 @@ from scipy.sparse import csr_array
 
 import dpci
 from dpci import datasets
-from dpci.datasets import _files, _streaming
-from dpci.datasets._catalogue import CATALOGUE, KDDCUP99
-from dpci.datasets._tables import parse
+from dpci.datasets import files as _files
+from dpci.datasets import streaming as _streaming
+from dpci.datasets.catalogue import CATALOGUE, KDDCUP99
+from dpci.datasets.tables import parse
 from dpci.errors import InvalidInput
 from support.kddcup99 import CHUNK_ROWS, empty_home, needs_percent10, published_lines, publisher
 

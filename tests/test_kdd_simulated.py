@@ -8,7 +8,7 @@ import scipy.stats
 from scipy.sparse import csr_array
 
 from dpci import datasets
-from dpci.datasets import _simulated
+from dpci.datasets import simulated as _simulated
 from dpci.errors import InvalidInput
 from support.kddcup99 import empty_home, needs_percent10, published_lines, publisher
 

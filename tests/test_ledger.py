@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 
 import dpci
 from dpci import _core
-from dpci.cli import main
+from dpci.cli.main import main
 from dpci.errors import BudgetExceeded, InvalidInput, LedgerError, RowNormViolation
 
 N = 60

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import dpci
 from dpci import _core
-from dpci._composition import Account, Reserve, exact, rounded_down
+from dpci.ledger.composition import Account, Reserve, exact, rounded_down
 
 TOTAL = dpci.ApproxDP(1.0, 1e-6)
 

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci import _ledger_store
 from dpci.errors import BudgetExceeded, InvalidInput, LedgerError
+from dpci.ledger import store as _ledger_store
 
 TOTAL = dpci.PureDP(1.0)
 TENTH = dpci.PureDP(0.1)

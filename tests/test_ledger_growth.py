@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci import _composition
 from dpci.errors import InvalidInput
+from dpci.ledger import composition as _composition
 
 N_PUBLIC = 10
 MOST = 16 * N_PUBLIC

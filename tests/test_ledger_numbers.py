@@ -13,10 +13,12 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import dpci
-from dpci import _composition, _ledger_store, _rules
-from dpci._composition import Account, Reserve
-from dpci.accounting import pure_rdp
+from dpci.accounting.guarantee import pure_rdp
 from dpci.errors import InvalidInput, LedgerError
+from dpci.ledger import composition as _composition
+from dpci.ledger import store as _ledger_store
+from dpci.ledger.composition import Account, Reserve
+from dpci.released import rules as _rules
 
 
 def conversion(order, delta):

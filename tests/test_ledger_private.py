@@ -12,9 +12,10 @@ import scipy.sparse
 
 import dpci
 from dpci import _core
-from dpci.cli import main
+from dpci.cli.main import main
 from dpci.errors import InvalidInput, ReleaseFailed
-from dpci.sklearn import PrivateGridSearch, PrivateLogisticRegression
+from dpci.sklearn.classifiers import PrivateLogisticRegression
+from dpci.sklearn.search import PrivateGridSearch
 
 N = 60
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(N, 3))

@@ -10,8 +10,8 @@ import pytest
 
 import dpci
 from dpci import audit
-from dpci._audit_cases import FitCase
-from dpci._audit_catalogue import rows
+from dpci.audit.cases import FitCase
+from dpci.audit.catalogue import rows
 from dpci.losses import HuberHinge
 from support.low_bits import excludes, in_textbook_support, textbook_laplace
 

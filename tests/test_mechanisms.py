@@ -12,7 +12,7 @@ from scipy import optimize, stats
 import dpci
 from dpci import _core, lowlevel
 from dpci.losses import HuberHinge, Logistic, SmoothHinge
-from dpci.settings import Settings
+from dpci.model.settings import Settings
 from support.seal import unsealed
 
 FALSE_POSITIVE_RATE = 1e-6

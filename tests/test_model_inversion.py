@@ -11,8 +11,8 @@ from sklearn.linear_model import LinearRegression
 
 import dpci
 from dpci import audit
-from dpci.arrays import NamedRows
 from dpci.audit import model_inversion
+from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")

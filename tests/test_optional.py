@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dpci
-from dpci._optional import optional
+from dpci.base.optional import optional
 from dpci.errors import DpciError, MissingExtra
 from support.bare import run_bare
 
@@ -68,10 +68,10 @@ FEATURES = {
         "study.plot()",
         "curve.plot()",
         "report.plot_bound_against_truth_not_private(X, y)",
-        "from dpci.plotting import check_plot_file; check_plot_file(Path('model.png'))",
+        "from dpci.report.plot import check_plot_file; check_plot_file(Path('model.png'))",
     ],
     "pandas": ["study.to_frame()", "curve.to_frame()"],
-    "parquet": ["from dpci._table_io import read_table; read_table(Path('people.parquet'))"],
+    "parquet": ["from dpci.sources.files import read_table; read_table(Path('people.parquet'))"],
     "progress": ["dpci.simulate.coverage(X, y, **pure, n_replicates=2, n_variability=0, progress=True)"],
     "parallel": ["dpci.simulate.coverage(X, y, **pure, n_replicates=2, n_variability=0, parallel='joblib')"],
     "cli": ["from dpci.cli import main; main(['--version'])"],

@@ -8,7 +8,8 @@ import scipy.sparse
 
 import dpci
 from dpci import _core, lowlevel
-from dpci._partitions import Describe, PartRules, SumOver, as_partitions
+from dpci.data.parts import Describe, PartRules, SumOver
+from dpci.data.rows import as_partitions
 from dpci.errors import InvalidInput, MomentNoiseWarning, PrivacyLeakWarning, SeededNoiseWarning
 from support.parts import CountingChunks, assert_same_fit, cut, make_rows
 

@@ -8,7 +8,7 @@ import scipy.sparse
 
 import dpci
 from dpci import _core
-from dpci._partitions import Describe, PartRules, SumOver
+from dpci.data.parts import Describe, PartRules, SumOver
 from dpci.errors import InvalidInput
 from support.parts import CountingChunks, cut, make_rows
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dpci
-from dpci._payment import Payment
+from dpci.ledger.payment import Payment
 
 
 def _calls(node, wanted):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.datasets import _files
-from dpci.datasets._catalogue import CATALOGUE
+from dpci.datasets import files as _files
+from dpci.datasets.catalogue import CATALOGUE
 from support import per_instance as ours
 
 FILES = CATALOGUE["credit_default"].files.values()

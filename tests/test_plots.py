@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.intervals import ConfidenceIntervals
-from dpci.plotting import figure_height, forest_plot, shorten
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.report.plot import figure_height, forest_plot, shorten
 from support.fits import SETTINGS, make_rows
 
 plt = pytest.importorskip("matplotlib.pyplot")

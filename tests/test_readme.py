@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dpci
-from dpci.cli import main
+from dpci.cli.main import main
 from support.guides import shape
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci._columns import NumericColumn
-from dpci._options import parse_loss
-from dpci.cli import main
+from dpci.cli.main import main
+from dpci.cli.options import parse_loss
 from dpci.schema import Schema
+from dpci.schema.columns import NumericColumn
 from support.saved import rewritten
 
 RNG = np.random.default_rng(5)

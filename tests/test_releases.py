@@ -8,7 +8,7 @@ import pytest
 import dpci
 from dpci import _core, lowlevel
 from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge, SoftLogistic
-from dpci.settings import Settings
+from dpci.model.settings import Settings
 
 DIM, N = 3, 12
 PURE, ZCDP, APPROX = dpci.PureDP(3.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-5)

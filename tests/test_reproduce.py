@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.datasets import _files
-from dpci.datasets._catalogue import CATALOGUE
+from dpci.datasets import files as _files
+from dpci.datasets.catalogue import CATALOGUE
 from dpci.errors import InvalidInput
-from dpci.reproduce import figures, studies
-from dpci.reproduce.experiments import FIGURES, TABLES, Rows
-from dpci.reproduce.published import COVERAGE, SETTINGS, Setting
-from dpci.reproduce.report import run_figure, run_table
-from dpci.reproduce.sources import Sources
-from dpci.reproduce.studies import Run
+from dpci.papers.sources import Sources
+from dpci.papers.wang import figures, studies
+from dpci.papers.wang.experiments import FIGURES, TABLES, Rows
+from dpci.papers.wang.published import COVERAGE, SETTINGS, Setting
+from dpci.papers.wang.report import run_figure, run_table
+from dpci.papers.wang.studies import Run
 from support.reproduced import SMALL, extract, use_the_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import dpci
-from dpci.cli import main
+from dpci.cli.main import main
 from dpci.errors import InvalidInput
-from dpci.reproduce import studies
-from dpci.reproduce.report import run_figure, run_table
-from dpci.reproduce.sources import Sources
+from dpci.papers.sources import Sources
+from dpci.papers.wang import studies
+from dpci.papers.wang.report import run_figure, run_table
 from support.reproduced import SHORT, SMALL, extract, refused, use_the_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.datasets._tables import load_sample_table
+from dpci.datasets.tables import load_sample_table
 from dpci.errors import InvalidInput
-from dpci.reproduce import sources
-from dpci.reproduce.experiments import FIGURES, L2_STRENGTH, TABLES, Cell, Rows
-from dpci.reproduce.ipums import read_ipums
-from dpci.reproduce.published import COVERAGE, SETTINGS, Setting
-from dpci.reproduce.sources import Sources
+from dpci.papers import sources
+from dpci.papers.ipums import read_ipums
+from dpci.papers.sources import Sources
+from dpci.papers.wang.experiments import FIGURES, L2_STRENGTH, TABLES, Cell, Rows
+from dpci.papers.wang.published import COVERAGE, SETTINGS, Setting
 from support.seal import left_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
@@ -233,7 +233,7 @@ def test_a_table_is_parsed_once(numbered: Path) -> None:
 
 def test_rows_are_those_of_the_public_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "load_table", lambda _: load_sample_table())
-    monkeypatch.setattr("dpci.datasets._paper.load_table", lambda _, **__: load_sample_table())
+    monkeypatch.setattr("dpci.datasets.paper.load_table", lambda _, **__: load_sample_table())
     expected = dpci.datasets.load_with_data_dependent_scaling("adult", 3_000, 7)
     X, y = Sources().rows(Rows("adult", 3_000, 7))
     np.testing.assert_array_equal(X, expected.X)

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.cli import main
-from dpci.reproduce import regression, regression_figures, regression_methods, regression_setup
-from dpci.reproduce.catalogue import EXPERIMENTS
-from dpci.reproduce.finding import Repeats
-from dpci.reproduce.regression_methods import METHODS, diameter, paper_share, public_strength, sensitivity
-from dpci.reproduce.regression_setup import PRIOR, RESIDUAL_VARIANCE, Patients, noise_error, patients, score
-from dpci.reproduce.sources import Sources
+from dpci.cli.main import main
+from dpci.papers.catalogue import EXPERIMENTS
+from dpci.papers.finding import Repeats
+from dpci.papers.sources import Sources
+from dpci.papers.wu import experiments as regression
+from dpci.papers.wu import figures as regression_figures
+from dpci.papers.wu import methods as regression_methods
+from dpci.papers.wu import setup as regression_setup
+from dpci.papers.wu.methods import METHODS, diameter, paper_share, public_strength, sensitivity
+from dpci.papers.wu.setup import PRIOR, RESIDUAL_VARIANCE, Patients, noise_error, patients, score
 from support.experiments import made_up_patients, shrink_regression
 from support.seal import left_of
 

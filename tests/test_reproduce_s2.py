@@ -10,15 +10,17 @@ import pytest
 from scipy.optimize import minimize
 
 import dpci
-from dpci.cli import main
-from dpci.datasets import _files
-from dpci.datasets._catalogue import CATALOGUE
-from dpci.reproduce import per_instance, per_instance_bounds, per_instance_setup
-from dpci.reproduce.catalogue import EXPERIMENTS
-from dpci.reproduce.finding import Repeats
-from dpci.reproduce.per_instance_bounds import tight_cost
-from dpci.reproduce.rows import credit_default, separable_classes, soft_labels
-from dpci.reproduce.sources import Sources
+from dpci.cli.main import main
+from dpci.datasets import files as _files
+from dpci.datasets.catalogue import CATALOGUE
+from dpci.papers.catalogue import EXPERIMENTS
+from dpci.papers.finding import Repeats
+from dpci.papers.redberg import bounds as per_instance_bounds
+from dpci.papers.redberg import experiments as per_instance
+from dpci.papers.redberg import setup as per_instance_setup
+from dpci.papers.redberg.bounds import tight_cost
+from dpci.papers.rows import credit_default, separable_classes, soft_labels
+from dpci.papers.sources import Sources
 from support.experiments import FEW, sample_rows, shrink_per_instance
 from support.seal import left_of
 

@@ -10,15 +10,17 @@ import pytest
 from scipy.optimize import minimize
 
 from dpci import _core
-from dpci.cli import main
-from dpci.datasets import _files
-from dpci.datasets._catalogue import CATALOGUE
-from dpci.reproduce import catalogue, utility, utility_measure
-from dpci.reproduce.catalogue import EXPERIMENTS
-from dpci.reproduce.finding import Repeats
-from dpci.reproduce.rows import DataSet, wide_classes
-from dpci.reproduce.sources import Sources
-from dpci.reproduce.utility_measure import LOSSES, Case, Span, measure
+from dpci.cli.main import main
+from dpci.datasets import files as _files
+from dpci.datasets.catalogue import CATALOGUE
+from dpci.papers import catalogue
+from dpci.papers.catalogue import EXPERIMENTS
+from dpci.papers.finding import Repeats
+from dpci.papers.li import experiments as utility
+from dpci.papers.li import measure as utility_measure
+from dpci.papers.li.measure import LOSSES, Case, Span, measure
+from dpci.papers.rows import DataSet, wide_classes
+from dpci.papers.sources import Sources
 from support.experiments import FEW, sample_rows, shrink_utility
 from support.reproduced import refused
 from support.seal import left_of

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.domain import refusal
 from dpci.errors import InvalidInput
+from dpci.inference.validity import refusal
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from support.saved import rewritten
 from support.small_fits import X, Y, fit

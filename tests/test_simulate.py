@@ -13,8 +13,9 @@ import pytest
 import scipy.sparse
 
 import dpci
-from dpci import _replicates, simulate
+from dpci import simulate
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.simulate import replicates as _replicates
 from support.studies import SMALL, SOFT_LABELS, N, assert_same_bits, coverage, make_rows, replicates, variability
 
 Z = 4.9  # two-sided normal quantile at 1e-6

@@ -22,7 +22,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpci
 import dpci.sklearn
-from dpci.sklearn import PrivateGridSearch, PrivateLinearSVC, PrivateLogisticRegression, PrivateRidge, RowNormClipper
+from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
+from dpci.sklearn.ridge import PrivateRidge
+from dpci.sklearn.search import PrivateGridSearch
+from dpci.sklearn.transformers import RowNormClipper
 from support.labels import labels_of_boolean_type, labels_of_other_types
 from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
 

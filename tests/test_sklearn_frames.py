@@ -9,7 +9,10 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 import dpci
-from dpci.sklearn import PrivateGridSearch, PrivateLogisticRegression, PrivateRidge, RowNormClipper
+from dpci.sklearn.classifiers import PrivateLogisticRegression
+from dpci.sklearn.ridge import PrivateRidge
+from dpci.sklearn.search import PrivateGridSearch
+from dpci.sklearn.transformers import RowNormClipper
 from support.sklearn_rows import N, make_rows, make_targets, warnings_of
 
 pd = pytest.importorskip("pandas", reason="no frames to be read")

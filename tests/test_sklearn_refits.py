@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.sklearn import PrivateLogisticRegression
+from dpci.sklearn.classifiers import PrivateLogisticRegression
 from support.sklearn_rows import make_rows
 
 X, Y = make_rows()

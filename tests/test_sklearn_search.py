@@ -20,7 +20,10 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 
 import dpci
-from dpci.sklearn import PrivateGridSearch, PrivateLinearSVC, PrivateLogisticRegression, PrivateRidge, RowNormClipper
+from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
+from dpci.sklearn.ridge import PrivateRidge
+from dpci.sklearn.search import PrivateGridSearch
+from dpci.sklearn.transformers import RowNormClipper
 from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
 
 X, Y = make_rows()

@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 
 import dpci
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
-from dpci.sklearn import PrivateLogisticRegression, PublicScaler, RowNormClipper
+from dpci.sklearn.classifiers import PrivateLogisticRegression
+from dpci.sklearn.transformers import PublicScaler, RowNormClipper
 from support.sklearn_rows import make_rows
 
 SCHEMA = Schema(

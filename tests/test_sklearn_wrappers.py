@@ -18,7 +18,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 import dpci
-from dpci.sklearn import PrivateGridSearch, PrivateLogisticRegression, PrivateRidge, RowNormClipper
+from dpci.sklearn.classifiers import PrivateLogisticRegression
+from dpci.sklearn.ridge import PrivateRidge
+from dpci.sklearn.search import PrivateGridSearch
+from dpci.sklearn.transformers import RowNormClipper
 from support.sklearn_rows import make_rows, make_targets, warnings_of
 
 X, Y = make_rows()

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 import dpci
-from dpci.arrays import as_features
+from dpci.data.arrays import as_features
 
 N, D = 3000, 7
 FORMATS = ["bsr", "coo", "csc", "csr", "dok", "lil"]

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci import _core, _replicates, simulate
+from dpci import _core, simulate
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.simulate import replicates as _replicates
 from support.studies import SMALL, assert_same_bits, coverage, make_rows
 
 

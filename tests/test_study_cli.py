@@ -12,7 +12,7 @@ import pytest
 
 import dpci
 from dpci import datasets
-from dpci.cli import main
+from dpci.cli.main import main
 
 SAMPLE = ("coverage", "adult_sample", "--epsilon", "2", "--l2-strength", "0.01")
 SHORT = (*SAMPLE, "--replicates", "24", "--variability", "20", "--threads", "1")

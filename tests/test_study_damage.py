@@ -8,8 +8,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from dpci._checkpoint import Checkpoint
 from dpci.errors import InvalidInput
+from dpci.simulate.checkpoint import Checkpoint
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ import pytest
 import scipy.sparse
 
 import dpci
-from dpci import _replicates, simulate
+from dpci import simulate
+from dpci.simulate import replicates as _replicates
 
 distributed = pytest.importorskip("distributed")
 

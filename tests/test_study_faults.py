@@ -15,9 +15,10 @@ import pytest
 import scipy.sparse
 
 import dpci
-from dpci import _core, _replicates, simulate
+from dpci import _core, simulate
 from dpci.errors import InvalidInput
-from dpci.settings import MODEL_KEYWORDS
+from dpci.model.settings import MODEL_KEYWORDS
+from dpci.simulate import replicates as _replicates
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 

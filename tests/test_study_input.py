@@ -8,8 +8,9 @@ import pytest
 import scipy.sparse
 
 import dpci
-from dpci import _core, _replicates, simulate
+from dpci import _core, simulate
 from dpci.errors import InvalidInput
+from dpci.simulate import replicates as _replicates
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci._table_io import read_batches, read_table
-from dpci._table_rows import TableRows, find_tables
-from dpci.cli import main
+from dpci.cli.main import main
+from dpci.cli.rows import TableRows, find_tables
 from dpci.errors import InvalidInput
 from dpci.schema import Schema
+from dpci.sources.files import read_batches, read_table
 from support.people import SCHEMA, as_csv, columns
 
 

@@ -18,8 +18,8 @@ import pytest
 
 import dpci
 from dpci.baselines import Bins, functional_mechanism, non_private, projected_histogram
-from dpci.cli import main
-from dpci.settings import Settings
+from dpci.cli.main import main
+from dpci.model.settings import Settings
 from support import people
 from support.taint import NAMES, STORED, D, N, drawn, leaves, quietly, record_of, state, tables, tainted
 

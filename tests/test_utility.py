@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq
 
 import dpci
-from dpci.datasets import load_adult_sample
+from dpci.datasets.loaders import load_adult_sample
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from support.seal import SHARE, left_of
 from support.utility import (

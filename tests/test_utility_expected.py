@@ -9,7 +9,7 @@ from scipy import special, stats
 
 import dpci
 from dpci import _core
-from dpci._utility_expected import mixture
+from dpci.utility.expected import mixture
 from support.utility import APPROX, KIFER, L2_STRENGTH, MECHANISMS, ROWS, curve, monte_carlo
 
 N_DRAWS = 1000

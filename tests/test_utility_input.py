@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci._utility_interpolation import tabulate
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.utility.interpolation import tabulate
 from support.utility import APPROX, KIFER, ROWS, curve
 
 X, Y = ROWS

@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import brentq
 
 import dpci
-from dpci._utility_search import least_root, refined_root
-from dpci.datasets import load_adult_sample
+from dpci.datasets.loaders import load_adult_sample
 from dpci.errors import InvalidInput
+from dpci.utility.search import least_root, refined_root
 from support.utility import APPROX, KIFER, curve, refit, refit_utility
 
 

@@ -7,10 +7,10 @@ import pytest
 from scipy import integrate, special, stats
 
 import dpci
-from dpci._error_law import mixing_nodes
-from dpci._quadratic_tail import chi2_sum_tail
-from dpci.domain import gradient_noise, hessian_noise
-from dpci.hypotheses import statistic_tail
+from dpci.inference.error_law import mixing_nodes
+from dpci.inference.quadratic_tail import chi2_sum_tail
+from dpci.inference.validity import gradient_noise, hessian_noise
+from dpci.inference.wald import statistic_tail
 from support.fits import SETTINGS, make_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")

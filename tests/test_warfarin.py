@@ -12,10 +12,11 @@ import pooch
 import pytest
 
 from dpci import datasets
-from dpci.cli import main
-from dpci.datasets import _files, _warfarin
-from dpci.datasets._catalogue import CATALOGUE, WARFARIN
-from dpci.datasets._warfarin import warfarin_table
+from dpci.cli.main import main
+from dpci.datasets import files as _files
+from dpci.datasets import warfarin as _warfarin
+from dpci.datasets.catalogue import CATALOGUE, WARFARIN
+from dpci.datasets.warfarin import warfarin_table
 from dpci.errors import InvalidInput
 
 FILE = WARFARIN.files["train"]

@@ -15,9 +15,9 @@ import dpci
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from _large import rows_in_place
-from dpci.datasets._paper import scale_by_the_data
-from dpci.datasets._tables import entry as catalogue_entry
-from dpci.datasets._tables import without_missing
+from dpci.datasets.paper import scale_by_the_data
+from dpci.datasets.tables import entry as catalogue_entry
+from dpci.datasets.tables import without_missing
 
 SEED = 0
 # Rows of a trial run.

@@ -80,7 +80,7 @@ def _outside_of_code(markdown: str, change: Callable[[str], str]) -> str:
 
 def _help(*command: str) -> str:
     """Return what `--help` says of a command and those below it, with a heading each."""
-    from dpci.cli import main  # noqa: PLC0415  # the package must be built for this page alone
+    from dpci.cli.main import main  # noqa: PLC0415  # the package must be built for this page alone
 
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

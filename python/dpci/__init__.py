@@ -1,6 +1,6 @@
 """Differentially private model fitting that releases confidence intervals with its parameters."""
 
-from dpci import _startup  # isort: skip  # noqa: F401  # first, to end quietly on Ctrl-C during the imports below
+from dpci.base import startup as _startup  # isort: skip  # noqa: F401  # first: Ctrl-C ends the imports quietly
 
 import importlib
 from types import ModuleType
@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING
 
 from dpci import errors, losses, lowlevel
 from dpci._core import __version__
-from dpci._optional import MissingModule
-from dpci.api import fit
+from dpci.base.optional import MissingModule
 from dpci.budgets import ZCDP, ApproxDP, PureDP
-from dpci.chunks import Chunks
-from dpci.comparison import Comparison, compare
 from dpci.errors import (
     BudgetExceeded,
     CurvatureWarning,
@@ -30,12 +27,15 @@ from dpci.errors import (
     RowNormViolation,
     SeededNoiseWarning,
 )
-from dpci.hypotheses import WaldTest
-from dpci.intervals import ConfidenceIntervals
-from dpci.ledger import Ledger
+from dpci.inference.comparison import Comparison, compare
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.wald import WaldTest
+from dpci.ledger.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
-from dpci.planning import Plan, plan
-from dpci.results import PrivateFit
+from dpci.model.fit import fit
+from dpci.model.plan import Plan, plan
+from dpci.model.result import PrivateFit
+from dpci.sources.chunks import Chunks
 
 __all__ = [
     "ZCDP",
@@ -85,7 +85,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dpci import accounting, audit, baselines, datasets, per_instance, reproduce, schema, simulate, tuning, utility
+    from dpci import accounting, audit, baselines, datasets, per_instance, schema, simulate, tuning, utility
+    from dpci import papers as reproduce
     from dpci import sklearn as sklearn  # in this form it is public
 else:
     # Loaded when first used: a program that only fits does not wait for studies and audits.

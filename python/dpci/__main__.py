@@ -2,7 +2,7 @@
 
 import sys
 
-from dpci.cli import main
+from dpci.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,8 +5,12 @@ from dataclasses import dataclass, fields
 from typing import ClassVar, Literal, TypeAlias
 
 from dpci import _core
+from dpci.base.validation import (
+    check_choice,
+    check_fraction,
+    check_positive,
+)
 from dpci.errors import InvalidInput
-from dpci.validation import check_choice, check_fraction, check_positive
 
 __all__ = ["ZCDP", "ApproxDP", "Budget", "Calibration", "PureDP"]
 
@@ -171,3 +175,6 @@ def budget_from_parameters(notion: str, parameters: object) -> Budget:
 
 def _calibration(value: Calibration) -> Calibration:
     return check_choice("calibration", value, _CALIBRATIONS)
+
+
+Neighbors: TypeAlias = Literal["replace_one", "add_remove"]

@@ -3,14 +3,19 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci.base.validation import (
+    check_flag,
+    check_not_negative,
+    check_positive,
+    check_reals,
+)
 from dpci.errors import InvalidInput
-from dpci.validation import check_flag, check_not_negative, check_positive, check_reals
 
 __all__ = ["Custom", "Hinge", "HuberHinge", "Logistic", "Loss", "SmoothHinge", "SoftLogistic", "Squared"]
 
@@ -247,3 +252,6 @@ def describe(loss: Mapping[str, Any]) -> str:
 
 def _finite(bound: float) -> float | None:
     return bound if math.isfinite(bound) else None
+
+
+LossLike: TypeAlias = Literal["logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge"] | Loss

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
+from dpci.base.validation import check_choice, check_flag
 from dpci.errors import InvalidInput
-from dpci.validation import check_choice, check_flag
 
 __all__ = ["Mechanism", "ObjectivePerturbation", "OutputPerturbation"]
 
@@ -80,3 +80,6 @@ def check_mechanism(mechanism: object) -> Mechanism:
 def _check_noise(noise: object) -> None:
     if noise is not None:
         check_choice("noise", noise, _NOISES)
+
+
+MechanismLike: TypeAlias = Literal["objective", "output"] | Mechanism

@@ -7,7 +7,7 @@ docs/evidence/audit.md.
 import pytest
 
 from dpci import audit
-from dpci._audit_catalogue import all_cases
+from dpci.audit.catalogue import all_cases
 from support.audit import APPROX, CONFIDENCE, PURE, TWICE, ZCDP, check, publish
 
 pytestmark = pytest.mark.prove

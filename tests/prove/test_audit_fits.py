@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from dpci._audit_cases import FitCase, ReportCase, TuningCase
-from dpci._audit_catalogue import rows
+from dpci.audit.cases import FitCase, ReportCase, TuningCase
+from dpci.audit.catalogue import rows
 from dpci.losses import HuberHinge, Logistic, SoftLogistic
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from support.audit import APPROX, PURE, ZCDP, check, publish

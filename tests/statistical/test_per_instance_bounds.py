@@ -12,7 +12,7 @@ from scipy import stats
 
 import dpci
 from dpci import _core
-from dpci.settings import Settings
+from dpci.model.settings import Settings
 from support import per_instance as ours
 
 FALSE_POSITIVE_RATE = 1e-6

@@ -6,7 +6,7 @@ from scipy import stats
 
 import dpci
 from dpci import lowlevel
-from dpci.settings import Settings
+from dpci.model.settings import Settings
 
 SCALE = 0.7
 # Largest first dimension: the isometric coordinates of a 91 x 91 matrix.

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import dpci
-from dpci._audit_bounds import epsilon_at, rho
-from dpci._audit_bounds import lower_bound as bound
+from dpci.audit.bounds import epsilon_at, rho
+from dpci.audit.bounds import lower_bound as bound
 
 ROOT = Path(__file__).parents[2]
 # One false alarm in a million bounds.

@@ -5,19 +5,17 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dpci.datasets import Dataset, load_schema
-from dpci.datasets._tables import load_sample_table
-from dpci.reproduce import (
-    per_instance,
-    per_instance_setup,
-    regression,
-    regression_methods,
-    regression_setup,
-    utility,
-    utility_measure,
-)
-from dpci.reproduce.finding import Repeats
-from dpci.reproduce.rows import unit_rows
+from dpci.datasets.loaders import Dataset, load_schema
+from dpci.datasets.tables import load_sample_table
+from dpci.papers.finding import Repeats
+from dpci.papers.li import experiments as utility
+from dpci.papers.li import measure as utility_measure
+from dpci.papers.redberg import experiments as per_instance
+from dpci.papers.redberg import setup as per_instance_setup
+from dpci.papers.rows import unit_rows
+from dpci.papers.wu import experiments as regression
+from dpci.papers.wu import methods as regression_methods
+from dpci.papers.wu import setup as regression_setup
 from support.reproduced import use_the_sample
 
 FEW = Repeats(n_repeats=2, n_threads=1)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpci.cli import main
+from dpci.cli.main import main
 
 VARIES = "<!-- numbers vary -->\n"
 _BLOCK = re.compile(

@@ -10,8 +10,10 @@ import pooch
 import pytest
 
 from dpci import datasets
-from dpci.datasets import _files, _simulated, _streaming
-from dpci.datasets._catalogue import KDDCUP99
+from dpci.datasets import files as _files
+from dpci.datasets import simulated as _simulated
+from dpci.datasets import streaming as _streaming
+from dpci.datasets.catalogue import KDDCUP99
 
 CHUNK_ROWS = 100
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpci.cli import main
+from dpci.cli.main import main
 
 SCHEMA = """\
 [target]

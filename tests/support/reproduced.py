@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpci.cli import main
-from dpci.datasets._catalogue import CATALOGUE
-from dpci.datasets._tables import load_sample_table
-from dpci.reproduce import sources
-from dpci.reproduce.experiments import FIGURES, N_ROWS, TABLES
-from dpci.reproduce.studies import Run
+from dpci.cli.main import main
+from dpci.datasets.catalogue import CATALOGUE
+from dpci.datasets.tables import load_sample_table
+from dpci.papers import sources
+from dpci.papers.wang.experiments import FIGURES, N_ROWS, TABLES
+from dpci.papers.wang.studies import Run
 
 SHORT = ("--threads", "1", "--replicates", "12")
 SMALL = Run(n_replicates=12, n_variability=30, n_threads=1)

@@ -2,7 +2,7 @@
 
 import json
 
-from dpci._rules import checksum
+from dpci.released.rules import checksum
 
 
 def rewritten(values):

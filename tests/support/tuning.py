@@ -6,7 +6,7 @@ from scipy import stats
 import dpci
 from dpci import _core
 from dpci.losses import Custom, HuberHinge, Squared
-from dpci.settings import Settings
+from dpci.model.settings import Settings
 from support.fits import make_rows
 
 X, Y = make_rows()

@@ -4,8 +4,8 @@
 `load_with_data_dependent_scaling` is the exception: it reads its scales off the data, as the published tables did.
 """
 
-from dpci.datasets._files import DatasetUnavailable
-from dpci.datasets._loaders import (
+from dpci.datasets.files import DatasetUnavailable
+from dpci.datasets.loaders import (
     Dataset,
     load_adult,
     load_adult_sample,
@@ -15,10 +15,10 @@ from dpci.datasets._loaders import (
     load_schema,
     schema_names,
 )
-from dpci.datasets._paper import load_with_data_dependent_scaling
-from dpci.datasets._simulated import simulate_kddcup99
-from dpci.datasets._tables import load_table
-from dpci.datasets._warfarin import load_warfarin
+from dpci.datasets.paper import load_with_data_dependent_scaling
+from dpci.datasets.simulated import simulate_kddcup99
+from dpci.datasets.tables import load_table
+from dpci.datasets.warfarin import load_warfarin
 
 __all__ = [
     "Dataset",

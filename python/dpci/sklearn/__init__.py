@@ -3,13 +3,13 @@
 Import it as ``dpci.sklearn``; ``import dpci`` alone does not import scikit-learn. See docs/sklearn.md.
 """
 
-from dpci._optional import optional
+from dpci.base.optional import optional
 
 with optional("sklearn", extra="sklearn", what="dpci.sklearn", name="scikit-learn 1.6 or later"):
-    from dpci.sklearn._classifiers import PrivateLinearSVC, PrivateLogisticRegression
-    from dpci.sklearn._ridge import PrivateRidge
-    from dpci.sklearn._search import PrivateGridSearch
-    from dpci.sklearn._transformers import PublicScaler, RowNormClipper
+    from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
+    from dpci.sklearn.ridge import PrivateRidge
+    from dpci.sklearn.search import PrivateGridSearch
+    from dpci.sklearn.transformers import PublicScaler, RowNormClipper
 
 __all__ = [
     "PrivateGridSearch",

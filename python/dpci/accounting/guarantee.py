@@ -1,0 +1,197 @@
+"""What a release guarantees beyond its budget: the (epsilon, delta) profile and the Renyi curve, for composition."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci import _core
+from dpci.accounting.seals import Seal, seal_costs
+from dpci.accounting.steps import Step, cost_unit
+from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
+from dpci.data.arrays import as_numbers
+from dpci.errors import InvalidInput
+
+__all__ = ["Guarantee"]
+
+GUARANTEE_FACTS = (
+    "mechanism",
+    "calibration",
+    "row_norm",
+    "intercept_scale",
+    "l2_strength",
+    "neighbors",
+    "loss",
+    "curvature_bound",
+)
+"""Fields of a record that :func:`guarantee_of` needs besides the number of samples."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guarantee:
+    """The guarantee of all steps of a fit together, as curves. Public: it depends on no data and on no outcome.
+
+    Made by ``result.guarantee`` and ``plan.guarantee``. The curves hold for the neighbouring relation of the fit.
+    """
+
+    budget: Budget
+    profile: _core.ObjectiveProfile | None
+    """How Gaussian objective perturbation composes; None for other mechanisms."""
+    shift: float
+    """Of Gaussian objective perturbation: LR/std_dev, with the slope bound L and the row bound R."""
+    mu: float
+    """Under ApproxDP: sensitivity/std_dev of the (other) Gaussian releases, composed."""
+    seal: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Under ApproxDP: epsilon and delta that the seals spend, and the rho of their discrete Gaussian noise."""
+
+    def delta(self, epsilon: ArrayLike) -> NDArray[np.float64]:
+        """Return the delta at which the release is (epsilon, delta)-DP, of the shape of ``epsilon``.
+
+        Pure DP: that of randomised response, the worst mechanism of its epsilon. zCDP: Canonne, Kamath & Steinke
+        (2020). Gaussian output perturbation: exact (Balle & Wang 2018). Gaussian objective perturbation: see
+        docs/method.md.
+
+        Raises
+        ------
+        InvalidInput
+            Unless every epsilon is finite and at least 0.
+        """
+        return _elementwise(self._delta, "epsilon", epsilon, least=0.0)
+
+    def rdp(self, order: ArrayLike) -> NDArray[np.float64]:
+        """Return a bound on the Renyi divergence between neighbours, in both directions, of the shape of ``order``.
+
+        The divergences of several mechanisms on the same data add up, order by order (Mironov 2017).
+
+        Raises
+        ------
+        InvalidInput
+            Unless every order is finite and above 1.
+        """
+        return _elementwise(self._rdp, "order", order, least=np.nextafter(1.0, 2.0))
+
+    def _delta(self, epsilon: float) -> float:
+        if isinstance(self.budget, PureDP):
+            whole = self.budget.epsilon
+            # (e^whole - e^epsilon) / (1 + e^whole), without overflow.
+            return max(0.0, -math.expm1(epsilon - whole) / (1.0 + math.exp(-whole))) if epsilon < whole else 0.0
+        if isinstance(self.budget, ZCDP):
+            return _core.zcdp_to_approx_delta(self.budget.rho, epsilon)
+        # A profile never rises, so what holds at 0 holds everywhere: objective perturbation says nothing near 0.
+        return min(self._sealed_delta(epsilon), self._sealed_delta(0.0))
+
+    def _sealed_delta(self, epsilon: float) -> float:
+        seal_epsilon, seal_delta, _ = self.seal
+        rest = epsilon - seal_epsilon
+        if rest >= 0.0:
+            return min(1.0, seal_delta + self._unsealed_delta(rest))
+        # The hockey-stick divergence at a negative epsilon is that in the other direction at its size.
+        return min(1.0, seal_delta - math.expm1(rest) + math.exp(rest) * self._unsealed_delta(-rest))
+
+    def _unsealed_delta(self, epsilon: float) -> float:
+        if self.profile is None:
+            return _core.gaussian_delta(epsilon, self.mu)
+        return self.profile.delta(epsilon, self.shift, self.mu)
+
+    def _rdp(self, order: float) -> float:
+        if isinstance(self.budget, PureDP):
+            return pure_rdp(self.budget.epsilon, order)
+        if isinstance(self.budget, ZCDP):
+            return order * self.budget.rho
+        seal = order * self.seal[2]
+        if self.profile is None:
+            return seal + order * self.mu**2 / 2.0
+        return seal + self.profile.rdp(order, self.shift, self.mu)
+
+
+def guarantee_of(
+    budget: Budget,
+    steps: Iterable[Step],
+    seals: Iterable[Seal],
+    *,
+    mechanism: str,
+    calibration: str,
+    n_samples: int,
+    row_norm: float,
+    intercept_scale: float | None,
+    l2_strength: float,
+    neighbors: str,
+    loss: dict[str, Any],
+    curvature_bound: float | None,
+) -> Guarantee:
+    """Return the guarantee of a fit from its steps, seals and public facts.
+
+    ``row_norm`` bounds the rows without intercept, ``curvature_bound`` the curvature of the loss on the domain.
+    """
+    if not isinstance(budget, ApproxDP):
+        return Guarantee(budget, None, 0.0, 0.0)
+    steps = tuple(steps)
+    seal = seal_totals(seals, steps)
+    unit = cost_unit(budget.notion, calibration, mechanism)
+    ratios = {step.step: _ratio(step, unit, budget) for step in steps}
+    if mechanism == "output":
+        return Guarantee(budget, None, 0.0, math.hypot(*ratios.values()), seal)
+    profile = _core.ObjectiveProfile(
+        n_samples=n_samples,
+        row_norm=row_norm if intercept_scale is None else math.hypot(row_norm, intercept_scale) * (1.0 + 2.0**-51),
+        curvature_bound=math.inf if curvature_bound is None else curvature_bound,
+        l2_strength=l2_strength,
+        one_signed=loss["one_signed"],
+        neighbors=neighbors,
+    )
+    if "coefficients" not in ratios:
+        raise InvalidInput(f"the steps of a fit must hold the coefficients, got {sorted(ratios)}")
+    # The coefficients were calibrated to a shift of 2LR where a record is replaced.
+    shift = ratios.pop("coefficients") / (2.0 if neighbors == "replace_one" else 1.0)
+    return Guarantee(budget, profile, shift, math.hypot(*ratios.values()), seal)
+
+
+def seal_totals(seals: Iterable[Seal], steps: Iterable[Step]) -> tuple[float, float, float]:
+    """Return epsilon, delta and rho of all seals of a release under ApproxDP together: each adds up."""
+    costs = [(cost["epsilon"], cost["delta"]) for cost in seal_costs(seals, steps)]
+    rho = sum(_core.approx_to_zcdp(epsilon, delta, "tight") for epsilon, delta in costs)
+    return sum(epsilon for epsilon, _ in costs), sum(delta for _, delta in costs), rho
+
+
+def _ratio(step: Step, unit: str, budget: ApproxDP) -> float:
+    """Sensitivity/std_dev of a Gaussian release; of one that these parameters made needless, what it was allowed."""
+    if step.scale > 0.0:
+        return step.sensitivity / step.scale
+    # The guarantee is that of the mechanism, at whatever parameters come out.
+    if unit == "mu_squared":
+        return math.sqrt(step.cost)
+    if unit == "rho":
+        return math.sqrt(2.0 * step.cost)
+    delta = budget.delta * step.cost / budget.epsilon
+    return math.sqrt(2.0 * _core.approx_to_zcdp(step.cost, delta, "paper"))
+
+
+def pure_rdp(epsilon: float, order: float) -> float:
+    """Renyi divergence of randomised response (Mironov 2017, Proposition 6), at most epsilon.
+
+    With k = order - 1 it is log(cosh((k + 1/2) epsilon) / cosh(epsilon / 2)) / k. As log(cosh(a + b) / cosh(a)) is
+    log(cosh(b) + tanh(a) sinh(b)), nothing cancels; the last factor covers the rounding.
+    """
+    k = order - 1.0
+    shift = k * epsilon
+    slope = math.tanh(0.5 * epsilon)
+    if shift < 1.0:
+        log_ratio = math.log1p(2.0 * math.sinh(0.5 * shift) ** 2 + slope * math.sinh(shift))
+    else:
+        decay = math.exp(-2.0 * shift)
+        log_ratio = shift + math.log(0.5 * (1.0 + decay + slope * (1.0 - decay)))
+    return min(epsilon, log_ratio / k * (1.0 + 2.0**-49))
+
+
+def _elementwise(
+    function: Callable[[float], float], name: str, values: ArrayLike, *, least: float
+) -> NDArray[np.float64]:
+    numbers = as_numbers(name, values).astype(np.float64)
+    refused = ~((numbers >= least) & np.isfinite(numbers))
+    if refused.any():
+        rule = ">= 0" if least == 0.0 else "> 1"
+        raise InvalidInput(f"{name} must be finite and {rule}, got {name}={numbers[refused].flat[0]}")
+    return np.asarray([function(float(number)) for number in numbers.ravel()], dtype=np.float64).reshape(numbers.shape)

@@ -1,0 +1,96 @@
+"""How released numbers were sealed: their lattice, the integer noise on it, and what that cost; all public."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from math import nextafter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpci.accounting.steps import Step
+
+FAILURE_PROBABILITY = 2.0**-960
+"""Bound on the probability that any draw of noise in a release is beyond the range that the seal covers: an error."""
+
+SHARE = 1e-3
+"""Share of every budget that pays for the seal, before any other share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The seal of one released vector (docs/privacy.md, "The seal").
+
+    Attributes
+    ----------
+    release : str
+        What was sealed: "params", "hessian", "gradient_cov", "gradient", "polynomial", "the histogram" or "score".
+    noise : str
+        "discrete_laplace" or "discrete_gaussian" (Canonne, Kamath & Steinke 2020).
+    lattice : float
+        Step g of the lattice, a power of two: every released number is a whole number of steps.
+    scale : int
+        Scale or standard deviation of the integer noise, in steps.
+    distance : float
+        Bound τ on the Euclidean distance of the computed vector to the ideal one, fixed before the data were seen.
+    std_dev : float
+        Standard deviation of the noise in one number.
+    cost : dict
+        Its part of the budget: epsilon, rho, or epsilon and delta.
+    """
+
+    release: str
+    noise: str
+    lattice: float
+    scale: int
+    distance: float
+    std_dev: float
+    cost: dict[str, float]
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> "Seal":
+        """Build a seal from the core's dictionary."""
+        return cls(*(values[part.name] for part in fields(cls)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the seal as plain values."""
+        return {part.name: getattr(self, part.name) for part in fields(self)} | {"cost": dict(self.cost)}
+
+
+def unsealed(whole: float) -> float:
+    """Return what the seal leaves of a parameter of a budget, to the last bit as the core does."""
+    return nextafter(whole - whole * SHARE, 0.0)
+
+
+def seals_from(values: Iterable[Mapping[str, Any]]) -> tuple[Seal, ...]:
+    """Build the seals of a release from the core's dictionaries."""
+    return tuple(Seal.from_mapping(value) for value in values)
+
+
+def seal_facts(seals: tuple[Seal, ...]) -> dict[str, Any]:
+    """Return what a machine-readable record says of the seals."""
+    return {"releases": [seal.to_dict() for seal in seals], "failure_probability": FAILURE_PROBABILITY}
+
+
+def seal_costs(seals: Iterable[Seal], steps: Iterable["Step"] = ()) -> list[dict[str, float]]:
+    """Return what sealing each vector spent.
+
+    A Hessian that the released parameters show to be free of data needs no seal. Its share is spent all the same, as
+    that of its noise is: what a fit spends does not depend on the parameters that came out.
+    """
+    costs = [seal.cost for seal in seals]
+    needless = any(step.noise == "none" or (step.step == "moments" and step.hessian_scale is None) for step in steps)
+    return costs + costs[:1] * needless
+
+
+def seal_cost(seals: Iterable[Seal], steps: Iterable["Step"] = ()) -> dict[str, float]:
+    """Return what all seals spent together (:func:`seal_costs`), by parameter of the budget."""
+    total: dict[str, float] = {}
+    for cost in seal_costs(seals, steps):
+        for name, value in cost.items():
+            total[name] = total.get(name, 0.0) + value
+    return total
+
+
+def describe_seals(seals: tuple[Seal, ...]) -> str:
+    """Return a phrase for tables: cost, noise and the lattice of the parameters."""
+    cost = " ".join(f"{name} {value:.3g}" for name, value in seal_cost(seals).items())
+    return f"{cost}, {seals[0].noise.replace('_', ' ')} noise on multiples of {seals[0].lattice:.3g}"

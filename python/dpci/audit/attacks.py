@@ -1,0 +1,323 @@
+"""Attacks on mechanisms and models: lower bounds on what a mechanism leaks, and what a model tells. Never private."""
+
+import secrets
+from collections.abc import Callable, Sequence
+
+from dpci.audit.bounds import Inversion, LowerBound, Quantity, delta_at, epsilon_at, lower_bound, rho
+from dpci.audit.cases import WorstCase, delta_of
+from dpci.audit.catalogue import MECHANISMS, all_cases, make_case
+from dpci.audit.outputs import Draw, attempt, tables
+from dpci.audit.table import AuditReport
+from dpci.base.validation import check_count, check_fraction, check_not_negative, check_real, check_seed, check_threads
+from dpci.budgets import ZCDP, ApproxDP, Budget, Neighbors, PureDP, check_budget
+from dpci.errors import InvalidInput
+
+__all__ = ["delta_lower_bound", "epsilon_lower_bound", "report", "rho_lower_bound", "worst_case"]
+
+# One run to choose and one to measure would be legal, and say nothing.
+_LEAST_RUNS = 4
+
+# Where a claim is not pure and has no delta, one that some thousand runs can measure.
+_DELTA = 0.01
+
+_BUDGETS = (PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, _DELTA))
+
+
+def worst_case(mechanism: str, *, budget: Budget, neighbors: Neighbors | None = None) -> WorstCase:
+    """Return two neighbouring data sets on which a mechanism of dpci leaks most, or near it.
+
+    Its runs are simulated in the core, through all that a release goes through; the records are made up.
+
+    Parameters
+    ----------
+    mechanism : str
+        One of :data:`MECHANISMS`.
+    budget : PureDP, ZCDP or ApproxDP
+        What the mechanism claims.
+    neighbors : {"replace_one", "add_remove"}, optional
+        Relation of the two data sets; by default "replace_one" where the mechanism has it.
+
+    Returns
+    -------
+    WorstCase
+        For :func:`epsilon_lower_bound` and the others.
+
+    Raises
+    ------
+    InvalidInput
+        For an unknown mechanism, or a budget or relation that its worst case does not have.
+    """
+    return make_case(mechanism, check_budget(budget), neighbors)
+
+
+def epsilon_lower_bound(
+    draw: Draw | WorstCase,
+    D: object = None,
+    D2: object = None,
+    *,
+    n_runs: int,
+    confidence: float = 0.999,
+    delta: float = 0.0,
+    claim: Budget | None = None,
+    seed: int | None = None,
+    n_threads: int | None = None,
+) -> LowerBound:
+    """Bound the epsilon of a mechanism from below by running it on two neighbouring data sets.
+
+    On one half of the runs an event is chosen that tells the data sets apart: a threshold and a direction of a
+    statistic, which of vectors is a coordinate or Fisher's discriminant. On the other half Clopper-Pearson bounds p <=
+    P(event on one data set) and q >= P(event on the other), each at half of the error; then epsilon is at least
+    log((p - delta) / q). If the runs are independent, as those of a canned case are, the bound holds with the
+    confidence whatever the mechanism does. It is not private.
+
+    A run that fails is an outcome like any other: who waits for a result sees that none comes. Where one fails, the
+    outputs of all get a last number that is 1 for a failure and 0 otherwise; the others of a failure are 0.
+
+    Parameters
+    ----------
+    draw : callable or WorstCase
+        ``draw(D)`` runs the mechanism once and returns a number or a vector, of the same length each time, with fresh
+        randomness each time: a mechanism that draws once and keeps the draw is refuted wrongly. A run that raises an
+        exception has failed. Or a canned case, which is simulated in Rust.
+    D, D2 : object
+        The two data sets, as ``draw`` takes them; not given with a canned case.
+    n_runs : int
+        Runs on each data set, at least 4.
+    confidence : float
+        Probability that the bound holds, between 0 and 1.
+    delta : float
+        Of the statement (epsilon, delta), at least 0 and below 1; 0 is pure differential privacy.
+    claim : PureDP, ZCDP or ApproxDP, optional
+        What the mechanism promises, for :meth:`LowerBound.refutes`; a canned case brings its own.
+    seed : int, optional
+        Of the noise of a canned case; None: a fresh one.
+    n_threads : int, optional
+        For a canned case; None: all cores. The result does not depend on it.
+
+    Returns
+    -------
+    LowerBound
+        Value, event and counts.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, or outputs that are NaN or not of one length.
+    Exception
+        The first one of ``draw``, if every run on both data sets fails.
+
+    References
+    ----------
+    Jagielski, Ullman & Oprea, "Auditing differentially private machine learning: how private is private SGD?", 2020.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> rng = np.random.default_rng(0)
+    >>> found = dpci.audit.epsilon_lower_bound(
+    ...     lambda data: data + rng.laplace(scale=0.5), 0.0, 1.0, n_runs=4000, claim=dpci.PureDP(1.0)
+    ... )
+    >>> 1.0 < found.value < 2.0, found.refutes()
+    (True, True)
+    """
+    delta = _check_delta(delta)
+    runs = _Runs(draw, D, D2, n_runs=n_runs, confidence=confidence, claim=claim, seed=seed, n_threads=n_threads)
+    return runs.bound(epsilon_at(delta), quantity="epsilon", at=delta)
+
+
+def delta_lower_bound(
+    draw: Draw | WorstCase,
+    D: object = None,
+    D2: object = None,
+    *,
+    epsilon: float,
+    n_runs: int,
+    confidence: float = 0.999,
+    claim: Budget | None = None,
+    seed: int | None = None,
+    n_threads: int | None = None,
+) -> LowerBound:
+    """Bound the delta of a mechanism at an epsilon from below; see :func:`epsilon_lower_bound`.
+
+    The runs must be independent, each with fresh randomness.
+
+    Parameters
+    ----------
+    draw, D, D2, n_runs, confidence, claim, seed, n_threads
+        As in :func:`epsilon_lower_bound`.
+    epsilon : float
+        Of the statement (epsilon, delta), at least 0 and at most 700.
+
+    Returns
+    -------
+    LowerBound
+        The greatest ``p - exp(epsilon) q`` that the runs show.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`epsilon_lower_bound`.
+    """
+    epsilon = check_not_negative("epsilon", epsilon)
+    if epsilon > _GREATEST_EPSILON:
+        raise InvalidInput(f"epsilon must be at most {_GREATEST_EPSILON}, got epsilon={epsilon}")
+    runs = _Runs(draw, D, D2, n_runs=n_runs, confidence=confidence, claim=claim, seed=seed, n_threads=n_threads)
+    return runs.bound(delta_at(epsilon), quantity="delta", at=epsilon)
+
+
+def rho_lower_bound(
+    draw: Draw | WorstCase,
+    D: object = None,
+    D2: object = None,
+    *,
+    n_runs: int,
+    confidence: float = 0.999,
+    claim: Budget | None = None,
+    seed: int | None = None,
+    n_threads: int | None = None,
+) -> LowerBound:
+    """Bound the rho of a zCDP mechanism from below; see :func:`epsilon_lower_bound`.
+
+    The runs must be independent, each with fresh randomness.
+    A yes/no question about an output has no greater Renyi divergence than the output itself: ten orders are tried.
+
+    Parameters
+    ----------
+    draw, D, D2, n_runs, confidence, claim, seed, n_threads
+        As in :func:`epsilon_lower_bound`.
+
+    Returns
+    -------
+    LowerBound
+        The greatest D_alpha / alpha that the runs show.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`epsilon_lower_bound`.
+    """
+    runs = _Runs(draw, D, D2, n_runs=n_runs, confidence=confidence, claim=claim, seed=seed, n_threads=n_threads)
+    return runs.bound(rho, quantity="rho", at=0.0)
+
+
+def report(
+    *,
+    budgets: Sequence[Budget] = _BUDGETS,
+    mechanisms: Sequence[str] = MECHANISMS,
+    n_runs: int = 100_000,
+    confidence: float = 0.999,
+    seed: int | None = None,
+    n_threads: int | None = None,
+    progress: Callable[[LowerBound], None] | None = None,
+) -> AuditReport:
+    """Audit every mechanism of dpci on its worst cases: under pure and approximate DP epsilon, under zCDP rho.
+
+    Parameters
+    ----------
+    budgets : sequence of PureDP, ZCDP and ApproxDP
+        Claims, at most one of each notion; a mechanism is audited under those that it takes.
+    mechanisms : sequence of str
+        Of :data:`MECHANISMS`.
+    n_runs : int
+        Runs on each of the two data sets of a case, half of them to choose the event.
+    confidence : float
+        Of each bound by itself.
+    seed : int, optional
+        Of the noise; None: a fresh one.
+    n_threads : int, optional
+        None: all cores. The result does not depend on it.
+    progress : callable, optional
+        Called with each bound as soon as it is there.
+
+    Returns
+    -------
+    AuditReport
+        A bound for each mechanism, notion and relation; printed, a table.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range.
+    """
+    given: dict[str, object] = {"budgets": budgets, "mechanisms": mechanisms}
+    for name, value in given.items():
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            raise InvalidInput(f"{name} must be a sequence, got {name}={value!r}")
+    by_notion: dict[str, Budget] = {check_budget(budget).notion: budget for budget in budgets}
+    if not by_notion or len(by_notion) != len(budgets):
+        raise InvalidInput(f"budgets must hold at most one budget of a notion, and at least one, got {list(budgets)!r}")
+    seed = _fresh_seed(seed)
+    found = []
+    for case in all_cases(by_notion, tuple(mechanisms)):
+        runs = _Runs(case, None, None, n_runs=n_runs, confidence=confidence, claim=None, seed=seed, n_threads=n_threads)
+        if case.budget.notion == "zcdp":
+            bound = runs.bound(rho, quantity="rho", at=0.0)
+        else:
+            delta = delta_of(case.budget, _DELTA)
+            bound = runs.bound(epsilon_at(delta), quantity="epsilon", at=delta)
+        found.append(bound)
+        if progress is not None:
+            progress(bound)
+    return AuditReport(bounds=tuple(found), n_runs=n_runs, seed=seed)
+
+
+# Beyond it e^epsilon is near the end of the range of floats.
+_GREATEST_EPSILON = 700.0
+
+
+class _Runs:
+    """Scores, or outputs, of all runs of one audit."""
+
+    def __init__(
+        self,
+        draw: Draw | WorstCase,
+        first: object,
+        second: object,
+        *,
+        n_runs: int,
+        confidence: float,
+        claim: Budget | None,
+        seed: int | None,
+        n_threads: int | None,
+    ) -> None:
+        n_runs = check_count("n_runs", n_runs, least=_LEAST_RUNS)
+        self._confidence = check_fraction("confidence", confidence)
+        self._claim = None if claim is None else check_budget(claim)
+        self._name = None
+        threads = check_threads(n_threads)
+        if isinstance(draw, WorstCase):
+            if first is not None or second is not None:
+                raise InvalidInput(f"a canned case brings its data sets: D and D2 must not be given, got D={first!r}")
+            self._claim, self._name = self._claim or draw.budget, draw.title
+            self._outputs = draw.simulate(n_runs=n_runs, seed=_fresh_seed(seed), n_threads=threads)
+            return
+        if not callable(draw):
+            raise InvalidInput(f"draw must be callable or of worst_case, got draw={draw!r}")
+        if seed is not None:
+            raise InvalidInput(f"seed belongs to a canned case; draw has its own randomness, got seed={seed!r}")
+        # In turns, so that whatever drifts does so on both.
+        outputs = [(attempt(draw, first), attempt(draw, second)) for _ in range(n_runs)]
+        self._outputs = tables([a for a, _ in outputs], [b for _, b in outputs])
+
+    def bound(self, invert: Inversion, *, quantity: Quantity, at: float) -> LowerBound:
+        return lower_bound(
+            *self._outputs,
+            invert,
+            quantity=quantity,
+            at=at,
+            confidence=self._confidence,
+            claim=self._claim,
+            name=self._name,
+        )
+
+
+def _check_delta(delta: object) -> float:
+    number = check_real("delta", delta)
+    if not (0.0 <= number < 1.0):
+        raise InvalidInput(f"delta must be >= 0 and < 1, got delta={number}")
+    return number
+
+
+def _fresh_seed(seed: int | None) -> int:
+    checked = check_seed(seed)
+    return secrets.randbits(64) if checked is None else checked

@@ -1,0 +1,1 @@
+"""What every room needs, and knows nothing of the subject."""

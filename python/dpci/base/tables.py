@@ -1,0 +1,111 @@
+"""Tables: plain text with aligned columns, and pandas frames."""
+
+import math
+import textwrap
+import unicodedata
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci.base.optional import optional
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_WIDTH = 100
+# Sizes that four decimals show well, and the most decimals that are easier to read than powers of ten.
+_LEAST, _GREATEST, _MOST_DECIMALS = 1e-3, 1e12, 10
+# Embeddings, overrides and isolates, and what ends them.
+_DIRECTION_CONTROLS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+
+
+def printable(text: str) -> str:
+    """Return a text on one line that shows what it is: line breaks, controls and overrides of direction as escapes.
+
+    Names are the caller's: one with a line break would look like two rows, one with an escape sequence changes a
+    terminal, and one with an override of direction reads as another name.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c.encode("unicode_escape").decode() if _hides(c) else c for c in text)
+
+
+def _hides(character: str) -> bool:
+    # Joiners and marks of direction belong to words of some scripts.
+    return (
+        unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}
+        or unicodedata.bidirectional(character) in _DIRECTION_CONTROLS
+    )
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first column is aligned left and the others right, with a rule under the header."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([line(header), "  ".join("-" * width for width in widths), *(line(row) for row in rows)])
+
+
+def format_percent(level: float) -> str:
+    """Return a level as a percentage, with as many digits as tell it from 100%."""
+    return f"{100 * level:.13g}%"
+
+
+def format_pvalue(pvalue: float) -> str:
+    """Return a p-value with four decimals, or that it is below the least of them."""
+    return "<0.0001" if pvalue < 1e-4 else f"{pvalue:.4f}"
+
+
+def number_format(sizes: ArrayLike, values: ArrayLike) -> str:
+    """Return the format of values whose standard errors, or whose own sizes, are these.
+
+    Four decimals. Where the least size above 0 would be lost in them, four of its digits; powers of ten where that is
+    many digits, or where the values have many before the point.
+    """
+    found = np.asarray(sizes, dtype=np.float64)
+    least = float(found[found > 0.0].min(initial=1.0))
+    decimals = 4 if least >= _LEAST else 3 - math.floor(math.log10(least))
+    if decimals > _MOST_DECIMALS or np.abs(values).max(initial=float(found.max(initial=0.0))) > _GREATEST:
+        return ".4e"
+    return f".{decimals}f"
+
+
+def format_bound(bound: float, digits: int) -> str:
+    """Return a number that is said to be reached "at most": rounded upwards to so many significant digits.
+
+    What is rounded is the shortest decimal number that stands for the float, so that 0.1 stays 0.1.
+    """
+    upwards = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(float(bound))))
+    return f"{float(upwards):.{digits}g}"
+
+
+def new_frame(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> "pd.DataFrame":
+    """Return columns as a pandas frame indexed by names.
+
+    Raises
+    ------
+    DpciError
+        If pandas is not installed.
+    """
+    with optional("pandas", extra="pandas", what="to_frame"):
+        import pandas as pd  # noqa: PLC0415  # optional
+    return pd.DataFrame(columns, index=pd.Index(names, name="name"))
+
+
+def format_facts(facts: Sequence[tuple[str, str]]) -> str:
+    """Return "name  value" lines with the values aligned, long ones in several lines."""
+    width = max(len(name) for name, _ in facts)
+    room = max(_WIDTH - width - 2, 20)
+    lines = []
+    for name, value in facts:
+        first, *rest = textwrap.wrap(value, room, break_on_hyphens=False) or [""]
+        lines += [f"{name.ljust(width)}  {first}".rstrip(), *(" " * (width + 2) + line for line in rest)]
+    return "\n".join(lines)

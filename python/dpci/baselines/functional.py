@@ -1,0 +1,156 @@
+"""The functional mechanism: regression from a noisy polynomial of the loss."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci.base.validation import check_choice, check_not_negative, check_positive
+from dpci.baselines.choices import PrivateChoices, polynomial_loss, polynomial_numbers
+from dpci.baselines.result import BaselineFit
+from dpci.budgets import Budget, Calibration, Neighbors
+from dpci.data.arrays import OnViolation, Table
+from dpci.ledger.ledger import Ledger
+from dpci.losses import Logistic, Squared
+
+Polynomial: TypeAlias = Literal["squared", "logistic"] | Squared | Logistic
+
+
+def functional_mechanism(
+    X: Table,
+    y: ArrayLike,
+    *,
+    budget: Budget,
+    loss: Polynomial = "squared",
+    calibration: Calibration = "tight",
+    l2_strength: float = 0.0,
+    target_bound: float = 1.0,
+    row_norm: float = 1.0,
+    fit_intercept: bool = True,
+    intercept_scale: float = 1.0,
+    on_violation: OnViolation = "error",
+    classes: Sequence[Any] | None = None,
+    neighbors: Neighbors = "replace_one",
+    n_public: int | None = None,
+    ledger: Ledger | None = None,
+    n_threads: int | None = None,
+    seed: int | None = None,
+) -> BaselineFit:
+    """Fit a linear or logistic regression by the functional mechanism.
+
+    Noise is added to the coefficients of the loss as a quadratic polynomial in the parameters, which is then minimised.
+    Everything in the result is differentially private at the budget, for the relation of ``neighbors``, over data that
+    obey the public bounds. Proofs of the sensitivities: docs/baselines.md.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows with Euclidean norm at most ``row_norm``.
+    y : array-like of shape (n_samples,)
+        Real numbers within ``target_bound`` of 0 for "squared", two classes for "logistic".
+    budget : PureDP, ZCDP or ApproxDP
+        Under PureDP Laplace noise on the coefficients; otherwise Gaussian noise on the sums behind them.
+    loss : {"squared", "logistic"}, Squared or Logistic
+        (xθ - y)², or the logistic loss to second order around θ = 0.
+    calibration : {"tight", "paper"}
+        "tight": the least noise that docs/baselines.md proves, on the monomials. "paper": the constants that Zhang et
+        al. print, 2(d + 1)² and d²/4 + 3d, on all d² entries; PureDP only; also private, with more noise.
+    l2_strength : float
+        Public λ ≥ 0 of (λ/2)‖θ‖² in the mean objective, added to the quadratic form.
+    target_bound : float
+        Public bound on the size of real targets; an object ``Squared(B)`` brings its own.
+    row_norm : float
+        Public bound on the norm of a row, without the intercept.
+    fit_intercept : bool
+        Append the constant ``intercept_scale`` to every row; the number of parameters d counts it.
+    intercept_scale : float
+        That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
+    on_violation : {"error", "clip"}
+        What to do with rows above ``row_norm`` and targets beyond ``target_bound``.
+    classes : (negative, positive), optional
+        The public classes of "logistic".
+    neighbors : {"replace_one", "add_remove"}
+        Data sets that must be hard to tell apart.
+    n_public : int, optional
+        Public stand-in for the number of rows, required by (and only for) "add_remove".
+    ledger : Ledger, optional
+        Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
+    n_threads : int, optional
+        Threads; None: all cores. The result does not depend on it.
+    seed : int, optional
+        For simulations and tests: noise from this seed, which is not private and says so.
+
+    Returns
+    -------
+    BaselineFit
+        Parameters and predictions; no intervals. All parameters are 0 where the noise left no direction.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, malformed data, or a combination that is not offered.
+    RowNormViolation
+        For a row above ``row_norm`` with ``on_violation="error"``.
+    BudgetExceeded, LedgerError, ReleaseFailed
+        As :func:`dpci.fit`.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the classes were read off ``y``, unless a seed is given.
+    SeededNoiseWarning
+        If a seed is given.
+
+    References
+    ----------
+    Zhang, Zhang, Xiao, Yang & Winslett, "Functional mechanism: regression analysis under differential privacy", 2012.
+    """
+    checked = polynomial_loss(loss, target_bound)
+    choices = PrivateChoices(
+        loss=checked,
+        core_loss=checked.to_core(),
+        fit_intercept=fit_intercept,
+        intercept_scale=intercept_scale,
+        classes=classes,
+        n_threads=n_threads,
+        budget=budget,
+        neighbors=neighbors,
+        n_public=n_public,
+        seed=seed,
+    )
+    payment = choices.payment("dpci.baselines.functional_mechanism", ledger)
+    calibration = check_choice("calibration", calibration, ("tight", "paper"))
+    l2_strength = check_not_negative("l2_strength", l2_strength)
+    row_norm = check_positive("row_norm", row_norm)
+    on_violation = check_choice("on_violation", on_violation, ("error", "clip"))
+    clip = on_violation == "clip"
+
+    def resolve(n_samples: int, n_columns: int) -> _core.FunctionalSpec:
+        return _core.FunctionalSpec(
+            n_samples=choices.public_n(n_samples),
+            n_columns=n_columns,
+            row_norm=row_norm,
+            **polynomial_numbers(checked),
+            l2_strength=l2_strength,
+            calibration=calibration,
+            **choices.core_numbers(payment.budget),
+        )
+
+    with payment.release(X, choices, resolve, on_violation=on_violation) as till:
+        rows, spec = choices.taken(X, y, till, resolve, n_public=n_public, row_norm=row_norm, clip=clip)
+        release = _core.release_functional_mechanism(
+            spec, rows.features.values, rows.targets, clip=clip, n_threads=choices.n_threads, seed=choices.seed
+        )
+    return choices.result(
+        "functional_mechanism",
+        release["params"],
+        rows.features,
+        rows.names,
+        rows.coding,
+        l2_strength=l2_strength,
+        row_norm=row_norm,
+        on_violation=on_violation,
+        calibration=calibration,
+        **choices.released(release, rows.features.shape[0]),
+    )

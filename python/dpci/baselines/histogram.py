@@ -1,0 +1,150 @@
+"""Regression on a noisy histogram."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci.base.validation import check_positive
+from dpci.baselines.axes import Axis, bin_centers, check_axes, check_bins
+from dpci.baselines.choices import PrivateChoices, unbounded_loss
+from dpci.baselines.result import BaselineFit
+from dpci.budgets import Budget, Neighbors
+from dpci.data.arrays import Table
+from dpci.ledger.ledger import Ledger
+from dpci.losses import LossLike
+
+
+def projected_histogram(
+    X: Table,
+    y: ArrayLike,
+    *,
+    budget: Budget,
+    axes: Sequence[Axis],
+    l2_strength: float,
+    target_bins: int = 10,
+    loss: LossLike = "squared",
+    fit_intercept: bool = True,
+    intercept_scale: float = 1.0,
+    classes: Sequence[Any] | None = None,
+    neighbors: Neighbors = "replace_one",
+    n_public: int | None = None,
+    ledger: Ledger | None = None,
+    n_threads: int | None = None,
+    seed: int | None = None,
+) -> BaselineFit:
+    """Fit a regression to a histogram with noisy counts.
+
+    Every record is moved to the nearest cell of a public grid over X and y; every cell, empty or not, gets noise;
+    counts are rounded to whole numbers, to 0 where they are negative; the model is fitted to the centres of the cells,
+    each as often as its count says. Everything in the result is differentially private at the budget, for the relation
+    of ``neighbors``, whatever the rows hold.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows; no bound on their norm is needed.
+    y : array-like of shape (n_samples,)
+        Two classes, or real numbers, moved into the bounds of the loss.
+    budget : PureDP, ZCDP or ApproxDP
+        Under PureDP Laplace noise of scale 2/ε (1/ε under "add_remove"), Gaussian noise otherwise.
+    axes : sequence of Bins, OneHot and Levels
+        Each attribute once: its columns and public levels; every column of X belongs to exactly one. :func:`axes_of`
+        makes them from a schema. The number of cells is the product of the numbers of levels, the target's among them;
+        times n_features + 1 it may be at most 2**25, because all centres are held in memory.
+    l2_strength : float
+        Public λ > 0 of the mean objective over the cells.
+    target_bins : int
+        Equal bins of real targets between the bounds of the loss.
+    loss : str or object of dpci.losses
+        What is minimised over the cells, "squared" or any other smooth loss.
+    fit_intercept : bool
+        Append the constant ``intercept_scale`` to every row.
+    intercept_scale : float
+        That constant.
+    classes : (negative, positive), optional
+        The public classes.
+    neighbors : {"replace_one", "add_remove"}
+        Data sets that must be hard to tell apart.
+    n_public : int, optional
+        Public stand-in for the number of rows, required by (and only for) "add_remove".
+    ledger : Ledger, optional
+        Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
+    n_threads : int, optional
+        Threads; None: all cores. The result does not depend on it.
+    seed : int, optional
+        For simulations and tests: noise from this seed, which is not private and says so.
+
+    Returns
+    -------
+    BaselineFit
+        Parameters and predictions; no intervals. All parameters are 0 where no cell is left.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, malformed data, axes that miss a column or name one twice, or too many cells.
+    NotConverged
+        If the minimiser over the cells could not be certified.
+    BudgetExceeded, LedgerError, ReleaseFailed
+        As :func:`dpci.fit`.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the classes were read off ``y``, unless a seed is given.
+    SeededNoiseWarning
+        If a seed is given.
+
+    References
+    ----------
+    Lei, "Differentially private M-estimators", 2011. Vinterbo, "Differentially private projected histograms", 2012, who
+    selects attributes with part of the budget, where this function takes public axes. Fredrikson, Lantz, Jha, Lin, Page
+    & Ristenpart, "Privacy in pharmacogenetics", 2014, compare such histograms with the functional mechanism.
+    """
+    checked, core_loss = unbounded_loss(loss, kinks=False)
+    choices = PrivateChoices(
+        loss=checked,
+        core_loss=core_loss,
+        fit_intercept=fit_intercept,
+        intercept_scale=intercept_scale,
+        classes=classes,
+        n_threads=n_threads,
+        budget=budget,
+        neighbors=neighbors,
+        n_public=n_public,
+        seed=seed,
+    )
+    payment = choices.payment("dpci.baselines.projected_histogram", ledger)
+    axes = check_axes(axes)
+    l2_strength = check_positive("l2_strength", l2_strength)
+    target_bins = check_bins("target_bins", target_bins)
+    bounds = choices.target_bounds
+
+    def resolve(_: int, n_columns: int) -> _core.HistogramSpec:
+        return _core.HistogramSpec(
+            axes=[(list(axis.columns), axis.levels.ravel().tolist()) for axis in axes],
+            n_columns=n_columns,
+            targets=[-1.0, 1.0] if bounds is None else bin_centers(target_bins, *bounds).tolist(),
+            loss=core_loss,
+            l2_strength=l2_strength,
+            **choices.core_numbers(payment.budget),
+        )
+
+    # Every record has a nearest cell, so rows need no bound.
+    with payment.release(X, choices, resolve, on_violation="clip") as till:
+        rows, spec = choices.taken(X, y, till, resolve, row_norm=sys.float_info.max, clip=True)
+        values, n_threads = rows.features.values, choices.n_threads
+        release = _core.release_histogram(spec, values, rows.targets, n_threads=n_threads, seed=choices.seed)
+    return choices.result(
+        "projected_histogram",
+        release["params"],
+        rows.features,
+        rows.names,
+        rows.coding,
+        l2_strength=l2_strength,
+        n_cells=spec.n_cells,
+        **choices.released(release, rows.features.shape[0]),
+    )

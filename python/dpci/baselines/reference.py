@@ -1,0 +1,108 @@
+"""The minimiser itself, without privacy, with the interface of a fit."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci.base.validation import check_positive
+from dpci.baselines.choices import Choices, unbounded_loss
+from dpci.baselines.result import BaselineFit
+from dpci.data.arrays import Table
+from dpci.errors import PrivacyLeakWarning
+from dpci.losses import LossLike
+
+
+def non_private(
+    X: Table,
+    y: ArrayLike,
+    *,
+    loss: LossLike,
+    l2_strength: float,
+    radius: float | None = None,
+    fit_intercept: bool = True,
+    intercept_scale: float = 1.0,
+    classes: Sequence[Any] | None = None,
+    n_threads: int | None = None,
+) -> BaselineFit:
+    """Fit the same model without any privacy: what every mechanism is compared with.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows; no bound on their norm is needed.
+    y : array-like of shape (n_samples,)
+        Two classes, or real numbers within the bounds of the loss.
+    loss : str or object of dpci.losses
+        Loss.
+    l2_strength : float
+        λ > 0 of the mean objective.
+    radius : float, optional
+        Minimise over ‖θ‖ ≤ radius.
+    fit_intercept : bool
+        Append the constant ``intercept_scale`` to every row; its parameter is regularised too.
+    intercept_scale : float
+        That constant.
+    classes : (negative, positive), optional
+        The classes.
+    n_threads : int, optional
+        Threads; None: all cores. The result does not depend on it.
+
+    Returns
+    -------
+    BaselineFit
+        The minimiser, with ``private=False``.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range or malformed data.
+    NotConverged
+        If the minimiser could not be certified.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        Always.
+    """
+    warnings.warn(
+        "the result is NOT PRIVATE: it is the minimiser itself, without noise", PrivacyLeakWarning, stacklevel=2
+    )
+    checked, core_loss = unbounded_loss(loss, kinks=True)
+    choices = Choices(
+        loss=checked,
+        core_loss=core_loss,
+        fit_intercept=fit_intercept,
+        intercept_scale=intercept_scale,
+        classes=classes,
+        n_threads=n_threads,
+    )
+    l2_strength = check_positive("l2_strength", l2_strength)
+    radius = None if radius is None else check_positive("radius", radius)
+    features, names = choices.shape(X)
+    targets, *coding = choices.targets(X, y, features.shape[0])
+    minimum = _core.minimize_erm(
+        features.values,
+        targets,
+        loss=core_loss,
+        l2_strength=l2_strength,
+        radius=radius,
+        intercept=choices.intercept,
+        linear_term=None,
+        start=None,
+        solver="auto",
+        tolerance=max(1e-9, 1e-11 / l2_strength),  # a small λ may ask for a gradient below its own rounding
+        max_iterations=2000,
+        n_threads=choices.n_threads,
+    )
+    return choices.result(
+        "non_private",
+        minimum["params"],
+        features,
+        names,
+        coding,
+        l2_strength=l2_strength,
+        radius=radius,
+    )

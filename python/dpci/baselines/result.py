@@ -1,0 +1,210 @@
+"""The result of a baseline: parameters and predictions as those of a fit, without intervals, and what it cost."""
+
+import copy
+import textwrap
+from typing import Any, NoReturn
+
+import numpy as np
+
+from dpci.accounting.guarantee import Guarantee, seal_totals
+from dpci.accounting.seals import describe_seals, seal_facts
+from dpci.base.tables import format_facts, format_table, number_format
+from dpci.baselines.record import NON_PRIVATE, BaselineRecord
+from dpci.budgets import ApproxDP, Budget
+from dpci.data.labels import CLASSES_READ_OFF, Classes, positive_class
+from dpci.errors import InvalidInput
+from dpci.losses import describe
+from dpci.released.model import LinearModel
+
+__all__ = ["BaselineFit"]
+
+_TITLES = {
+    "functional_mechanism": "functional mechanism",
+    "projected_histogram": "regression on a noisy histogram",
+    NON_PRIVATE: "minimiser without noise",
+}
+_NO_INTERVALS = {
+    "functional_mechanism": "dropping directions and the ridge against the noise leave no known law of the error",
+    "projected_histogram": "rounding noisy counts at zero leaves a bias that no interval accounts for",
+    NON_PRIVATE: "this model is for comparison only; dpci.fit releases intervals",
+}
+
+
+class BaselineFit(LinearModel):
+    """A model by another mechanism, for comparison. Made by the functions of :mod:`dpci.baselines`, never changed.
+
+    Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
+    """
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: BaselineRecord) -> None:
+        self._record = record
+
+    @property
+    def _facts(self) -> BaselineRecord:
+        return self._record
+
+    @property
+    def method(self) -> str:
+        """The function that made it: "functional_mechanism", "projected_histogram" or "non_private"."""
+        return self._record.method
+
+    @property
+    def private(self) -> bool:
+        """Whether noise from the operating system protects the data: False for seeded noise and for none."""
+        return self._record.private
+
+    @property
+    def budget(self) -> Budget | None:
+        """What was spent; None for a model that is not private."""
+        return self._record.total_budget()
+
+    @property
+    def spent(self) -> Budget | None:
+        """What was spent: the whole budget."""
+        return self.budget
+
+    @property
+    def n_samples(self) -> int:
+        """The public number of samples: ``n_public`` under add/remove."""
+        return self._record.n_samples
+
+    @property
+    def l2_strength(self) -> float:
+        """The regularisation λ of the mean objective."""
+        return self._record.l2_strength
+
+    @property
+    def loss(self) -> dict[str, Any]:
+        """Name, parameter and public bounds of the loss."""
+        return copy.deepcopy(self._record.loss)
+
+    @property
+    def classes(self) -> Classes | None:
+        """(negative, positive) in the caller's labels; None for real targets."""
+        return self._record.classes
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version."""
+        record = self._record
+        budget = None if record.budget is None else dict(record.budget)
+        return {
+            "private": record.private,
+            "classes_inferred": record.classes_inferred,
+            "relation": record.neighbors,
+            "notion": record.notion,
+            "budget": budget,
+            "spent": budget,
+            "cost_unit": {None: None, "pure": "epsilon", "zcdp": "rho", "approx": "mu_squared"}[record.notion],
+            "steps": [step.to_dict() for step in record.steps],
+            "seal": seal_facts(record.seals),
+            "mechanism": record.method,
+            "calibration": record.calibration,
+            "constants": {
+                "n_public": record.n_samples,
+                "l2_strength": record.l2_strength,
+                "row_norm": record.row_norm,
+                "intercept_scale": record.intercept_scale,
+                "radius": record.radius,
+                "n_cells": record.n_cells,
+                "on_violation": record.on_violation,
+                "loss": self.loss,
+            },
+            "conditions": _conditions(record),
+            "version": record.version,
+        }
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The (epsilon, delta) profile and the Renyi curve; void for seeded noise.
+
+        Raises
+        ------
+        InvalidInput
+            For a model that is not private.
+        """
+        budget = self.budget
+        if budget is None:
+            raise InvalidInput(f"a guarantee needs a private model, got method={self.method!r}")
+        if not isinstance(budget, ApproxDP):
+            return Guarantee(budget, None, 0.0, 0.0)
+        (step,) = self._record.steps
+        return Guarantee(budget, None, 0.0, step.sensitivity / step.scale, seal_totals(self._record.seals, ()))
+
+    def conf_int(self, **_keywords: object) -> NoReturn:
+        """Raise ``InvalidInput``: no baseline has valid intervals; the message says why."""
+        raise InvalidInput(f"{self.method} has no confidence intervals: {_NO_INTERVALS[self.method]}")
+
+    def summary(self) -> str:
+        """Table of the parameters, and the facts that a reader needs to judge them."""
+        shown = number_format(np.abs(self.params).max(), self.params)
+        rows = [[name, f"{value:{shown}}"] for name, value in zip(self.names, self.params, strict=True)]
+        note = textwrap.fill(f"A baseline without confidence intervals: {_NO_INTERVALS[self.method]}.", 100)
+        parts = [format_table(["name", "estimate"], rows), format_facts(self._public_facts()), note]
+        if not self.private:
+            banner = f"NOT PRIVATE ({'no noise' if self.budget is None else 'seeded'})"
+            parts = [banner, *parts, banner]
+        return "\n\n".join(parts)
+
+    def to_json(self) -> str:
+        """Return the whole result as JSON, floats exactly."""
+        return self._record.to_json()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "BaselineFit":
+        """Rebuild a result from :meth:`to_json`.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not a saved baseline, or of another schema version.
+        """
+        return cls(BaselineRecord.from_json(text))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BaselineFit.from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        cost = (
+            "NOT PRIVATE" if self.budget is None else f"{self.spent}{'' if self.private else ', NOT PRIVATE (seeded)'}"
+        )
+        return f"<BaselineFit: {len(self.names)} parameters, {_TITLES[self.method]}, {cost}>"
+
+    def _public_facts(self) -> list[tuple[str, str]]:
+        record = self._record
+        calibration = "" if record.calibration is None else f", calibration {record.calibration}"
+        relation = {None: "none", "replace_one": "replace one record", "add_remove": "add or remove one record"}
+        facts = [
+            ("method", f"{_TITLES[record.method]}{calibration}"),
+            ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),
+            ("budget spent", "nothing is protected" if self.spent is None else str(self.spent)),
+            *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
+            *([("  seal", describe_seals(record.seals))] if record.seals else []),
+            ("neighbours", relation[record.neighbors]),
+            ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
+            ("lambda", f"{record.l2_strength:g}"),
+        ]
+        if record.n_cells is not None:
+            facts.append(("cells", f"{record.n_cells:,}"))
+        if record.radius is not None:
+            facts.append(("radius", f"{record.radius:g}"))
+        return facts
+
+
+def _conditions(record: BaselineRecord) -> list[str]:
+    """Return what the guarantee rests on besides the theorem."""
+    if record.method == NON_PRIVATE:
+        return ["none: there is no noise, and the parameters are those of the data"]
+    rests_on = []
+    if not record.private:
+        rests_on.append("none: the noise is seeded, so whoever knows the seed can subtract it")
+    if record.classes_inferred:
+        rests_on.append(CLASSES_READ_OFF)
+    if record.on_violation == "error":
+        rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
+    if record.private:
+        rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
+    rests_on.append("elementary functions err by no more than docs/noise.md assumes")
+    return rests_on

@@ -1,0 +1,32 @@
+"""The command ``completion``: prints what makes a shell complete commands, options, names of schemas and data sets."""
+
+from typing import Annotated
+
+import typer
+from typer.completion import (  # type: ignore[attr-defined]  # there in every version, though not marked as exported
+    completion_init,
+    get_completion_script,
+)
+
+from dpci.base.validation import check_choice
+from dpci.cli import options
+from dpci.cli.app import Command, app
+
+SHELLS = ("bash", "zsh", "fish")
+
+_EXAMPLES = """\
+dpci completion bash                       # once: eval "$(dpci completion bash)"; for good: in ~/.bashrc
+dpci completion fish                       # to ~/.config/fish/completions/dpci.fish
+"""
+
+# The answers to the shell, which asks by running the program with an environment variable.
+completion_init()
+
+
+@app.command(cls=Command, epilog=_EXAMPLES)
+def completion(
+    shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", autocompletion=options.completes(*SHELLS))],
+) -> None:
+    """Print the completion script of a shell."""
+    shell = check_choice("shell", shell, SHELLS)
+    typer.echo(get_completion_script(prog_name="dpci", complete_var="_DPCI_COMPLETE", shell=shell))

@@ -1,0 +1,286 @@
+"""The commands that fit: ``fit``, ``plan``, ``coverage`` and ``demo``."""
+
+import math
+import warnings
+from pathlib import Path
+from typing import Annotated, cast
+
+import numpy as np
+import typer
+
+import dpci
+from dpci.base.validation import check_fraction
+from dpci.cli import options
+from dpci.cli.app import Command, app, show_json, wants_progress
+from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
+from dpci.cli.delivery import class_labels, deliver, draw, show
+from dpci.cli.documents import plan_document
+from dpci.cli.options import find_schema, schema_files, with_model
+from dpci.cli.output import check_different, check_new, ledger_files
+from dpci.cli.rows import Passes, TableRows, find_tables
+from dpci.data.arrays import NamedRows
+from dpci.datasets.loaders import load_adult_sample
+from dpci.datasets.tables import without_missing
+from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.report.plot import check_plot_file
+from dpci.sources.files import STDIN, is_stream
+
+DEMO_NOTES = """\
+Logistic regression on the packaged sample of Adult: 4,000 people of the US census of 1994.
+A positive parameter raises the odds of an income above 50,000 dollars a year.
+
+  age                                17 to 67 years
+  education-num                      1 (preschool) to 16 (doctorate)
+  hours-per-week                     20 to 60 hours of work
+  capital-gain                       gains from capital, on a logarithmic scale
+  marital-status=Married-civ-spouse  lives with a spouse
+  sex=Male                           against female
+
+Every column is scaled by public bounds, so that each row has norm at most 1 whatever the data are.
+"""
+# Chosen on the public sample: large enough for intervals that tell the columns apart.
+DEMO_BUDGET = dpci.PureDP(epsilon=1.0)
+DEMO_L2_STRENGTH = 0.01
+
+# Rows that take more are not held in memory: each pass of the solver reads the files again.
+_MOST_BYTES = 512 * 2**20
+
+_FIT_EXAMPLES = """\
+dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --output model.json
+dpci fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
+dpci fit 'parts/*.csv' --schema people.toml --rho 0.5 --l2-strength 0.01 --mechanism output --chunk-rows 1000
+"""
+
+_PLAN_EXAMPLES = """\
+dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01
+dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
+"""
+
+_COVERAGE_EXAMPLES = """\
+dpci coverage adult_sample --epsilon 1 --l2-strength 0.01 --replicates 20 --variability 0
+dpci coverage people.csv --schema people.toml --rho 0.5 --l2-strength 0.01 --replicates 20 --variability 20 --json
+"""
+
+_DEMO_EXAMPLES = """\
+dpci demo
+dpci demo --output figures
+"""
+
+
+@app.command(cls=Command, epilog=_FIT_EXAMPLES)
+@with_model
+def fit(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them, a quoted pattern, or - (CSV)."
+        ),
+    ],
+    *,
+    schema: options.SchemaText,
+    target: options.Target = None,
+    delimiter: options.Delimiter = ",",
+    chunk_rows: options.ChunkRows = None,
+    model: options.ModelOptions,
+    neighbors: options.Neighbors = None,
+    n_public: options.NPublic = None,
+    level: options.Level = 0.95,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Ledger that pays; see dpci ledger create.", rich_help_panel=options.BUDGET)
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Text for the entry in the ledger.", rich_help_panel=options.BUDGET)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write the released model to this new file.", rich_help_panel=options.OUTPUT),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a forest plot to this new file.", rich_help_panel=options.OUTPUT)
+    ] = None,
+    force: options.Force = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    progress: options.Progress = None,
+    threads: options.Threads = None,
+) -> None:
+    """Fit a private model to a table.
+
+    Prints its parameters with confidence intervals, or why there are none, and what was spent. Tables whose
+    rows take more than 512 MiB, and all with --chunk-rows, are read again in every pass rather than held in memory; the
+    result is the same.
+    """
+    # Whatever can be refused is refused before budget is spent.
+    check_fraction("level", level)
+    tables = find_tables(files)
+    read = [*tables, *schema_files(schema), *([] if ledger is None else ledger_files(ledger))]
+    check_new("--output", output, force=force, sources=read)
+    check_new("--plot", plot, force=force, sources=read)
+    check_different({"--output": output, "--plot": plot})
+    if plot is not None:
+        check_plot_file(plot)
+        if model.moments == "none":
+            msg = "--plot needs released moments, got --moments none"
+            raise InvalidInput(msg)
+    payer = _payer(ledger, label)
+    description = find_schema(schema, target)
+    keywords = model.keywords(description.row_norm, neighbors=neighbors, n_public=n_public)
+    labels = class_labels(description.target) if keywords.get("classes") else None
+    is_private = payer is not None and payer.errors == "private"
+    rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
+    stream = next((table for table in tables if is_stream(table)), None)
+    if stream is not None and (chunk_rows is not None or is_private):
+        name = "the standard input (-)" if stream == STDIN else repr(str(stream))
+        what = "--chunk-rows" if chunk_rows is not None else "a ledger with errors='private'"
+        msg = f"{what} needs files, which are read several times, got {name}"
+        raise InvalidInput(msg)
+    if is_private and progress:
+        msg = "--progress counts rows, which a ledger with errors='private' keeps private, got --progress"
+        raise InvalidInput(msg)
+    shown = not is_private and wants_progress(progress, quiet=quiet)
+    most_bytes = math.inf if stream is not None else _MOST_BYTES
+    # With private errors nothing is read before it is paid.
+    held = None if chunk_rows is not None or is_private else rows.held(most_bytes, progress=shown)
+    if held is None:
+        passes = Passes(rows, progress=shown)
+        source = dpci.Chunks(passes, names=description.names)
+        result = dpci.fit(source, ledger=payer, n_threads=threads, **keywords)
+    else:
+        X, y, names = held
+        result = dpci.fit(NamedRows(X, names), y, ledger=payer, n_threads=threads, **keywords)
+    deliver(result, labels=labels, output=output, plot=plot, level=level, force=force, json=json, quiet=quiet)
+
+
+@app.command(cls=Command, epilog=_PLAN_EXAMPLES)
+@with_model
+def plan(
+    *,
+    n_samples: Annotated[int, typer.Option(help="Public number of records.", rich_help_panel=options.INPUT)],
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            help="As for fit; its columns are counted.",
+            rich_help_panel=options.INPUT,
+            autocompletion=options.schemas,
+        ),
+    ] = None,
+    n_features: Annotated[
+        int | None,
+        typer.Option(help="Columns without the intercept, in place of --schema.", rich_help_panel=options.INPUT),
+    ] = None,
+    model: options.ModelOptions,
+    neighbors: options.Neighbors = None,
+    json: options.Json = False,
+) -> None:
+    """Print what a fit will cost, and how precise it can be. Reads no data."""
+    if (schema is None) == (n_features is None):
+        given = "none" if schema is None else "both"
+        msg = f"one of --schema and --n-features must be given, got {given}"
+        raise InvalidInput(msg)
+    n_columns = n_features if schema is None else len(find_schema(schema, None).names)
+    row_norm = 1.0  # as for every schema
+    keywords = model.keywords(row_norm, neighbors=neighbors)
+    found = dpci.plan(n_samples=n_samples, n_features=cast("int", n_columns), **keywords)
+    if json:
+        show_json(plan_document(found))
+    else:
+        typer.echo(found.summary())
+
+
+@app.command(cls=Command, epilog=_COVERAGE_EXAMPLES)
+@with_model
+def coverage(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE|NAME",
+            help="Table as for fit, or the name of a public data set.",
+            autocompletion=options.completes(*NAMES),
+        ),
+    ],
+    *,
+    schema: options.OptionalSchema = None,
+    target: options.Target = None,
+    delimiter: options.Delimiter = ",",
+    model: options.ModelOptions,
+    level: options.Level = 0.95,
+    replicates: Annotated[int, typer.Option(help="Replicates with intervals.", rich_help_panel=options.RUNNING)] = 1000,
+    variability: Annotated[
+        int,
+        typer.Option(help="Replicates for the variability lengths; 0: none.", rich_help_panel=options.RUNNING),
+    ] = 10_000,
+    seed: Annotated[
+        int, typer.Option(help="Every number of the study follows from it.", rich_help_panel=options.RUNNING)
+    ] = 0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File (.npz) from which a killed run goes on.", rich_help_panel=options.RUNNING),
+    ] = None,
+    threads: options.Threads = None,
+    progress: options.Progress = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Count how often the intervals of a fit cover. NOT PRIVATE.
+
+    The fit is repeated on bootstrap samples of the table, which stands for the population.
+    """
+    if schema is None and not is_public(source):
+        msg = f"--schema must be given for a table of your own, got none for {source!r} (names: {list(NAMES)})"
+        raise InvalidInput(msg)
+    description = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target)
+    keywords = model.keywords(description.row_norm)
+    shown = wants_progress(progress, quiet=quiet)
+    if is_public(source):
+        X, y, names = description.transform(without_missing(public_table(source)))
+    else:
+        rows = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter)
+        X, y, names = rows.whole(progress=shown)
+    with warnings.catch_warnings():
+        # The output says the same.
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        study = dpci.simulate.coverage(
+            NamedRows(X, names),
+            y,
+            n_replicates=replicates,
+            n_variability=variability,
+            level=level,
+            seed=seed,
+            progress=shown,
+            checkpoint=checkpoint,
+            n_threads=threads,
+            **keywords,
+        )
+    if json:
+        show_json(study.to_dict())
+    else:
+        typer.echo(study.summary())
+
+
+@app.command(cls=Command, epilog=_DEMO_EXAMPLES)
+def demo(
+    output: Annotated[Path, typer.Option(help="Folder for the forest plot.")] = Path("demo_output"),
+) -> None:
+    """Fit the packaged sample of Adult and draw the intervals."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"--output must name a folder, or one that can be made, got {str(output)!r}: {error.strerror}"
+        raise InvalidInput(msg) from error
+    sample = load_adult_sample()
+    rows = NamedRows(np.asarray(sample.X), sample.names)
+    result = dpci.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH, classes=(-1, 1))
+    typer.echo(DEMO_NOTES)
+    show(result)
+    draw(result, output / "adult_intervals.png", force=True)
+
+
+def _payer(ledger: Path | None, label: str | None) -> dpci.Ledger | None:
+    """Return the ledger that pays for a fit, if one is named."""
+    if ledger is None:
+        if label is not None:
+            msg = f"--label is for the entry in a ledger and needs --ledger, got --label {label!r}"
+            raise InvalidInput(msg)
+        return None
+    opened = dpci.Ledger.open(ledger)
+    return opened if label is None else opened.labelled(label)

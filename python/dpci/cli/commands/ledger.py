@@ -1,0 +1,126 @@
+"""The command ``ledger``: creates a ledger, shows it, and exports its history."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import dpci
+from dpci.cli import options
+from dpci.cli.app import Command, ExampleGroup, app, note
+from dpci.cli.options import parse_budget
+from dpci.cli.output import check_new, ledger_files, new_file
+from dpci.errors import InvalidInput
+
+_LEDGER_EXAMPLES = """\
+dpci ledger create people.ledger --epsilon 1
+dpci ledger show people.ledger
+"""
+
+ledger_app = typer.Typer(
+    cls=ExampleGroup,
+    help="Totals that many fits draw on.",
+    epilog=_LEDGER_EXAMPLES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(ledger_app, name="ledger")
+
+File = Annotated[Path, typer.Argument(help="File of the ledger.")]
+
+
+_CREATE_EXAMPLES = """\
+dpci ledger create people.ledger --epsilon 1
+dpci ledger create adaptive.ledger --epsilon 1 --delta 1e-6 --neighbors add_remove
+dpci ledger create service.ledger --rho 0.5 --errors private
+"""
+
+_SHOW_EXAMPLES = """\
+dpci ledger show people.ledger
+dpci ledger show people.ledger --json
+"""
+
+_EXPORT_EXAMPLES = """\
+dpci ledger export people.ledger
+dpci ledger export people.ledger --output history.json
+"""
+
+
+@ledger_app.command(cls=Command, epilog=_CREATE_EXAMPLES)
+def create(
+    file: File,
+    *,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    neighbors: Annotated[
+        str,
+        typer.Option(
+            help="replace_one or add_remove.",
+            rich_help_panel=options.BUDGET,
+            autocompletion=options.completes("replace_one", "add_remove"),
+        ),
+    ] = "replace_one",
+    errors: Annotated[
+        str,
+        typer.Option(
+            help="detailed or private; private: failures give no reason and stay spent.",
+            rich_help_panel=options.BUDGET,
+            autocompletion=options.completes("detailed", "private"),
+        ),
+    ] = "detailed",
+    n_public: Annotated[
+        int | None,
+        typer.Option(
+            help="The --n-public of all fits; for --errors private with add_remove.", rich_help_panel=options.BUDGET
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Create a ledger with this total; a file that exists is left alone."""
+    if file.exists():
+        msg = f"a new ledger needs a new file, got {str(file)!r}, which exists"
+        raise InvalidInput(msg)
+    if not file.parent.is_dir():
+        msg = f"a new ledger needs a folder that exists, got {str(file)!r}"
+        raise InvalidInput(msg)
+    relation: Any = neighbors
+    kind: Any = errors
+    total = parse_budget(epsilon, delta, rho)
+    with dpci.Ledger(total, relation, file, errors=kind, n_public=n_public) as ledger:
+        typer.echo(ledger.to_json() if json else ledger.summary())
+
+
+@ledger_app.command(cls=Command, epilog=_SHOW_EXAMPLES)
+def show(file: File, *, json: options.Json = False) -> None:
+    """Print the total, what is spent, what remains, and every entry."""
+    with dpci.Ledger.open(file) as ledger:
+        typer.echo(ledger.to_json() if json else ledger.summary())
+
+
+@ledger_app.command(cls=Command, epilog=_EXPORT_EXAMPLES)
+def export(
+    file: File,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "--json",
+            help="Write to this new file instead of the screen; --json FILE is its former name.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Export the ledger with its history as JSON."""
+    check_new("--output", output, force=force, sources=ledger_files(file))
+    with dpci.Ledger.open(file) as ledger:
+        text = ledger.to_json()
+    if output is None:
+        typer.echo(text)
+        return
+    with new_file("--output", output, force=force) as path:
+        path.write_text(text, encoding="utf-8")
+    note(f"wrote {output}", quiet=quiet)

@@ -1,0 +1,215 @@
+"""The commands that take a released model, ``predict`` and ``report``: they see no training data, and cost nothing."""
+
+import csv
+import json as json_format
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from dpci.base.validation import check_fraction
+from dpci.cli import options
+from dpci.cli.app import Command, app, note, show_json, wants_progress
+from dpci.cli.delivery import class_labels
+from dpci.cli.documents import result_document
+from dpci.cli.options import find_schema, schema_files
+from dpci.cli.output import check_new, check_text, new_file
+from dpci.cli.rows import TableRows, find_tables, progress_bar
+from dpci.data.arrays import NamedRows
+from dpci.errors import InvalidInput
+from dpci.model.result import PrivateFit
+from dpci.schema.columns import ClassTarget
+from dpci.schema.table import Schema
+from dpci.sources.files import open_text
+
+_PREDICT_EXAMPLES = """\
+dpci predict model.json people.csv --schema people.toml --output predicted.csv
+dpci predict model.json people.csv --schema people.toml --proba --keep age --json
+dpci predict model.json - --schema people.toml --proba < people.csv
+"""
+
+_REPORT_EXAMPLES = """\
+dpci report model.json
+dpci report model.json --level 0.99 --json
+dpci report model.json --output report.html
+"""
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File of a released model; see dpci fit --output.")]
+
+
+@app.command(cls=Command, epilog=_PREDICT_EXAMPLES)
+def predict(
+    model: Model,
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="TABLE", help="As for fit; the target need not be there. - is CSV on stdin."),
+    ],
+    *,
+    schema: options.SchemaText,
+    delimiter: options.Delimiter = ",",
+    chunk_rows: options.ChunkRows = None,
+    proba: Annotated[
+        bool,
+        typer.Option(
+            "--proba",
+            help="Add the probability of the positive class; logistic losses.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column to be copied beside the predictions; may be repeated.", rich_help_panel=options.OUTPUT
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write to this new file (compressed if its name ends in .gz) instead of the screen.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    force: options.Force = False,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="One JSON object for each row instead of CSV.", rich_help_panel=options.OUTPUT),
+    ] = False,
+    quiet: options.Quiet = False,
+    progress: options.Progress = None,
+) -> None:
+    """Predict for every row of a table.
+
+    In the order of the rows, as labels or in units of the schema's target. Reads and writes by chunks, in memory that
+    does not grow with the table.
+    """
+    kept = tuple(keep or ())
+    fitted = read_model(model)
+    description = find_schema(schema, None)
+    tables = find_tables(files)
+    check_text("--output", output)
+    check_new("--output", output, force=force, sources=[model, *schema_files(schema), *tables])
+    if overlap := {"prediction", "probability"} & set(kept):
+        msg = f"--keep must name no column of the output, got --keep {min(overlap)}"
+        raise InvalidInput(msg)
+    if repeated := [name for i, name in enumerate(kept) if name in kept[:i]]:
+        msg = f"--keep must name a column once, got --keep {repeated[0]} twice"
+        raise InvalidInput(msg)
+    rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
+    # A bar between the predictions would spoil them.
+    shown = output is None and sys.stdout.isatty()
+    names = (*kept, "prediction", *(("probability",) if proba else ()))
+    with (
+        _destination(output, force=force) as file,
+        progress_bar("predicted", None, wanted=wants_progress(progress, quiet=quiet or shown)) as advance,
+    ):
+        write = _json_lines(file, names) if json else _csv_lines(file, names)
+        for columns in _predicted(fitted, description, rows, kept, proba=proba):
+            write(zip(*columns, strict=True))
+            advance(len(columns[-1]))
+    if output is not None:
+        note(f"wrote {output}", quiet=quiet)
+
+
+@app.command(cls=Command, epilog=_REPORT_EXAMPLES)
+def report(
+    model: Model,
+    *,
+    level: options.Level = 0.95,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.", rich_help_panel=options.OUTPUT)] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write one self-contained HTML page to this new file.", rich_help_panel=options.OUTPUT),
+    ] = None,
+    force: options.Force = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Show a released model, or write it as one HTML page.
+
+    The page has the table, a forest plot, the budget and the caveats, and needs nothing besides itself.
+    """
+    level = check_fraction("level", level)
+    check_new("--output", output, force=force, sources=[model])
+    fitted = read_model(model)
+    if output is not None:
+        page = fitted.to_html(level=level, title=title)
+        with new_file("--output", output, force=force) as path:
+            path.write_text(page, encoding="utf-8")
+        note(f"wrote {output}", quiet=quiet)
+    elif title is not None:
+        msg = f"--title is the heading of a page and needs --output, got --title {title!r}"
+        raise InvalidInput(msg)
+    if json:
+        show_json(result_document(fitted, level=level))
+    elif output is None:
+        typer.echo(fitted.summary(level=level))
+
+
+def read_model(path: Path) -> PrivateFit:
+    """Return the released model of a file."""
+    try:
+        return PrivateFit.from_json(path.read_bytes())
+    except OSError as error:
+        msg = f"a model must be a file that can be read, got {str(path)!r}: {error.strerror}"
+        raise InvalidInput(msg) from error
+
+
+def _predicted(
+    fitted: PrivateFit, schema: Schema, rows: TableRows, kept: Sequence[str], *, proba: bool
+) -> Iterator[list[Sequence[Any]]]:
+    """Yield the columns of the output, chunk by chunk."""
+    for table, values in rows.features(kept):
+        named = NamedRows(values, schema.names)
+        columns: list[Sequence[Any]] = [table[name] for name in kept]
+        columns.append(_in_table_terms(fitted, schema, named))
+        if proba:
+            columns.append(fitted.predict_proba(named)[:, 1].tolist())
+        yield columns
+
+
+def _in_table_terms(fitted: PrivateFit, schema: Schema, rows: NamedRows) -> list[Any]:
+    """Return predictions as the table has its target: labels in place of -1 and 1, and units in place of [-1, 1]."""
+    target = schema.target
+    if isinstance(target, ClassTarget):
+        predicted = fitted.predict(rows).tolist()
+        if fitted.classes != (-1, 1):
+            return list(predicted)
+        # A model of Python, of encoded targets.
+        labels = class_labels(target) or fitted.classes
+        return [labels[sign > 0] for sign in predicted]
+    soft = fitted.loss["name"] == "soft_logistic"
+    scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.predict(rows)
+    share = scaled if target.scale == "unit" else (scaled + 1.0) / 2.0
+    return list((target.lower + share * (target.upper - target.lower)).tolist())
+
+
+@contextmanager
+def _destination(output: Path | None, *, force: bool) -> Iterator[TextIO]:
+    """Give the screen, or a file that is complete or absent."""
+    if output is None:
+        yield sys.stdout
+        return
+    with new_file("--output", output, force=force) as path, open_text(path, "wt") as file:
+        yield file
+
+
+def _csv_lines(file: TextIO, names: Sequence[str]) -> Callable[[Iterable[Sequence[Any]]], None]:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(names)
+    return writer.writerows
+
+
+def _json_lines(file: TextIO, names: Sequence[str]) -> Callable[[Iterable[Sequence[Any]]], None]:
+    def write(rows: Iterable[Sequence[Any]]) -> None:
+        for row in rows:
+            document = dict(zip(names, row, strict=True))
+            try:
+                file.write(json_format.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+            except ValueError as error:
+                msg = f"--json needs finite numbers in the columns that are kept, got {document}"
+                raise InvalidInput(msg) from error
+
+    return write

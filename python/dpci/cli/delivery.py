@@ -1,0 +1,110 @@
+"""Hands over what a fit has released: writes, prints and draws it, and never loses a model that was paid for."""
+
+import contextlib
+import dataclasses
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import typer
+
+from dpci.cli.app import note, show_json
+from dpci.cli.documents import result_document
+from dpci.cli.output import NotDelivered, new_file
+from dpci.model.result import PrivateFit
+from dpci.report.plot import figure_height
+from dpci.schema.columns import ClassTarget, NumericTarget
+
+
+def class_labels(target: ClassTarget | NumericTarget) -> tuple[str, str] | None:
+    """Return the two classes as the table has them: several labels of one class are joined by ``|``."""
+    if not isinstance(target, ClassTarget):
+        return None
+    negative, positive = "|".join(target.negative), "|".join(target.positive)
+    return None if negative == positive else (negative, positive)
+
+
+def deliver(
+    result: PrivateFit,
+    *,
+    labels: tuple[str, str] | None,
+    output: Path | None,
+    plot: Path | None,
+    level: float,
+    force: bool,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Write the model, print its intervals and draw them; print the model when any of it fails before it is written.
+
+    The fit had classes -1 and 1; readers know them by ``labels``.
+
+    Raises
+    ------
+    NotDelivered
+        Whatever goes wrong: that it does so after the release is what matters most.
+    BrokenPipeError
+        Whoever read the output has stopped, and the model is in its file.
+    """
+    is_saved = False
+    streams: tuple[TextIO, ...] = (sys.stdout, sys.stderr)
+    try:
+        if labels is not None:
+            result = PrivateFit(dataclasses.replace(result._facts, classes=labels))  # noqa: SLF001  # the same release
+        if output is not None:
+            _save(result, output, force=force)
+            is_saved = True
+            note(f"wrote {output}", quiet=quiet)
+        streams = (sys.stderr,)  # the other may hold half a document
+        show(result, level=level, json=json)
+        draw(result, plot, level=level, force=force, quiet=quiet)
+    except BaseException as error:
+        if is_saved and isinstance(error, BrokenPipeError):
+            raise
+        where = f"in {output}" if is_saved else _print(result, streams)
+        if not isinstance(error, Exception):
+            raise
+        msg = f"released and spent, but not written in full: {str(error) or repr(error)}; the model is {where}"
+        raise NotDelivered(msg) from error
+
+
+def show(result: PrivateFit, *, level: float = 0.95, json: bool = False) -> None:
+    """Print the parameters with their intervals, or the reason why there are none."""
+    if json:
+        show_json(result_document(result, level=level))
+    else:
+        typer.echo(result.summary(level=level))
+
+
+def draw(
+    result: PrivateFit, plot: Path | None, *, level: float = 0.95, force: bool = False, quiet: bool = False
+) -> None:
+    """Write the forest plot, if it is wanted and there are intervals."""
+    if plot is None:
+        return
+    if result.interval_refusal is not None:
+        # Known only after the release, so it cannot be refused before.
+        note(f"no plot: {result.interval_refusal}")
+        return
+    from matplotlib.figure import Figure  # noqa: PLC0415  # optional; found to be there before the fit
+
+    # Not from pyplot, which keeps its figures open.
+    figure = Figure(figsize=(7, figure_height(len(result.names))), layout="constrained")
+    result.plot(level=level, ax=figure.subplots())
+    with new_file("--plot", plot, force=force) as path:
+        figure.savefig(path, dpi=150, bbox_inches="tight")
+    note(f"wrote {plot}", quiet=quiet)
+
+
+def _save(result: PrivateFit, output: Path, *, force: bool) -> None:
+    with new_file("--output", output, force=force) as path:
+        path.write_text(result.to_json(), encoding="utf-8")
+
+
+def _print(result: PrivateFit, streams: tuple[TextIO, ...]) -> str:
+    """Print the model to the first stream that takes it, and say which."""
+    for stream in streams:
+        with contextlib.suppress(OSError):
+            typer.echo(result.to_json(), file=stream)
+            return "on stdout" if stream is sys.stdout else "on stderr"
+    return "lost: neither stdout nor stderr can be written"

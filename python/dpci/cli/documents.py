@@ -1,0 +1,48 @@
+"""What commands print of a released model and of a plan for programs to read: the facts of their summaries."""
+
+from typing import Any
+
+from dpci.model.plan import Plan
+from dpci.model.result import PrivateFit
+
+
+def result_document(result: PrivateFit, *, level: float) -> dict[str, Any]:
+    """Return estimates with their intervals, or why there are none, and the record of the guarantee."""
+    columns = {"name": result.names, "estimate": result.params.tolist()}
+    if result.interval_refusal is None:
+        intervals = result.conf_int(level=level)
+        columns |= {
+            "std_error": result.std_errors.tolist(),
+            "p_value": result.pvalues.tolist(),
+            "lower": intervals.lower.tolist(),
+            "upper": intervals.upper.tolist(),
+        }
+    rows = zip(*columns.values(), strict=True)
+    return {
+        "private": result.private,
+        "parameters": [dict(zip(columns, row, strict=True)) for row in rows],
+        "level": level,
+        "interval_refusal": result.interval_refusal,
+        "n_samples": result.n_samples,
+        "classes": result.classes,
+        "privacy": result.privacy,
+    }
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """Return what a fit will cost by step, and what decides how precise it can be."""
+    has_moments = len(plan.steps) > 1
+    return {
+        "title": plan.title,
+        "n_params": plan.n_params,
+        "row_norm": plan.row_norm,
+        "cost_unit": plan.cost_unit,
+        "steps": [step.to_dict() for step in plan.steps],
+        "seals": [seal.to_dict() for seal in plan.seals],
+        "least_l2_strength": plan.least_l2_strength,
+        "noise_spectral_radius": plan.noise_spectral_radius,
+        "noise_ratio": plan.noise_ratio,
+        "projection": plan.projection,
+        "privacy_length": list(plan.privacy_length) if has_moments else None,
+        "tolerance": plan.tolerance,
+    }

@@ -1,0 +1,163 @@
+"""Entry point of the command line: starts the commands, and turns what goes wrong into one line and an exit code."""
+
+import contextlib
+import glob
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from json import dumps as to_json
+from pathlib import Path
+from typing import Final
+
+from dpci.base import startup as _startup
+from dpci.base.deprecation import Deprecation
+from dpci.base.optional import optional
+from dpci.cli.output import NotDelivered
+from dpci.cli.process import EndedBySignal, check_open, drop_unwritable, signals_as_exceptions
+from dpci.errors import BudgetExceeded, DpciError, ReleaseFailed
+from dpci.sources.files import ENDINGS
+
+REFUSED: Final = 2
+BUDGET_EXCEEDED: Final = 3
+RELEASE_FAILED: Final = 4
+DEFECT: Final = 70
+"""EX_SOFTWARE of sysexits.h."""
+NOT_DELIVERED: Final = 74
+"""EX_IOERR of sysexits.h."""
+INTERRUPTED: Final = 130
+_JSON_FILE: Final = Deprecation("dpci fit --json FILE", "--output FILE (--json prints a summary)", "0.1", "0.3")
+BROKEN_PIPE: Final = 141
+"""What a shell reports of a program that SIGPIPE ends."""
+_CODES: Final[dict[type, int]] = {
+    BudgetExceeded: BUDGET_EXCEEDED,
+    ReleaseFailed: RELEASE_FAILED,
+    NotDelivered: NOT_DELIVERED,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``dpci``.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments after the name of the program; by default those of the process.
+
+    Returns
+    -------
+    int
+        0 when all went well, 1 for a claim that an audit refuted, 2 for wrong usage or refused input, 3 for a budget
+        that the ledger does not cover, 4 for a release that failed after it was paid and says no more, 70 for a defect,
+        74 for a release that could not be written in full, 130 after Ctrl-C, 129 and 143 after SIGHUP and SIGTERM, 141
+        when the output was closed.
+    """
+    try:
+        arguments = _renamed(list(sys.argv[1:] if argv is None else argv))
+        # What was the former name of --output does not ask for JSON.
+        report = _Report(as_json="--json" in arguments and arguments[:2] != ["ledger", "export"])
+        try:
+            with signals_as_exceptions():
+                return _guarded(arguments, report)
+        except EndedBySignal as end:
+            return 128 + end.number
+        finally:
+            drop_unwritable()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        _startup.begin()
+
+
+def _guarded(arguments: list[str], report: "_Report") -> int:
+    try:
+        check_open()
+        with warnings.catch_warnings():
+            warnings.showwarning = report.warning
+            return _run(arguments, report)
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    except (DpciError, OSError) as error:
+        return report.error(error, _CODES.get(type(error), REFUSED))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001  # the last resort: a defect has an exit code of its own
+        return report.error(error, DEFECT)
+
+
+def _renamed(arguments: list[str]) -> list[str]:
+    """Read ``fit ... --json FILE``, as it once was, as ``--output FILE``: the option now takes no file."""
+    if arguments[:1] != ["fit"]:
+        return arguments
+    for i, argument in enumerate(arguments):
+        name, equals, file = argument.partition("=")
+        rest = arguments[i + 1 :]
+        if name != "--json" or not (equals or (rest and _is_no_table(rest[0]))):
+            continue
+        _say(f"dpci: {_JSON_FILE.message}")
+        return [*arguments[:i], "--output", *([file] if equals else []), *rest]
+    return arguments
+
+
+def _is_no_table(text: str) -> bool:
+    """Whether a word can be neither an option nor a table to be read."""
+    return not (text.startswith("-") or text.lower().endswith(ENDINGS) or glob.has_magic(text) or Path(text).is_dir())
+
+
+def _run(arguments: list[str], report: "_Report") -> int:
+    with optional("typer", extra="cli", what="the command line"):
+        from dpci.cli.commands.all import WrongUsage, app  # noqa: PLC0415  # optional
+    _startup.hand_over()
+    try:
+        code = app(args=arguments, prog_name="dpci", standalone_mode=False)
+        # What is still in the buffer would otherwise break the pipe when the process ends.
+        sys.stdout.flush()
+    except WrongUsage as error:
+        if not report.as_json:
+            error.show()
+            return REFUSED
+        return report.error(error, REFUSED, error.format_message())
+    except SystemExit as stop:
+        # The library of the command line ends the process itself where a pipe is closed.
+        if isinstance(stop.__context__, BrokenPipeError):
+            return BROKEN_PIPE
+        return stop.code if isinstance(stop.code, int) else 0
+    return code if isinstance(code, int) else 0
+
+
+class _Report:
+    """Says what went wrong on stderr: a line of text, or of JSON for a program that asked for it."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def error(self, error: Exception, code: int, message: str | None = None) -> int:
+        notes = getattr(error, "__notes__", ())
+        text = " ".join(" ".join([message or str(error) or repr(error), *notes]).split())
+        kind = type(error).__name__
+        if self.as_json:
+            where = {"traceback": traceback.format_exc()} if code == DEFECT else {}
+            facts = {"type": kind, "message": text, "exit_code": code, **where}
+            _say(to_json({"error": facts}, ensure_ascii=False))
+        elif code == DEFECT:
+            _say(traceback.format_exc().rstrip())
+            _say(f"dpci: a defect of dpci, please report it: {kind}: {text}")
+        else:
+            if code == NOT_DELIVERED and not isinstance(error.__cause__, (DpciError, OSError)):
+                _say(traceback.format_exc().rstrip())
+            _say(f"dpci: {text}")
+        return code
+
+    def warning(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        text = " ".join(str(message).split())
+        if self.as_json:
+            _say(to_json({"warning": {"type": category.__name__, "message": text}}, ensure_ascii=False))
+        else:
+            _say(f"dpci: warning: {text}")
+
+
+def _say(text: str) -> None:
+    # Without the second stream there is still the exit code; None would be the first one.
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr)

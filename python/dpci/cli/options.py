@@ -1,0 +1,218 @@
+"""Options that commands share, and what their texts mean."""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+import dpci
+from dpci.budgets import Budget
+from dpci.datasets.loaders import load_schema, schema_names
+from dpci.errors import InvalidInput
+from dpci.losses import Loss
+from dpci.model.settings import ModelKeywords
+from dpci.schema.table import Schema
+
+LOSSES = "logistic, huber_hinge[:h], smooth_hinge[:s], soft_logistic, squared[:target_bound] or hinge"
+
+BUDGET, MODEL, INTERVALS = "Budget", "Model", "Intervals"
+INPUT, OUTPUT, RUNNING = "Input", "Output", "Running"
+"""Groups of options in the help of every command."""
+
+
+def completes(*words: str) -> Callable[[str], list[str]]:
+    """Return what completes the beginning of one of these words."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
+def schemas(incomplete: str) -> list[str]:
+    """Return what completes the name of a packaged schema."""
+    return completes(*schema_names())(incomplete)
+
+
+def _option(group: str, help_text: str, *names: str, completed_by: Callable[[str], list[str]] | None = None) -> Any:  # noqa: ANN401  # as typer has it
+    return typer.Option(*names, help=help_text, rich_help_panel=group, autocompletion=completed_by)
+
+
+def _one_of(group: str, help_text: str, *words: str) -> Any:  # noqa: ANN401  # as above
+    return _option(group, help_text, completed_by=completes(*words))
+
+
+SchemaText = Annotated[
+    str,
+    _option(INPUT, "File of public bounds (.toml, .json), or the name of a packaged schema.", completed_by=schemas),
+]
+OptionalSchema = Annotated[
+    str | None,
+    _option(INPUT, "As for fit; a public data set has its own, if none is given.", completed_by=schemas),
+]
+Target = Annotated[str | None, _option(INPUT, "Column to be predicted, if the schema's has another name.")]
+Delimiter = Annotated[
+    str, _option(INPUT, "Between the fields of a CSV file: one character; tab or '\\t' for a tabulator.")
+]
+ChunkRows = Annotated[int | None, _option(INPUT, "Rows that are read at a time.")]
+
+Epsilon = Annotated[float | None, _option(BUDGET, "Pure DP, or with --delta approximate DP.")]
+Delta = Annotated[float | None, _option(BUDGET, "Approximate DP together with --epsilon.")]
+Rho = Annotated[float | None, _option(BUDGET, "Zero-concentrated DP, in place of --epsilon.")]
+Split = Annotated[str | None, _option(BUDGET, "Shares of coefficients, Hessian, gradient covariance: a,b,c.")]
+Neighbors = Annotated[
+    str | None,
+    _one_of(BUDGET, "replace_one, or add_remove together with --n-public.", "replace_one", "add_remove"),
+]
+NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under add_remove.")]
+
+L2Strength = Annotated[float, _option(MODEL, "Strength of the L2 regularisation of the mean objective.")]
+LossText = Annotated[
+    str | None,
+    _one_of(MODEL, f"{LOSSES}.", "logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge"),
+]
+Radius = Annotated[float | None, _option(MODEL, "Bound on the norm of the parameters; squared needs one.")]
+Mechanism = Annotated[str | None, _one_of(MODEL, "objective or output.", "objective", "output")]
+OnViolation = Annotated[str | None, _one_of(MODEL, "error or clip, for rows above the row bound.", "error", "clip")]
+Intercept = Annotated[bool, _option(MODEL, "Fit an intercept.")]
+InterceptScale = Annotated[float | None, _option(MODEL, "Constant that is appended for the intercept.")]
+
+Level = Annotated[float, _option(INTERVALS, "Level of the confidence intervals.")]
+Moments = Annotated[str | None, _one_of(INTERVALS, "joint, separate or none.", "joint", "separate", "none")]
+Projection = Annotated[str | None, _one_of(INTERVALS, "floor, cautious or auto.", "floor", "cautious", "auto")]
+Calibration = Annotated[str | None, _one_of(INTERVALS, "tight or paper.", "tight", "paper")]
+
+Json = Annotated[bool, _option(OUTPUT, "Print JSON; what goes wrong is JSON on stderr.", "--json")]
+Force = Annotated[bool, _option(OUTPUT, "Replace files that exist.", "--force")]
+Quiet = Annotated[bool, _option(OUTPUT, "No progress and no notes; warnings and errors remain.", "--quiet", "-q")]
+Progress = Annotated[
+    bool | None,
+    _option(RUNNING, "Show progress on stderr; by default on a terminal only.", "--progress/--no-progress"),
+]
+Threads = Annotated[int | None, _option(RUNNING, "Threads; by default all cores.")]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """The options of every command that fits or plans, which a command takes as one parameter; see `with_model`."""
+
+    epsilon: Epsilon = None
+    delta: Delta = None
+    rho: Rho = None
+    split: Split = None
+    l2_strength: L2Strength
+    loss: LossText = None
+    radius: Radius = None
+    mechanism: Mechanism = None
+    intercept: Intercept = True
+    intercept_scale: InterceptScale = None
+    on_violation: OnViolation = None
+    moments: Moments = None
+    projection: Projection = None
+    calibration: Calibration = None
+
+    def keywords(self, row_norm: float, **others: Any) -> ModelKeywords:  # noqa: ANN401  # dpci.fit checks them
+        """Return the keywords of :func:`dpci.fit`; options that were not given keep its defaults."""
+        loss = None if self.loss is None else parse_loss(self.loss)
+        two_classes = loss is None or loss.to_core().target_bounds is None
+        keywords = {
+            "budget": parse_budget(self.epsilon, self.delta, self.rho),
+            "l2_strength": self.l2_strength,
+            "loss": loss,
+            "split": None if self.split is None else numbers("split", self.split),
+            "classes": (-1, 1) if two_classes else None,
+            "fit_intercept": self.intercept,
+            "row_norm": row_norm,
+            **{name: getattr(self, name) for name in _UNPARSED},
+            **others,
+        }
+        return cast("ModelKeywords", {name: value for name, value in keywords.items() if value is not None})
+
+
+_UNPARSED = ("radius", "mechanism", "intercept_scale", "on_violation", "moments", "projection", "calibration")
+
+
+def with_model(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `ModelOptions` in place of its parameter ``model``."""
+    fields = inspect.signature(ModelOptions).parameters
+    ordered: list[inspect.Parameter] = []
+    for name, part in inspect.signature(command).parameters.items():
+        ordered += fields.values() if name == "model" else [part]
+
+    @functools.wraps(command)
+    def collected(*args: Any, **given: Any) -> None:  # noqa: ANN401  # what typer has parsed
+        model = ModelOptions(**{name: given.pop(name) for name in fields})
+        command(*args, model=model, **given)
+
+    collected.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]  # what inspect.signature reads
+    collected.__annotations__ = {part.name: part.annotation for part in ordered}
+    return collected
+
+
+def given(**values: object) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def find_schema(schema: str, target: str | None) -> Schema:
+    """Return a packaged schema by its name, or that of a file; ``target`` replaces the column to be predicted."""
+    description = load_schema(schema) if schema in schema_names() else Schema.from_file(schema)
+    if target is None:
+        return description
+    return dataclasses.replace(description, target=dataclasses.replace(description.target, column=target))
+
+
+def schema_files(schema: str) -> list[Path]:
+    """Return the file of a schema, if it is one of the user's."""
+    return [] if schema in schema_names() else [Path(schema)]
+
+
+def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
+    """Return the budget of the three options; exactly one notion may be named."""
+    if rho is not None and epsilon is None and delta is None:
+        return dpci.ZCDP(rho=rho)
+    if rho is None and epsilon is not None:
+        return dpci.PureDP(epsilon=epsilon) if delta is None else dpci.ApproxDP(epsilon=epsilon, delta=delta)
+    given = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    msg = (
+        "a budget is --epsilon, --epsilon with --delta, or --rho, "
+        f"got {[f'--{option}' for option, value in given.items() if value is not None]}"
+    )
+    raise InvalidInput(msg)
+
+
+def parse_loss(text: str) -> Loss:
+    """Return the loss of a text such as ``huber_hinge:0.5``."""
+    kinds: dict[str, tuple[Callable[..., Loss], str | None]] = {
+        "logistic": (dpci.losses.Logistic, None),
+        "huber_hinge": (dpci.losses.HuberHinge, "h"),
+        "smooth_hinge": (dpci.losses.SmoothHinge, "s"),
+        "soft_logistic": (dpci.losses.SoftLogistic, None),
+        "squared": (dpci.losses.Squared, "target_bound"),
+        "hinge": (dpci.losses.Hinge, None),
+    }
+    kind, colon, width = text.partition(":")
+    if kind not in kinds or (colon and kinds[kind][1] is None):
+        msg = f"loss must be {LOSSES}, got {text!r}"
+        raise InvalidInput(msg)
+    loss, parameter = kinds[kind]
+    if not (colon and parameter):
+        return loss()
+    values = numbers("loss", width)
+    if len(values) != 1:
+        msg = f"loss must be {LOSSES}, got {text!r}"
+        raise InvalidInput(msg)
+    return loss(**{parameter: values[0]})
+
+
+def numbers(option: str, text: str) -> tuple[float, ...]:
+    """Return the numbers of a text such as ``.5,.25,.25``."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        msg = f"{option} must hold numbers, got {text!r}"
+        raise InvalidInput(msg) from error

@@ -1,0 +1,179 @@
+"""Turns the tables of the command line into bounded rows: one file or many, whole or by chunks, with progress."""
+
+import contextlib
+import dataclasses
+import glob
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.optional import optional
+from dpci.errors import InvalidInput
+from dpci.schema.table import Encoded, Schema
+from dpci.sources.files import ENDINGS, STDIN, Columns, check_delimiter, check_named_once, first_pair, read_batches
+
+CHUNK_ROWS: Final = 65_536
+"""Rows that are read at a time where no number is given: some megabytes of text."""
+
+_TAB: Final = {"\\t": "\t", "tab": "\t"}
+"""How a shell, which passes no tabulator easily, may spell it."""
+
+_Rows = TypeVar("_Rows")
+
+
+def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the files that are named: each as it is, those of a folder, and those that a pattern matches, by name.
+
+    Raises
+    ------
+    InvalidInput
+        A folder or a pattern has no table, a file is named twice in any way, two of a folder differ in their endings
+        alone, or the standard input is not alone or closed.
+    """
+    files: list[Path] = []
+    for source in sources:
+        if source != STDIN and source.is_dir():
+            # What writers of many files leave beside them begins with one of these.
+            inside = sorted(path for path in source.iterdir() if not path.name.startswith((".", "_")))
+            files += _tables(source, inside, "a folder")
+        elif glob.has_magic(str(source)) and not source.exists():
+            files += _tables(source, sorted(map(Path, glob.glob(str(source), recursive=True))), "a pattern")  # noqa: PTH207  # absolute patterns too
+        else:
+            files.append(source)
+    if STDIN in files and len(files) > 1:
+        msg = f"the standard input (-) must be the only table, got {len(files)}"
+        raise InvalidInput(msg)
+    if STDIN in files and sys.stdin is None:
+        msg = "the standard input (-) must be open, got a closed one"
+        raise InvalidInput(msg)
+    check_named_once(files)
+    if pair := first_pair(files, _without_endings):
+        msg = f"two tables of a folder must differ in more than their endings, got {' and '.join(pair)}: rename one"
+        raise InvalidInput(msg)
+    return tuple(files)
+
+
+def _without_endings(file: Path) -> Path:
+    """Return the file as it would be named whatever its format and compression."""
+    ending = next((ending for ending in ENDINGS if file.name.lower().endswith(ending)), "")
+    return Path(os.path.realpath(file.parent)) / file.name[: len(file.name) - len(ending)]
+
+
+def _tables(source: Path, found: list[Path], what: str) -> list[Path]:
+    tables = [path for path in found if path.name.lower().endswith(ENDINGS) and path.is_file()]
+    if not tables:
+        msg = f"{what} must have at least one {', '.join(ENDINGS)} file, got none in {str(source)!r}"
+        raise InvalidInput(msg)
+    return tables
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableRows:
+    """The rows of a table in one or several files, as a schema encodes them, chunk by chunk and as often as wanted."""
+
+    files: tuple[Path, ...]
+    schema: Schema
+    delimiter: str = ","
+    chunk_rows: int = CHUNK_ROWS
+
+    def __post_init__(self) -> None:
+        check_delimiter(self._separator)
+        if self.chunk_rows < 1:
+            msg = f"--chunk-rows must be at least 1, got --chunk-rows {self.chunk_rows}"
+            raise InvalidInput(msg)
+
+    @property
+    def _separator(self) -> str:
+        return _TAB.get(self.delimiter, self.delimiter)
+
+    def encoded(self) -> Iterator[Encoded]:
+        """Yield rows and targets of each chunk."""
+        target = (self.schema.target.column,)
+        return (rows for _, rows in self._chunks(self.schema.transform, target))
+
+    def features(self, kept: Sequence[str] = ()) -> Iterator[tuple[Columns, NDArray[np.float64]]]:
+        """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
+        return self._chunks(self.schema.features, kept, exact=kept)
+
+    def whole(self, *, progress: bool = False) -> Encoded:
+        """Return all rows and targets at once."""
+        rows = self.held(math.inf, progress=progress)
+        assert rows is not None  # noqa: S101  # for the type checker: nothing is more than infinity
+        return rows
+
+    def held(self, most_bytes: float, *, progress: bool = False) -> Encoded | None:
+        """Return all rows and targets at once, or None where the rows take more memory than that."""
+        parts: list[Encoded] = []
+        n_bytes = 0
+        with progress_bar("read", None, wanted=progress) as advance:
+            for part in self.encoded():
+                n_bytes += part.X.nbytes
+                if n_bytes > most_bytes:
+                    return None
+                parts.append(part)
+                advance(len(part.X))
+        if len(parts) == 1:
+            return parts[0]
+        rows, targets = ([part[i] for part in parts] for i in range(2))
+        return Encoded(np.concatenate(rows), np.concatenate(targets), self.schema.names)
+
+    def _chunks(
+        self, encode: Callable[[Any], _Rows], more: Sequence[str], *, exact: Sequence[str] = ()
+    ) -> Iterator[tuple[Columns, _Rows]]:
+        columns = tuple(dict.fromkeys([*(column.name for column in self.schema.columns), *more]))
+        for file in self.files:
+            start = 0
+            batches = read_batches(
+                file, delimiter=self._separator, n_rows=self.chunk_rows, columns=columns, exact=exact
+            )
+            for table in batches:
+                try:
+                    rows = encode(table)
+                except InvalidInput as error:
+                    if start == 0 and len(self.files) == 1:
+                        raise
+                    msg = f"{error} (rows are counted from row {start} of {file})"
+                    raise InvalidInput(msg) from error
+                yield table, rows
+                start += len(next(iter(table.values())))
+
+
+class Passes:
+    """A source of chunks that is read several times, each pass with a progress bar if one is wanted.
+
+    How many passes a fit makes depends on the data: the bar is for whoever holds them.
+    """
+
+    def __init__(self, rows: TableRows, *, progress: bool) -> None:
+        self._rows = rows
+        self._progress = progress
+        self._n_passes = 0
+        self._n_rows: int | None = None
+
+    def __call__(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        self._n_passes += 1
+        with progress_bar(f"pass {self._n_passes}", self._n_rows, wanted=self._progress) as advance:
+            n_rows = 0
+            for X, y, _ in self._rows.encoded():
+                yield X, y
+                n_rows += len(X)
+                advance(len(X))
+        self._n_rows = n_rows
+
+
+@contextlib.contextmanager
+def progress_bar(what: str, total: int | None, *, wanted: bool) -> Iterator[Callable[[int], object]]:
+    """Give a function that adds to a bar of rows on stderr, or one that does nothing."""
+    if not wanted:
+        yield lambda _: None
+        return
+    with optional("tqdm", extra="progress", what="--progress"):
+        from tqdm import tqdm  # noqa: PLC0415  # optional
+    with tqdm(total=total, desc=what, unit=" rows", unit_scale=True, leave=False) as bar:
+        yield bar.update

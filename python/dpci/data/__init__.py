@@ -1,0 +1,1 @@
+"""X and y, whatever they are, as the core takes them."""

@@ -1,0 +1,263 @@
+"""The rows as the core takes them: a table of numbers becomes a C-contiguous matrix or compressed sparse rows."""
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from dpci.data.frames import decoded, frame_matrix, is_frame
+from dpci.errors import InvalidInput
+
+_NUMERIC_KINDS = "biuf"
+
+Floats: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
+"""Numbers as the core reads them; it computes in float64 with either."""
+
+Csr: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], Floats, int]
+"""(indptr, indices, values, n_columns); the indices of a row strictly increasing."""
+
+# Numbers that a prediction handles at a time: 1 MB.
+_BLOCK = 1 << 17
+
+
+class Frame(Protocol):
+    """A table with named columns of a library that narwhals reads; none of them is a dependency."""
+
+    @property
+    def shape(self) -> Any: ...  # noqa: ANN401, D102  # the protocol is the documentation
+
+
+@dataclass(frozen=True)
+class NamedRows:
+    """Rows that carry the names of their columns, in the manner of a frame and without a copy."""
+
+    values: NDArray[Any]
+    names: tuple[str, ...]
+
+
+Table: TypeAlias = ArrayLike | Frame | NamedRows | scipy.sparse.sparray | scipy.sparse.spmatrix
+
+
+class Matrix(NamedTuple):
+    """A matrix and the names of its columns, if the caller's table names them."""
+
+    values: NDArray[np.float64]
+    names: tuple[str, ...] | None
+
+
+class Features(NamedTuple):
+    """Rows in the form that the core takes, dense or sparse, and the names of their columns if the table has them."""
+
+    values: Floats | Csr
+    names: tuple[str, ...] | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        if isinstance(self.values, tuple):
+            return len(self.values[0]) - 1, self.values[3]
+        return self.values.shape[0], self.values.shape[1]
+
+    def product(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return X times a vector of shape (n_columns,), or raise for the first entry of X that is not finite."""
+        out = np.empty(self.shape[0])
+        for rows, block in self.blocks():
+            out[rows] = block @ vector
+        return out
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Blocks of rows in float64: the same rows, and so the same products, whatever the type of the values."""
+        n_rows, n_columns = self.shape
+        height = max(1, _BLOCK // max(1, n_columns))
+        for start in range(0, n_rows, height):
+            rows = slice(start, min(start + height, n_rows))
+            if isinstance(self.values, tuple):
+                yield rows, _sparse_block(self.values, rows)
+            else:
+                yield rows, _finite_block(self.values[rows], start)
+
+
+def _finite_block(rows: Floats, start: int) -> NDArray[np.float64]:
+    block = rows.astype(np.float64, copy=False)
+    if not np.isfinite(block).all():
+        i, j = map(int, np.argwhere(~np.isfinite(block))[0])
+        raise InvalidInput(f"X must be finite, got {block[i, j]} at index {(start + i, j)}")
+    return block
+
+
+def _sparse_block(table: Csr, rows: slice) -> Any:  # noqa: ANN401  # SciPy's class has no type of its entries
+    indptr, indices, values, n_columns = table
+    first, last = int(indptr[rows.start]), int(indptr[rows.stop])
+    block = values[first:last].astype(np.float64, copy=False)
+    bad = np.flatnonzero(~np.isfinite(block))
+    if len(bad):
+        at = first + int(bad[0])
+        index = (int(np.searchsorted(indptr, at, side="right")) - 1, int(indices[at]))
+        raise InvalidInput(f"X must be finite, got {block[bad[0]]} at index {index}")
+    offsets = indptr[rows.start : rows.stop + 1] - first
+    return scipy.sparse.csr_array((block, indices[first:last], offsets), shape=(len(offsets) - 1, n_columns))
+
+
+def check_columns(features: Features, columns: tuple[str, ...], *, named: bool) -> Features:
+    """Return rows whose columns are those of a fit; ``named``: the fit's table named them, and so may this one."""
+    if features.shape[1] != len(columns):
+        raise InvalidInput(f"X must have the {len(columns)} columns of the fit, got {features.shape[1]}")
+    if named and features.names is not None and features.names != columns:
+        at = next(i for i in range(len(columns)) if features.names[i] != columns[i])
+        raise InvalidInput(
+            f"the columns of X must be as in the fit: column {at} must be {columns[at]!r}, got {features.names[at]!r}"
+        )
+    return features
+
+
+def as_features(table: Table) -> Features:
+    """Return a table as the core takes it: sparse if it is a SciPy sparse matrix or array, else as :func:`as_matrix`.
+
+    Numbers in float32 stay so, as the core converts them block by block. Sparse rows in canonical CSR form with float64
+    or float32 values, int32 indices and int64 offsets are passed on without a copy.
+    """
+    if isinstance(table, scipy.sparse.sparray | scipy.sparse.spmatrix):
+        return Features(_csr(table), None)
+    return Features(*_dense(table))
+
+
+def as_matrix(table: Table) -> Matrix:
+    """Return a table as a C-contiguous float64 matrix of shape (n_samples, n_columns).
+
+    A C-contiguous float64 array is passed on without a copy. NaN and infinity are left for the core to refuse.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_samples, n_columns)
+        Lists, arrays of booleans, integers or floats in any memory layout, or a frame whose columns are such.
+
+    Raises
+    ------
+    InvalidInput
+        For anything that is not a two-dimensional table of numbers.
+    """
+    if scipy.sparse.issparse(table):
+        raise InvalidInput("X must be dense, got a sparse matrix (pass X.toarray())")
+    values, names = _dense(table)
+    return Matrix(values.astype(np.float64, copy=False), names)
+
+
+def _dense(table: Any) -> tuple[Floats, tuple[str, ...] | None]:  # noqa: ANN401  # whatever the caller has
+    if is_frame(table):
+        return frame_matrix(table)
+    values, names = (table.values, table.names) if isinstance(table, NamedRows) else (table, None)
+    array = as_numbers("X", values)
+    return _contiguous(array, 2, dtype=_float_type(array)), names
+
+
+def as_numbers(name: str, values: object) -> NDArray[Any]:
+    """Return an array of booleans, integers or floats of any shape; other types and masked values are refused."""
+    rows = values if isinstance(values, list | tuple) else [values]
+    # A conversion would silently bring back what the mask hides.
+    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
+        raise InvalidInput(f"{name} must have no masked values, got a masked array (fill it, or drop the rows)")
+    try:
+        array = np.asarray(decoded(values))
+    except Exception as error:  # whatever the conversion of another library's object raises
+        raise InvalidInput(
+            f"{name} must be a rectangular array of numbers, got {type(values).__name__} ({error})"
+        ) from error
+    if array.dtype.kind not in _NUMERIC_KINDS:
+        raise InvalidInput(f"{name} must hold booleans, integers or floats, got dtype {array.dtype}")
+    return array
+
+
+def as_vector(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return numbers as a contiguous float64 vector."""
+    return _contiguous(as_numbers(name, values), 1, name, dtype=np.float64)
+
+
+def as_square(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return a finite square matrix as contiguous float64."""
+    matrix = _contiguous(as_numbers(name, values), 2, name, dtype=np.float64)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InvalidInput(f"{name} must be square, got shape {matrix.shape}")
+    return check_finite(name, matrix)
+
+
+def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the array, or raise naming its first entry that is NaN or infinite."""
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        at = tuple(int(i) for i in bad[0])
+        raise InvalidInput(f"{name} must be finite, got {values[at]} at index {at if len(at) > 1 else at[0]}")
+    return values
+
+
+def _csr(table: Any) -> Csr:  # noqa: ANN401  # any of SciPy's sparse classes
+    if table.dtype.kind not in _NUMERIC_KINDS:
+        raise InvalidInput(f"X must hold booleans, integers or floats, got dtype {table.dtype}")
+    if table.ndim != 2:
+        raise InvalidInput(f"X must be two-dimensional, of shape (n_samples, n_columns), got shape {table.shape}")
+    if table.shape[1] > np.iinfo(np.int32).max:
+        raise InvalidInput(f"a sparse X must have fewer than 2**31 columns, got {table.shape[1]}")
+    rows = _checked_rows(table)
+    if not rows.has_canonical_format:
+        rows = rows.copy()  # the arrays may be the caller's
+        rows.sum_duplicates()  # before the cast, so that the sums are those of toarray()
+    n_entries = int(rows.indptr[-1])
+    with np.errstate(over="ignore"):  # as for dense rows
+        values = np.require(rows.data[:n_entries], _float_type(rows.data), ["C_CONTIGUOUS", "ALIGNED"])
+    indices = np.require(rows.indices[:n_entries], np.int32, ["C_CONTIGUOUS", "ALIGNED"])
+    indptr = np.require(rows.indptr, np.int64, ["C_CONTIGUOUS", "ALIGNED"])
+    return indptr, indices, values, int(rows.shape[1])
+
+
+def _checked_rows(table: Any) -> Any:  # noqa: ANN401  # any of SciPy's sparse classes
+    """Convert to CSR; refuse indices out of range, which SciPy's conversions would follow beyond the end of arrays."""
+    try:
+        if table.format in {"csr", "csc", "bsr"}:
+            # A second object on the same arrays: flags on the caller's may be stale.
+            table = type(table)((table.data, table.indices, table.indptr), shape=table.shape)
+            table.check_format(full_check=True)
+            _check_offsets(table)
+        elif table.format == "coo":
+            table = type(table)((table.data, (table.row, table.col)), shape=table.shape)
+        elif table.format == "lil" and any(map(operator.ne, map(len, table.rows), map(len, table.data))):
+            raise ValueError("rows of other lengths than those of data")  # noqa: TRY301
+        rows = table.tocsr()
+        if rows is not table:
+            rows.check_format(full_check=True)
+            _check_offsets(rows)
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        raise InvalidInput(f"a sparse X must have valid indices, got {table.format} with {error}") from error
+    return rows
+
+
+def _check_offsets(table: Any) -> None:  # noqa: ANN401  # one of SciPy's compressed classes
+    # SciPy's check leaves this out where the last offset says that there are no entries.
+    if np.any(np.diff(table.indptr) < 0):
+        raise ValueError("index pointer values must form a non-decreasing sequence")
+
+
+def _float_type(array: NDArray[Any]) -> type[np.float32 | np.float64]:
+    """Return float32 for float32 in either byte order, else float64."""
+    return np.float32 if array.dtype.kind == "f" and array.dtype.itemsize == 4 else np.float64
+
+
+def _contiguous(
+    array: NDArray[Any], ndim: int, name: str = "X", *, dtype: type[np.float32 | np.float64]
+) -> NDArray[Any]:
+    if array.ndim != ndim:
+        shape = {1: "one-dimensional", 2: "two-dimensional, of shape (n_samples, n_columns)"}[ndim]
+        raise InvalidInput(f"{name} must be {shape}, got shape {array.shape}")
+    with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which the core refuses
+        return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def read_only(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the array, which can no longer be written to."""
+    values.flags.writeable = False
+    return values
+
+
+OnViolation: TypeAlias = Literal["error", "clip"]

@@ -1,0 +1,172 @@
+"""Frames of pandas, polars, pyarrow and other libraries as matrices, column by column, through narwhals."""
+
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.optional import optional
+from dpci.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import narwhals
+
+# Rows and columns filled at a time: what a group of columns writes stays in a second-level cache.
+_ROWS, _COLUMNS = 4096, 16
+
+_ENCODE = "encode it with public categories or bounds, see dpci.schema, or leave it out"
+
+
+def is_frame(table: object) -> bool:
+    """Tell whether a table has named columns: that of its class is asked, as a lazy one may compute them."""
+    named = ("columns", "column_names", "__narwhals_dataframe__", "__narwhals_lazyframe__")
+    return not isinstance(table, np.ndarray) and any(hasattr(type(table), name) for name in named)
+
+
+def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32], tuple[str, ...]]:  # noqa: ANN401  # of any library
+    """Return a frame as a C-contiguous matrix, float32 if all columns are, else float64, and the names of its columns.
+
+    Besides the matrix no more than a few columns are in memory at a time.
+
+    Raises
+    ------
+    InvalidInput
+        For rows that are not in memory, columns of equal names, and columns that are not numeric or lack a value.
+    DpciError
+        Without narwhals.
+    """
+    if type(table).__module__.partition(".")[0] == "dask":
+        raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__} of Dask: compute() it")
+    nw = _import_narwhals()
+    try:
+        frame = nw.from_native(_readable(table))
+        columns = [] if isinstance(frame, nw.LazyFrame) else list(frame.iter_columns())
+    except Exception as error:
+        _check_names(_labels(table))
+        raise InvalidInput(
+            f"X must be an array, a sparse matrix or a frame that narwhals reads, got {type(table).__name__} ({error})"
+        ) from error
+    if isinstance(frame, nw.LazyFrame):
+        raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__}: collect() it")
+    names = _check_names(column.name for column in columns)
+    for name, column in zip(names, columns, strict=True):
+        _check_column(name, column)
+    single = bool(columns) and all(column.dtype == nw.Float32 for column in columns)
+    matrix = np.empty(frame.shape, np.float32 if single else np.float64)
+    for first in range(0, len(columns), _COLUMNS):
+        group = [_numbers(column) for column in columns[first : first + _COLUMNS]]
+        for start in range(0, len(matrix), _ROWS):
+            for j, column in enumerate(group, first):
+                matrix[start : start + _ROWS, j] = column[start : start + _ROWS]
+    return matrix, names
+
+
+def decoded(values: Any) -> Any:  # noqa: ANN401  # a column of any library
+    """Return a column such that NumPy gets its missing values as None or NaN, and each value as what it stands for.
+
+    Only dictionaries of pyarrow are changed: for a null in chunks of one NumPy would get its last value.
+    """
+    wrapped = type(values).__module__.partition(".")[0] == "narwhals" and hasattr(values, "to_native")
+    native = values.to_native() if wrapped else values
+    kind: Any = getattr(native, "type", None)
+    if type(native).__module__.partition(".")[0] == "pyarrow" and hasattr(kind, "index_type"):
+        return native.cast(kind.value_type)
+    return values
+
+
+def check_same_index(X: object, y: object) -> None:
+    """Compare the index of a frame with that of its targets where both have one and are equally long, as in pandas.
+
+    Rows and targets are paired by position; two indexes that disagree say that the caller thinks otherwise.
+
+    Raises
+    ------
+    InvalidInput
+        For indexes that are not equal.
+    DpciError
+        For a frame without narwhals.
+    """
+    if not is_frame(X):
+        return
+    nw = _import_narwhals()
+    frame, targets = (nw.from_native(each, allow_series=True, pass_through=True) for each in (X, y))
+    if not (isinstance(frame, nw.DataFrame) and isinstance(targets, nw.Series)):
+        return
+    index, other = nw.maybe_get_index(frame), nw.maybe_get_index(targets)
+    # Other numbers of rows have an error of their own.
+    if index is None or frame.implementation != targets.implementation or len(index) != len(other):
+        return
+    if not index.equals(other):
+        row = bisect_left(range(len(index) - 1), 1, key=lambda k: not index[: k + 1].equals(other[: k + 1]))
+        label, other_label = (labels[row : row + 1].tolist()[0] for labels in (index, other))
+        raise InvalidInput(
+            f"the index of y must be that of X, got {other_label!r} and {label!r} in row {row} (y.loc[X.index] "
+            "brings y into the order of X; values without an index are paired by position: y.to_numpy(), of Dask "
+            "y.to_dask_array())"
+        )
+
+
+def _import_narwhals() -> Any:  # noqa: ANN401  # an optional module
+    with optional("narwhals", extra="frames", what="a frame as X"):
+        import narwhals  # noqa: PLC0415  # optional
+    return narwhals
+
+
+def _readable(table: Any) -> Any:  # noqa: ANN401  # of any library
+    """Return a table as it is, but a record batch of pyarrow, which narwhals does not read, as a table of one."""
+    kind = type(table)
+    if kind.__name__ == "RecordBatch" and kind.__module__.partition(".")[0] == "pyarrow":
+        return sys.modules["pyarrow"].Table.from_batches([table])
+    return table
+
+
+def _labels(table: Any) -> Iterable[Any]:  # noqa: ANN401  # of any library
+    """Return the labels of the columns of a frame that narwhals refuses."""
+    labels = table.column_names if hasattr(table, "column_names") else table.columns
+    return labels if isinstance(labels, Iterable) else ()
+
+
+def _check_names(labels: Iterable[Any]) -> tuple[str, ...]:
+    listed = tuple(labels)
+    for label in listed:
+        if isinstance(label, tuple):
+            raise InvalidInput(
+                f"the columns of X must have one name each, got the labels {tuple(map(str, label))} of several levels "
+                "(flatten them: X.columns = ['_'.join(map(str, labels)) for labels in X.columns])"
+            )
+    names = tuple(map(str, listed))
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidInput(f"the columns of X must have different names, got {name!r} twice")
+        seen.add(name)
+    return names
+
+
+def _check_column(name: str, column: "narwhals.Series[Any]") -> None:
+    dtype = column.dtype
+    plain = dtype.is_numeric() and not dtype.is_decimal()
+    # NumPy's and pandas' own types that narwhals has no name for: long double, other byte orders, sparse columns.
+    other = getattr(getattr(column.to_native(), "dtype", None), "kind", "") in {"b", "i", "u", "f"}
+    if not (plain or other or str(dtype) == "Boolean"):
+        raise InvalidInput(
+            f"the columns of X must be numeric, got dtype {_native_name(column)} in column {name!r} ({_ENCODE})"
+        )
+    if column.null_count():
+        row = int(np.argmax(column.is_null().to_numpy()))
+        raise InvalidInput(f"X must have no missing values, got one in row {row} of column {name!r}")
+
+
+def _native_name(column: "narwhals.Series[Any]") -> str:
+    native = column.to_native()
+    return str(getattr(native, "dtype", None) or getattr(native, "type", column.dtype))
+
+
+def _numbers(column: "narwhals.Series[Any]") -> NDArray[Any]:
+    """Return a column as NumPy has it; its 128-bit integers are the only numbers that NumPy has not."""
+    if str(column.dtype) in {"Int128", "UInt128"}:
+        column = column.cast(_import_narwhals().Float64)
+    return column.to_numpy()

@@ -1,0 +1,225 @@
+"""The targets as the core takes them: two classes coded -1 and 1, or real numbers; the coding is public."""
+
+import math
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci.data.arrays import as_vector
+from dpci.data.frames import decoded
+from dpci.errors import InvalidInput, PrivacyLeakWarning
+
+Label: TypeAlias = bool | int | float | str
+Classes: TypeAlias = tuple[Label, Label]
+
+_CLASSES_RULE = "classes must be two different booleans, finite numbers or strings (negative, positive)"
+
+
+BOOLEANS: Classes = (False, True)
+"""The classes of labels whose data type says that they are booleans."""
+
+
+class Targets(NamedTuple):
+    """The targets of some records as the core takes them, and what they stand for."""
+
+    values: NDArray[np.float64]
+    classes: Classes | None
+    """(negative, positive); None for real targets."""
+    classes_inferred: bool
+    """Whether the classes were read off the labels, so that they are not public."""
+
+
+def check_classes(classes: object) -> Classes:
+    """Return the caller's (negative, positive) as plain Python values."""
+    if (
+        not isinstance(classes, Sequence | np.ndarray)
+        or isinstance(classes, str)
+        or getattr(classes, "ndim", 1) != 1
+        or len(classes) != 2
+    ):
+        raise InvalidInput(f"{_CLASSES_RULE}, got classes={classes!r}")
+    negative, positive = (label.item() if isinstance(label, np.generic) else label for label in classes)
+    for label in (negative, positive):
+        # NaN differs from itself, so no target could ever equal it; JSON has neither NaN nor infinity.
+        if not isinstance(label, bool | int | float | str) or (isinstance(label, float) and not math.isfinite(label)):
+            raise InvalidInput(f"{_CLASSES_RULE}, got {label!r}")
+    if negative == positive:
+        raise InvalidInput(f"{_CLASSES_RULE}, got {negative!r} twice")
+    return negative, positive
+
+
+def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stacklevel: int | None = 2) -> Targets:
+    """Return the labels coded -1 and 1, and the (negative, positive) that they stand for.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels of any type.
+    classes : tuple, optional
+        The public (negative, positive); with it one class alone is legal. None: (False, True) for a boolean data type,
+        which says so before any label is looked at; otherwise read off the labels, sorted, with a
+        ``PrivacyLeakWarning``: also 0 and 1, as others might have occurred.
+    n_samples : int
+        Rows of X.
+    stacklevel : int, optional
+        Where the warning points: 1 is this function, 2 its caller. None: no warning, for what is never private and
+        says so itself.
+    """
+    labels = _labels(y, n_samples)
+    if inferred := classes is None and not is_boolean(y, labels):
+        classes = _read_off(labels)
+        if stacklevel is not None:
+            _warn_of_reading(classes, stacklevel + 1)
+    known = BOOLEANS if classes is None else classes
+    negative, positive = (_equal(labels, label) for label in known)
+    unknown = ~(negative | positive)
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise InvalidInput(
+            f"y must hold only classes=({known[0]!r}, {known[1]!r}), got {_plain(labels[row])!r} in row {row}"
+        )
+    return Targets(np.where(positive, 1.0, -1.0), known, inferred)
+
+
+def check_public_classes(y: ArrayLike, classes: Classes | None, n_samples: int) -> Classes:
+    """Return the classes of a part of the records, which must be public: those given, or those of a boolean data type.
+
+    A part without rows has every type.
+
+    Raises
+    ------
+    InvalidInput
+        For labels of another type without ``classes``.
+    """
+    if classes is not None:
+        return classes
+    if n_samples > 0 and not is_boolean(y, _labels(y, n_samples)):
+        raise InvalidInput(
+            "classes=(negative, positive) must be given for rows in parts unless y has a boolean data type in every "
+            f"part, got {_type_name(y)}"
+        )
+    return BOOLEANS
+
+
+def is_boolean(y: object, labels: NDArray[Any]) -> bool:
+    """Tell whether labels have a boolean data type, which is public: whatever they are, the classes are False and True.
+
+    ``labels`` is ``y`` as an array. A list has no type, nor has an array of objects: there the labels decide.
+    """
+    dtype = getattr(y, "dtype", getattr(y, "type", None))
+    return dtype is not None and "b" in (labels.dtype.kind, getattr(dtype, "kind", None))
+
+
+CLASSES_READ_OFF = "which labels occur is no secret: the two classes were read off y"
+"""On what a guarantee rests whose classes were not public."""
+
+
+def positive_class(classes: Classes | None, *, inferred: bool) -> str:
+    """Return the positive class as the end of a line that names the loss; nothing for real targets."""
+    if classes is None:
+        return ""
+    return f", positive class {classes[1]!r}" + (" (classes read off y: not private)" if inferred else "")
+
+
+def label_array(classes: Classes) -> NDArray[Any]:
+    """Return both classes as an array that holds the caller's labels; of objects where no other type keeps both."""
+    array = np.array(classes)
+    return array if array.tolist() == list(classes) else np.array(classes, dtype=object)
+
+
+def encode_reals(y: ArrayLike, n_samples: int) -> NDArray[np.float64]:
+    """Return real targets as a vector; their range is checked by the core."""
+    targets = as_vector("y", y)
+    _check_length(len(targets), n_samples)
+    return targets
+
+
+def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
+    if isinstance(y, np.ma.MaskedArray):
+        raise InvalidInput("y must have no masked values, got a masked array")
+    try:
+        labels = np.asarray(decoded(y))
+    except Exception as error:  # whatever the conversion of another library's object raises
+        raise InvalidInput(f"y must be one-dimensional, got {type(y).__name__} ({error})") from error
+    if labels.ndim != 1:
+        raise InvalidInput(f"y must be one-dimensional, got shape {labels.shape}")
+    _check_length(len(labels), n_samples)
+    if labels.dtype.kind not in "biufUOT":
+        raise InvalidInput(f"y must hold booleans, numbers or strings, got dtype {labels.dtype}")
+    check_present(labels)
+    if labels.dtype.kind == "O":
+        for row, label in enumerate(labels):
+            if not isinstance(label, str | numbers.Number | np.bool_):
+                raise InvalidInput(f"y must hold booleans, numbers or strings, got {label!r} in row {row}")
+    return labels
+
+
+def check_present(labels: NDArray[Any]) -> None:
+    """Refuse labels of which one is missing."""
+    if labels.dtype.kind == "O":
+        missing = np.array([_is_missing(label) for label in labels], dtype=bool)
+    else:
+        missing = labels != labels  # noqa: PLR0124  # NaN alone differs from itself
+    if np.any(missing):
+        row = int(np.argmax(missing))
+        raise InvalidInput(f"y must have no missing values, got {_plain(labels[row])!r} in row {row}")
+
+
+def _check_length(got: int, n_samples: int) -> None:
+    if got != n_samples:
+        raise InvalidInput(f"y must have one entry for each row of X, got {got} entries and {n_samples} rows")
+
+
+def _read_off(labels: NDArray[Any]) -> Classes:
+    """Return the two labels that occur, in increasing order."""
+    try:
+        found = [_plain(label) for label in np.unique(labels)]
+    except TypeError as error:
+        raise InvalidInput(
+            f"y must hold labels of one type, or classes=(negative, positive) must be given ({error})"
+        ) from error
+    if len(found) == 0:
+        raise InvalidInput("the data must have at least one row, got an empty y")
+    if len(found) == 1:
+        raise InvalidInput(
+            f"y must hold two classes unless classes=(negative, positive) is given, got one class, {found[0]!r}"
+        )
+    if len(found) > 2:
+        raise InvalidInput(f"y must hold two classes, got {len(found)}: {', '.join(map(repr, found[:5]))}")
+    return check_classes(found)
+
+
+def _warn_of_reading(classes: Classes, stacklevel: int) -> None:
+    warnings.warn(
+        f"the classes were read off y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals which labels "
+        "occur; pass classes=(negative, positive) instead",
+        PrivacyLeakWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def _equal(labels: NDArray[Any], label: Label) -> NDArray[np.bool_]:
+    """Compare elementwise; labels of another type are unequal. Strings and numbers never are the same label."""
+    if isinstance(label, str) != (labels.dtype.kind in "UT") and labels.dtype.kind != "O":
+        return np.zeros(len(labels), dtype=bool)
+    return np.asarray(labels == label, dtype=bool)
+
+
+def _is_missing(label: object) -> bool:
+    """Tell None, NaN, NaT and pandas.NA, which is equal to nothing and unequal to nothing."""
+    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
+        return True
+    return isinstance(label, float) and label != label  # noqa: PLR0124
+
+
+def _plain(label: object) -> Any:  # noqa: ANN401  # whatever the caller's labels are
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _type_name(y: object) -> str:
+    dtype = getattr(y, "dtype", getattr(y, "type", None))
+    return type(y).__name__ if dtype is None else f"dtype {dtype}"

@@ -1,0 +1,1 @@
+"""From released values to statements about the population."""

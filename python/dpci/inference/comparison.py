@@ -1,0 +1,309 @@
+"""Comparison of two released models: differences of their parameters with intervals and p-values."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from dpci.base.tables import format_percent, format_pvalue, format_table, new_frame, number_format
+from dpci.base.validation import check_flag, check_fraction
+from dpci.errors import InvalidInput
+from dpci.inference.contrasts import Contrast, contrast_rows
+from dpci.inference.error_law import ErrorLaw, mixing_nodes
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.methods import law_of
+from dpci.model.result import PrivateFit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Comparison", "compare"]
+
+_F64 = NDArray[np.float64]
+
+# Newton's next error is below rounding after such a step; bisection alone would need no more steps than these.
+_LAST_STEP, _STEPS = 1e-9, 100
+_LIGHT = 1e-12
+# Tails below it are computed with twice the nodes.
+_FAR_TAIL = 1e-10
+# Numbers that are held at once.
+_BLOCK = 2**21
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Differences between two released models, a minus b; made by :func:`dpci.compare`, post-processing of both.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters or contrasts, m of them.
+    estimate_a, estimate_b : numpy.ndarray of shape (m,)
+        What each model released.
+    std_errors : numpy.ndarray of shape (m,)
+        Standard deviation of the error of each difference; on shared data an upper bound.
+    pvalues : numpy.ndarray of shape (m,)
+        Two-sided p-values of "the two targets are the same"; on shared data upper bounds.
+    intervals : ConfidenceIntervals
+        Of the differences.
+    shared_data : bool
+        Whether the two models may have been fitted to the same records.
+    private : bool
+        False if the noise of either was seeded.
+    private_n_samples : bool
+        Whether the number of records of either is private (add/remove). The ridge of its target is ``l2_strength``
+        times ``n_public`` over that number, so that targets differ where these ratios do.
+    """
+
+    names: tuple[str, ...]
+    estimate_a: _F64
+    estimate_b: _F64
+    std_errors: _F64
+    pvalues: _F64
+    intervals: ConfidenceIntervals
+    shared_data: bool
+    private: bool
+    private_n_samples: bool
+
+    def __post_init__(self) -> None:
+        for array in (self.estimate_a, self.estimate_b, self.std_errors, self.pvalues):
+            array.flags.writeable = False
+
+    @property
+    def difference(self) -> _F64:
+        """``estimate_a - estimate_b``, shape (m,)."""
+        return self.intervals.estimate
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row for each parameter or contrast, indexed by name; needs pandas."""
+        return new_frame(self._columns(), self.names)
+
+    def summary(self) -> str:
+        """Return a table of the differences, and what it rests on."""
+        header = ["name", "a", "b", "a - b", "std error", "p-value", "lower", "upper"]
+        columns = self._columns()
+        digits = number_format(self.std_errors, [self.estimate_a, self.estimate_b])
+        shown = [[format_pvalue(x) if c == "pvalue" else f"{x:{digits}}" for x in columns[c]] for c in columns]
+        rows = [list(row) for row in zip(self.names, *shown, strict=True)]
+        data = (
+            "Data: may be shared. How the sampling errors depend on each other is unknown: std errors, p-values\n"
+            "and intervals are upper bounds."
+            if self.shared_data
+            else "Data: two samples that are independent of each other."
+        )
+        ridge = (
+            "Add/remove: the ridge of a target is lambda * n_public / (number of records, which is private).\n"
+            "A difference may come from these numbers."
+        )
+        parts = [
+            f"{format_percent(self.intervals.level)} confidence intervals of the differences",
+            format_table(header, rows),
+            data,
+            *([ridge] if self.private_n_samples else []),
+        ]
+        return "\n\n".join(parts if self.private else ["NOT PRIVATE (seeded)", *parts])
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _columns(self) -> dict[str, _F64]:
+        return {
+            "estimate_a": self.estimate_a,
+            "estimate_b": self.estimate_b,
+            "difference": self.difference,
+            "std_error": self.std_errors,
+            "pvalue": self.pvalues,
+            "lower": self.intervals.lower,
+            "upper": self.intervals.upper,
+        }
+
+
+def compare(
+    result_a: PrivateFit,
+    result_b: PrivateFit,
+    *,
+    contrast: Contrast | None = None,
+    level: float = 0.95,
+    shared_data: bool = False,
+    same_loss: bool = False,
+) -> Comparison:
+    """Compare two released models, parameter by parameter: differences with intervals and p-values.
+
+    Both must have targets that mean the same: equal names, loss, regularisation, classes and intercept, and the same
+    public bound where rows were clipped to it. Under add/remove they mean the same only where ``n_public`` is to the
+    private number of records as in the other fit, which no release tells (:attr:`Comparison.private_n_samples`). It
+    reads no data and costs no budget.
+
+    On independent samples the errors of both add up, sampling and noise alike, and the law of their sum is exact: with
+    two spherical Laplace noises a normal law with two mixing variables. On shared records the sampling errors depend on
+    each other in a way that neither model tells; their difference has at most the standard deviation that perfectly
+    opposed errors have, the sum of both, and the result is conservative. The noises are independent in both cases, but
+    of fits with equal seeds.
+
+    Parameters
+    ----------
+    result_a, result_b : PrivateFit
+        Two releases, each with intervals.
+    contrast : array-like of shape (k,) or (m, k), or names, optional
+        Linear combinations to compare, as in :meth:`PrivateFit.conf_int`; None: each parameter.
+    level : float
+        Strictly between 0 and 1; of each interval by itself.
+    shared_data : bool
+        True where a record may have entered both fits. False, where it may, gives wrong intervals: nothing in two
+        releases tells.
+    same_loss : bool
+        For two fits with custom losses only, of which a release holds the declared bounds and not the functions: True
+        says that both are the same function. Without it they are refused.
+
+    Returns
+    -------
+    Comparison
+        Differences, standard errors, p-values and intervals; prints itself.
+
+    Raises
+    ------
+    InvalidInput
+        For results without intervals, or whose targets do not mean the same; the message names what differs.
+    """
+    level = check_fraction("level", level)
+    shared_data = check_flag("shared_data", shared_data)
+    same_loss = check_flag("same_loss", same_loss)
+    for name, result in (("result_a", result_a), ("result_b", result_b)):
+        if not isinstance(result, PrivateFit):
+            raise InvalidInput(f"{name} must be a PrivateFit, got {type(result).__name__}")
+    _check_comparable(result_a, result_b)
+    if result_a.loss["name"] == "custom" and not same_loss:
+        raise InvalidInput(
+            "same_loss=True must say that two custom losses are the same function, which no release holds, "
+            "got same_loss=False"
+        )
+    laws = tuple(law_of(result) for result in (result_a, result_b))
+    rows, names = contrast_rows(contrast, result_a.names)
+    error = _Difference(laws, rows, shared=shared_data)
+    estimates = rows @ result_a.params, rows @ result_b.params
+    difference = estimates[0] - estimates[1]
+    half_width = error.half_widths(level)
+    intervals = ConfidenceIntervals(names, difference, difference - half_width, difference + half_width, level, "exact")
+    return Comparison(
+        names,
+        *estimates,
+        error.std_errors,
+        error.tails(np.abs(difference)),
+        intervals,
+        shared_data,
+        private=result_a.private and result_b.private,
+        private_n_samples=any(result.privacy["relation"] == "add_remove" for result in (result_a, result_b)),
+    )
+
+
+def _check_comparable(result_a: PrivateFit, result_b: PrivateFit) -> None:
+    facts = [
+        {
+            "names": result.names,
+            "loss": result.loss,
+            "l2_strength": result.l2_strength,
+            "classes": result.classes,
+            "intercept_scale": result.privacy["constants"]["intercept_scale"],
+            "row_norm, to which rows were clipped,": _clipped(result),
+        }
+        for result in (result_a, result_b)
+    ]
+    for name, value in facts[0].items():
+        other = facts[1][name]
+        if value != other:
+            raise InvalidInput(f"two results must have the same {name} to be compared, got {value!r} and {other!r}")
+    if result_a is result_b or np.array_equal(result_a.params, result_b.params):
+        raise InvalidInput("two results must be two releases, got the same parameters twice")
+
+
+def _clipped(result: PrivateFit) -> float | None:
+    constants = result.privacy["constants"]
+    return constants["row_norm"] if constants["on_violation"] == "clip" else None
+
+
+class _Difference:
+    """Law of the error of each difference: normal with variance ``v + a²Omega_a + b²Omega_b`` given two Omegas."""
+
+    def __init__(self, laws: tuple[ErrorLaw, ...], rows: _F64, *, shared: bool) -> None:
+        self.laws = laws
+        variances, multipliers = zip(*(law.components(rows) for law in laws), strict=True)
+        if shared:
+            # The seals are noise, and independent. What is left are two sampling errors of any correlation.
+            seals = [law.seal_variance * (rows**2).sum(axis=1) for law in laws]
+            sampling = [np.maximum(v - seal, 0.0) for v, seal in zip(variances, seals, strict=True)]
+            self.fixed = (np.sqrt(sampling[0]) + np.sqrt(sampling[1])) ** 2 + seals[0] + seals[1]
+        else:
+            self.fixed = variances[0] + variances[1]
+        self.mixed = [m**2 * law.mean_omega for m, law in zip(multipliers, laws, strict=True)]
+
+    @property
+    def std_errors(self) -> _F64:
+        """Standard deviation of each error."""
+        return np.asarray(np.sqrt(self.fixed + self.mixed[0] + self.mixed[1]))
+
+    def tails(self, distance: _F64) -> _F64:
+        """Return P(|error| >= distance) for each error."""
+        tails = self._tails(distance, slice(None), far=1, least=_FAR_TAIL)
+        for i in np.flatnonzero(tails < _FAR_TAIL):
+            tails[i] = self._tails(distance, slice(i, i + 1), far=2, least=0.0)[0]
+        return np.minimum(1.0, tails)
+
+    def half_widths(self, level: float) -> _F64:
+        """Return the q with P(|error| <= q) = level for each error."""
+        nodes, weights = self._nodes(far=1, least=1.0 - level)
+        rows = slice(None)
+        parts = [_quantile(std_devs, weights, 1.0 - level) for _, std_devs in self._std_devs(rows, nodes)]
+        return np.concatenate([*parts, np.empty(0)])
+
+    def _tails(self, distance: _F64, rows: slice, *, far: Literal[1, 2], least: float) -> _F64:
+        nodes, weights = self._nodes(far=far, least=least)
+        parts = [_tail(distance[at], std_devs, weights) for at, std_devs in self._std_devs(rows, nodes)]
+        return np.concatenate([*parts, np.empty(0)])
+
+    def _nodes(self, *, far: Literal[1, 2], least: float) -> tuple[_F64, _F64]:
+        """Both mixing variables over their means, shape (2, n), and the weights of the pairs.
+
+        What is left out has no more than the share :data:`_LIGHT` of a tail of ``least``.
+        """
+        (w_a, p_a), (w_b, p_b) = (mixing_nodes(law.law, law.dim, far=far) for law in self.laws)
+        weights = np.outer(p_a, p_b).ravel()
+        kept = weights >= _LIGHT * least / len(weights)
+        return np.stack([np.repeat(w_a, len(w_b)), np.tile(w_b, len(w_a))])[:, kept], weights[kept]
+
+    def _std_devs(self, rows: slice, nodes: _F64) -> Iterator[tuple[slice, _F64]]:
+        """Yield rows, and the standard deviations of their errors given each pair of mixing variables."""
+        start, stop, _ = rows.indices(len(self.fixed))
+        size = max(1, _BLOCK // nodes.shape[1])
+        for first in range(start, stop, size):
+            at = slice(first, min(first + size, stop))
+            mixed = np.stack([part[at] for part in self.mixed], axis=1)
+            yield at, np.sqrt(self.fixed[at, None] + mixed @ nodes)
+
+
+def _tail(distance: _F64, std_devs: _F64, weights: _F64) -> _F64:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = distance[:, None] / (math.sqrt(2.0) * std_devs)
+    # An error that is surely 0 is at 0.
+    return np.asarray(special.erfc(np.where(np.isnan(scaled), 0.0, scaled)) @ weights)
+
+
+def _quantile(std_devs: _F64, weights: _F64, beyond: float) -> _F64:
+    """Solve P(|error| >= q) = beyond by Newton's method in the logarithm of the tail, or bisection where it leaves."""
+    unit = math.sqrt(2.0) * float(special.erfcinv(beyond))
+    low, high = unit * std_devs.min(axis=1), unit * std_devs.max(axis=1)
+    q = unit * np.sqrt(std_devs**2 @ weights)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_STEPS):
+            tail = _tail(q, std_devs, weights)
+            low, high = np.where(tail > beyond, q, low), np.where(tail > beyond, high, q)
+            density = np.exp(-0.5 * (q[:, None] / std_devs) ** 2) / std_devs @ weights * math.sqrt(2.0 / math.pi)
+            newton = q + np.log(tail / beyond) * tail / density
+            step = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high)) - q
+            q = q + step
+            if np.all(np.abs(step) <= _LAST_STEP * q):
+                break
+    return np.asarray(q)

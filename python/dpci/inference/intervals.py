@@ -1,0 +1,83 @@
+"""Confidence intervals as an object: bounds, level, and what each row is about."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from dpci.base.tables import format_percent, format_table, new_frame, number_format
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ConfidenceIntervals"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConfidenceIntervals:
+    """Confidence intervals; ``numpy.asarray`` gives an array of shape (m, 2).
+
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters, contrasts or rows.
+    estimate : numpy.ndarray of shape (m,)
+        Released parameters or contrasts of them.
+    lower, upper : numpy.ndarray of shape (m,)
+        Bounds.
+    level : float
+        Probability that an interval (of simultaneous ones: that all of them) covers its target, before the data and the
+        noise are drawn.
+    method : str
+        "exact" or "monte_carlo".
+    simultaneous : str or None
+        How the intervals cover together, "bonferroni" or "max_z"; None for intervals that cover one by one.
+    """
+
+    names: tuple[str, ...]
+    estimate: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    level: float
+    method: str
+    simultaneous: str | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.estimate, self.lower, self.upper):
+            array.flags.writeable = False
+
+    @property
+    def length(self) -> NDArray[np.float64]:
+        """Length of each interval."""
+        return self.upper - self.lower
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[tuple[float, float]]:
+        return iter([(float(low), float(high)) for low, high in zip(self.lower, self.upper, strict=True)])
+
+    def __array__(
+        self,
+        dtype: DTypeLike | None = None,
+        copy: bool | None = None,  # noqa: FBT001  # the signature is numpy's
+    ) -> NDArray[np.float64]:
+        if copy is False:
+            raise ValueError("the bounds are stored apart, so an array of them is always a copy, got copy=False")
+        return np.column_stack([self.lower, self.upper]).astype(np.float64 if dtype is None else dtype, copy=False)
+
+    def __repr__(self) -> str:
+        shown = number_format(self.length, self.estimate)
+        rows = [
+            [name, f"{estimate:{shown}}", f"{low:{shown}}", f"{high:{shown}}"]
+            for name, estimate, (low, high) in zip(self.names, self.estimate, self, strict=True)
+        ]
+        kind = "intervals" if self.simultaneous is None else f"simultaneous intervals ({self.simultaneous})"
+        return format_table([f"{format_percent(self.level)} {kind}", "estimate", "lower", "upper"], rows)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return estimate, lower and upper as a pandas frame indexed by name; needs pandas."""
+        columns = {"estimate": self.estimate, "lower": self.lower, "upper": self.upper}
+        return new_frame(columns, self.names)

@@ -1,0 +1,318 @@
+"""Inference from a released model: standard errors, intervals and tests, post-processing that reads no data."""
+
+import warnings
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci import _core
+from dpci.base.tables import new_frame
+from dpci.base.validation import check_choice, check_count, check_fraction, check_seed
+from dpci.data.arrays import Table
+from dpci.errors import InvalidInput, MomentNoiseWarning
+from dpci.inference.contrasts import Contrast, contrast_rows
+from dpci.inference.curvature import curvature_room, has_flat_part
+from dpci.inference.error_law import ErrorLaw, error_law
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.prediction import mean_intervals
+from dpci.inference.simultaneous import bonferroni_level, joint_level
+from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
+from dpci.inference.wald import Method, WaldTest, wald_test
+from dpci.released.model import LinearModel
+from dpci.released.record import FitRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MONTE_CARLO_DRAWS = 10_000
+
+
+class Inference(LinearModel):
+    """What follows from released parameters and matrices about the population; k is the number of parameters."""
+
+    __slots__ = ()
+
+    _record: FitRecord
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise came from the operating system; False for seeded fits."""
+        return self._record.private
+
+    @property
+    def interval_refusal(self) -> str | None:
+        """Why there are no intervals, standard errors and p-values; None where there are."""
+        return refusal(self._record)
+
+    @property
+    def cov(self) -> NDArray[np.float64]:
+        """Covariance of the error of the parameters, sampling and noise together, shape (k, k)."""
+        hessian, gradient_cov = self._moments()
+        record = self._record
+        cov = _core.error_cov(
+            hessian, gradient_cov, record.n_samples, record.mechanism, record.noise_law, record.noise_scale
+        )
+        cov[np.diag_indices_from(cov)] += self._seal_variance
+        cov.flags.writeable = False
+        return cov
+
+    @property
+    def std_errors(self) -> NDArray[np.float64]:
+        """Standard deviation of the error of each parameter, shape (k,)."""
+        errors = np.sqrt(np.diag(self.cov))
+        errors.flags.writeable = False
+        return errors
+
+    @property
+    def moment_noise(self) -> float:
+        """Bound on the noise in the released matrices, over their least eigenvalues.
+
+        Of the Hessian, and of the covariance of the gradient's error; the greater of both. One release in twenty at
+        most exceeds it. From released values alone. Intervals and p-values do not account for this noise; above 1/2 a
+        joint test of several parameters may reject true hypotheses too often (docs/inference.md).
+        """
+        return moment_noise(self._record, self._moments()[0], self.cov)
+
+    @property
+    def curvature_room(self) -> float | None:
+        """Distance of the rows that curve the risk from where the curvature of the loss changes, in standard errors.
+
+        Of a loss with a flat part: a Huber hinge with h below 1, or a smooth hinge; None for others. On average over
+        these rows, in standard errors of their predictors, from released values alone. Below 3 intervals may be too
+        short, because the released Hessian need not be the one between the released parameters and their target
+        (docs/method.md, "Losses with a flat part"). Below 0 the noise in the Hessian outweighs its rows. None too where
+        the released Hessian shows no such rows.
+        """
+        hessian, _ = self._moments()
+        return curvature_room(self._record, hessian, self.cov) if has_flat_part(self._record) else None
+
+    @property
+    def pvalues(self) -> NDArray[np.float64]:
+        """Two-sided p-values of "the parameter of the regularised target is 0", shape (k,)."""
+        v, a = self._error_components(np.eye(len(self.names)))
+        record = self._record
+        pvalues = _core.exact_pvalues(v, a, record.noise_law, record.noise_scale, len(self.names), self.params)
+        pvalues.flags.writeable = False
+        return pvalues
+
+    def conf_int(
+        self,
+        *,
+        level: float = 0.95,
+        method: Literal["exact", "monte_carlo"] = "exact",
+        contrast: Contrast | None = None,
+        simultaneous: Literal["bonferroni", "max_z"] | None = None,
+        n_draws: int | None = None,
+        seed: int | None = None,
+    ) -> ConfidenceIntervals:
+        """Confidence intervals for parameters or contrasts of them, each by itself or all at once.
+
+        The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by
+        coordinate. Intervals account for sampling, for the noise of the coefficients and for that of their seal (as if
+        it were normal), not for the noise in the released matrices. Under add/remove the ridge of the target is that of
+        the private number of records, and the intervals are conservative (docs/method.md, "The number of records").
+
+        Parameters
+        ----------
+        level : float
+            Strictly between 0 and 1.
+        method : {"exact", "monte_carlo"}
+            The quantile of the error's law by quadrature, or empirical quantiles of draws (Wang, Kifer & Lee,
+            Algorithms 3 and 5), which converge to it.
+        contrast : array-like of shape (k,) or (m, k), or names, optional
+            Coefficients of the linear combinations; or the name of a parameter, a mapping from names to coefficients,
+            or a list of these. Labels of a frame or a Series, if they are strings, say which parameters its numbers are
+            for. None: each parameter.
+        simultaneous : {"bonferroni", "max_z"}, optional
+            None: each interval covers with probability ``level``. Otherwise all intervals asked for cover together
+            with at least that probability: by the union bound, or by the quantile of the greatest absolute z under
+            the law of the errors, bounded from above, which is shorter (docs/inference.md).
+        n_draws : int, optional
+            Draws of the Monte Carlo method (None: 10,000) or behind "max_z" (None: 100,000, less for hundreds of rows).
+        seed : int, optional
+            Seed of these draws. They are no release, so a seed here costs no privacy. None: entropy of the operating
+            system for the Monte Carlo method, the seed 0 for "max_z", so that the same call gives the same intervals.
+            Neither ``n_draws`` nor ``seed`` may be given where nothing is drawn.
+
+        Returns
+        -------
+        ConfidenceIntervals
+            One interval for each row of the contrast.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals (see :attr:`interval_refusal`), or arguments out of range.
+        """
+        level = check_fraction("level", level)
+        method = check_choice("method", method, ("exact", "monte_carlo"))
+        if simultaneous is not None:
+            check_choice("simultaneous", simultaneous, ("bonferroni", "max_z"))
+            if method != "exact":
+                raise InvalidInput(f"simultaneous intervals need method='exact', got method={method!r}")
+        n_draws = None if n_draws is None else check_count("n_draws", n_draws)
+        seed = check_seed(seed)
+        if method == "exact" and simultaneous != "max_z":
+            for name, given in (("n_draws", n_draws), ("seed", seed)):
+                if given is not None:
+                    raise InvalidInput(
+                        f"{name} must be None where nothing is drawn (method='monte_carlo' and simultaneous='max_z' "
+                        f"draw), got {name}={given}"
+                    )
+        contrasts, names = contrast_rows(contrast, self.names)
+        v, a = self._error_components(contrasts)
+        estimate = contrasts @ self.params
+        law = (self._record.noise_law, self._record.noise_scale, len(self.names))
+        if method == "monte_carlo":
+            draws = _MONTE_CARLO_DRAWS if n_draws is None else n_draws
+            lower, upper = _core.monte_carlo_interval(v, a, *law, level, draws, seed)
+        else:
+            each = level
+            if simultaneous == "bonferroni":
+                each = bonferroni_level(level, len(contrasts))
+            elif simultaneous == "max_z":
+                each = joint_level(self._error_law(), contrasts, level, n_draws=n_draws, seed=seed)
+            half_width = _core.exact_half_widths(v, a, *law, each)
+            lower, upper = -half_width, half_width
+        return ConfidenceIntervals(names, estimate, estimate + lower, estimate + upper, level, method, simultaneous)
+
+    def wald_test(
+        self,
+        hypothesis: Contrast,
+        value: ArrayLike = 0.0,
+        *,
+        method: Literal["auto", "joint", "by_rows"] = "auto",
+    ) -> WaldTest:
+        """Test a linear hypothesis about the regularised target, ``R theta = value``.
+
+        The statistic is ``(R params - value)' (R cov R')^-1 (R params - value)``. Its p-value, the joint one, is exact
+        under the law of the errors on which intervals rest, to a relative error of 1e-8: chi-square with one degree of
+        freedom for each row under Gaussian noise; under spherical Laplace noise a mixture of weighted sums of
+        chi-squares, whose tail is computed by quadrature and a contour integral (docs/inference.md). With one row it is
+        that of :attr:`pvalues`. Like them it takes the released matrices as exact, on which a test of many rows depends
+        far more than an interval: where their noise counts it rejects true hypotheses far too often. The p-value by
+        rows, from the least of those of single rows, depends on it much less, but is not immune (docs/inference.md).
+
+        Parameters
+        ----------
+        hypothesis : array-like of shape (k,) or (m, k), or names
+            The matrix R; or the name of a parameter, a mapping from names to coefficients, or a list of these:
+            ``"age"``, ``["age", "hours"]``, ``{"age": 1, "hours": -1}``.
+        value : float or array-like of shape (m,)
+            What the linear combinations are under the hypothesis.
+        method : {"auto", "joint", "by_rows"}
+            Which p-value :attr:`WaldTest.pvalue` is. "auto": the joint one where :attr:`moment_noise` is at most 1/2,
+            otherwise that by rows.
+
+        Returns
+        -------
+        WaldTest
+            Statistic, degrees of freedom and p-value; prints itself.
+
+        Warns
+        -----
+        MomentNoiseWarning
+            If :attr:`moment_noise` is above 1/2, for more than one row and any method but "by_rows".
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals, rows that are linearly dependent, or arguments out of range.
+        """
+        rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
+        method = check_choice("method", method, ("auto", "joint", "by_rows"))
+        law = self._error_law()
+        ratio = self.moment_noise if len(rows) > 1 else 0.0
+        noisy = ratio > TRUSTED_NOISE
+        chosen: Method = ("by_rows" if noisy else "joint") if method == "auto" else method
+        tested = wald_test(law, self.params, rows, labels, value, method=chosen, private=self.private)
+        if noisy and method != "by_rows":
+            outcome = (
+                "so that a joint test may reject true hypotheses too often: this p-value is by rows"
+                if method == "auto"
+                else "so that the joint test may reject true hypotheses too often: method='by_rows' depends on it less"
+            )
+            warnings.warn(
+                f"the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, {outcome}",
+                MomentNoiseWarning,
+                stacklevel=2,
+            )
+        return tested
+
+    def predict_conf_int(self, X: Table, *, level: float = 0.95) -> ConfidenceIntervals:
+        """Confidence intervals of what the model predicts for rows: probability of the positive class, or mean target.
+
+        An interval for ``x' theta``, theta the regularised target, at each row x by itself; for the logistic losses
+        mapped to the probability that the model gives to the positive class. It is no interval for the outcome of one
+        person, and the target is the regularised model's probability, not the true one. Post-processing: it reads the
+        rows given here and none of those of the fit. If X is private, so is what this returns.
+
+        Parameters
+        ----------
+        X : table of shape (n, n_columns)
+            Rows as those of the fit: arrays, frames or sparse matrices.
+        level : float
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        ConfidenceIntervals
+            One interval for each row; of the linear predictor for losses that model no mean.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals, other columns, or arguments out of range.
+        """
+        level = check_fraction("level", level)
+        return mean_intervals(self._record, self._error_law(), X, level)
+
+    def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
+        """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals.
+        DpciError
+            If pandas is not installed.
+        """
+        intervals = self.conf_int(level=level)
+        columns = {
+            "estimate": self.params,
+            "std_error": self.std_errors,
+            "pvalue": self.pvalues,
+            "lower": intervals.lower,
+            "upper": intervals.upper,
+        }
+        return new_frame(columns, self.names)
+
+    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        reason = self.interval_refusal
+        record = self._record
+        if reason is not None or record.hessian is None or record.gradient_cov is None:
+            raise InvalidInput(f"{reason}")
+        return record.hessian, record.gradient_cov
+
+    def _error_law(self) -> ErrorLaw:
+        return error_law(self._record, *self._moments(), self._seal_variance)
+
+    def _error_components(self, contrasts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self._error_law().components(contrasts)
+
+    @property
+    def _seal_variance(self) -> float:
+        """Variance that the seal adds to a parameter."""
+        return sum(seal.std_dev**2 for seal in self._record.seals if seal.release == "params")
+
+
+def law_of(result: Inference) -> ErrorLaw:
+    """Return the law of the errors of a result, for comparisons of several.
+
+    Raises
+    ------
+    InvalidInput
+        For a result without intervals.
+    """
+    return result._error_law()  # noqa: SLF001  # of this module's own class

@@ -1,0 +1,56 @@
+"""Intervals of what a released model predicts for many rows at once."""
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from dpci import _core
+from dpci.data.arrays import Table, as_features, check_columns
+from dpci.inference.error_law import ErrorLaw
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.released.record import FitRecord
+
+_F64 = NDArray[np.float64]
+
+_LOGISTIC = ("logistic", "soft_logistic")
+# The quantile of an error in standard units depends on the share of noise in its variance alone, smoothly.
+_DEGREE = 60
+# Below it the quantile is no smooth function of the share where noise is all, in few dimensions: like a square root.
+_LEAST_LEVEL = 0.5
+
+
+def mean_intervals(record: FitRecord, law: ErrorLaw, table: Table, level: float) -> ConfidenceIntervals:
+    """Return intervals of the mean response of each row; see :meth:`dpci.PrivateFit.predict_conf_int`."""
+    features = check_columns(as_features(table), record.columns, named=record.named_columns)
+    n = features.shape[0]
+    predictor, sampling, noise = np.empty(n), np.empty(n), np.empty(n)
+    for at, block in features.blocks():
+        rows = block if isinstance(block, np.ndarray) else block.toarray()
+        if record.intercept_scale is not None:
+            rows = np.column_stack([rows, np.full(len(rows), record.intercept_scale)])
+        predictor[at] = rows @ record.params
+        sampling[at], noise[at] = law.components(rows)
+    half_width = _half_widths(sampling, noise**2 * law.mean_omega, law, level)
+    names = tuple(f"row[{i}]" for i in range(n))
+    columns = (predictor, predictor - half_width, predictor + half_width)
+    estimate, lower, upper = map(expit, columns) if record.loss["name"] in _LOGISTIC else columns
+    return ConfidenceIntervals(names, estimate, lower, upper, level, "exact")
+
+
+def _half_widths(sampling: _F64, noise: _F64, law: ErrorLaw, level: float) -> _F64:
+    variance = sampling + noise
+    share = np.divide(noise, variance, out=np.zeros_like(noise), where=variance > 0.0)
+    low, high = share.min(initial=1.0), share.max(initial=0.0)
+    if len(share) > 2 * _DEGREE and low < high and level >= _LEAST_LEVEL:
+        units = Chebyshev.interpolate(lambda at: _unit_half_widths(at, law, level), _DEGREE, domain=[low, high])(share)
+    else:
+        units = _unit_half_widths(share, law, level)
+    return np.asarray(np.sqrt(variance) * units)
+
+
+def _unit_half_widths(share: _F64, law: ErrorLaw, level: float) -> _F64:
+    """Half widths of errors of variance 1 of which noise has a share."""
+    share = np.clip(share, 0.0, 1.0)
+    multiplier = np.sqrt(share / law.mean_omega)
+    return _core.exact_half_widths(1.0 - share, multiplier, law.law, law.scale, law.dim, level)

@@ -1,0 +1,190 @@
+"""Wald tests of linear hypotheses about the parameters, exact under the law of their errors."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from dpci import _core
+from dpci.base.tables import format_facts, format_pvalue, format_table, number_format
+from dpci.data.arrays import as_numbers, check_finite
+from dpci.errors import InvalidInput
+from dpci.inference.contrasts import counted_labels, row_labels
+from dpci.inference.error_law import ErrorLaw, mixing_nodes
+from dpci.inference.quadratic_tail import chi2_sum_tail
+
+__all__ = ["WaldTest"]
+
+_F64 = NDArray[np.float64]
+
+Method: TypeAlias = Literal["joint", "by_rows"]
+
+# Rows, and estimates, are dependent where rounding alone would tell them apart.
+_DEPENDENT = 1e-10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WaldTest:
+    """Wald test of the linear hypothesis ``R theta = value`` about the regularised target; made by ``wald_test``.
+
+    Post-processing of a released model: it reads no data and costs no budget.
+
+    Attributes
+    ----------
+    statistic : float
+        ``(R params - value)' C^-1 (R params - value)`` with the covariance C of the error, sampling and noise together.
+    df : int
+        Number of rows of R.
+    pvalue : float
+        That of ``method``.
+    method : str
+        "joint" or "by_rows".
+    pvalue_joint : float
+        Probability of a statistic at least as great if the hypothesis is true, by the law of the errors.
+    pvalue_by_rows : float
+        p-value of the same hypothesis from the least of the rows' own p-values, by Šidák's inequality: less powerful,
+        and much less sensitive to the noise in the released matrices, which neither accounts for. Equal to
+        ``pvalue_joint`` with one row.
+    hypothesis : tuple of str
+        What each row says, in words.
+    estimate, value : numpy.ndarray of shape (df,)
+        ``R params`` and what the hypothesis says it is.
+    std_errors : numpy.ndarray of shape (df,)
+        Standard deviation of the error of each estimate.
+    private : bool
+        False for a fit with seeded noise.
+    """
+
+    statistic: float
+    df: int
+    method: Method
+    pvalue_joint: float
+    pvalue_by_rows: float
+    hypothesis: tuple[str, ...]
+    estimate: _F64
+    value: _F64
+    std_errors: _F64
+    private: bool
+
+    def __post_init__(self) -> None:
+        for array in (self.estimate, self.value, self.std_errors):
+            array.flags.writeable = False
+
+    @property
+    def pvalue(self) -> float:
+        """The p-value of the test, by :attr:`method`."""
+        return self.pvalue_joint if self.method == "joint" else self.pvalue_by_rows
+
+    def summary(self) -> str:
+        """Return the rows of the hypothesis with their estimates, and the test."""
+        shown = number_format(self.std_errors, self.estimate)
+        rows = [
+            [f"{what} = {value:g}", f"{estimate:{shown}}"]
+            for what, value, estimate in zip(self.hypothesis, self.value, self.estimate, strict=True)
+        ]
+        facts = [
+            ("Wald statistic", f"{self.statistic:{number_format(self.statistic, self.statistic)}}"),
+            ("degrees of freedom", str(self.df)),
+            *self._pvalue_lines(),
+        ]
+        banner = [] if self.private else ["NOT PRIVATE (seeded)"]
+        return "\n\n".join([*banner, format_table(["hypothesis", "estimate"], rows), format_facts(facts)])
+
+    def _pvalue_lines(self) -> list[tuple[str, str]]:
+        joint, by_rows = format_pvalue(self.pvalue_joint), format_pvalue(self.pvalue_by_rows)
+        if self.df == 1:
+            return [("p-value", joint)]
+        if self.method == "joint":
+            return [("p-value", f"{joint} (joint)"), ("p-value by rows", by_rows)]
+        return [("p-value", f"{by_rows} (by rows)")]
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+
+def wald_test(
+    law: ErrorLaw,
+    params: _F64,
+    rows: _F64,
+    labels: tuple[str, ...],
+    value: ArrayLike,
+    *,
+    method: Method,
+    private: bool,
+) -> WaldTest:
+    """Test ``rows @ theta = value``; see :meth:`dpci.PrivateFit.wald_test`."""
+    values = _values(value, labels)
+    with np.errstate(over="ignore", invalid="ignore"):
+        estimate = rows @ params
+    # Neither the scale of a row nor that of an estimate matters: without them nothing overflows.
+    size = np.abs(rows).max(axis=1, initial=0.0)
+    if not rows.size or not size.all():
+        raise InvalidInput(f"every row of a hypothesis must have a coefficient that is not 0, got shape {rows.shape}")
+    unit = rows / size[:, None]
+    if np.linalg.matrix_rank(unit / np.linalg.norm(unit, axis=1)[:, None], tol=_DEPENDENT) < len(rows):
+        raise InvalidInput(f"the rows of a hypothesis must be linearly independent, got {len(rows)} rows that are not")
+    with np.errstate(over="ignore", invalid="ignore"):
+        distance = unit @ params - values / size
+        beyond = ~np.isfinite(distance) | ~np.isfinite(estimate)
+    if beyond.any():
+        i = int(beyond.argmax())
+        raise InvalidInput(
+            "a hypothesis, its estimate and its value over its greatest coefficient must be within the range of "
+            f"floats, got value={values[i]:g} for a row whose greatest coefficient is {size[i]:g}"
+        )
+    fixed, mixed = law.parts(unit)
+    std_errors = np.sqrt(np.diag(fixed + mixed))
+    if not std_errors.all():
+        raise InvalidInput("the standard errors of a hypothesis must be > 0, got one that is 0")
+    scale = np.outer(std_errors, std_errors)
+    correlation = (fixed + mixed) / scale
+    eigenvalues, vectors = np.linalg.eigh(0.5 * (correlation + correlation.T))
+    if eigenvalues[0] <= _DEPENDENT * eigenvalues[-1]:
+        raise InvalidInput(
+            "the estimates of a hypothesis must not depend on each other, got a covariance that is singular up to "
+            f"rounding (least eigenvalue {eigenvalues[0]:.3g} of the correlations)"
+        )
+    root = vectors / np.sqrt(eigenvalues)
+    with np.errstate(over="ignore"):
+        statistic = float(((distance / std_errors @ root) ** 2).sum())
+    # In the coordinates in which the mean covariance is I, the noise has this share of the variance along its axes.
+    shares = np.clip(np.linalg.eigvalsh(root.T @ (mixed / scale) @ root), 0.0, 1.0)
+    by_rows = _core.exact_pvalues(*law.components(unit), law.law, law.scale, law.dim, distance)
+    least = float(by_rows.min())
+    sidak = least if len(rows) == 1 or least == 1.0 else -math.expm1(len(rows) * math.log1p(-least))
+    joint = least if len(rows) == 1 else statistic_tail(statistic, shares, law)
+    with np.errstate(over="ignore"):
+        scaled = std_errors * size
+    return WaldTest(statistic, len(rows), method, joint, sidak, labels, estimate, values, scaled, private)
+
+
+def statistic_tail(statistic: float, shares: _F64, law: ErrorLaw) -> float:
+    """Return the probability that a statistic is at least this great under its hypothesis.
+
+    Given ``Omega = w E Omega`` it is a sum of chi-squares of one degree of freedom with weights
+    ``1 - share + w share``: one for each axis along which noise has that share of the variance.
+    """
+    if statistic == 0.0:
+        return 1.0
+    if law.law == "gaussian" or not shares.any():
+        return float(special.chdtrc(len(shares), statistic))
+    nodes, probabilities = mixing_nodes(law.law, law.dim)
+    tails = chi2_sum_tail((1.0 - shares) + nodes[:, None] * shares, statistic)
+    return min(1.0, float(probabilities @ tails))
+
+
+def _values(value: ArrayLike, labels: tuple[str, ...]) -> _F64:
+    n_rows, given = len(labels), row_labels(value)
+    # Rows of numbers have no names that labels could contradict.
+    if given is not None and given != labels and labels != counted_labels(n_rows, "hypothesis"):
+        raise InvalidInput(
+            f"the labels of value must be those of the hypothesis ({', '.join(labels)}), got {', '.join(given)} "
+            "(to_numpy() takes the numbers by position)"
+        )
+    values = as_numbers("value", value).astype(np.float64)
+    if values.shape not in {(), (n_rows,)}:
+        raise InvalidInput(f"value must be a number or have shape ({n_rows},), got shape {values.shape}")
+    return np.array(np.broadcast_to(check_finite("value", np.atleast_1d(values)), (n_rows,)))

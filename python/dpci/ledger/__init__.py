@@ -1,0 +1,1 @@
+"""One total for many releases."""

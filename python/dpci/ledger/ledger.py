@@ -1,0 +1,390 @@
+"""``Ledger``: one total budget that many releases draw on, in one process or many, and that no crash makes forget."""
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+from dpci.base.tables import format_table
+from dpci.base.validation import check_choice, check_count
+from dpci.budgets import Budget, Neighbors, check_budget
+from dpci.errors import BudgetExceeded, InvalidInput, LedgerError
+from dpci.ledger.composition import Account, check_accepted, check_size
+from dpci.ledger.store import Entry, FileStore, Identity, MemoryStore, Store, check_path
+
+__all__ = ["Ledger"]
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Errors: TypeAlias = Literal["detailed", "private"]
+_RELATIONS: tuple[Neighbors, ...] = get_args(Neighbors)
+_ERRORS: tuple[Errors, ...] = get_args(Errors)
+_LONGEST_TEXT = 1000
+
+
+class _Accounts:
+    """The account after the entries of one store, which are only ever added: each is counted once."""
+
+    def __init__(self, total: Budget) -> None:
+        # One pair, read and written at once: threads that race count some entries again, and none wrongly.
+        self._last = 0, Account(total)
+
+    def after(self, entries: Sequence[Entry]) -> Account:
+        counted, account = self._last
+        if counted > len(entries):  # another thread has seen later ones
+            counted, account = 0, Account(account.total)
+        if counted < len(entries):
+            account = account.after((entry.budget, entry.reserve) for entry in entries[counted:])
+            self._last = len(entries), account
+        return account
+
+
+class Ledger:
+    """A total budget for all releases from one data set.
+
+    Pass it to :func:`dpci.fit` and to the other functions that release: each writes what it is about to spend before
+    it draws any noise, and raises :class:`~dpci.errors.BudgetExceeded`, before anything is computed, where the total
+    does not cover it. What was written stays spent, also if the call then fails or the process is killed.
+
+    A ledger is shared, never copied: ``copy.deepcopy`` and scikit-learn's ``clone`` give the same ledger, and a pickle
+    of one with a file opens that file. Threads may share one. Processes share a file; a ledger without one refuses to
+    be used by another process. See docs/ledger.md for the rules of addition, their proofs, and what the file promises.
+
+    Parameters
+    ----------
+    total : PureDP, ZCDP or ApproxDP
+        What all releases may spend together. A PureDP total takes PureDP; ZCDP takes PureDP and ZCDP; ApproxDP takes
+        all three. Numbers count as the decimals that Python prints, so ten times 0.1 is 1.
+    neighbors : {"replace_one", "add_remove"}
+        The neighbouring relation, one for all releases.
+    path : str or path-like, optional
+        SQLite file, created if there is none; one that exists must have this total and this relation. It holds names of
+        functions, budgets, times and labels, and no data. None: in the memory of this process.
+    errors : {"detailed", "private"}
+        What a failed release says and costs. "detailed": messages for the holder of the data, and refused data cost
+        nothing. "private", for services: releases are paid before the data are looked at, and every failure after that
+        is the same :class:`~dpci.errors.ReleaseFailed` and stays spent. Releases must then give ``classes`` and
+        ``on_violation="clip"``.
+    n_public : int, optional
+        The ``n_public`` of all releases; required by (and only for) ``errors="private"`` with "add_remove", where
+        whoever could choose it would learn the number of rows from which releases fail.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, or a file with another total, relation, ``errors`` or ``n_public``.
+    LedgerError
+        If the file is damaged, foreign, or cannot be read and written. It is never overwritten.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> y = X[:, 0] > 0
+    >>> ledger = dpci.Ledger(dpci.PureDP(1.0))
+    >>> result = dpci.fit(X, y, budget=dpci.PureDP(0.3), l2_strength=0.01, ledger=ledger)
+    >>> ledger.spent, ledger.remaining
+    ({'epsilon': 0.3}, PureDP(epsilon=0.7))
+    """
+
+    __slots__ = ("_accounts", "_label", "_store")
+
+    def __init__(
+        self,
+        total: Budget,
+        neighbors: Neighbors = "replace_one",
+        path: PathLike | None = None,
+        *,
+        errors: Errors = "detailed",
+        n_public: int | None = None,
+    ) -> None:
+        total = check_budget(total)
+        check_size("total", total)
+        neighbors = check_choice("neighbors", neighbors, _RELATIONS)
+        errors = check_choice("errors", errors, _ERRORS)
+        fixed: dict[str, Any] = {
+            "neighbors": neighbors,
+            "errors": errors,
+            "n_public": _check_n_public(n_public, neighbors, errors),
+        }
+        identity = Identity(id=secrets.token_hex(16), created=_now(), total=total, **fixed)
+        self._label: str | None = None
+        self._store: Store
+        self._accounts = _Accounts(total)
+        if path is None:
+            self._store = MemoryStore(identity)
+            return
+        file = check_path(path)
+        FileStore.create(file, identity)
+        store = FileStore.open(file)
+        for name, given in {"total": total, **fixed}.items():
+            found = getattr(store.identity, name)
+            if found != given:
+                raise InvalidInput(f"{name} must be that of the file {str(file)!r}, {found!r}, got {name}={given!r}")
+        self._store = store
+
+    @classmethod
+    def open(cls, path: PathLike) -> Self:
+        """Return the ledger of an existing file, whatever its total and relation.
+
+        Raises
+        ------
+        LedgerError
+            If there is no file, or it is damaged or foreign.
+        """
+        store = FileStore.open(check_path(path))
+        return cls._around(store, _Accounts(store.identity.total), None)
+
+    @classmethod
+    def _around(cls, store: Store, accounts: _Accounts, label: str | None) -> Self:
+        ledger = cls.__new__(cls)
+        ledger._store, ledger._accounts, ledger._label = store, accounts, label  # noqa: SLF001  # a constructor
+        return ledger
+
+    def labelled(self, label: str) -> Self:
+        """Return the same ledger, whose entries made through what is returned carry this text.
+
+        Parameters
+        ----------
+        label : str
+            At most 1000 characters. Public: the text must not depend on the data.
+        """
+        return self._around(self._store, self._accounts, _check_text("label", label))
+
+    @property
+    def total(self) -> Budget:
+        """What all releases may spend together."""
+        return self._store.identity.total
+
+    @property
+    def neighbors(self) -> str:
+        """The neighbouring relation."""
+        return self._store.identity.neighbors
+
+    @property
+    def errors(self) -> str:
+        """What a failed release says and costs, "detailed" or "private"."""
+        return self._store.identity.errors
+
+    @property
+    def n_public(self) -> int | None:
+        """The ``n_public`` of all releases, where the ledger fixes it."""
+        return self._store.identity.n_public
+
+    @property
+    def id(self) -> str:
+        """Random identifier, drawn when the ledger was created."""
+        return self._store.identity.id
+
+    @property
+    def path(self) -> str | None:
+        """The file, or None."""
+        return str(self._store.path) if isinstance(self._store, FileStore) else None
+
+    @property
+    def history(self) -> tuple[Entry, ...]:
+        """All entries in the order in which they were made."""
+        return tuple(self._store.entries())
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """What has been spent in the notion of the total, by the names of its numbers; rounded up.
+
+        Under an ApproxDP total delta includes what the first zCDP spend sets aside for all of them.
+        """
+        return self._account().spent_as_floats()
+
+    @property
+    def remaining(self) -> Budget | None:
+        """A budget that can still be spent, rounded down; None where nothing is left."""
+        return self._account().remaining()
+
+    def can_afford(self, budget: Budget) -> bool:
+        """Whether the total covers this budget now; another thread or process may spend in between.
+
+        Raises
+        ------
+        InvalidInput
+            For a notion that does not imply that of the total.
+        """
+        budget = check_budget(budget)
+        check_accepted(self.total, budget)
+        return self._account().affords(budget)
+
+    def spend(self, budget: Budget, *, neighbors: Neighbors, source: str = "external") -> Entry:
+        """Write a spend, for a release that dpci does not make; its own functions do it themselves.
+
+        Call it before the noise of that release is drawn.
+
+        Parameters
+        ----------
+        budget : PureDP, ZCDP or ApproxDP
+            What the release spends.
+        neighbors : {"replace_one", "add_remove"}
+            The relation for which it does; must be that of the ledger.
+        source : str
+            What releases.
+
+        Returns
+        -------
+        Entry
+            The entry, which is now in the file.
+
+        Raises
+        ------
+        InvalidInput
+            For another relation, or a notion that does not imply that of the total.
+        BudgetExceeded
+            If the total does not cover it. Nothing is written.
+        LedgerError
+            If it could not be written for certain; it may have been.
+        """
+        budget = self._check(budget, neighbors)
+        source = _check_text("source", source)
+
+        def make(entries: Sequence[Entry]) -> Entry:
+            account = self._account(entries)
+            self._check_covered(account, budget)
+            return Entry(
+                number=len(entries) + 1,
+                time=_now(),
+                source=source,
+                label=self._label,
+                budget=budget,
+                reserve=account.reserve_for(budget),
+            )
+
+        return self._store.append(make)
+
+    def check(self, budget: Budget, *, neighbors: Neighbors) -> None:
+        """Raise what :meth:`spend` would raise now, and write nothing."""
+        self._check_covered(self._account(), self._check(budget, neighbors))
+
+    def to_json(self) -> str:
+        """Return the ledger with its history as JSON."""
+        entries = self._store.entries()
+        account = self._account(entries)
+        remaining = account.remaining()
+        return json.dumps(
+            {
+                "schema": "dpci.Ledger",
+                "version": 2,
+                "id": self.id,
+                "created": self._store.identity.created,
+                "neighbors": self.neighbors,
+                "errors": self.errors,
+                "n_public": self.n_public,
+                "notion": self.total.notion,
+                "total": self.total.parameters(),
+                "spent": account.spent_as_floats(),
+                "remaining": None
+                if remaining is None
+                else {"notion": remaining.notion, "budget": remaining.parameters()},
+                "entries": [entry.to_dict() for entry in entries],
+            },
+            indent=2,
+            ensure_ascii=False,
+        )
+
+    def summary(self) -> str:
+        """Table of the entries, with the total, what is spent and what remains."""
+        entries = self._store.entries()
+        account = self._account(entries)
+        private = ", private errors" if self.errors == "private" else ""
+        relation = self.neighbors.replace("_", " ") + ("" if self.n_public is None else f", n_public={self.n_public}")
+        head = [
+            f"Ledger of {self.total}, {relation}{private}" + (f", {self.path}" if self.path else ""),
+            "spent      " + ", ".join(f"{name}={value:.6g}" for name, value in account.spent_as_floats().items()),
+            f"remaining  {account.remaining() or 'nothing'}",
+        ]
+        rows = [
+            [str(entry.number), entry.time, entry.source, str(entry.budget), entry.label or ""] for entry in entries
+        ]
+        table = format_table(["number", "time", "source", "budget", "label"], rows) if rows else "no entries"
+        return "\n".join(head) + "\n\n" + table
+
+    def close(self) -> None:
+        """Refuse later uses, here and through every label and copy of it in this process. What is written stays."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # Two copies of one budget would be spent twice.
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not isinstance(self._store, FileStore):
+            raise LedgerError("a ledger that other processes use needs a file (path=...), got one without")
+        return _reopened, (type(self), self._store.path, self._store.identity, self._label)
+
+    def __repr__(self) -> str:
+        where = f", path={self.path!r}" if self.path else ""
+        try:
+            entries = self._store.entries()
+            spent = self._account(entries).spent_as_floats()
+            state = f"spent={spent}, {len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+        except LedgerError as error:
+            state = str(error)
+        return f"<dpci.Ledger total={self.total!r}, neighbors={self.neighbors!r}{where}: {state}>"
+
+    def _check(self, budget: Budget, neighbors: Neighbors) -> Budget:
+        budget = check_budget(budget)
+        neighbors = check_choice("neighbors", neighbors, _RELATIONS)
+        check_accepted(self.total, budget)
+        if neighbors != self.neighbors:
+            raise InvalidInput(
+                f"a ledger of neighbors={self.neighbors!r} must be spent for that relation, got neighbors={neighbors!r}"
+            )
+        return budget
+
+    def _check_covered(self, account: Account, budget: Budget) -> None:
+        if not account.affords(budget):
+            remaining = account.remaining()
+            left = "nothing" if remaining is None else repr(remaining)
+            raise BudgetExceeded(f"a spend must be within what remains of {self.total!r}, {left}, got {budget!r}")
+
+    def _account(self, entries: Sequence[Entry] | None = None) -> Account:
+        return self._accounts.after(self._store.entries() if entries is None else entries)
+
+
+def _reopened(kind: type[Ledger], path: Path, identity: Identity, label: str | None) -> Ledger:
+    return kind._around(FileStore(path, identity), _Accounts(identity.total), label)  # noqa: SLF001  # what a pickle calls
+
+
+def _check_text(name: str, value: object) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not value.isprintable():
+        raise InvalidInput(f"{name} must be printable text of at most {_LONGEST_TEXT} characters, got {name}={value!r}")
+    return value
+
+
+def _check_n_public(n_public: int | None, neighbors: Neighbors, errors: Errors) -> int | None:
+    if errors == "private" and neighbors == "add_remove":
+        if n_public is None:
+            raise InvalidInput(
+                "n_public must be given for a ledger with errors='private' and neighbors='add_remove', "
+                "got n_public=None"
+            )
+        return check_count("n_public", n_public)
+    if n_public is not None:
+        raise InvalidInput(
+            "n_public must be None unless a ledger has errors='private' and neighbors='add_remove', "
+            f"got n_public={n_public!r}"
+        )
+    return None
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,236 @@
+"""How a release pays: refused before anything is computed, written before any noise is drawn.
+
+In this order (docs/ledger.md): ``Payment.due`` before the data are looked at; ``with payment.release(...)`` around all
+that looks at them. With detailed errors the data are checked in there, then ``settle`` writes the spend. With private
+errors entering writes it, before any data are read, and every error in there becomes the same one.
+"""
+
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, Protocol, Self
+
+from dpci import _core
+from dpci.budgets import Budget, Neighbors, check_budget
+from dpci.data.arrays import OnViolation, as_features
+from dpci.data.labels import Classes
+from dpci.data.rows import known_shape
+from dpci.errors import InvalidInput, ReleaseFailed
+from dpci.ledger.composition import rounded_down
+from dpci.ledger.ledger import Ledger
+
+_GREATEST_EXCESS = 16
+"""As many times ``n_public`` records does the core take under add/remove."""
+
+_FAILED = "the release failed, and its budget stays spent; a ledger with errors='private' gives no reason"
+
+Resolve = Callable[[int, int], object]
+"""Calibrates for so many records and columns, and refuses what public values rule out."""
+
+
+class PublicChoices(Protocol):
+    """What private errors ask of the choices of a release."""
+
+    @property
+    def two_classes(self) -> bool: ...  # the protocol is the documentation
+    @property
+    def label_classes(self) -> Classes | None: ...
+    @property
+    def n_public(self) -> int | None: ...
+
+
+@dataclass(frozen=True)
+class Payment:
+    """What one release owes a ledger, or nothing where there is none."""
+
+    source: str
+    ledger: Ledger | None
+    charged: Budget
+    neighbors: Neighbors
+
+    @classmethod
+    def due(
+        cls, source: str, ledger: Ledger | None, *, budget: Budget, neighbors: Neighbors, seed: int | None
+    ) -> "Payment":
+        """Return what is due, or raise what the ledger would raise.
+
+        Raises
+        ------
+        InvalidInput
+            For anything but a ledger, another relation or notion than its own, and a seed.
+        BudgetExceeded
+            If the total does not cover the budget.
+        """
+        budget = check_budget(budget)
+        if ledger is not None:
+            if not isinstance(ledger, Ledger):
+                raise InvalidInput(f"ledger must be a dpci.Ledger or None, got ledger={ledger!r}")
+            if seed is not None:
+                raise InvalidInput(f"seed must be None with a ledger, which pays for private releases, got seed={seed}")
+            ledger.check(budget, neighbors=neighbors)
+        return cls(source, ledger, budget, neighbors)
+
+    @property
+    def budget(self) -> Budget:
+        """At which the release has to run: a ledger counts decimals, and a float may be above its decimal."""
+        return self.charged if self.ledger is None else rounded_down(self.charged)
+
+    @property
+    def private(self) -> bool:
+        """Whether errors must say nothing about the data."""
+        return self.ledger is not None and self.ledger.errors == "private"
+
+    def shape(self, X: Any) -> tuple[int, int]:  # noqa: ANN401  # whatever the caller has
+        """Return the shape of rows in memory, read off the rows only where errors may say so."""
+        if not self.private:
+            return as_features(X).shape
+        rows, columns = known_shape(X)
+        if rows is None or columns is None:
+            raise InvalidInput(f"this function needs all rows in memory, got {type(X).__name__}")
+        return rows, columns
+
+    def release(
+        self,
+        X: Any,  # noqa: ANN401  # whatever the caller has
+        choices: PublicChoices,
+        resolve: Resolve,
+        *,
+        on_violation: OnViolation,
+        in_parts: bool = False,
+    ) -> "Till":
+        """Return the context in which the data are looked at and the release is made.
+
+        Parameters
+        ----------
+        X : table
+            The rows, of which nothing but type and shape is looked at here.
+        choices : PublicChoices
+            Public choices of the release.
+        resolve : callable
+            Calibrates for so many records and columns: with private errors called before anything is spent, wherever
+            both numbers are public and known.
+        on_violation : {"error", "clip"}
+            What happens to rows above the bound.
+        in_parts : bool
+            Whether the release takes rows in parts too.
+        """
+
+        def check() -> None:
+            self._check_choices(choices, on_violation)
+            rows, columns = known_shape(X) if in_parts else self.shape(X)
+            # The number of rows is private exactly where there is a stand-in for it.
+            n_records = rows if choices.n_public is None else choices.n_public
+            if n_records is not None and columns is not None:
+                resolve(n_records, columns)
+
+        return Till(self, check)
+
+    def _check_choices(self, choices: PublicChoices, on_violation: OnViolation) -> None:
+        """Refuse, from public values, choices that would let failures tell about the data."""
+        assert self.ledger is not None  # noqa: S101  # for the type checker
+        rule = "with a ledger that has errors='private'"
+        if choices.two_classes and choices.label_classes is None:
+            raise InvalidInput(f"classes=(negative, positive) must be given {rule}, got classes=None")
+        if on_violation != "clip":
+            raise InvalidInput(f"on_violation must be 'clip' {rule}, got on_violation={on_violation!r}")
+        if choices.n_public != self.ledger.n_public:
+            raise InvalidInput(
+                f"n_public must be the ledger's, {self.ledger.n_public}, {rule}, got n_public={choices.n_public}"
+            )
+
+
+class Till:
+    """The context of one release: sees to it that it is paid, and that private errors stay private."""
+
+    def __init__(self, payment: Payment, check_public: Callable[[], None]) -> None:
+        self._payment = payment
+        self._check_public = check_public
+        self._is_paid = False
+
+    def __enter__(self) -> Self:
+        if self._payment.private:
+            self._check_public()
+            self._pay()
+            _Silence.begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._payment.private:
+            if error is None and self._payment.ledger is not None and not self._is_paid:
+                raise RuntimeError("a release must be settled before it ends, got one that was not")
+            return
+        _Silence.end()
+        # Interrupts and requests to end come from outside and pass.
+        if isinstance(error, Exception):
+            failed = ReleaseFailed(_FAILED)
+            try:
+                raise failed
+            finally:
+                # What happened would be printed as its context.
+                failed.__context__ = None
+
+    def settle(self, rows: Any, targets: Any, *, n_public: int | None = None, **bounds: Any) -> None:  # noqa: ANN401
+        """Check the rows as the release will, then write the spend, unless it is written.
+
+        ``n_public`` is for releases that add up numbers of the records, whose rounding is bounded for so many only.
+
+        Raises
+        ------
+        InvalidInput, RowNormViolation
+            As the release.
+        BudgetExceeded
+            If others have spent meanwhile.
+        LedgerError
+            If the spend could not be written for certain.
+        """
+        if self._payment.ledger is not None and not self._is_paid:
+            _core.check_rows(rows, targets, **bounds)
+            self.settle_checked(len(targets), n_public=n_public)
+
+    def settle_checked(self, n_records: int, *, n_public: int | None = None) -> None:
+        """Write the spend for rows that were checked as the release will check them; parameters and errors as above."""
+        if self._payment.ledger is not None and not self._is_paid:
+            if n_public is not None and n_records > _GREATEST_EXCESS * n_public:
+                raise InvalidInput(
+                    "n_public must be at least a sixteenth of the number of rows, "
+                    f"got n_public={n_public} for {n_records} rows"
+                )
+            self._pay()
+
+    def _pay(self) -> None:
+        payment = self._payment
+        assert payment.ledger is not None  # noqa: S101  # for the type checker
+        payment.ledger.spend(payment.charged, neighbors=payment.neighbors, source=payment.source)
+        self._is_paid = True
+
+
+class _Silence:
+    """Keeps warnings of other libraries about the data from being shown while releases with private errors run.
+
+    Filters belong to the process, so those of threads that overlap are one: the last to end restores them.
+    """
+
+    _lock: ClassVar = threading.Lock()
+    _running: ClassVar[int] = 0
+    _filters: ClassVar["warnings.catch_warnings[None] | None"] = None
+
+    @classmethod
+    def begin(cls) -> None:
+        with cls._lock:
+            cls._running += 1
+            if cls._running == 1:
+                cls._filters = warnings.catch_warnings()
+                cls._filters.__enter__()
+                warnings.simplefilter("ignore")
+
+    @classmethod
+    def end(cls) -> None:
+        with cls._lock:
+            cls._running -= 1
+            if cls._running == 0 and cls._filters is not None:
+                cls._filters.__exit__(None, None, None)
+                cls._filters = None

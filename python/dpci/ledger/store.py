@@ -1,0 +1,386 @@
+"""What a ledger holds, an identity and entries that are only ever added, and where: in memory or in an SQLite file."""
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from dpci.budgets import Budget, budget_from_parameters
+from dpci.errors import DpciError, InvalidInput, LedgerError
+from dpci.ledger.composition import Reserve, reserve_from
+
+_APPLICATION = int.from_bytes(b"dpci", "big")
+_FORMAT = 2
+_NUMBERS = ("epsilon", "rho", "delta")
+BUSY_SECONDS = 30.0
+"""How long a spend waits for other processes before it gives up."""
+
+_SCHEMA = """
+CREATE TABLE ledger (
+    id TEXT NOT NULL, created TEXT NOT NULL, neighbors TEXT NOT NULL, errors TEXT NOT NULL, n_public INTEGER,
+    notion TEXT NOT NULL, epsilon REAL, rho REAL, delta REAL, head TEXT NOT NULL
+);
+CREATE TABLE entries (
+    number INTEGER PRIMARY KEY, time TEXT NOT NULL, source TEXT NOT NULL, label TEXT, notion TEXT NOT NULL,
+    epsilon REAL, rho REAL, delta REAL, reserve TEXT
+);
+CREATE TRIGGER no_change BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
+CREATE TRIGGER no_replacement BEFORE INSERT ON entries WHEN EXISTS (SELECT 1 FROM entries WHERE number = NEW.number)
+    BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
+CREATE TRIGGER no_removal BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
+"""
+_MARKS = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_FORMAT};"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """What a ledger is for; fixed when it is created."""
+
+    id: str
+    created: str
+    total: Budget
+    neighbors: str
+    errors: str
+    n_public: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One spend of a ledger.
+
+    Attributes
+    ----------
+    number : int
+        1, 2, ... in the order of the spends, which the clock does not decide.
+    time : str
+        UTC time by the clock of the machine, ISO 8601; for people to read, and not used otherwise.
+    source : str
+        The function that released, such as "dpci.fit".
+    label : str or None
+        The caller's words, see :meth:`dpci.Ledger.labelled`.
+    budget : PureDP, ZCDP or ApproxDP
+        What was spent.
+    reserve : Reserve or None
+        What the first zCDP spend set aside from an (epsilon, delta) total.
+    """
+
+    number: int
+    time: str
+    source: str
+    label: str | None
+    budget: Budget
+    reserve: Reserve | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as plain values."""
+        return {
+            "number": self.number,
+            "time": self.time,
+            "source": self.source,
+            "label": self.label,
+            "notion": self.budget.notion,
+            "budget": self.budget.parameters(),
+            "reserve": None if self.reserve is None else self.reserve.parameters(),
+        }
+
+
+Next: TypeAlias = Callable[[Sequence[Entry]], Entry]
+"""From the entries so far to the next one, or an error; called where nobody else can add one."""
+
+
+class Store(Protocol):
+    """Where a ledger is kept."""
+
+    identity: Identity
+
+    def entries(self) -> Sequence[Entry]:
+        """Return all entries."""
+
+    def append(self, make: Next) -> Entry:
+        """Add one entry for good before returning it, or none if ``make`` raises."""
+
+    def close(self) -> None:
+        """Refuse every later use."""
+
+
+class MemoryStore:
+    """Entries in the memory of one process."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self._entries: list[Entry] = []
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._closed = False
+
+    def entries(self) -> Sequence[Entry]:
+        with self._locked():
+            return tuple(self._entries)
+
+    def append(self, make: Next) -> Entry:
+        with self._locked():
+            entry = make(tuple(self._entries))
+            self._entries.append(entry)
+            return entry
+
+    def close(self) -> None:
+        self._closed = True
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        # Before the lock, which a fork may have left locked for ever.
+        if os.getpid() != self._process:
+            raise LedgerError("a ledger that other processes use needs a file (path=...), got one without")
+        _check_open(self._closed)
+        with self._lock:
+            yield
+
+
+_IN_PROCESS = threading.RLock()
+"""Held while a file of this process is open, and across a fork: a child must not inherit locks half-taken."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_IN_PROCESS.acquire, after_in_parent=_IN_PROCESS.release, after_in_child=_IN_PROCESS.release
+    )
+
+
+class FileStore:
+    """Entries in an SQLite file; every use opens it anew, so threads and forked children share no connection."""
+
+    def __init__(self, path: Path, identity: Identity) -> None:
+        self.path = path
+        self.identity = identity
+        self._closed = False
+        # What has been read before, with its checksum; entries never change, so only later ones are read again.
+        self._known: tuple[tuple[Entry, ...], str] = (), _first_head(identity)
+
+    @classmethod
+    def create(cls, path: Path, identity: Identity) -> None:
+        """Write a new file unless there is one; it appears complete or not at all.
+
+        Raises
+        ------
+        LedgerError
+            If the file cannot be written.
+        """
+        fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+        head = _first_head(identity)
+        try:
+            if path.exists():
+                return
+            try:
+                with _connection(fresh, "rwc") as connection:
+                    connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {_MARKS}")
+                    total = identity.total.parameters()
+                    connection.execute(
+                        "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                        (
+                            identity.id,
+                            identity.created,
+                            identity.neighbors,
+                            identity.errors,
+                            identity.n_public,
+                            identity.total.notion,
+                            *(total.get(name) for name in _NUMBERS),
+                            head,
+                        ),
+                    )
+                    connection.execute("COMMIT")
+                # Unlike a rename, a link never replaces what another process has just created.
+                with suppress(FileExistsError):
+                    os.link(fresh, path)
+                _sync_folder(path.parent)
+            finally:
+                fresh.unlink(missing_ok=True)
+        except OSError as error:
+            raise LedgerError(
+                f"the file of a ledger must be writable, got {str(path)!r}: {error.strerror or error}"
+            ) from error
+
+    @classmethod
+    def open(cls, path: Path) -> "FileStore":
+        """Return the ledger of an existing file, checked from end to end.
+
+        Raises
+        ------
+        LedgerError
+            If the file is damaged, no ledger, or cannot be read.
+        """
+        # Without locks or journals, so that nothing happens to a file that is not ours: a write-ahead log stays one.
+        with _connection(path, "ro&immutable=1"):
+            pass
+        with _connection(path, "rw") as connection:
+            connection.execute("BEGIN")
+            if connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
+                raise _damaged(path, "SQLite's integrity check failed")
+            identity, _ = _read_identity(connection, path)
+            store = cls(path, identity)
+            store._read(connection)
+        return store
+
+    def entries(self) -> Sequence[Entry]:
+        _check_open(self._closed)
+        with _connection(self.path, "rw") as connection:
+            connection.execute("BEGIN")
+            entries, _ = self._read(connection)
+            return entries
+
+    def append(self, make: Next) -> Entry:
+        _check_open(self._closed)
+        with _connection(self.path, "rw") as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            entries, head = self._read(connection)
+            entry = make(entries)
+            numbers = entry.budget.parameters()
+            connection.execute(
+                "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    entry.number,
+                    entry.time,
+                    entry.source,
+                    entry.label,
+                    entry.budget.notion,
+                    *(numbers.get(name) for name in _NUMBERS),
+                    None if entry.reserve is None else json.dumps(entry.reserve.parameters()),
+                ),
+            )
+            head = _next_head(head, entry.to_dict())
+            connection.execute("UPDATE ledger SET head = ?", (head,))
+            connection.execute("COMMIT")
+            self._known = (*entries, entry), head
+            return entry
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _read(self, connection: sqlite3.Connection) -> tuple[tuple[Entry, ...], str]:
+        """Take up the entries that are new, and return all with their checksum, which must be the one in the file."""
+        identity, written = _read_identity(connection, self.path)
+        if identity != self.identity:
+            raise LedgerError(f"the file of a ledger must stay the same, got another ledger in {str(self.path)!r}")
+        entries, head = self._known
+        fresh = _read_entries(connection, self.path, after=len(entries))
+        for entry in fresh:
+            head = _next_head(head, entry.to_dict())
+        if head != written:
+            raise _damaged(self.path, "its entries do not match their checksum")
+        self._known = (*entries, *fresh), head
+        return self._known
+
+
+@contextmanager
+def _connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    """Open a file for one transaction, which is rolled back unless it was committed."""
+    with _IN_PROCESS:
+        try:
+            uri = f"{path.as_uri()}?mode={mode}"
+            with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
+                if mode != "rwc":
+                    _check_kind(connection, path)
+                # A rollback journal needs no shared memory; EXTRA also syncs the folder, so that a commit is for good.
+                connection.execute("PRAGMA journal_mode = DELETE")
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("PRAGMA trusted_schema = OFF")
+                yield connection
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: SQLite's message quotes damaged bytes
+            raise LedgerError(
+                f"the file of a ledger must be a readable and writable ledger of dpci, got {str(path)!r}: {error}"
+            ) from error
+
+
+def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != _APPLICATION:
+        raise LedgerError(f"the file of a ledger must be a ledger of dpci, got another file in {str(path)!r}")
+    if version != _FORMAT:
+        raise LedgerError(f"the file of a ledger must have format {_FORMAT}, got format {version} in {str(path)!r}")
+
+
+def _read_identity(connection: sqlite3.Connection, path: Path) -> tuple[Identity, str]:
+    """Return what the ledger is for, and the checksum of all entries."""
+    try:
+        ((id_, created, neighbors, errors, n_public, notion, *numbers, head),) = connection.execute(
+            "SELECT * FROM ledger"
+        ).fetchall()
+        facts = {"neighbors": neighbors, "errors": errors, "n_public": n_public}
+        return Identity(id=id_, created=created, total=_budget(notion, numbers), **facts), head
+    except (DpciError, TypeError, ValueError) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _read_entries(connection: sqlite3.Connection, path: Path, *, after: int) -> list[Entry]:
+    rows = connection.execute("SELECT * FROM entries WHERE number > ? ORDER BY number", (after,))
+    try:
+        return [
+            Entry(
+                number=number,
+                time=time,
+                source=source,
+                label=label,
+                budget=_budget(notion, numbers),
+                reserve=None if reserve is None else reserve_from(json.loads(reserve)),
+            )
+            for number, time, source, label, notion, *numbers, reserve in rows
+        ]
+    except (DpciError, TypeError, ValueError) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _budget(notion: str, numbers: Sequence[float | None]) -> Budget:
+    given = {name: value for name, value in zip(_NUMBERS, numbers, strict=True) if value is not None}
+    return budget_from_parameters(notion, given)
+
+
+def _first_head(identity: Identity) -> str:
+    """Hash of the identity: the checksum of a ledger without entries."""
+    facts = {**vars(identity), "total": identity.total.parameters(), "notion": identity.total.notion}
+    return _next_head("", facts)
+
+
+def _next_head(head: str, part: Any) -> str:  # noqa: ANN401  # JSON
+    """Hash of everything so far and the next part: it finds damage, not a forger who can write the file."""
+    return hashlib.blake2b(head.encode() + json.dumps(part, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _damaged(path: Path, reason: str) -> LedgerError:
+    return LedgerError(f"the file of a ledger must be as it was written, got {str(path)!r}: {reason}")
+
+
+def _check_open(closed: bool) -> None:  # noqa: FBT001  # its only argument
+    if closed:
+        raise LedgerError("a ledger must be open to be used, got one that was closed")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_path(path: object) -> Path:
+    """Return the absolute path of a file, through links, whatever the working folder becomes later."""
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(name, str) or not name or "\0" in name or not _is_encodable(name):
+        raise InvalidInput(f"path must be the name of a file, got path={path!r}")
+    file = Path(os.path.realpath(name))
+    if not file.name:
+        raise InvalidInput(f"path must be the name of a file, got path={path!r}")
+    return file
+
+
+def _is_encodable(name: str) -> bool:
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return True

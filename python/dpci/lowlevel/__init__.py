@@ -1,0 +1,35 @@
+"""Typed building blocks for other libraries and for tests; none of them is private by itself."""
+
+from dpci.lowlevel.blocks import (
+    Minimum,
+    checked_rows,
+    erm_value_and_gradient,
+    error_components,
+    exact_half_widths,
+    gaussian_delta,
+    gaussian_mu,
+    hessian_and_gradient_cov,
+    minimize_erm,
+    monte_carlo_interval,
+    weighted_gram,
+)
+from dpci.lowlevel.samplers import gaussian, laplace, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace
+
+__all__ = [
+    "Minimum",
+    "checked_rows",
+    "erm_value_and_gradient",
+    "error_components",
+    "exact_half_widths",
+    "gaussian",
+    "gaussian_delta",
+    "gaussian_mu",
+    "hessian_and_gradient_cov",
+    "laplace",
+    "minimize_erm",
+    "monte_carlo_interval",
+    "spherical_laplace",
+    "symmetric_gaussian",
+    "symmetric_matrix_laplace",
+    "weighted_gram",
+]

@@ -1,0 +1,354 @@
+"""Typed building blocks for other libraries and for tests; none of them is private by itself."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci import _core
+from dpci.base.validation import (
+    check_choice,
+    check_count,
+    check_fraction,
+    check_positive,
+    check_real,
+    check_seed,
+    check_threads,
+)
+from dpci.data.arrays import Table, as_features, as_matrix, as_square, as_vector, check_finite
+from dpci.data.frames import check_same_index
+from dpci.data.parts import Partitions, PartRules, describe
+from dpci.data.rows import as_partitions
+from dpci.losses import LossLike, check_loss
+
+__all__ = [
+    "Minimum",
+    "checked_rows",
+    "erm_value_and_gradient",
+    "error_components",
+    "exact_half_widths",
+    "gaussian_delta",
+    "gaussian_mu",
+    "hessian_and_gradient_cov",
+    "minimize_erm",
+    "monte_carlo_interval",
+    "weighted_gram",
+]
+
+_F64: TypeAlias = NDArray[np.float64]
+NoiseLaw: TypeAlias = Literal["spherical_laplace", "gaussian"]
+_LAWS: tuple[NoiseLaw, ...] = ("spherical_laplace", "gaussian")
+Solver: TypeAlias = Literal["auto", "newton", "preconditioned", "lbfgs", "ball"]
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Not private by itself. A minimiser with its certificate.
+
+    Attributes
+    ----------
+    params : numpy.ndarray of shape (k,)
+        The minimiser, the intercept last.
+    certificate : float
+        Upper bound on its distance to the exact minimiser.
+    n_iterations : int
+        Iterations made.
+    solver : str
+        "newton", "preconditioned" (L-BFGS with a Cholesky factor), "lbfgs", "ball" (Newton over a ball), or
+        "multipliers" (the hinge's, whatever was asked for).
+    """
+
+    params: _F64
+    certificate: float
+    n_iterations: int
+    solver: str
+
+
+def minimize_erm(
+    X: Table | Partitions,
+    y: ArrayLike | None = None,
+    *,
+    l2_strength: float,
+    radius: float | None = None,
+    loss: LossLike = "logistic",
+    intercept_scale: float | None = None,
+    linear_term: ArrayLike | None = None,
+    start: ArrayLike | None = None,
+    solver: Solver = "auto",
+    tolerance: float = 1e-10,
+    max_iterations: int = 1000,
+    n_threads: int | None = None,
+) -> Minimum:
+    """Not private by itself. Minimise mean loss + (l2_strength / 2) ||params||² + linear_term · params.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_columns)
+        Rows, of any norm; SciPy's sparse matrices and arrays stay sparse. Or rows in parts, such as
+        :class:`dpci.Chunks`, or a Dask array or frame.
+    y : array-like of shape (n_samples,)
+        As in :func:`dpci.fit` where ``X`` is in parts. Targets: -1 and 1, or reals within the bounds of "squared",
+        "soft_logistic" and custom losses with ``target_bounds``.
+    l2_strength : float
+        Regularisation, above zero.
+    radius : float, optional
+        Minimise over ||params|| <= radius only. A custom loss with ``predictor_bound`` needs one that keeps the linear
+        predictor of every row within it.
+    loss : str or object of dpci.losses
+        Loss.
+    intercept_scale : float, optional
+        Constant appended to every row; None: no intercept.
+    linear_term : array-like of shape (k,), optional
+        Perturbation of the mean objective.
+    start : array-like of shape (k,), optional
+        Where to start; None: zero.
+    solver : {"auto", "newton", "preconditioned", "lbfgs", "ball"}
+        "auto" chooses by size; "ball" goes with a radius, and is what "auto" then chooses.
+    tolerance : float
+        Bound on the certified distance to the minimiser.
+    max_iterations : int
+        Limit.
+    n_threads : int, optional
+        Threads; None: all cores.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, or a loss that is not declared for all of the domain.
+    NotConverged
+        If the certificate does not reach the tolerance.
+    """
+    checked_loss, intercept, n_threads = check_loss(loss), _intercept(intercept_scale), check_threads(n_threads)
+    problem: dict[str, Any] = {
+        "loss": checked_loss.to_core(),
+        "l2_strength": check_positive("l2_strength", l2_strength),
+        "radius": None if radius is None else check_positive("radius", radius),
+        "intercept": intercept,
+        "linear_term": None if linear_term is None else _vector("linear_term", linear_term),
+        "start": None if start is None else _vector("start", start),
+        "solver": check_choice("solver", solver, ("auto", "newton", "preconditioned", "lbfgs", "ball")),
+        "tolerance": check_positive("tolerance", tolerance),
+        "max_iterations": check_count("max_iterations", max_iterations),
+    }
+    partitions = as_partitions(X, y)
+    if partitions is None:
+        rows, targets = as_features(cast("Table", X)).values, as_vector("y", cast("ArrayLike", y))
+        check_same_index(X, y)
+        found = _core.minimize_erm(rows, targets, n_threads=n_threads, **problem)
+    else:
+        parts = describe(partitions, PartRules.unbounded(checked_loss, intercept, n_threads))
+        found = _core.minimize_erm_parts(
+            parts.evaluate, first=parts.first, n_params=parts.n_columns + (intercept is not None), **problem
+        )
+    return Minimum(found["params"], found["certificate"], found["n_iterations"], found["solver"])
+
+
+def erm_value_and_gradient(
+    X: Table,
+    y: ArrayLike,
+    params: ArrayLike,
+    *,
+    l2_strength: float,
+    loss: LossLike = "logistic",
+    intercept_scale: float | None = None,
+    n_threads: int | None = None,
+) -> tuple[float, _F64]:
+    """Not private by itself. Value and gradient, shape (k,), of the regularised mean objective at ``params``.
+
+    A custom loss with ``predictor_bound`` is refused where a linear predictor is beyond it.
+    """
+    value, gradient = _core.erm_value_and_gradient(
+        as_features(X).values,
+        as_vector("y", y),
+        _vector("params", params),
+        loss=check_loss(loss).to_core(),
+        l2_strength=check_positive("l2_strength", l2_strength),
+        intercept=_intercept(intercept_scale),
+        n_threads=check_threads(n_threads),
+    )
+    check_finite("the risk", np.array([value]))
+    return value, check_finite("the gradient", gradient)
+
+
+def hessian_and_gradient_cov(
+    X: Table | Partitions,
+    y: ArrayLike | None,
+    params: ArrayLike,
+    *,
+    l2_strength: float,
+    loss: LossLike = "logistic",
+    intercept_scale: float | None = None,
+    n_threads: int | None = None,
+) -> tuple[_F64, _F64]:
+    """Not private by itself. Hessian of the regularised mean objective and covariance of one record's gradient.
+
+    Both have shape (k, k); the covariance is mean(slope² x xᵀ) - l2_strength² params paramsᵀ, the covariance where the
+    gradient of the objective vanishes. The hinge, which has no Hessian, is refused, as is a custom loss with
+    ``predictor_bound`` where a linear predictor is beyond it. Rows in parts as in :func:`minimize_erm`.
+    """
+    checked_loss, intercept, n_threads = check_loss(loss), _intercept(intercept_scale), check_threads(n_threads)
+    point, core_loss = _vector("params", params), checked_loss.to_core()
+    strength = check_positive("l2_strength", l2_strength)
+    partitions = as_partitions(X, y)
+    if partitions is None:
+        rows, targets = as_features(cast("Table", X)).values, as_vector("y", cast("ArrayLike", y))
+        check_same_index(X, y)
+        hessian, gradient_cov = _core.hessian_and_gradient_cov(
+            rows, targets, point, loss=core_loss, l2_strength=strength, intercept=intercept, n_threads=n_threads
+        )
+    else:
+        parts = describe(partitions, PartRules.unbounded(checked_loss, intercept, n_threads))
+        hessian, gradient_cov = _core.hessian_and_gradient_cov_parts(
+            parts.evaluate,
+            point,
+            first=parts.first,
+            n_params=parts.n_columns + (intercept is not None),
+            loss=core_loss,
+            l2_strength=strength,
+            intercept=intercept,
+        )
+    return check_finite("the Hessian", hessian), check_finite("the gradient covariance", gradient_cov)
+
+
+def checked_rows(
+    X: Table,
+    *,
+    row_norm: float,
+    on_violation: Literal["error", "clip"] = "error",
+    intercept_scale: float | None = None,
+    n_threads: int | None = None,
+) -> _F64:
+    """Not private by itself. The rows as a fit uses them, none longer than the bound (docs/certificates.md, "Rows").
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_columns)
+        Rows; SciPy's sparse matrices and arrays are checked as such.
+    row_norm : float
+        The public bound, above zero.
+    on_violation : {"error", "clip"}
+        Whether rows more than 1e-9 of the bound above it are refused or scaled too.
+    intercept_scale : float, optional
+        Constant appended to every row as its last entry, which the bound does not count; None: no intercept.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_samples, k)
+
+    Raises
+    ------
+    InvalidInput
+        For entries that are not finite and rows longer than 1e150; with "error" :class:`~dpci.RowNormViolation`.
+    """
+    features = as_features(X)
+    return _core.checked_rows(
+        features.values,
+        np.ones(features.shape[0]),
+        row_norm=check_positive("row_norm", row_norm),
+        clip=check_choice("on_violation", on_violation, ("error", "clip")) == "clip",
+        intercept=_intercept(intercept_scale),
+        n_threads=check_threads(n_threads),
+    )
+
+
+def weighted_gram(X: Table, weights: ArrayLike, *, n_threads: int | None = None) -> _F64:
+    """Not private by itself. XᵀWX for a diagonal W of ``weights`` (n_samples,), shape (n_columns, n_columns)."""
+    gram = _core.weighted_gram(as_matrix(X).values, _vector("weights", weights), n_threads=check_threads(n_threads))
+    return check_finite("the Gram matrix", gram)
+
+
+def error_components(
+    hessian: ArrayLike,
+    gradient_cov: ArrayLike,
+    n_samples: int,
+    contrast: ArrayLike,
+    *,
+    mechanism: Literal["objective", "output"],
+) -> tuple[_F64, _F64]:
+    """Not private by itself. Sampling variance and noise multiplier of each row of ``contrast`` (m, k).
+
+    Pass released matrices only. The error of a contrast is normal with that variance plus the multiplier times one
+    coordinate of the coefficients' noise (Wang, Kifer & Lee, section 4).
+    """
+    variance, multiplier = _core.error_components(
+        as_square("hessian", hessian),
+        as_square("gradient_cov", gradient_cov),
+        check_count("n_samples", n_samples),
+        check_choice("mechanism", mechanism, ("objective", "output")),
+        as_matrix(contrast).values,
+    )
+    return check_finite("the variance", variance), check_finite("the multiplier", multiplier)
+
+
+def exact_half_widths(
+    variance: ArrayLike,
+    multiplier: ArrayLike,
+    *,
+    noise_law: NoiseLaw,
+    noise_scale: float,
+    dim: int,
+    level: float = 0.95,
+) -> _F64:
+    """Not private by itself. Half-widths of the exact intervals for the errors of :func:`error_components`.
+
+    ``dim`` is the number of parameters, ``noise_scale`` 1/rate or the standard deviation.
+    """
+    widths = _core.exact_half_widths(
+        _vector("variance", variance),
+        _vector("multiplier", multiplier),
+        check_choice("noise_law", noise_law, _LAWS),
+        check_positive("noise_scale", noise_scale),
+        check_count("dim", dim),
+        check_fraction("level", level),
+    )
+    return check_finite("every half width", widths)
+
+
+def monte_carlo_interval(
+    variance: ArrayLike,
+    multiplier: ArrayLike,
+    *,
+    noise_law: NoiseLaw,
+    noise_scale: float,
+    dim: int,
+    level: float = 0.95,
+    n_draws: int = 10_000,
+    seed: int | None = None,
+) -> tuple[_F64, _F64]:
+    """Not private by itself. Empirical lower and upper quantiles of the errors of :func:`error_components`.
+
+    To be added to the estimate. Draws are shared by the contrasts, whose intervals are marginal.
+    """
+    lower, upper = _core.monte_carlo_interval(
+        _vector("variance", variance),
+        _vector("multiplier", multiplier),
+        check_choice("noise_law", noise_law, _LAWS),
+        check_positive("noise_scale", noise_scale),
+        check_count("dim", dim),
+        check_fraction("level", level),
+        check_count("n_draws", n_draws),
+        check_seed(seed),
+    )
+    return check_finite("every quantile", lower), check_finite("every quantile", upper)
+
+
+def gaussian_delta(epsilon: float, mu: float) -> float:
+    """Not private by itself. Least delta of a Gaussian mechanism with sensitivity/std_dev = mu at ``epsilon`` >= 0.
+
+    Exact (Balle & Wang 2018, Theorem 8).
+    """
+    return _core.gaussian_delta(check_real("epsilon", epsilon), check_positive("mu", mu))
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Not private by itself. Greatest sensitivity/std_dev of a Gaussian mechanism that is (epsilon, delta)-DP."""
+    return _core.gaussian_mu(check_real("epsilon", epsilon), check_fraction("delta", delta))
+
+
+def _intercept(scale: float | None) -> float | None:
+    return None if scale is None else check_positive("intercept_scale", scale)
+
+
+def _vector(name: str, values: ArrayLike) -> _F64:
+    return check_finite(name, as_vector(name, values))

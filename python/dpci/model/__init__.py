@@ -1,0 +1,1 @@
+"""The fit, from its keywords to its result."""

@@ -1,0 +1,325 @@
+"""``fit``: from rows to a private model with confidence intervals."""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci.accounting.seals import seals_from
+from dpci.accounting.steps import Step
+from dpci.budgets import Budget, Calibration, Neighbors
+from dpci.data.arrays import OnViolation, Table, as_features
+from dpci.data.parts import Partitions, PartRules, describe
+from dpci.data.rows import as_partitions, check_source, encode_targets, param_names
+from dpci.errors import CurvatureWarning, MomentNoiseWarning, SeededNoiseWarning
+from dpci.inference.curvature import TRUSTED_ROOM, shown
+from dpci.ledger.ledger import Ledger
+from dpci.ledger.payment import Payment, Till
+from dpci.losses import LossLike
+from dpci.mechanisms import MechanismLike
+from dpci.model.result import PrivateFit, room_of
+from dpci.model.settings import Moments, Projection, Settings
+from dpci.released.record import FitRecord
+
+__all__ = ["fit"]
+
+Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
+"""From the caller's rows and targets to those that are fitted."""
+
+
+def fit(
+    X: Table | Partitions,
+    y: ArrayLike | None = None,
+    *,
+    budget: Budget,
+    l2_strength: float,
+    loss: LossLike = "logistic",
+    mechanism: MechanismLike = "objective",
+    split: Sequence[float] | None = None,
+    moments: Moments = "joint",
+    projection: Projection = "auto",
+    calibration: Calibration = "tight",
+    radius: float | None = None,
+    classes: Sequence[Any] | None = None,
+    fit_intercept: bool = True,
+    intercept_scale: float = 1.0,
+    row_norm: float = 1.0,
+    on_violation: OnViolation = "error",
+    neighbors: Neighbors = "replace_one",
+    n_public: int | None = None,
+    ledger: Ledger | None = None,
+    n_threads: int | None = None,
+    seed: int | None = None,
+) -> PrivateFit:
+    """Fit a linear model with differential privacy and release what confidence intervals need.
+
+    Minimises mean loss + (l2_strength / 2) * ||params||**2. Everything in the result is differentially private at the
+    budget, for the neighbouring relation of ``neighbors``, over data that obey the public bounds. Do not write to ``X``
+    or ``y`` during the call.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names; SciPy's
+        sparse matrices and arrays stay sparse. C-contiguous float64 and float32 arrays, also mapped files, are not
+        copied; docs/data.md has the list. Or rows in parts: :class:`dpci.Chunks`, read in several passes, or a Dask
+        array or frame (docs/scale.md).
+    y : array-like of shape (n_samples,)
+        Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``, in the
+        order of the rows: where ``X`` and ``y`` both have an index, as in pandas, the two must be equal. A Dask array
+        or series with the partitions of ``X`` where that is a Dask collection; None exactly where ``X`` is in parts
+        that hold their targets.
+    budget : PureDP, ZCDP or ApproxDP
+        What to spend. Objective perturbation takes spherical Laplace noise under PureDP and ZCDP, Gaussian noise under
+        ApproxDP.
+    l2_strength : float
+        Regularisation λ > 0. It defines the target of the intervals and must not depend on the data. 0 is legal only
+        for a custom loss that declares strong convexity.
+    loss : str or object of dpci.losses
+        "logistic", "huber_hinge", "smooth_hinge", "soft_logistic" (labels in [0, 1]), "squared" (targets in [-1, 1]),
+        "hinge", or an object.
+    mechanism : str or object
+        "objective" or "output" perturbation, or an object that also names the noise.
+    split : sequence of three floats, optional
+        Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.8, .1, .1) under
+        PureDP, (.9, .05, .05) otherwise.
+    moments : {"joint", "separate", "none"}
+        How Hessian and gradient covariance are released; "none" gives the whole budget to the coefficients, and there
+        are no intervals.
+    projection : {"auto", "floor", "cautious"}
+        What happens to eigenvalues of the noisy Hessian near ``l2_strength``: "floor" raises them to it; "cautious"
+        also lowers those within the noise, for longer intervals; "auto" is cautious where the noise is large.
+    calibration : {"tight", "paper"}
+        "paper" uses the constants of Wang, Kifer & Lee (separate moments, both floored at λ, shares (.5, .25, .25)),
+        and those of Kifer, Smith & Thakurta for Gaussian objective perturbation (add/remove only); also private, with
+        more noise.
+    radius : float, optional
+        Minimise over ||params|| <= radius only (intercept included). Bounds of the loss are then those on this ball;
+        the squared loss needs it. The noise of output perturbation may leave the ball (see ``OutputPerturbation``).
+        Intervals are refused unless the released values show that the bound does not bind.
+    classes : (negative, positive), optional
+        The public classes. None: (False, True) where ``y`` has a boolean data type; other labels, also 0 and 1, are
+        read off ``y`` with a warning (of rows in parts: refused).
+    fit_intercept : bool
+        Append the constant ``intercept_scale`` to every row; its parameter is last and is regularised too, which the
+        privacy proof needs.
+    intercept_scale : float
+        That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
+    row_norm : float
+        Public bound on the norm of a row, without the intercept.
+    on_violation : {"error", "clip"}
+        What to do with rows above ``row_norm`` and real targets out of their bounds. With "clip" the target of the
+        intervals is that of the clipped records.
+    neighbors : {"replace_one", "add_remove"}
+        Data sets that must be hard to tell apart: one record replaced, or one added or removed.
+    n_public : int, optional
+        Public stand-in for the number of rows, required by (and only for) "add_remove".
+    ledger : Ledger, optional
+        Where the budget is written as spent before noise is drawn; refused, before anything is computed, where the
+        total does not cover it.
+    n_threads : int, optional
+        Threads; None: all cores, or one for each partition of a Dask collection. The result does not depend on it.
+    seed : int, optional
+        For simulations and tests: noise from this seed, which is not private and says so. None: noise from the
+        operating system.
+
+    Returns
+    -------
+    PrivateFit
+        Parameters, intervals and the record of what was spent.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, malformed data, or a combination that is not offered.
+    RowNormViolation
+        For a row above ``row_norm`` with ``on_violation="error"``.
+    RegularizationTooSmall
+        If objective perturbation needs a greater ``l2_strength``; the message names it.
+    NotConverged
+        If the minimiser could not be certified. Nothing is released by any error.
+    BudgetExceeded
+        If the ledger's total does not cover the budget.
+    LedgerError
+        If the ledger cannot be read or written.
+    ReleaseFailed
+        Instead of whatever depends on the data, with a ledger that has private errors.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the classes were read off ``y``, unless a seed is given.
+    SeededNoiseWarning
+        If a seed is given.
+    MomentNoiseWarning
+        If "auto" chose the cautious projection.
+    CurvatureWarning
+        If :attr:`PrivateFit.curvature_room` is below 3.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> y = X[:, 0] > 0
+    >>> result = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.5), l2_strength=0.01)
+    >>> result.names
+    ('x0', 'x1', 'intercept')
+    """
+    settings = Settings(
+        budget=budget,
+        l2_strength=l2_strength,
+        loss=loss,
+        mechanism=mechanism,
+        split=split,
+        moments=moments,
+        projection=projection,
+        calibration=calibration,
+        radius=radius,
+        classes=classes,
+        fit_intercept=fit_intercept,
+        intercept_scale=intercept_scale,
+        row_norm=row_norm,
+        on_violation=on_violation,
+        neighbors=neighbors,
+        n_public=n_public,
+        n_threads=n_threads,
+        seed=seed,
+    )
+    payment = Payment.due("dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed)
+    return release_fit(X, y, settings, payment=payment, stacklevel=3)
+
+
+def release_fit(
+    X: Table | Partitions,
+    y: ArrayLike | None,
+    settings: Settings,
+    *,
+    payment: Payment,
+    prepare: Prepare | None = None,
+    stacklevel: int,
+) -> PrivateFit:
+    """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
+
+    ``prepare`` looks at the data before the fit does.
+    """
+
+    def resolve(n_samples: int, n_columns: int) -> _core.Spec:
+        return settings.spec(n_samples, n_columns, budget=payment.budget)
+
+    if prepare is None:
+        check_source(X, y, settings.core_loss)
+    with payment.release(X, settings, resolve, on_violation=settings.on_violation, in_parts=True) as till:
+        if prepare is not None:
+            X, y = prepare(X, y)
+        fitted = fit_rows(X, y, settings, budget=payment.budget, till=till, stacklevel=stacklevel + 1)
+    fitted.announce(stacklevel + 1)
+    return fitted.result
+
+
+class Fitted(NamedTuple):
+    """A fit and what is to be said about it, which depends on released values alone."""
+
+    result: PrivateFit
+    remarks: tuple[tuple[str, type[Warning]], ...]
+
+    def announce(self, stacklevel: int) -> None:
+        """Warn, ``stacklevel`` frames up: 2 is the caller."""
+        for message, category in self.remarks:
+            warnings.warn(message, category, stacklevel=stacklevel)
+
+
+def fit_rows(
+    X: Table | Partitions,
+    y: ArrayLike | None,
+    settings: Settings,
+    *,
+    budget: Budget,
+    till: Till | None,
+    classes_inferred: bool = False,
+    stacklevel: int,
+) -> Fitted:
+    """Look at the data and fit, at a budget that may be less than that of the settings.
+
+    Without a ``till`` nothing is written to a ledger: the caller has paid. ``classes_inferred``: the caller read the
+    classes of the settings off ``y``, and has warned.
+    """
+    clip = settings.on_violation == "clip"
+    partitions = as_partitions(X, y)
+    if partitions is None:
+        features = as_features(cast("Table", X))
+        n_samples, n_columns = features.shape
+        column_names = features.names
+        names = param_names(column_names, n_columns, settings)
+        spec = settings.spec(n_samples, n_columns, budget=budget)
+        targets, label_classes, inferred = encode_targets(
+            cast("Table", X),
+            cast("ArrayLike", y),
+            settings,
+            n_samples,
+            stacklevel=None if settings.seed is not None else stacklevel + 1,
+        )
+        if till is not None:
+            till.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
+        release = _core.fit(spec, features.values, targets, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
+    else:
+        parts = describe(partitions, PartRules.of_fit(settings))
+        n_samples, column_names, label_classes, inferred = parts.n_rows, parts.names, parts.classes, False
+        names = param_names(column_names, parts.n_columns, settings)
+        spec = settings.spec(n_samples, parts.n_columns, budget=budget)
+        if till is not None:
+            till.settle_checked(n_samples, n_public=settings.n_public)
+        release = _core.fit_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=settings.seed)
+    result = PrivateFit(
+        FitRecord(
+            params=release["params"],
+            hessian=release["hessian"],
+            gradient_cov=release["gradient_cov"],
+            names=names,
+            named_columns=column_names is not None,
+            classes=label_classes,
+            classes_inferred=classes_inferred or inferred,
+            n_samples=settings.public_n(n_samples),
+            projection=release["projection"],
+            noise_law=release["noise_law"],
+            noise_scale=release["noise_scale"],
+            noise_spectral_radius=release["noise_spectral_radius"],
+            steps=tuple(Step.from_mapping(step) for step in release["steps"]),
+            seals=seals_from(release["seals"]),
+            private=release["private"],
+            version=_core.__version__,
+            **settings.public_record(spec),
+        )
+    )
+    return Fitted(result, (*_remarks(release, settings, spec), *_remarks_on_curvature(result)))
+
+
+def _remarks(release: "_core.FitDict", settings: Settings, spec: _core.Spec) -> Iterator[tuple[str, type[Warning]]]:
+    if not release["private"]:
+        yield (
+            "the noise comes from the caller's seed: the result is NOT PRIVATE (leave seed=None to release)",
+            SeededNoiseWarning,
+        )
+    if settings.projection == "auto" and release["projection"] == "cautious":
+        ratio = release["noise_spectral_radius"] / spec.strong_convexity
+        declared = "" if spec.strong_convexity == spec.l2_strength else " and the declared strong_convexity"
+        other = "a zCDP or (epsilon, delta) budget, " if settings.budget.notion == "pure" else ""
+        message = (
+            f"the noise in the Hessian is {ratio:.1f} times the strong convexity of the objective "
+            f"(l2_strength{declared}), so the projection is cautious and the intervals are longer than they could be: "
+            f"{other}larger moment shares in split or a greater l2_strength make the ratio smaller"
+        )
+        yield message, MomentNoiseWarning
+
+
+def _remarks_on_curvature(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
+    room = room_of(result)
+    if room is not None and room < TRUSTED_ROOM:
+        loss = result.loss["name"].replace("_", " ")
+        message = (
+            f"the rows that curve the {loss} are {shown(room)} standard errors of their predictors from where its "
+            f"curvature changes, less than {TRUSTED_ROOM:g}, so intervals may be too short: more records, a wider "
+            "curved part of the loss, or a greater l2_strength leave more room"
+        )
+        yield message, CurvatureWarning

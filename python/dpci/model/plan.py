@@ -1,0 +1,167 @@
+"""What a fit will cost and how precise it can be, before any data are seen."""
+
+from dataclasses import dataclass, field
+from typing import Unpack
+
+from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
+from dpci.accounting.seals import Seal, describe_seals, seals_from
+from dpci.accounting.steps import Step, cost_unit
+from dpci.base.tables import format_facts, format_table
+from dpci.base.validation import check_count
+from dpci.losses import describe
+from dpci.model.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
+
+__all__ = ["Plan", "plan"]
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """The public consequences of a choice of keywords. Computed without data.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        Noise, cost and constants by step; the moments' scales hold for parameters of any norm, the released ones are at
+        most that.
+    seals : tuple of Seal
+        How the released numbers will be sealed against the attacks on floating point, and what that costs; the moments'
+        hold for parameters of any norm.
+    cost_unit : str
+        "epsilon", "rho" or "mu_squared": the unit of the costs.
+    least_l2_strength : float
+        The fit needs ``l2_strength`` above this; 0 where any will do.
+    noise_spectral_radius : float
+        Spectral radius r_H of the noise in the Hessian; 0 without moments.
+    noise_ratio : float
+        r_H over the strong convexity of the objective: l2_strength, and what the loss declares. Above 6 the projection
+        "auto" turns cautious, and intervals grow longer.
+    projection : str
+        "floor" or "cautious", for parameters of any norm.
+    privacy_length : tuple of float
+        Least and greatest length of a 95% interval of one parameter that the noise of the coefficients alone causes.
+        With ``radius`` at most 2 * radius, the ball's diameter: a longer interval tells no more than the ball does.
+    tolerance : float
+        Distance to the minimiser that the solver must certify before anything is released.
+    row_norm : float
+        Bound on the norm of a row with its intercept.
+    n_params : int
+        Parameters, the intercept included.
+    guarantee : Guarantee
+        The (epsilon, delta) profile and the Renyi curve of all steps together.
+    """
+
+    steps: tuple[Step, ...]
+    seals: tuple[Seal, ...]
+    cost_unit: str
+    least_l2_strength: float
+    noise_spectral_radius: float
+    noise_ratio: float
+    projection: str
+    privacy_length: tuple[float, float]
+    tolerance: float
+    row_norm: float
+    n_params: int
+    guarantee: Guarantee = field(compare=False)
+    title: str
+
+    def summary(self) -> str:
+        """Table of the steps, and the numbers that decide whether the fit is worth its budget."""
+        unit = self.cost_unit.replace("_", " ")
+        rows = [
+            [
+                step.step.replace("_", " "),
+                step.noise.replace("_", " "),
+                f"{step.cost:.4g}",
+                f"{step.sensitivity:.4g}",
+                f"{step.scale:.4g}",
+            ]
+            for step in self.steps
+        ]
+        facts = [
+            ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}"),
+            ("least lambda", f"{self.least_l2_strength:.4g} (exclusive)" if self.least_l2_strength > 0 else "none"),
+            ("seal", describe_seals(self.seals)),
+            *self._interval_facts(),
+        ]
+        table = format_table(["step", "noise", unit, "sensitivity", "scale"], rows)
+        return "\n\n".join([self.title, table, format_facts(facts)])
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _interval_facts(self) -> list[tuple[str, str]]:
+        if len(self.steps) == 1:
+            return [("intervals", "none, as no moments are released")]
+        shortest, longest = self.privacy_length
+        return [
+            ("moment noise / strong convexity", f"{self.noise_ratio:.4g} (projection {self.projection})"),
+            ("95% interval length", f"{shortest:.4g} to {longest:.4g} from the noise of the coefficients alone"),
+        ]
+
+
+def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) -> Plan:
+    """Say what :func:`dpci.fit` would cost with these keywords, before any data are seen.
+
+    Parameters
+    ----------
+    n_samples : int
+        Public number of samples; under ``neighbors="add_remove"`` the same as ``n_public``, which may be left out.
+    n_features : int
+        Columns, without the intercept.
+    **keywords
+        Keywords of :func:`dpci.fit`; ``budget`` and ``l2_strength`` are required.
+
+    Returns
+    -------
+    Plan
+        Costs, noise scales, the least ``l2_strength``, the moment noise against it, and interval lengths.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, or a combination that is not offered.
+    RegularizationTooSmall
+        If the mechanism needs a greater ``l2_strength``; the message names it.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> plan = dpci.plan(n_samples=4000, n_features=6, budget=dpci.PureDP(1.0), l2_strength=0.01)
+    >>> plan.n_params, plan.projection, plan.least_l2_strength < 0.01
+    (7, 'floor', True)
+    """
+    n_samples = check_count("n_samples", n_samples)
+    n_features = check_count("n_features", n_features, least=0)
+    if asks_add_remove(keywords):
+        keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
+    check_keywords("plan", keywords, allowed=KEYWORDS)
+    settings = Settings(**keywords)
+    spec = settings.spec(n_samples, n_features)
+    core = spec.plan()
+    record = settings.public_record(spec)
+    loss = describe(record["loss"])
+    steps = tuple(Step.from_mapping(step) for step in core["steps"])
+    seals = seals_from(core["seals"])
+    return Plan(
+        steps=steps,
+        seals=seals,
+        cost_unit=cost_unit(settings.budget.notion, settings.calibration, settings.checked_mechanism.name),
+        least_l2_strength=core["least_l2_strength"],
+        noise_spectral_radius=core["noise_spectral_radius"],
+        noise_ratio=core["noise_ratio"],
+        projection=core["projection"],
+        privacy_length=core["privacy_length"],
+        tolerance=core["tolerance"],
+        row_norm=core["row_norm"],
+        n_params=core["n_params"],
+        guarantee=guarantee_of(
+            settings.budget,
+            steps,
+            seals,
+            n_samples=settings.public_n(n_samples),
+            **{name: record[name] for name in GUARANTEE_FACTS},
+        ),
+        title=f"Plan: {loss} loss, {settings.checked_mechanism.name} perturbation, {settings.budget}, "
+        f"n={settings.public_n(n_samples):,}, lambda={spec.l2_strength:g}"
+        + ("" if settings.radius is None else f", radius={settings.radius:g}"),
+    )

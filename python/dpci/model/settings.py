@@ -1,0 +1,290 @@
+"""The keywords of a fit: validated together before any data are looked at, then one specification for the core."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias, TypedDict, cast
+
+from dpci import _core
+from dpci.base.validation import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_not_negative,
+    check_positive,
+    check_reals,
+    check_seed,
+    check_threads,
+)
+from dpci.budgets import Budget, Calibration, Neighbors, check_budget
+from dpci.data.arrays import OnViolation
+from dpci.data.labels import Classes, check_classes
+from dpci.errors import InvalidInput
+from dpci.losses import Loss, LossLike, check_loss, declaration
+from dpci.mechanisms import Mechanism, MechanismLike, check_mechanism
+
+Moments: TypeAlias = Literal["joint", "separate", "none"]
+Projection: TypeAlias = Literal["auto", "floor", "cautious"]
+
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "moments": ("joint", "separate", "none"),
+    "projection": ("auto", "floor", "cautious"),
+    "calibration": ("tight", "paper"),
+    "on_violation": ("error", "clip"),
+    "neighbors": ("replace_one", "add_remove"),
+}
+
+
+class BudgetlessKeywords(TypedDict, total=False):
+    """The keywords of :func:`dpci.fit` that say what is fitted, but not at which budget."""
+
+    l2_strength: float
+    loss: LossLike
+    mechanism: MechanismLike
+    split: Sequence[float] | None
+    moments: Moments
+    projection: Projection
+    calibration: Calibration
+    radius: float | None
+    classes: Sequence[Any] | None
+    fit_intercept: bool
+    intercept_scale: float
+    row_norm: float
+    on_violation: OnViolation
+    neighbors: Neighbors
+    n_public: int | None
+
+
+class ModelKeywords(BudgetlessKeywords, total=False):
+    """The keywords of :func:`dpci.fit` that say what is fitted, for functions that pass them on."""
+
+    budget: Budget
+
+
+class FitKeywords(ModelKeywords, total=False):
+    """The keywords of :func:`dpci.fit`, for functions that pass them on."""
+
+    n_threads: int | None
+    seed: int | None
+
+
+class DerivedFacts:
+    """What follows from the public choices of a fit or of a baseline."""
+
+    core_loss: _core.Loss
+    classes: Sequence[Any] | None
+    fit_intercept: bool
+    intercept_scale: float
+    n_public: int | None
+
+    @property
+    def two_classes(self) -> bool:
+        """Whether the loss takes two classes rather than real targets."""
+        return self.core_loss.target_bounds is None
+
+    @property
+    def label_classes(self) -> Classes | None:
+        """The public (negative, positive), if given."""
+        return cast("Classes | None", self.classes)
+
+    @property
+    def intercept(self) -> float | None:
+        """The constant that the core appends to every row."""
+        return self.intercept_scale if self.fit_intercept else None
+
+    def public_n(self, n_samples: int) -> int:
+        """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
+        return n_samples if self.n_public is None else self.n_public
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(DerivedFacts):
+    """Validated keywords of a fit. All of them are public; none is computed from data."""
+
+    budget: Budget
+    l2_strength: float
+    loss: LossLike = "logistic"
+    mechanism: MechanismLike = "objective"
+    split: Sequence[float] | None = None
+    moments: Moments = "joint"
+    projection: Projection = "auto"
+    calibration: Calibration = "tight"
+    radius: float | None = None
+    classes: Sequence[Any] | None = None
+    fit_intercept: bool = True
+    intercept_scale: float = 1.0
+    row_norm: float = 1.0
+    on_violation: OnViolation = "error"
+    neighbors: Neighbors = "replace_one"
+    n_public: int | None = None
+    n_threads: int | None = None
+    seed: int | None = None
+    core_loss: _core.Loss = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("budget", check_budget(self.budget))
+        for name in ("intercept_scale", "row_norm"):
+            put(name, check_positive(name, getattr(self, name)))
+        put("loss", check_loss(self.loss))
+        # Without regularisation only for a loss that declares strong convexity, which the core looks at.
+        strong = getattr(self.loss, "strong_convexity", 0.0) > 0.0
+        put("l2_strength", (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength))
+        if self.radius is not None:
+            put("radius", check_positive("radius", self.radius))
+        put("mechanism", check_mechanism(self.mechanism))
+        if self.split is not None:
+            put("split", check_reals("split", self.split, 3))
+        for name, choices in _OPTIONS.items():
+            put(name, check_choice(name, getattr(self, name), choices))
+        put("fit_intercept", check_flag("fit_intercept", self.fit_intercept))
+        put("n_public", check_n_public(self.neighbors, self.n_public))
+        put("n_threads", check_threads(self.n_threads))
+        put("seed", check_seed(self.seed))
+        put("core_loss", self.checked_loss.to_core())
+        if self.classes is not None:
+            put("classes", check_classes(self.classes))
+            if not self.two_classes:
+                raise InvalidInput(f"classes must be None for a loss with real targets, got classes={self.classes!r}")
+
+    @property
+    def checked_loss(self) -> Loss:
+        """The loss, an object also where the caller gave a name."""
+        return cast("Loss", self.loss)
+
+    @property
+    def checked_mechanism(self) -> Mechanism:
+        """The mechanism, an object also where the caller gave a name."""
+        return cast("Mechanism", self.mechanism)
+
+    def spec(
+        self, n_samples: int, n_columns: int, *, budget: Budget | None = None, l2_strength: float | None = None
+    ) -> _core.Spec:
+        """Return the specification for a table of this size, calibrated; studies put other values in two places.
+
+        Raises
+        ------
+        InvalidInput
+            For a combination that is not offered.
+        RegularizationTooSmall
+            If the mechanism needs a greater ``l2_strength``.
+        """
+        budget = self.budget if budget is None else budget
+        numbers = budget.parameters()
+        mechanism = self.checked_mechanism
+        return _core.Spec(
+            n_samples=self.public_n(n_samples),
+            n_columns=n_columns,
+            intercept=self.intercept,
+            row_norm=self.row_norm,
+            loss=self.core_loss,
+            l2_strength=self.l2_strength if l2_strength is None else l2_strength,
+            radius=self.radius,
+            notion=budget.notion,
+            epsilon=numbers.get("epsilon", 0.0),
+            rho=numbers.get("rho", 0.0),
+            delta=numbers.get("delta", 0.0),
+            mechanism=mechanism.name,
+            noise=mechanism.noise,
+            variant=mechanism.variant,
+            project=mechanism.project,
+            split=cast("tuple[float, float, float] | None", self.split),
+            moments=self.moments,
+            projection=self.projection,
+            calibration=self.calibration,
+            neighbors=self.neighbors,
+        )
+
+    def row_bounds(self) -> dict[str, Any]:
+        """Return the bounds that the rows are checked against, as the core takes them."""
+        return {
+            "loss": self.core_loss,
+            "row_norm": self.row_norm,
+            "intercept": self.intercept,
+            "clip": self.on_violation == "clip",
+            "n_threads": self.n_threads,
+        }
+
+    def public_record(self, spec: _core.Spec) -> dict[str, Any]:
+        """Return the settings that a result keeps, as plain values, with what the specification made of them."""
+        kept = ("moments", "calibration", "radius", "row_norm", "on_violation", "neighbors")
+        return {
+            **{name: getattr(self, name) for name in kept},
+            "l2_strength": spec.l2_strength,
+            "slope_bound": spec.slope_bound,
+            "curvature_bound": spec.curvature_bound if math.isfinite(spec.curvature_bound) else None,
+            "loss": declaration(self.checked_loss, self.core_loss),
+            "mechanism": self.checked_mechanism.name,
+            "variant": self.checked_mechanism.variant,
+            "project": self.checked_mechanism.project,
+            "intercept_scale": self.intercept,
+            "notion": self.budget.notion,
+            "budget": self.budget.parameters(),
+        }
+
+
+def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
+    """Return the public stand-in for the number of rows, which add/remove needs and replace-one has no use for."""
+    if neighbors == "replace_one":
+        if n_public is None:
+            return None
+        raise InvalidInput(
+            f"n_public must be None with neighbors='replace_one', where n is public, got n_public={n_public!r}"
+        )
+    if n_public is None:
+        raise InvalidInput(
+            "n_public must be given with neighbors='add_remove', where len(X) is private, got n_public=None"
+        )
+    return check_count("n_public", n_public)
+
+
+def asks_add_remove(keywords: Mapping[str, object]) -> bool:
+    """Whether keywords that nobody has looked at yet ask for add/remove; an array compares to no truth value."""
+    neighbors = keywords.get("neighbors")
+    return isinstance(neighbors, str) and neighbors == "add_remove"
+
+
+def check_n_planned(n_samples: int, n_public: object) -> int:
+    """Return the public number of records of a plan, which may be given twice but not in two sizes."""
+    if n_public is not None and check_count("n_public", n_public) != n_samples:
+        raise InvalidInput(
+            f"n_public must equal n_samples={n_samples}, the public number of samples, got n_public={n_public!r}"
+        )
+    return n_samples
+
+
+def check_no_ledger(function: str, keyword: str) -> None:
+    """Refuse a ledger for a function whose results no budget covers."""
+    if keyword == "ledger":
+        raise InvalidInput(f"a ledger pays for private releases only, got ledger= for {function}(), which makes none")
+
+
+KEYWORDS = tuple(part.name for part in fields(Settings) if part.init)
+MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
+
+
+def check_keywords(
+    function: str,
+    keywords: Collection[str],
+    *,
+    allowed: Collection[str] = MODEL_KEYWORDS,
+    required: Collection[str] = ("budget", "l2_strength"),
+) -> None:
+    """Refuse what ``function``, which passes keywords on, does not know or cannot do without, in Python's own words.
+
+    Raises
+    ------
+    TypeError
+        For the first such keyword.
+    InvalidInput
+        For a ledger, by functions that are not private or cost nothing.
+    """
+    for name in keywords:
+        check_no_ledger(function, name)
+        if name not in allowed:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+    for name in required:
+        if name not in keywords:
+            raise TypeError(f"{function}() missing required keyword-only argument: {name!r}")

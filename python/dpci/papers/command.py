@@ -1,0 +1,258 @@
+"""The command ``tables``: experiments of four papers, repeated beside what was published where there are numbers."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from json import dumps as to_json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpci.base.validation import check_choice
+from dpci.budgets import Calibration
+from dpci.cli import options
+from dpci.cli.app import Command, app, note, wants_progress
+from dpci.cli.commands.data import public_files
+from dpci.cli.output import check_new, check_unread, new_file
+from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
+from dpci.papers import catalogue
+from dpci.papers.finding import FORMATS, Format, Repeats, silent
+from dpci.papers.sources import Sources
+from dpci.papers.wang import figures
+from dpci.papers.wang.experiments import FIGURES, TABLES, TITLES
+from dpci.papers.wang.report import run_figure, run_table
+from dpci.papers.wang.studies import Run
+from dpci.report.plot import check_plot_file
+
+_CALIBRATIONS: dict[str, tuple[Calibration, ...]] = {
+    "paper": ("paper",),
+    "tight": ("tight",),
+    "both": ("paper", "tight"),
+}
+_PAPERS = ("S1", "S2", "S3", "S4")
+_DRAWINGS = (".png", ".svg", ".pdf")
+
+
+_EXAMPLES = """\
+dpci tables --table 3 --replicates 20 --variability 0 --format markdown
+dpci tables --paper S2 --experiment rotation --repeats 1 --json
+"""
+
+
+@app.command(cls=Command, epilog=_EXAMPLES)
+def tables(
+    *,
+    paper: Annotated[
+        str, typer.Option(help="S1: Wu et al., S2: Redberg & Wang (2021), S3: Wang, Kifer & Lee (2019), S4: Li et al.")
+    ] = "S3",
+    table: Annotated[int | None, typer.Option(help="S3: table of the paper, 2 to 6.")] = None,
+    figure: Annotated[int | None, typer.Option(help="S3: figure of the paper, 1 to 4; needs --output.")] = None,
+    experiment: Annotated[
+        str | None, typer.Option(help=f"{catalogue.NAMES}; by default all of the paper.", show_default=False)
+    ] = None,
+    us: Annotated[
+        Path | None, typer.Option(help="S3: your extract of IPUMS-US: CSV, target in the last column.")
+    ] = None,
+    br: Annotated[
+        Path | None, typer.Option(help="S3: your extract of IPUMS-BR: CSV, target in the last column.")
+    ] = None,
+    calibration: Annotated[
+        str | None,
+        typer.Option(help="S3: paper, tight or, for a table, both. By default both, in a figure paper."),
+    ] = None,
+    replicates: Annotated[int | None, typer.Option(help="S3: replicates with intervals, by default 1000.")] = None,
+    variability: Annotated[
+        int | None, typer.Option(help="S3: replicates for the variability lengths, by default 10000; 0: none.")
+    ] = None,
+    repeats: Annotated[int | None, typer.Option(help="S1, S2, S4: draws of the noise; 100 (S1), 10.")] = None,
+    seed: Annotated[int, typer.Option(help="Of replicates, noise and generated rows; public rows stay the same.")] = 0,
+    output_format: Annotated[str, typer.Option("--format", help="text, markdown or json.")] = "text",
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write the table to this file; .png, .svg, .pdf: the drawing of one figure or experiment."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="S3: folder of files from which a killed run goes on.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads; by default all cores.")] = None,
+    progress: options.Progress = None,
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json; errors are JSON too.")] = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Repeat the experiments of four papers. NOT PRIVATE.
+
+    By Wu et al., Redberg & Wang (2021), Wang, Kifer & Lee (2019) or Li et al.; beside what they published.
+    """
+    paper = check_choice("--paper", paper, _PAPERS)
+    only_s3 = {"table": table, "figure": figure, "us": us, "br": br, "calibration": calibration}
+    only_s3 |= {"replicates": replicates, "variability": variability, "checkpoint": checkpoint}
+    if json:
+        output_format = "json"
+    check_unread("--output", output, [*public_files(), *_user_files(us, br, checkpoint)])
+    shows_progress = wants_progress(progress, quiet=quiet)
+    announce: Callable[[str], None] = note if shows_progress else silent
+    with warnings.catch_warnings():
+        # The output says the same.
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        if paper == "S3":
+            _refuse_options({"experiment": experiment, "repeats": repeats}, "S1, S2 and S4", paper)
+            _check_what(table, figure)
+            _check_files(table, figure, {"us": us, "br": br})
+            shape = check_choice("--format", output_format, FORMATS)
+            default = "both" if figure is None else "paper"
+            calibrations = _CALIBRATIONS[check_choice("--calibration", calibration or default, tuple(_CALIBRATIONS))]
+            _check_output(output, figure, calibrations)
+            run = Run(
+                n_replicates=1000 if replicates is None else replicates,
+                n_variability=10_000 if variability is None else variability,
+                seed=seed,
+                n_threads=threads,
+                progress=shows_progress,
+                checkpoint=checkpoint,
+                announce=announce,
+            )
+            _coverage(
+                table,
+                figure,
+                calibrations=calibrations,
+                sources=Sources(us=us, br=br),
+                run=run,
+                shape=shape,
+                output=output,
+            )
+        else:
+            _refuse_options(only_s3, "S3", paper)
+            known = catalogue.EXPERIMENTS[paper]
+            shape = check_choice("--format", output_format, FORMATS)
+            names = tuple(known) if experiment is None else (check_choice("--experiment", experiment, tuple(known)),)
+            _check_drawing(output, names)
+            run_of = Repeats(
+                n_repeats=catalogue.REPEATS[paper] if repeats is None else repeats,
+                seed=seed,
+                n_threads=threads,
+                announce=announce,
+            )
+            _experiments(paper, names, run_of, shape, output)
+
+
+def _coverage(
+    table: int | None,
+    figure: int | None,
+    *,
+    calibrations: tuple[Calibration, ...],
+    sources: Sources,
+    run: Run,
+    shape: Format,
+    output: Path | None,
+) -> None:
+    """Print or write a table of Wang, Kifer & Lee, or draw a figure."""
+    if table is not None:
+        _publish(run_table(table, calibrations, sources, run).render(shape), output)
+    elif figure is not None and output is not None:
+        data = run_figure(figure, calibrations[0], sources, run)
+        # The numbers first: they are not lost when the drawing fails.
+        typer.echo(data.report.render(shape))
+        _write(output, partial(figures.save, data))
+
+
+def _experiments(paper: str, names: tuple[str, ...], run: Repeats, shape: Format, output: Path | None) -> None:
+    """Print, write or draw experiments of one of the other papers."""
+    sources = Sources()
+    findings = {}
+    for name in names:
+        run.announce(f"{paper} {name}")
+        findings[name] = catalogue.EXPERIMENTS[paper][name](sources, run)
+    if shape == "json":
+        text = to_json({name: found.report.data for name, found in findings.items()}, indent=2, allow_nan=False)
+    else:
+        text = "\n\n\n".join(found.report.render(shape) for found in findings.values())
+    if output is None or output.suffix not in _DRAWINGS:
+        _publish(text, output)
+        return
+    typer.echo(text)
+    _write(output, findings[names[0]].save)
+
+
+def _user_files(us: Path | None, br: Path | None, checkpoint: Path | None) -> list[Path]:
+    """Return what is read of the user's own: extracts, and what an earlier run has left to go on from."""
+    left = [] if checkpoint is None or not checkpoint.is_dir() else list(checkpoint.iterdir())
+    return [*(file for file in (us, br, checkpoint) if file is not None), *left]
+
+
+def _refuse_options(given: Mapping[str, object], papers: str, paper: str) -> None:
+    """Refuse options of other papers; what was not given is None."""
+    for name, value in given.items():
+        if value is not None:
+            msg = f"--{name} is an option of --paper {papers} alone, got --paper {paper} --{name} {value}"
+            raise InvalidInput(msg)
+
+
+def _check_drawing(output: Path | None, names: tuple[str, ...]) -> None:
+    """Refuse a drawing of several experiments, and a file that could not be written once they are done."""
+    if output is None:
+        return
+    if output.suffix in _DRAWINGS:
+        if len(names) > 1:
+            msg = f"a drawing needs one --experiment of {', '.join(names)}, got --output {output} and none"
+            raise InvalidInput(msg)
+        check_plot_file(output)
+    check_new("--output", output, force=True)
+
+
+def _check_what(table: int | None, figure: int | None) -> None:
+    if (table is None) == (figure is None):
+        given = [f"--{name} {value}" for name, value in (("table", table), ("figure", figure)) if value is not None]
+        msg = f"one of --table and --figure must be given, got {' and '.join(given) or 'none'}"
+        raise InvalidInput(msg)
+
+
+def _check_files(table: int | None, figure: int | None, files: Mapping[str, Path | None]) -> None:
+    """Refuse a file that would not be read; another number of a table or figure is refused when it is run."""
+    if table in TABLES:
+        experiment, used = f"table {table}", {TABLES[table].dataset}
+    elif figure in FIGURES:
+        experiment, used = f"figure {figure}", {panel.sweep.dataset for panel in FIGURES[figure].panels}
+    else:
+        return
+    for name, file in files.items():
+        if file is not None and name not in used:
+            msg = f"--{name} is for what uses {TITLES[name]}, and {experiment} does not, got {str(file)!r}"
+            raise InvalidInput(msg)
+
+
+def _check_output(output: Path | None, figure: int | None, calibrations: tuple[Calibration, ...]) -> None:
+    """Refuse a file that could not be written once the studies are done."""
+    if figure is not None:
+        if output is None:
+            msg = "--figure needs --output FILE, got none"
+            raise InvalidInput(msg)
+        check_plot_file(output)
+        if len(calibrations) > 1:
+            msg = "--calibration must be paper or tight with --figure, which draws one of them, got both"
+            raise InvalidInput(msg)
+    if output is not None:
+        check_new("--output", output, force=True)
+
+
+def _publish(text: str, output: Path | None) -> None:
+    """Print a text, or write it to a file."""
+    if output is None:
+        typer.echo(text)
+    else:
+        _write(output, lambda path: path.write_text(f"{text}\n", encoding="utf-8"), otherwise=text)
+
+
+def _write(output: Path, save: Callable[[Path], object], *, otherwise: str | None = None) -> None:
+    """Save a file, or print what it would have held before the error: it may have taken hours."""
+    try:
+        # What it replaces follows from its seed, and stays until the new one is complete.
+        with new_file("--output", output, force=True) as path:
+            save(path)
+    except InvalidInput:
+        if otherwise is not None:
+            typer.echo(otherwise)
+        raise
+    # What was printed may be JSON, and stdout a file.
+    typer.echo(f"wrote {output}", err=True)

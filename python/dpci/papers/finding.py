@@ -1,0 +1,136 @@
+"""What a repeated experiment leaves behind: a report in three formats, a drawing, and how it was run. Never private."""
+
+import platform
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from json import dumps as to_json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+import dpci
+from dpci.base.optional import optional
+from dpci.base.tables import format_facts, format_table
+from dpci.base.validation import check_count, check_seed, check_threads
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Format: TypeAlias = Literal["text", "markdown", "json"]
+FORMATS: tuple[Format, ...] = ("text", "markdown", "json")
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Report:
+    """Something to be shown in one of three formats."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    facts: Sequence[tuple[str, str]]
+    notes: Sequence[str]
+    data: dict[str, Any]
+
+    def render(self, kind: Format) -> str:
+        """Return the report as aligned text, Markdown or JSON."""
+        if kind == "json":
+            return to_json(self.data, indent=2, allow_nan=False)
+        if kind == "markdown":
+            lines = (self.header, ["---", *["---:"] * (len(self.header) - 1)], *self.rows)
+            table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            facts = "\n".join(f"- {name}: {value}" for name, value in self.facts)
+            return "\n\n".join([f"## {self.title}", table, facts, *self.notes])
+        notes = [textwrap.fill(note, _WIDTH) for note in self.notes]
+        return "\n\n".join([self.title, format_table(self.header, self.rows), format_facts(self.facts), *notes])
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one experiment found: its report, and how it is drawn (matplotlib is optional)."""
+
+    report: Report
+    draw: "Callable[[], Figure]"
+
+    def save(self, path: Path) -> None:
+        """Draw into a file, whose ending says in which format; SVG keeps its text as text, which is smaller."""
+        with optional("matplotlib", extra="plot", what="a drawing"):
+            from matplotlib import rc_context  # noqa: PLC0415  # optional
+
+        with rc_context({"svg.fonttype": "none"}):
+            self.draw().savefig(path, dpi=150)
+
+
+def silent(_: str) -> None:
+    """Say nothing when a call begins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeats:
+    """How an experiment is repeated; only the seed and the number of repeats matter for the results.
+
+    Parameters
+    ----------
+    n_repeats : int
+        Draws of the noise that are averaged.
+    seed : int
+        Of the noise, and of the rows that are generated.
+    n_threads : int, optional
+        Threads; None: all cores.
+    announce : callable
+        Takes a line of text when a part begins.
+
+    Raises
+    ------
+    InvalidInput
+        For numbers out of range.
+    """
+
+    n_repeats: int = 10
+    seed: int = 0
+    n_threads: int | None = None
+    announce: Callable[[str], None] = silent
+
+    def __post_init__(self) -> None:
+        check_count("repeats", self.n_repeats)
+        if check_seed(self.seed) is None:
+            raise dpci.errors.InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
+        check_threads(self.n_threads)
+
+    def generator(self, *parts: str) -> np.random.Generator:
+        """Return the generator of one part of an experiment: it does not depend on which other parts are run."""
+        key = [int.from_bytes(part.encode(), "little") for part in parts]
+        return np.random.default_rng([self.seed, *key])
+
+    def seeds(self) -> list[int]:
+        """Return a seed for each repeat, which more repeats leave as it is."""
+        return [int(state) for state in np.random.SeedSequence(self.seed).generate_state(self.n_repeats, np.uint64)]
+
+    def facts(self, seconds: float) -> list[tuple[str, str]]:
+        """Return what a reader needs to repeat the run."""
+        return [("repeats", f"{self.n_repeats:,}"), *run_facts(self.seed, seconds)]
+
+    def to_dict(self, seconds: float) -> dict[str, Any]:
+        """Return the same as plain values."""
+        return {"n_repeats": self.n_repeats, **run_values(self.seed, seconds)}
+
+
+def run_facts(seed: int, seconds: float) -> list[tuple[str, str]]:
+    """Return seed, run time and versions as lines of a report."""
+    return [
+        ("seed", str(seed)),
+        ("run time", f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"),
+        ("versions", f"dpci {dpci.__version__}, NumPy {np.__version__}, Python {platform.python_version()}"),
+    ]
+
+
+def run_values(seed: int, seconds: float) -> dict[str, Any]:
+    """Return seed, run time and versions as plain values."""
+    return {
+        "seed": seed,
+        "seconds": seconds,
+        "versions": {"dpci": dpci.__version__, "numpy": np.__version__, "python": platform.python_version()},
+    }

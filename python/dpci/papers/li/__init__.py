@@ -1,0 +1,1 @@
+"""Li et al.: utility against epsilon."""

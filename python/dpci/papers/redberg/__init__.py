@@ -1,0 +1,1 @@
+"""Redberg & Wang (2021): per-instance privacy."""

@@ -1,0 +1,97 @@
+"""Where the rows of an experiment come from: the public data sets, and the user's extracts of IPUMS."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.datasets.catalogue import CATALOGUE, Layout
+from dpci.datasets.paper import scale_by_the_data
+from dpci.datasets.tables import Table, load_table, without_missing
+from dpci.errors import InvalidInput
+from dpci.papers.ipums import LAYOUT, read_ipums
+from dpci.papers.wang.experiments import TITLES, Rows
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The data sets by name; each is parsed once.
+
+    Parameters
+    ----------
+    us, br : Path, optional
+        The user's extracts of IPUMS, see :func:`dpci.papers.ipums.read_ipums`.
+    """
+
+    us: Path | None = None
+    br: Path | None = None
+    _parsed: dict[str, tuple[Table, Layout]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def has(self, name: str) -> bool:
+        """Whether a data set is public or was named by the user."""
+        return name in CATALOGUE or self.file(name) is not None
+
+    def file(self, name: str) -> Path | None:
+        """Return the user's file of a data set; None if that is public, or was not named."""
+        return {"us": self.us, "br": self.br}.get(name)
+
+    def rows(self, wanted: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Rows and targets of an experiment, scaled as in the paper; a user's file with fewer rows gives all it has.
+
+        Raises
+        ------
+        InvalidInput
+            The data set is an extract that was not named, or its file has another layout or too few columns.
+        DatasetUnavailable
+            The file of a public data set is not to be had.
+        """
+        n = wanted.n if self.file(wanted.dataset) is None else min(wanted.n, self.n_rows(wanted.dataset))
+        X, y, _ = self._scaled(wanted.dataset, n, wanted.d)
+        return X, y
+
+    def all_columns(self, name: str, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the first n rows with every column, scaled as for :meth:`rows`, and targets; errors as there."""
+        X, y, _ = self._scaled(name, n, None)
+        return X, y
+
+    def n_rows(self, name: str) -> int:
+        """Return the number of rows of a data set; errors as for :meth:`rows`."""
+        table, layout = self.table(name)
+        return len(table[layout.target])
+
+    def columns(self, name: str, d: int) -> tuple[str, ...]:
+        """Return the names of the first d columns, without the column of ones; errors as for :meth:`rows`."""
+        _, _, names = self._scaled(name, 1, d)
+        return names[:d]
+
+    def table(self, name: str) -> tuple[Table, Layout]:
+        """Columns of a data set before any scaling, complete rows only; errors as for :meth:`rows`."""
+        if name not in self._parsed:
+            self._parsed[name] = self._parse(name)
+        return self._parsed[name]
+
+    def _scaled(
+        self, name: str, n: int, d: int | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]]:
+        table, layout = self.table(name)
+        try:
+            return scale_by_the_data(table, layout, n, d)
+        except InvalidInput as error:
+            path = self.file(name)
+            if path is None:
+                raise
+            msg = f"{path} must give at least {d} columns, one for each number and each category: {error}"
+            raise InvalidInput(msg) from error
+
+    def _parse(self, name: str) -> tuple[Table, Layout]:
+        if name in CATALOGUE:
+            return without_missing(load_table(name)), CATALOGUE[name].layout
+        path = self.file(name)
+        if path is None:
+            msg = (
+                f"{TITLES[name]} may not be redistributed: --{name} must name your extract, {LAYOUT} "
+                "(docs/tables.md); got none"
+            )
+            raise InvalidInput(msg)
+        return read_ipums(path)

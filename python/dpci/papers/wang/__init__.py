@@ -1,0 +1,1 @@
+"""Wang, Kifer & Lee (2019): confidence intervals."""

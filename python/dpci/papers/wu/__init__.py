@@ -1,0 +1,1 @@
+"""Wu, Fredrikson, Wu, Jha & Naughton: private regression."""

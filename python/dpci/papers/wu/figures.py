@@ -1,0 +1,199 @@
+"""Draws errors and inversion accuracies of private regressions against epsilon and against rows; needs matplotlib."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dpci.papers.panels import grid
+from dpci.papers.wu.setup import standard_error
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Found: TypeAlias = Mapping[tuple[str, float], NDArray[np.float64]]
+
+# Of the error the median over the repeats: the means of the functional mechanism are a few huge errors.
+_MEASURES = (("median of the mean squared error", 0), ("inversion accuracy", 1))
+_ERROR = 0
+# What the text of the paper gives.
+_STARS = {"oracle": ("*", "#000000"), "functional": ("P", "#d55e00")}
+# Of a median, by the law of the normal distribution.
+_MEDIAN_FACTOR = np.sqrt(np.pi / 2.0)
+_QUARTILES = 2.0 * float(ndtri(0.75))
+
+# Told apart by the colour-blind; one look for each mechanism in all panels.
+_LOOKS = {
+    "non-private": ("0.5", ":", ""),
+    "oracle": ("#000000", "-", "o"),
+    "oracle, arithmetic grid": ("#000000", ":", "."),
+    "oracle, projected": ("#000000", "--", ""),
+    "oracle, 12W+8": ("0.5", "-", "o"),
+    "data-independent": ("#0072b2", "-", "s"),
+    "data-independent, projected": ("#0072b2", "--", ""),
+    "data-independent, 12W+8": ("#56b4e9", "-", "s"),
+    "data-independent, 12W+8, projected": ("#56b4e9", "--", ""),
+    "output, R1": ("#009e73", "-", "^"),
+    "output, R2": ("#009e73", "--", "v"),
+    "objective, cms11, R1": ("#cc79a7", "-", "^"),
+    "objective, cms11, R2": ("#cc79a7", "--", "v"),
+    "objective, standard, R1": ("#e69f00", "-", "^"),
+    "objective, standard, R2": ("#e69f00", "--", "v"),
+    "functional, printed": ("#d55e00", "-", "x"),
+    "functional, tight": ("#d55e00", "--", "+"),
+    "histogram": ("#8c564b", "-.", "d"),
+}
+_PANELS = {
+    "figures 1 and 5: against the functional mechanism": (
+        *("non-private", "oracle", "data-independent", "output, R1", "output, R2"),
+        *("functional, printed", "functional, tight", "histogram"),
+    ),
+    "figures 2 and 6: data-independent and oracle": (
+        *("non-private", "oracle", "oracle, arithmetic grid", "oracle, projected"),
+        *("data-independent", "data-independent, projected"),
+        *("oracle, 12W+8", "data-independent, 12W+8", "data-independent, 12W+8, projected"),
+    ),
+    "figure 4: objective perturbation": (
+        *("non-private", "oracle", "data-independent", "objective, cms11, R1", "objective, cms11, R2"),
+        *("objective, standard, R1", "objective, standard, R2"),
+    ),
+}
+
+
+def draw_mechanisms(found: Found, published: Mapping[str, tuple[float, float, float]]) -> "Figure":
+    """Return a figure of errors over inversion accuracies, three comparisons of mechanisms side by side."""
+    figure, axes = grid(2, len(_PANELS), width=4.6, height=3.4)
+    for column, (title, names) in enumerate(_PANELS.items()):
+        for row, (label, measure) in enumerate(_MEASURES):
+            ax = axes[row][column]
+            _draw_lines(ax, found, names, measure)
+            _log_epsilons(ax, sorted({x for _, x in found if np.isfinite(x)}))
+            if measure == _ERROR:
+                _log_errors(ax)
+            if column == 0:
+                ax.set_ylabel(label)
+                _draw_published(ax, published, measure)
+        axes[0][column].set_title(title, fontsize="medium")
+    _legend(figure, axes)
+    figure.suptitle(
+        "Warfarin: error (median) and model inversion (mean) against epsilon, with standard errors. NOT PRIVATE"
+    )
+    return figure
+
+
+def draw_sizes(found: Found) -> "Figure":
+    """Return a figure of error and inversion accuracy by the share of the rows, a line of panels for each epsilon."""
+    parts = _parts(found)
+    figure, axes = grid(len(parts), 2, width=4.6, height=3.0)
+    for row, (title, here) in enumerate(parts.items()):
+        for column, (label, measure) in enumerate(_MEASURES):
+            ax = axes[row][column]
+            _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), measure)
+            ax.set_title(title.replace("epsilon=", r"$\epsilon$ = "), fontsize="medium")
+            ax.set_ylabel(label)
+            if row == len(parts) - 1:
+                ax.set_xlabel("share of the rows")
+    _legend(figure, axes)
+    figure.suptitle("Error (median) and model inversion (mean) by number of rows (figure 7). NOT PRIVATE")
+    return figure
+
+
+def _parts(found: Found) -> dict[str, Found]:
+    """Return what was found by what stands before the colon in the names of the mechanisms."""
+    parts: dict[str, dict[tuple[str, float], NDArray[np.float64]]] = {}
+    for (name, x), scores in found.items():
+        title, mechanism = name.split(": ")
+        parts.setdefault(title, {})[mechanism, x] = scores
+    return dict(parts)
+
+
+def draw_scalings(found: Found, published: Mapping[str, tuple[float, float, float]]) -> "Figure":
+    """Return a figure of errors against epsilon, a panel for each scale of target and rows."""
+    parts = _parts(found)
+    figure, axes = grid(2, -(-len(parts) // 2), width=4.6, height=3.2)
+    for position, (scale, here) in enumerate(parts.items()):
+        ax = axes[position % 2][position // 2]
+        _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), 0)
+        _draw_published(ax, published, 0)
+        _log_epsilons(ax, sorted({x for _, x in here if np.isfinite(x)}))
+        _log_errors(ax)
+        ax.set_title(f"doses up to {scale}", fontsize="medium")
+        ax.set_ylabel(_MEASURES[_ERROR][0])
+    _legend(figure, axes)
+    figure.suptitle("Error (median) by scale of target and rows. NOT PRIVATE")
+    return figure
+
+
+def _draw_lines(ax: "Axes", found: Found, names: Sequence[str], measure: int) -> None:
+    for name in names:
+        points = sorted((x, scores[:, measure]) for (mechanism, x), scores in found.items() if mechanism == name)
+        colour, line, marker = _LOOKS.get(name, ("#f0e442", "-", "o"))
+        if len(points) == 1:
+            ax.axhline(_centre(points[0][1], measure)[0], color=colour, linestyle=line, label=name)
+            continue
+        centres, errors = zip(*(_centre(values, measure) for _, values in points), strict=True)
+        ax.errorbar(
+            [x for x, _ in points],
+            centres,
+            yerr=errors,
+            color=colour,
+            linestyle=line,
+            marker=marker,
+            markersize=4,
+            linewidth=1.3,
+            capsize=2,
+            label=name,
+        )
+    ax.grid(color="0.9")
+    ax.set_axisbelow(True)
+
+
+def _centre(values: NDArray[np.float64], measure: int) -> tuple[float, float]:
+    """Return the median of errors or the mean of accuracies, and its standard error.
+
+    That of a median is by the normal law and from the quartiles, which rare huge errors leave alone.
+    """
+    if measure == _ERROR:
+        lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75])
+        return float(middle), float(_MEDIAN_FACTOR * (upper - lower) / _QUARTILES / np.sqrt(len(values)))
+    return float(values.mean()), float(standard_error(values))
+
+
+def _log_epsilons(ax: "Axes", epsilons: Sequence[float]) -> None:
+    """Put epsilon on a logarithmic scale with ticks where there are measurements."""
+    ax.set_xscale("log")
+    ax.set_xticks(epsilons, labels=[f"{epsilon:g}".removeprefix("0") for epsilon in epsilons])
+    ax.minorticks_off()
+    ax.set_xlabel(r"$\epsilon$")
+
+
+def _log_errors(ax: "Axes") -> None:
+    """Put errors on a logarithmic scale with plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  # optional
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _draw_published(ax: "Axes", published: Mapping[str, tuple[float, float, float]], measure: int) -> None:
+    for name, at in published.items():
+        marker, colour = _STARS[name]
+        label = f"number in the paper: {name}"
+        ax.plot(at[0], at[1 + measure], marker, color=colour, mec="w", markersize=11, zorder=5, label=label)
+
+
+def _legend(figure: "Figure", axes: "list[list[Axes]]") -> None:
+    named: dict[str, Artist] = {}
+    for ax in (ax for row in axes for ax in row):
+        handles, labels = ax.get_legend_handles_labels()
+        named |= dict(zip(labels, handles, strict=True))
+    columns = min(2 * len(axes[0]) - 1, len(named))
+    figure.legend(
+        list(named.values()), list(named), loc="outside lower center", ncols=columns, frameon=False, fontsize="small"
+    )

@@ -1,0 +1,11 @@
+"""Per-instance privacy: a model released together with a function that bounds what it costs each record.
+
+The method of Redberg & Wang 2021, "Privately publishable per-instance privacy", Algorithm 2, with the corrections of
+docs/per_instance.md.
+"""
+
+from dpci.per_instance.bounds import RecordLosses, Report
+from dpci.per_instance.ex_post import ExPostLosses, ex_post_losses_not_private
+from dpci.per_instance.release import report
+
+__all__ = ["ExPostLosses", "RecordLosses", "Report", "ex_post_losses_not_private", "report"]

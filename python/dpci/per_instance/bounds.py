@@ -1,0 +1,314 @@
+"""The per-instance report: a function from records to bounds on their privacy losses, which may be published."""
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci import _core
+from dpci.base.tables import format_facts, format_table
+from dpci.base.validation import check_threads
+from dpci.budgets import Budget
+from dpci.data.arrays import Features, Table, as_features, check_columns
+from dpci.data.frames import check_same_index
+from dpci.data.labels import encode_labels, encode_reals
+from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.losses import Loss, check_loss, declaration, describe, from_declaration
+from dpci.model.result import PrivateFit
+from dpci.per_instance.ex_post import ex_post_losses_not_private
+from dpci.per_instance.plot import draw_against_truth, draw_histogram
+from dpci.per_instance.record import ReportRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_F64 = NDArray[np.float64]
+
+
+class RecordLosses(NamedTuple):
+    """Bounds on the privacy losses of records, each of shape (n_records,).
+
+    Attributes
+    ----------
+    eps1 : numpy.ndarray
+        Bound on the absolute ex-post loss of the released parameters: how much likelier they are with the record than
+        without it, or the other way round, as a logarithm.
+    eps2 : numpy.ndarray
+        Epsilon of the released gradient for this record, at half of ``delta``; 0 for a data-independent report.
+    eps3 : numpy.ndarray
+        Epsilon of the released Hessian for this record, at half of ``delta``; 0 for a data-independent report.
+    delta : numpy.ndarray
+        That of the budget, of which ``eps2`` and ``eps3`` have one half each. ``eps1`` has none, so the bounds of a
+        data-independent report hold without it.
+    """
+
+    eps1: _F64
+    eps2: _F64
+    eps3: _F64
+    delta: _F64
+
+    @property
+    def total(self) -> _F64:
+        """The sum eps1 + eps2 + eps3, shape (n_records,)."""
+        return np.asarray(self.eps1 + self.eps2 + self.eps3)
+
+
+class Report:
+    """A released model that knows how much privacy it costs a given record; made by :func:`dpci.per_instance.report`.
+
+    Call it with records. Holds released and public values only, so it may be published. **Its values at private records
+    may not**: they read these records, and a list or a plot of them over the training data is a new release, without
+    any noise. See docs/per_instance.md.
+    """
+
+    __slots__ = ("_bounds", "_loss", "_record")
+
+    def __init__(self, record: ReportRecord, loss: Loss) -> None:
+        self._record = record
+        self._loss = loss
+        self._bounds = _core_bounds(record, loss)
+
+    def __call__(self, X: Table, y: ArrayLike, *, n_threads: int | None = None) -> RecordLosses:
+        """Bound the privacy losses of records, in the training data or not.
+
+        Not private: the values are as private as the records that are given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_records, n_features)
+            Records as for the fit: the same columns, the same bounds, the same ``on_violation``. May have no rows.
+        y : array-like of shape (n_records,)
+            Their targets, classes as in the fit.
+        n_threads : int, optional
+            Threads; None: all cores. The result does not depend on it.
+
+        Returns
+        -------
+        RecordLosses
+            (eps1, eps2, eps3, delta), each of shape (n_records,). ``eps1`` is below the truth with probability at most
+            ``failure_probability``: for each record fixed before the release, or for all records at once in a
+            simultaneous report.
+
+        Raises
+        ------
+        InvalidInput
+            For malformed records, other columns, NaN, or unknown labels.
+        RowNormViolation
+            For a record above ``row_norm`` with ``on_violation="error"``.
+        """
+        n_threads = check_threads(n_threads)
+        features, targets = self.encoded(X, y)
+        n_records = features.shape[0]
+        delta = np.full(n_records, self._record.fit.budget["delta"])
+        if n_records == 0:
+            return RecordLosses(np.empty(0), np.empty(0), np.empty(0), delta)
+        eps1, eps2, eps3 = self._bounds.evaluate(features.values, targets, n_threads=n_threads)
+        return RecordLosses(eps1, eps2, eps3, delta)
+
+    def encoded(self, X: Table, y: ArrayLike) -> tuple[Features, _F64]:
+        """Return records as the core takes them. Not private; raises as a call does."""
+        fit = self._record.fit
+        features = check_columns(as_features(X), fit.columns, named=fit.named_columns)
+        check_same_index(X, y)
+        if fit.classes is None:
+            return features, encode_reals(y, features.shape[0])
+        return features, encode_labels(y, fit.classes, features.shape[0]).values
+
+    @property
+    def result(self) -> PrivateFit:
+        """The released model; its steps list every release of the report."""
+        return PrivateFit(self._record.fit)
+
+    @property
+    def budget(self) -> Budget:
+        """The whole budget, of the model and what the report released besides."""
+        return self.result.budget
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise came from the operating system; False for seeded reports."""
+        return self._record.fit.private
+
+    @property
+    def kind(self) -> str:
+        """One of "data_dependent" and "data_independent"."""
+        return self._record.kind
+
+    @property
+    def shares(self) -> tuple[float, ...] | None:
+        """Shares of (coefficients, gradient, Hessian); None for a data-independent report."""
+        return self._record.shares
+
+    @property
+    def simultaneous(self) -> bool:
+        """Whether ``failure_probability`` is for all records at once, also those chosen after seeing the report."""
+        return self._record.simultaneous
+
+    @property
+    def failure_probability(self) -> float:
+        """Probability that a bound is below the truth, at most. Of correctness, not of privacy."""
+        return self._record.failure_probability
+
+    @property
+    def bound(self) -> str:
+        """How the released Hessian is used: "interpolated" or "paper"."""
+        return self._record.bound
+
+    @property
+    def gradient(self) -> _F64 | None:
+        """Released gradient of the sum objective at the parameters, shape (k,); None for a data-independent report."""
+        return self._record.gradient
+
+    @property
+    def hessian(self) -> _F64 | None:
+        """Released Hessian of the sum objective at the parameters, shape (k, k); None for a data-independent report."""
+        return self._record.hessian
+
+    @property
+    def gradient_std_dev(self) -> float | None:
+        """Standard deviation of the gradient's noise; None for a data-independent report."""
+        return self._record.step("report_gradient").scale if self._record.data_dependent else None
+
+    @property
+    def hessian_std_dev(self) -> float | None:
+        """Standard deviation of the Hessian's noise off the diagonal; sqrt(2) times it on the diagonal."""
+        return self._record.step("report_hessian").scale / math.sqrt(2.0) if self._record.data_dependent else None
+
+    @property
+    def hessian_radius(self) -> float | None:
+        """What the greatest eigenvalue of the Hessian's noise exceeds with half the failure probability at most."""
+        return self._bounds.hessian_radius
+
+    def summary(self) -> str:
+        """Text of what was released, what it cost, and what is claimed about the bounds."""
+        unit = str(self.result.privacy["cost_unit"]).replace("_", " ")
+        rows = [
+            [step.step.removeprefix("report_"), f"{step.cost:.4g}", f"{step.sensitivity:.4g}", f"{step.scale:.4g}"]
+            for step in self._record.fit.steps
+        ]
+        whom = "all records at once" if self.simultaneous else "each record fixed beforehand"
+        fit = self._record.fit
+        facts = [
+            ("kind", self.kind.replace("_", " ")),
+            ("budget", str(self.budget)),
+            ("neighbours", "add or remove one record"),
+            ("n (public), lambda", f"{fit.n_samples:,}, {fit.l2_strength:g}"),
+            ("loss", describe(fit.loss)),
+            ("bounds", f"eps1 fails with probability at most {self.failure_probability:g} for {whom}"),
+        ]
+        if self.hessian_radius is not None:
+            ridge = fit.n_samples * fit.l2_strength
+            facts.append(("Hessian", f"{self.bound}, noise radius {self.hessian_radius:.4g}, ridge {ridge:.4g}"))
+        parts = [
+            format_table(["release", unit, "sensitivity", "std dev"], rows),
+            format_facts(facts),
+            "The report may be published; its values at private records are as private as these records.",
+        ]
+        if not self.private:
+            parts = ["NOT PRIVATE (seeded)", *parts, "NOT PRIVATE (seeded)"]
+        return "\n\n".join(parts)
+
+    def histogram(self, X: Table, y: ArrayLike, *, ax: "Axes | None" = None) -> "Axes":
+        """Histogram of the bounds over given records; needs matplotlib. Not private: it reads the records.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            Always.
+        """
+        losses = self(X, y)
+        warnings.warn(
+            "a histogram of privacy losses is NOT PRIVATE: it reads the records that it shows",
+            PrivacyLeakWarning,
+            stacklevel=2,
+        )
+        total = losses.total if self._record.data_dependent else None
+        return draw_histogram(losses.eps1, total, ax=ax)
+
+    def plot_bound_against_truth_not_private(self, X: Table, y: ArrayLike, *, ax: "Axes | None" = None) -> "Axes":
+        """Scatter of eps1 against the exact loss over the training data; needs matplotlib. Not private.
+
+        Parameters
+        ----------
+        X, y
+            The training data.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            Always.
+        """
+        truth = ex_post_losses_not_private(self, X, y, X, y, member=True, stacklevel=3)
+        return draw_against_truth(truth.absolute, self(X, y).eps1, ax=ax)
+
+    def to_json(self) -> str:
+        """Return the whole report as JSON: released and public values, floats exactly; no code of a custom loss."""
+        return self._record.to_json()
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, loss: Loss | None = None) -> "Report":
+        """Rebuild a report from :meth:`to_json`.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What :meth:`to_json` returned.
+        loss : dpci.losses.Custom, optional
+            The loss of a report with a custom one, whose code JSON cannot hold.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not a saved report, or the loss is missing or another one.
+        """
+        record = ReportRecord.from_json(text)
+        saved = from_declaration(record.fit.loss)
+        if saved is not None:
+            if loss is not None and loss != saved:
+                raise InvalidInput(f"loss must be that of the report, {saved!r}, got loss={loss!r}")
+            return cls(record, saved)
+        if loss is None:
+            raise InvalidInput("loss must be given for a report with a custom loss, got loss=None")
+        loss = check_loss(loss)
+        if declaration(loss, loss.to_core()) != record.fit.loss:
+            raise InvalidInput(f"loss must have the declaration of the report's, {record.fit.loss}, got loss={loss!r}")
+        return cls(record, loss)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        custom = None if from_declaration(self._record.fit.loss) is not None else self._loss
+        return _rebuilt, (self.to_json(), custom)
+
+    def __repr__(self) -> str:
+        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
+        return f"<Report: {self.kind}, {len(self._record.fit.names)} parameters, {self.budget}{seeded}>"
+
+
+def _rebuilt(text: str, loss: Loss | None) -> Report:
+    return Report.from_json(text, loss=loss)
+
+
+def _core_bounds(record: ReportRecord, loss: Loss) -> "_core.RecordBounds":
+    fit = record.fit
+    derivatives = None
+    if record.gradient is not None and record.hessian is not None:
+        scales = (record.step("report_gradient").scale, record.step("report_hessian").scale)
+        derivatives = (record.gradient, scales[0], record.hessian, scales[1])
+    return _core.RecordBounds(
+        loss=loss.to_core(),
+        params=fit.params,
+        n_public=fit.n_samples,
+        l2_strength=fit.l2_strength,
+        std_dev=fit.noise_scale,
+        delta=fit.budget["delta"],
+        row_norm=fit.row_norm,
+        intercept=fit.intercept_scale,
+        clip=fit.on_violation == "clip",
+        derivatives=derivatives,
+        failure_probability=record.failure_probability,
+        simultaneous=record.simultaneous,
+        bound=record.bound,
+    )

@@ -1,0 +1,43 @@
+"""Plots of per-instance privacy losses; matplotlib is optional."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.report.plot import new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_N_BINS = 60
+_NOT_PRIVATE = "NOT PRIVATE: reads the records"
+
+
+def draw_histogram(eps1: NDArray[np.float64], total: NDArray[np.float64] | None, *, ax: "Axes | None") -> "Axes":
+    """Draw how eps1, and the total where more was released, spread over records."""
+    ax = new_axes(8) if ax is None else ax
+    series = {"eps1, of the parameters": eps1}
+    if total is not None:
+        series["eps1 + eps2 + eps3"] = total
+    greatest = max((float(values.max()) for values in series.values() if values.size), default=1.0)
+    bins = np.linspace(0.0, greatest if greatest > 0.0 else 1.0, _N_BINS + 1)
+    for label, values in series.items():
+        ax.hist(values, bins=bins.tolist(), histtype="stepfilled", alpha=0.5, label=label)
+    ax.set_xlabel("bound on the privacy loss")
+    ax.set_ylabel("records")
+    ax.set_title(_NOT_PRIVATE, color="C3")
+    ax.legend()
+    return ax
+
+
+def draw_against_truth(truth: NDArray[np.float64], bound: NDArray[np.float64], *, ax: "Axes | None") -> "Axes":
+    """Scatter the bound against the exact loss, with the line where they agree."""
+    ax = new_axes(12) if ax is None else ax
+    ax.scatter(truth, bound, s=4, alpha=0.4)
+    end = float(max(truth.max(initial=0.0), bound.max(initial=0.0)))
+    ax.plot([0.0, end], [0.0, end], color="0.6", linewidth=1)
+    ax.set_xlabel("exact loss")
+    ax.set_ylabel("published bound eps1")
+    ax.set_title(_NOT_PRIVATE, color="C3")
+    return ax

@@ -1,0 +1,158 @@
+"""What one per-instance report leaves behind: a fit, two more releases and public choices, and their JSON form."""
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.accounting.steps import Step
+from dpci.base.validation import check_choice, check_flag, check_real, check_reals
+from dpci.data.arrays import check_finite
+from dpci.errors import InvalidInput
+from dpci.released.record import FitRecord
+from dpci.released.rules import read_saved, saved_text
+
+SCHEMA = "dpci.PerInstanceReport"
+SCHEMA_VERSION = 2
+Kind: TypeAlias = Literal["data_dependent", "data_independent"]
+Bound: TypeAlias = Literal["interpolated", "paper"]
+KINDS: tuple[Kind, ...] = ("data_dependent", "data_independent")
+BOUNDS: tuple[Bound, ...] = ("interpolated", "paper")
+_LEAST_SHARE = 1e-12
+_SHARE_ROUNDING = 1e-9
+_EXTRA_STEPS = ("report_gradient", "report_hessian")
+_FIELDS = ("kind", "shares", "simultaneous", "failure_probability", "bound", "gradient", "hessian")
+
+
+def check_shares(value: object) -> tuple[float, ...]:
+    """Return shares of (coefficients, gradient, Hessian), each at least 1e-12, with sum 1; the core's rule."""
+    shares = check_reals("shares", value, 3)
+    for share in shares:
+        if not (share >= _LEAST_SHARE) or math.isinf(share):
+            raise InvalidInput(
+                f"every one of the shares must be finite and at least {_LEAST_SHARE:g}, got shares={shares}"
+            )
+    total = math.fsum(shares)
+    if not (abs(total - 1.0) <= _SHARE_ROUNDING):
+        raise InvalidInput(f"sum of shares must be 1, got sum of shares={total:g}")
+    return shares
+
+
+# What the bounds of a report are derived for.
+_FIT = {
+    "neighbors": "add_remove",
+    "notion": "approx",
+    "moments": "none",
+    "mechanism": "objective",
+    "noise_law": "gaussian",
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReportRecord:
+    """Everything that a :class:`~dpci.per_instance.Report` knows, but the code of a custom loss."""
+
+    fit: FitRecord
+    kind: str
+    shares: tuple[float, ...] | None
+    """Of (coefficients, gradient, Hessian); None for a data-independent report."""
+    simultaneous: bool
+    failure_probability: float
+    bound: str
+    gradient: NDArray[np.float64] | None
+    """Released gradient of the sum objective, shape (k,); None for a data-independent report."""
+    hessian: NDArray[np.float64] | None
+    """Released Hessian of the sum objective, shape (k, k); None for a data-independent report."""
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("kind", check_choice("kind", self.kind, KINDS))
+        put("bound", check_choice("bound", self.bound, BOUNDS))
+        put("simultaneous", check_flag("simultaneous", self.simultaneous))
+        # Its range is checked where the bounds are made.
+        put("failure_probability", check_real("failure_probability", self.failure_probability))
+        self._check_presence("shares")
+        put("shares", None if self.shares is None else check_shares(self.shares))
+        k = len(self.fit.names)
+        for name, shape in (("gradient", (k,)), ("hessian", (k, k))):
+            put(name, self._checked_array(name, shape))
+        self._check_symmetric()
+        for name, expected in _FIT.items():
+            check_choice(f"{name} of the fit of a report", getattr(self.fit, name), (expected,))
+        self._check_steps()
+
+    @property
+    def data_dependent(self) -> bool:
+        """Whether gradient and Hessian were released."""
+        return self.kind == "data_dependent"
+
+    def step(self, name: str) -> Step:
+        """Return the step of a release by its name; every release of the kind has one."""
+        return next(step for step in self.fit.steps if step.step == name)
+
+    def to_json(self) -> str:
+        """Return the record as JSON; floats survive exactly."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in _FIELDS}
+        for name in ("gradient", "hessian"):
+            values[name] = None if values[name] is None else values[name].tolist()
+        document = {"result": json.loads(self.fit.to_json()), **values}
+        return saved_text(document, schema=SCHEMA, version=SCHEMA_VERSION)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "ReportRecord":
+        """Rebuild a record from :meth:`to_json`.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not such a record, or of another schema version.
+        """
+        values = read_saved(text, what="a saved report", schema=SCHEMA, version=SCHEMA_VERSION)
+        try:
+            fit = FitRecord.from_json(json.dumps(values["result"]))
+            return cls(fit=fit, **{name: values[name] for name in _FIELDS})
+        except InvalidInput:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InvalidInput(f"a saved report must hold every field of its schema, got {error!r}") from error
+
+    def _check_presence(self, name: str) -> None:
+        if (getattr(self, name) is None) == self.data_dependent:
+            raise InvalidInput(f"{name} must be there if and only if kind='data_dependent', got kind={self.kind!r}")
+
+    def _checked_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+        self._check_presence(name)
+        values = getattr(self, name)
+        if values is None:
+            return None
+        array = np.array(values, dtype=np.float64)
+        if array.shape != shape:
+            raise InvalidInput(f"{name} must have shape {shape}, got {array.shape}")
+        check_finite(name, array)
+        array.flags.writeable = False
+        return array
+
+    def _check_symmetric(self) -> None:
+        if self.hessian is None:
+            return
+        for i, j in np.argwhere(self.hessian != self.hessian.T)[:1].tolist():
+            pair = f"{self.hessian[i, j]} at ({i}, {j}) and {self.hessian[j, i]} at ({j}, {i})"
+            raise InvalidInput(f"hessian must be symmetric, got {pair}")
+
+    def _check_steps(self) -> None:
+        expected = ("coefficients", *(_EXTRA_STEPS if self.data_dependent else ()))
+        found = tuple(step.step for step in self.fit.steps)
+        if found != expected:
+            raise InvalidInput(f"the steps of the fit of a {self.kind} report must be {expected}, got {found}")
+        for step in self.fit.steps:
+            check_choice(f"noise of the step {step.step!r}", step.noise, ("gaussian",))
+        scale, noise_scale = self.step("coefficients").scale, self.fit.noise_scale
+        if noise_scale != scale:
+            raise InvalidInput(
+                f"noise_scale must be the scale of the step 'coefficients', {scale}, got noise_scale={noise_scale}"
+            )

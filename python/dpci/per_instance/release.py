@@ -1,0 +1,241 @@
+"""Per-instance privacy: a model released together with a function that bounds what it costs each record.
+
+The method of Redberg & Wang 2021, "Privately publishable per-instance privacy", Algorithm 2, with the corrections of
+docs/per_instance.md.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci.accounting.seals import seals_from
+from dpci.accounting.steps import Step
+from dpci.base.validation import check_choice, check_flag, check_real
+from dpci.budgets import ApproxDP, Calibration
+from dpci.data.arrays import OnViolation, Table, as_features
+from dpci.data.rows import encode_targets, param_names
+from dpci.errors import InvalidInput, SeededNoiseWarning
+from dpci.ledger.ledger import Ledger
+from dpci.ledger.payment import Payment
+from dpci.losses import LossLike
+from dpci.model.settings import Settings
+from dpci.per_instance.bounds import Report
+from dpci.per_instance.record import BOUNDS, KINDS, Bound, Kind, ReportRecord, check_shares
+from dpci.released.record import FitRecord
+
+__all__ = ["report"]
+
+
+def report(
+    X: Table,
+    y: ArrayLike,
+    *,
+    budget: ApproxDP,
+    l2_strength: float,
+    n_public: int,
+    shares: Sequence[float] = (0.2, 0.7, 0.1),
+    kind: Kind = "data_dependent",
+    simultaneous: bool = False,
+    failure_probability: float = 1e-6,
+    loss: LossLike = "logistic",
+    calibration: Calibration = "tight",
+    bound: Bound = "interpolated",
+    classes: Sequence[Any] | None = None,
+    fit_intercept: bool = True,
+    intercept_scale: float = 1.0,
+    row_norm: float = 1.0,
+    on_violation: OnViolation = "error",
+    ledger: Ledger | None = None,
+    n_threads: int | None = None,
+    seed: int | None = None,
+) -> Report:
+    """Fit a model by Gaussian objective perturbation, and release with it what bounds its privacy loss by record.
+
+    Everything in the report is differentially private at the budget, for one record added or removed. The report is a
+    function: ``report(X, y)`` says how much the released model tells about given records. The function may be
+    published; its values at private records may not.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows with Euclidean norm at most ``row_norm``, as for :func:`dpci.fit`.
+    y : array-like of shape (n_samples,)
+        Two classes, or real numbers for a loss of real targets.
+    budget : ApproxDP
+        What to spend, all releases together.
+    l2_strength : float
+        Regularisation λ > 0 of the mean objective; the sum objective has the ridge n_public * l2_strength.
+    n_public : int
+        Public stand-in for the number of rows, which is private under this relation.
+    shares : sequence of three floats
+        Shares of (coefficients, gradient, Hessian), each at least 1e-12, with sum 1. With ``calibration="tight"`` they
+        divide the squared ratios (sensitivity / standard deviation)**2, as everywhere under ApproxDP; with "paper" they
+        divide epsilon. Checked, but not used, by a data-independent report.
+    kind : {"data_dependent", "data_independent"}
+        "data_dependent" also releases the gradient and the Hessian of the objective at the parameters, which sharpen
+        ``eps1`` for a model with more noise and cost ``eps2`` and ``eps3``; "data_independent" spends everything on the
+        model and bounds by the ridge alone. See "Which kind" in docs/per_instance.md.
+    simultaneous : bool
+        Whether the bounds are for all records at once, also those chosen after seeing the report; wider.
+    failure_probability : float
+        Probability, at least 1e-300 and below 1, that ``eps1`` is below the exact loss, at most: of correctness, not of
+        privacy. A data-dependent report gives one half to the gradient's bound and one half to the Hessian's.
+    loss : str or object of dpci.losses
+        As for :func:`dpci.fit`.
+    calibration : {"tight", "paper"}
+        "tight": all releases are calibrated together. "paper": Kifer, Smith & Thakurta's noise for the coefficients and
+        the analytic Gaussian mechanism for the others, each at a third of delta, which costs more.
+    bound : {"interpolated", "paper"}
+        How the noisy Hessian bounds the log-determinant: by its best combination with the ridge, for any λ; or by 3/2
+        of its inverse as printed, which needs a greater λ.
+    classes : (negative, positive), optional
+        The public classes, as for :func:`dpci.fit`.
+    fit_intercept : bool
+        Append the constant ``intercept_scale`` to every row.
+    intercept_scale : float
+        That constant.
+    row_norm : float
+        Public bound on the norm of a row, without the intercept; at least 1e-100 and at most 1e100.
+    on_violation : {"error", "clip"}
+        What to do with rows above ``row_norm`` and real targets out of their bounds, here and in later calls.
+    ledger : Ledger, optional
+        Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`; its relation must be
+        "add_remove".
+    n_threads : int, optional
+        Threads; None: all cores. The result does not depend on it.
+    seed : int, optional
+        For simulations and tests: noise from this seed, which is not private and says so.
+
+    Returns
+    -------
+    Report
+        The released model as ``.result``, and the function from records to bounds.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, malformed data, or another budget than ApproxDP.
+    RowNormViolation
+        For a row above ``row_norm`` with ``on_violation="error"``.
+    RegularizationTooSmall
+        If the mechanism, or ``bound="paper"``, needs a greater ``l2_strength``; the message names it.
+    NotConverged
+        If the minimiser could not be certified. Nothing is released by any error.
+    BudgetExceeded
+        If the ledger's total does not cover the budget.
+    LedgerError
+        If the ledger cannot be read or written.
+    ReleaseFailed
+        As :func:`dpci.fit`.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the classes were read off ``y``, unless a seed is given.
+    SeededNoiseWarning
+        If a seed is given.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> y = X[:, 0] > 0
+    >>> report = dpci.per_instance.report(X, y, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.01, n_public=10_000)
+    >>> eps1, eps2, eps3, delta = report([[0.1, 0.2]], [True])
+    >>> eps1.shape
+    (1,)
+    """
+    if not isinstance(budget, ApproxDP):
+        raise InvalidInput(
+            f"budget must be dpci.ApproxDP for a per-instance report, which has Gaussian noise, got budget={budget!r}"
+        )
+    settings = Settings(
+        budget=budget,
+        l2_strength=l2_strength,
+        loss=loss,
+        moments="none",
+        calibration=calibration,
+        classes=classes,
+        fit_intercept=fit_intercept,
+        intercept_scale=intercept_scale,
+        row_norm=row_norm,
+        on_violation=on_violation,
+        neighbors="add_remove",
+        n_public=n_public,
+        n_threads=n_threads,
+        seed=seed,
+    )
+    if settings.core_loss.kinked or not math.isfinite(settings.core_loss.slope_bound):
+        raise InvalidInput(
+            "loss must have a bounded slope and a second derivative for a per-instance report, got "
+            f"loss={settings.checked_loss!r}"
+        )
+    payment = Payment.due("dpci.per_instance.report", ledger, budget=budget, neighbors="add_remove", seed=settings.seed)
+    kind = check_choice("kind", kind, KINDS)
+    checked_shares = check_shares(shares)
+    public: dict[str, Any] = {
+        "simultaneous": check_flag("simultaneous", simultaneous),
+        "failure_probability": check_real("failure_probability", failure_probability),
+        "bound": check_choice("bound", bound, BOUNDS),
+    }
+    given_shares = checked_shares if kind == "data_dependent" else None
+
+    def resolve(n_samples: int, n_columns: int) -> tuple[_core.Spec, _core.ReportSpec]:
+        spec_of_fit = settings.spec(n_samples, n_columns, budget=payment.budget)
+        return spec_of_fit, _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
+
+    with payment.release(X, settings, resolve, on_violation=settings.on_violation) as till:
+        features = as_features(X)
+        n_samples, n_columns = features.shape
+        names = param_names(features.names, n_columns, settings)
+        spec_of_fit, spec = resolve(n_samples, n_columns)
+        targets, label_classes, classes_inferred = encode_targets(
+            X, y, settings, n_samples, stacklevel=None if settings.seed is not None else 3
+        )
+        till.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
+        release = _core.release_report(
+            spec,
+            features.values,
+            targets,
+            clip=settings.on_violation == "clip",
+            n_threads=settings.n_threads,
+            seed=settings.seed,
+        )
+    if not release["private"]:
+        warnings.warn(
+            "the noise comes from the caller's seed: the report is NOT PRIVATE (leave seed=None to release)",
+            SeededNoiseWarning,
+            stacklevel=2,
+        )
+    fit = FitRecord(
+        params=release["params"],
+        hessian=None,
+        gradient_cov=None,
+        names=names,
+        named_columns=features.names is not None,
+        classes=label_classes,
+        classes_inferred=classes_inferred,
+        n_samples=settings.public_n(n_samples),
+        projection="none",
+        noise_law="gaussian",
+        noise_scale=release["noise_scale"],
+        noise_spectral_radius=0.0,
+        steps=tuple(Step.from_mapping(step) for step in release["steps"]),
+        seals=seals_from(release["seals"]),
+        private=release["private"],
+        version=_core.__version__,
+        **settings.public_record(spec_of_fit),
+    )
+    record = ReportRecord(
+        fit=fit,
+        kind=kind,
+        shares=given_shares,
+        gradient=release["gradient"],
+        hessian=release["hessian"],
+        **public,
+    )
+    return Report(record, settings.checked_loss)

@@ -1,0 +1,1 @@
+"""What a release leaves behind: released and public values only."""

@@ -1,0 +1,126 @@
+"""Whether the fields of a saved fit go together: each may be legal alone, and the record still of no possible fit."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.accounting.seals import seal_cost
+from dpci.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dpci.released.record import FitRecord
+
+# Of the greatest entry: what rounding may do to a matrix that was projected and saved exactly; and of the budget.
+_ROUNDING = 1e-9
+
+
+def check_consistent(record: "FitRecord", *, selected: bool) -> None:
+    """Refuse a record that no fit leaves behind, and on which intervals would fail or mean nothing.
+
+    ``selected``: the model won a selection, whose runs may be of another notion than the budget and have its noise.
+
+    Raises
+    ------
+    InvalidInput
+        For the first contradiction.
+    """
+    for broken, rule, value in _contradictions(record, selected=selected):
+        if broken:
+            raise InvalidInput(f"{rule}, got {value}")
+    for name in ("hessian", "gradient_cov"):
+        matrix = getattr(record, name)
+        if matrix is not None:
+            _check_matrix(name, matrix)
+
+
+def _contradictions(record: "FitRecord", *, selected: bool) -> Iterator[tuple[bool, str, str]]:
+    """Yield, for each rule, whether it is broken, the rule and the value."""
+    loss, mechanism = record.loss["name"], record.mechanism
+    hinge = loss == "hinge"
+    gaussian = record.notion == "approx" or (record.notion == "zcdp" and mechanism == "output")
+    law = "gaussian" if gaussian else "spherical_laplace"
+    what = f"{mechanism} perturbation with notion={record.notion!r}"
+    two_classes = record.loss["target_bounds"] is None
+    other_law = record.noise_law != law and not (selected and record.noise_law == "spherical_laplace")
+    yield other_law, f"noise_law of {what} must be {law!r}", f"noise_law={record.noise_law!r}"
+    yield hinge and mechanism != "output", "mechanism must be 'output' for the hinge loss", f"mechanism={mechanism!r}"
+    yield hinge and record.moments != "none", "moments must be 'none' for the hinge loss", f"moments={record.moments!r}"
+    yield (
+        hinge != (record.curvature_bound is None),
+        "curvature_bound must be None for the hinge loss, and for no other",
+        f"curvature_bound={record.curvature_bound} with loss={loss!r}",
+    )
+    yield (
+        record.project and (mechanism != "output" or record.radius is None),
+        "project must be False without output perturbation and a radius",
+        f"project=True with mechanism={mechanism!r} and radius={record.radius}",
+    )
+    yield (
+        record.variant == "cms11" and (mechanism != "objective" or record.noise_law == "gaussian"),
+        "variant='cms11' must go with objective perturbation and spherical Laplace noise",
+        f"{what}",
+    )
+    yield (
+        record.loss["slope_bound"] is None and record.radius is None,
+        f"radius must be given for the {loss} loss, whose slope is bounded on a ball only",
+        "radius=None",
+    )
+    yield (
+        (record.classes is None) == two_classes,
+        f"classes must be {'given for a loss of two classes' if two_classes else 'None for a loss with real targets'}",
+        f"classes={record.classes!r} with loss={loss!r}",
+    )
+    yield (
+        record.classes_inferred and record.classes is None,
+        "classes_inferred must be False for real targets",
+        "classes_inferred=True with classes=None",
+    )
+    yield from _seal_contradictions(record, selected=selected)
+
+
+def _seal_contradictions(record: "FitRecord", *, selected: bool) -> Iterator[tuple[bool, str, str]]:
+    """Yield the rules of the seals, as :func:`_contradictions` does."""
+    expected: list[tuple[str, ...]]
+    if any(step.step == "report_gradient" for step in record.steps):
+        expected, what = [("params", "gradient", "hessian")], "a report"
+    elif record.moments == "none":
+        expected, what = [("params",)], "moments='none'"
+    else:
+        # A Hessian that is zero for every data set is not released.
+        expected = [("params", "hessian", "gradient_cov"), ("params", "gradient_cov")]
+        what = f"moments={record.moments!r}"
+    found = tuple(seal.release for seal in record.seals)
+    yield found not in expected, f"the seals with {what} must be those of {expected[0]}", str(found)
+    unit = tuple(record.budget)
+    for seal in record.seals:
+        # A selection's runs may be of another notion than its budget.
+        other = tuple(seal.cost) != unit and not selected
+        yield other, f"the cost of a seal must be in {' and '.join(unit)}, as the budget", f"cost={seal.cost}"
+        law = "discrete_laplace" if tuple(seal.cost) == ("epsilon",) else "discrete_gaussian"
+        rule = f"the noise of a seal that costs {' and '.join(seal.cost)} must be {law!r}"
+        yield seal.noise != law, rule, f"noise={seal.noise!r}"
+    if selected:
+        return
+    steps = 0.0 if record.notion == "approx" else sum(step.cost for step in record.steps)
+    for name, spent in seal_cost(record.seals, record.steps).items():
+        # Under approximate DP the steps are counted in another unit, and the guarantee composes them with the seals.
+        whole = record.budget[name]
+        rule = f"the steps and seals must spend at most the budget {name}={whole:g}"
+        yield not steps + spent <= whole * (1.0 + _ROUNDING), rule, f"{steps + spent:g}"
+
+
+def _check_matrix(name: str, matrix: NDArray[np.float64]) -> None:
+    greatest = float(np.abs(matrix).max())
+    scaled = matrix / greatest if greatest > 0.0 else matrix
+    if np.abs(scaled - scaled.T).max() > _ROUNDING:
+        i, j = np.unravel_index(int(np.abs(scaled - scaled.T).argmax()), matrix.shape)
+        pair = f"{matrix[i, j]} at ({i}, {j}) and {matrix[j, i]} at ({j}, {i})"
+        raise InvalidInput(f"{name} must be symmetric, got {pair}")
+    kind, room = ("positive definite", 0.0) if name == "hessian" else ("positive semidefinite", _ROUNDING)
+    try:
+        np.linalg.cholesky(scaled + room * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        least = greatest * float(np.linalg.eigvalsh(scaled)[0])
+        raise InvalidInput(f"{name} must be {kind}, got a least eigenvalue of {least:.4g}") from None

@@ -1,0 +1,79 @@
+"""What every fitted linear model can do with new rows: private fits and baselines share it."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from dpci.data.arrays import Table, as_features, check_columns
+from dpci.data.labels import Classes, label_array
+from dpci.errors import InvalidInput
+
+
+class ModelFacts(Protocol):
+    """What a record has to know for its model to predict."""
+
+    @property
+    def params(self) -> NDArray[np.float64]: ...  # the protocol is the documentation
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def named_columns(self) -> bool: ...
+    @property
+    def intercept_scale(self) -> float | None: ...
+    @property
+    def classes(self) -> Classes | None: ...
+    @property
+    def loss(self) -> dict[str, Any]: ...
+
+
+class LinearModel(ABC):
+    """Parameters and predictions of a linear model, from its record."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _facts(self) -> ModelFacts: ...
+
+    @property
+    def params(self) -> NDArray[np.float64]:
+        """Parameters, shape (k,), the intercept last; those of a private model are released."""
+        return self._facts.params
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters; the intercept is called "intercept"."""
+        return self._facts.names
+
+    def decision_function(self, X: Table) -> NDArray[np.float64]:
+        """Linear predictor of each row, shape (n,), the intercept included."""
+        facts = self._facts
+        features = check_columns(as_features(X), facts.columns, named=facts.named_columns)
+        if facts.intercept_scale is None:
+            return features.product(facts.params)
+        intercept = float(facts.intercept_scale * facts.params[-1])
+        return features.product(facts.params[:-1]) + intercept
+
+    def predict(self, X: Table) -> NDArray[Any]:
+        """Predicted class of each row in the caller's labels, or predicted target of a squared loss, shape (n,)."""
+        facts = self._facts
+        if facts.loss["name"] == "squared":
+            return self.decision_function(X)
+        if facts.classes is None:
+            raise InvalidInput(
+                "predict needs a loss with two classes, got real targets (decision_function gives the linear predictor)"
+            )
+        return label_array(facts.classes)[(self.decision_function(X) > 0).astype(np.intp)]
+
+    def predict_proba(self, X: Table) -> NDArray[np.float64]:
+        """Probabilities of (negative, positive), or of labels (0, 1), by row, shape (n, 2); logistic losses only."""
+        name = self._facts.loss["name"]
+        if name not in {"logistic", "soft_logistic"}:
+            raise InvalidInput(f"predict_proba needs a logistic loss, which models a probability, got {name!r}")
+        score = self.decision_function(X)
+        return np.column_stack([expit(-score), expit(score)])

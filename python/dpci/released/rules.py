@@ -1,0 +1,155 @@
+"""Rules for the fields of saved records: a file can hold anything."""
+
+from collections.abc import Mapping
+from math import frexp, isclose, sqrt
+from typing import TYPE_CHECKING, Any
+
+from dpci.accounting.seals import Seal, seals_from
+from dpci.base.validation import check_count, check_positive
+from dpci.errors import InvalidInput
+
+if TYPE_CHECKING:
+    pass
+
+import hashlib
+import json
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.validation import check_choice, check_real, check_reals
+from dpci.data.arrays import check_finite
+from dpci.data.labels import Classes, check_classes
+
+Rule = Callable[[str, Any], Any]
+"""Takes the name and the value of a field; returns the value in one plain type, or raises ``InvalidInput``."""
+
+
+def saved_text(values: Mapping[str, Any], *, schema: str, version: int) -> str:
+    """Return an object as JSON, with the two fields that name its schema and the checksum of all its contents."""
+    document = {"schema": schema, "schema_version": version, **values}
+    return json.dumps({**document, "checksum": checksum(document)}, allow_nan=False)
+
+
+def checksum(document: Mapping[str, Any]) -> str:
+    """Return the checksum of what a document says, however it is written: it finds damage, not a forger."""
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
+
+
+def read_saved(text: str | bytes, *, what: str, schema: str, version: int) -> dict[str, Any]:
+    """Return the fields of a saved object, without those that name its schema and its checksum.
+
+    Raises
+    ------
+    InvalidInput
+        If the text is no JSON object of this schema and version, or not as it was written; ``what`` says in the message
+        what it should have been.
+    """
+    try:
+        values = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{what} must be JSON, got {error}") from error
+    if not isinstance(values, dict) or values.get("schema") != schema:
+        raise InvalidInput(f"{what} must be a JSON object with schema={schema!r}, got something else")
+    found = values.get("schema_version")
+    if found != version:
+        raise InvalidInput(f"{what} must have schema_version={version}, got schema_version={found!r}")
+    if values.pop("checksum", None) != checksum(values):
+        raise InvalidInput(
+            f"{what} must be as it was written, got contents of another checksum (the file is damaged or was edited)"
+        )
+    return {name: value for name, value in values.items() if name not in {"schema", "schema_version"}}
+
+
+def one_of(*choices: str) -> Rule:
+    """Return the rule that a field holds one of these texts."""
+    return lambda name, value: check_choice(name, value, choices)
+
+
+def optional(rule: Rule) -> Rule:
+    """Return the rule that a field is None or obeys another one."""
+    return lambda name, value: None if value is None else rule(name, value)
+
+
+def check_text(name: str, value: object) -> str:
+    """Return a text."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be text, got {name}={value!r}")
+    return value
+
+
+def check_array(name: str, value: object) -> NDArray[np.float64]:
+    """Return a finite array of at least one dimension."""
+    return check_finite(name, np.atleast_1d(np.array(value, dtype=np.float64)))
+
+
+def check_names(name: str, value: object) -> tuple[str, ...]:
+    """Return texts."""
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list of texts, got {name}={value!r}")
+    return tuple(check_text(name, entry) for entry in value)
+
+
+def check_interval(name: str, value: object) -> tuple[float, float]:
+    """Return (lower, upper), finite and increasing."""
+    lower, upper = check_reals(name, value, 2)
+    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
+        raise InvalidInput(f"{name} must be finite and increasing, got {name}={value!r}")
+    return lower, upper
+
+
+def check_labels(name: str, value: object) -> Classes:
+    """Return (negative, positive)."""
+    classes = check_classes(value)
+    for label in classes:
+        # An integer may be too great to be compared with targets.
+        if not isinstance(label, str) and math.isinf(number := check_real(name, label + 0)):
+            raise InvalidInput(f"{name} must be within the range of floats, got {number}")
+    return classes
+
+
+_UNITS = (("epsilon",), ("rho",), ("epsilon", "delta"))
+
+
+def check_seals(name: str, value: object) -> tuple[Seal, ...]:
+    """Return the seals of a saved record.
+
+    Raises
+    ------
+    InvalidInput
+        For anything that no seal is.
+    """
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
+    seals = seals_from(value)
+    for seal in seals:
+        for part, rule in _RULES.items():
+            rule(f"{name}.{part}", getattr(seal, part))
+        if frexp(seal.lattice)[0] != 0.5:
+            raise InvalidInput(f"{name}.lattice must be a power of two, got {seal.lattice!r}")
+        width = seal.scale * seal.lattice * (sqrt(2.0) if seal.noise == "discrete_laplace" else 1.0)
+        if not isclose(seal.std_dev, width, rel_tol=1e-9):
+            raise InvalidInput(f"{name}.std_dev must be that of the noise, {width!r}, got {seal.std_dev!r}")
+    return seals
+
+
+def _check_cost(name: str, value: object) -> object:
+    if not isinstance(value, dict) or tuple(value) not in _UNITS:
+        raise InvalidInput(f"{name} must have one of the parameters {_UNITS}, got {name}={value!r}")
+    for unit, cost in value.items():
+        check_positive(f"{name}.{unit}", cost)
+    return value
+
+
+_RULES: dict[str, Rule] = {
+    "release": one_of("params", "hessian", "gradient_cov", "gradient", "polynomial", "the histogram", "score"),
+    "noise": one_of("discrete_laplace", "discrete_gaussian"),
+    "lattice": check_positive,
+    "scale": check_count,
+    "distance": check_positive,
+    "std_dev": check_positive,
+    "cost": _check_cost,
+}

@@ -1,0 +1,1 @@
+"""How a released model is shown."""

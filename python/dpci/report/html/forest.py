@@ -1,0 +1,81 @@
+"""Forest plot of inline SVG that fills any width: places are percentages, letters and lines keep their size."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.tables import format_percent, printable
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.report.html.elements import Html, tag
+
+# The plot keeps clear of the sides, where labels of the axis would be cut.
+_LEFT, _WIDTH = 4.0, 92.0
+_N_STEPS = 5
+# A sheet of A4 holds more rows, so that every sheet of a long plot has an axis.
+_ROWS_OF_AN_AXIS = 25
+
+
+def forest_figure(intervals: ConfidenceIntervals) -> Html:
+    """Return a figure with one row for each interval; those that leave out 0 have a filled point."""
+    ticks = axis_ticks(intervals)
+    percent = format_percent(intervals.level)
+    label = f"Forest plot of {len(intervals)} parameters with {percent} confidence intervals; the table has the numbers"
+    axis = [_text(f"{tick:.6g}" if tick else "0", _place(tick, ticks)) for tick in map(float, ticks)]
+    axis_row = [tag("div"), _cell(axis, class_="cell axis")]
+    cells = []
+    for i, (name, estimate, (lower, upper)) in enumerate(
+        zip(intervals.names, intervals.estimate, intervals, strict=True)
+    ):
+        if i and i % _ROWS_OF_AN_AXIS == 0:
+            cells += axis_row
+        mark = _mark(float(estimate), lower, upper, ticks)
+        cells += [tag("div", printable(name), class_="name", dir="auto"), _cell([*_grid(ticks), *mark])]
+    cells += axis_row
+    caption = f"{percent} confidence intervals. A filled point: the interval leaves out 0."
+    plot = tag("div", cells, class_="forest", role="img", aria_label=label)
+    return tag("figure", [plot, tag("figcaption", caption)])
+
+
+def axis_ticks(intervals: ConfidenceIntervals) -> NDArray[np.float64]:
+    """Return round numbers from below the least bound, or 0, to above the greatest."""
+    # Saved fits may hold any numbers: bounds beyond the range of floats are drawn at its end.
+    greatest = float(np.finfo(np.float64).max)
+    low = max(-greatest, min(0.0, float(intervals.lower.min())))
+    high = min(greatest, max(0.0, float(intervals.upper.max())))
+    # In halves: the difference of two floats may be beyond their range.
+    rough = max((high / 2.0 - low / 2.0) / _N_STEPS * 2.0, 1e-300)
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = unit * next((factor for factor in (1.0, 2.0, 5.0) if factor * unit >= rough), 10.0)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    with np.errstate(over="ignore"):
+        ticks = np.arange(first, max(last, first + 1) + 1) * step
+    return np.asarray(ticks[np.isfinite(ticks)])
+
+
+def _cell(parts: list[Html], class_: str = "cell") -> Html:
+    return tag("div", tag("svg", parts, width="100%", height="100%", aria_hidden="true"), class_=class_)
+
+
+def _place(value: float, ticks: NDArray[np.float64]) -> str:
+    low, high = float(ticks[0]) / 2.0, float(ticks[-1]) / 2.0
+    share = min(max((value / 2.0 - low) / (high - low), 0.0), 1.0)
+    return f"{_LEFT + _WIDTH * share:.3f}%"
+
+
+def _grid(ticks: NDArray[np.float64]) -> list[Html]:
+    places = [(_place(float(tick), ticks), "grid" if tick else "zero") for tick in ticks]
+    return [tag("line", x1=at, x2=at, y1="0", y2="100%", class_=kind) for at, kind in places]
+
+
+def _mark(estimate: float, lower: float, upper: float, ticks: NDArray[np.float64]) -> list[Html]:
+    kind = "apart" if lower > 0.0 or upper < 0.0 else "open"
+    ends = {"x1": _place(lower, ticks), "x2": _place(upper, ticks)}
+    return [
+        tag("line", **ends, y1="50%", y2="50%", class_="bar"),
+        tag("circle", cx=_place(estimate, ticks), cy="50%", r=4.5, class_=kind),
+    ]
+
+
+def _text(label: str, at: str) -> Html:
+    return tag("text", label, x=at, y=14, text_anchor="middle")

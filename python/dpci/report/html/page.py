@@ -1,0 +1,243 @@
+"""One self-contained HTML page about a released model: numbers, plot, budget, guarantee and caveats."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit
+
+from dpci.accounting.guarantee import Guarantee
+from dpci.base.tables import format_bound, format_percent, number_format, printable
+from dpci.base.validation import check_fraction
+from dpci.budgets import ApproxDP, PureDP
+from dpci.errors import InvalidInput
+from dpci.losses import describe
+from dpci.report.html.elements import Content, Html, join, tag
+from dpci.report.html.forest import forest_figure
+from dpci.report.html.style import STYLE
+from dpci.report.summary import estimate_rows, fact_lines, interval_note, noise_note, target_note
+
+if TYPE_CHECKING:
+    from dpci.model.result import PrivateFit
+
+_SEEDED = (
+    "NOT PRIVATE (seeded). The noise of this model was drawn from a seed: whoever knows the seed can subtract it. "
+    "Do not publish this page as a private release."
+)
+# Nothing is loaded or run, even where a name were to break out of its element.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+# Shares of the budget's own epsilon at which the guarantee is shown.
+_SHARES = (0.0, 0.25, 0.5, 1.0, 2.0)
+_SMALL_DELTA = 1e-6
+# Points of the profile up to the own epsilon, and again as many beyond.
+_N_POINTS = 16
+_GREAT = 17.0
+
+
+def html_report(result: "PrivateFit", *, level: float, title: str | None) -> str:
+    """Return the page; see :meth:`dpci.PrivateFit.to_html`.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range.
+    """
+    level = check_fraction("level", level)
+    if title is not None and not isinstance(title, str):
+        raise InvalidInput(f"title must be a string or None, got title={title!r}")
+    kind = "A private model" if result.private else "A model with seeded noise"
+    heading = f"{kind}: {describe(result.loss)} loss" if title is None else title
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", name="generator", content=f"dpci {result.privacy['version']}"),
+        tag("title", heading),
+        tag("style", Html(STYLE)),
+    ]
+    main = [
+        tag("h1", heading, dir="auto"),
+        *([] if result.private else [tag("p", _SEEDED, class_="banner", role="alert")]),
+        tag("p", _lead(result), class_="lead"),
+        *_numbers(result, level),
+        *_privacy(result),
+        *_caveats(result),
+    ]
+    body = [tag("main", main), tag("footer", _footer(result))]
+    page = tag("html", [tag("head", head), tag("body", body)], lang="en")
+    # A lone surrogate in a name has no UTF-8.
+    return ("<!DOCTYPE html>\n" + page + "\n").encode("utf-8", "replace").decode("utf-8")
+
+
+def _section(name: str, heading: str, *content: Html) -> Html:
+    return tag("section", [tag("h2", heading, id=name), *content], aria_labelledby=name)
+
+
+def _table(caption: str, header: list[str], rows: list[list[str]]) -> Html:
+    head = tag("thead", tag("tr", [tag("th", cell, scope="col") for cell in header]))
+    lines = [
+        tag("tr", [tag("th", printable(first), scope="row", dir="auto"), *(tag("td", cell) for cell in rest)])
+        for first, *rest in rows
+    ]
+    table = tag("table", [tag("caption", caption), head, tag("tbody", lines)])
+    # On a narrow screen a table scrolls by itself, with the keyboard too.
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def _list(items: list[Content]) -> Html:
+    return tag("ul", [tag("li", item) for item in items])
+
+
+def _lead(result: "PrivateFit") -> str:
+    records = f"{result.n_samples:,} records"
+    if result.privacy["relation"] == "add_remove":
+        records = f"records whose number is private (taken as {result.n_samples:,})"
+    if not result.private:
+        return f"Estimated from {records}, with noise as for {result.spent}."
+    inferred = result.privacy["classes_inferred"]
+    return (
+        f"Estimated from {records} under differential privacy, {result.spent}. Every number on this "
+        "page is released or public: it may be passed on as it is, and what is computed from it costs no more privacy."
+        + (" The names of the two classes are neither: they were read off the data." if inferred else "")
+    )
+
+
+def _numbers(result: "PrivateFit", level: float) -> list[Html]:
+    if result.interval_refusal is not None:
+        shown = number_format(np.abs(result.params).max(), result.params)
+        rows = [[name, f"{value:{shown}}"] for name, value in zip(result.names, result.params, strict=True)]
+        note = tag("p", interval_note(result) or "", class_="note")
+        return [_section("numbers", "Parameters", _table("Released parameters", ["parameter", "estimate"], rows), note)]
+    intervals = result.conf_int(level=level)
+    percent = format_percent(level)
+    header = ["parameter", "estimate", "std error", "p-value", "lower", "upper"]
+    caption = f"Released parameters, {percent} intervals"
+    return [
+        _section(
+            "numbers", "Parameters", _table(caption, header, estimate_rows(result, intervals)), forest_figure(intervals)
+        ),
+        _section("read", "How to read the numbers", _list(_reading(result, percent))),
+    ]
+
+
+def _reading(result: "PrivateFit", percent: str) -> list[Content]:
+    sign = "A positive parameter raises the predicted target."
+    if result.classes is not None:
+        sign = f"A positive parameter speaks for the class {result.classes[1]!r}."
+    elif result.loss["name"] == "soft_logistic":
+        sign = "A positive parameter raises the predicted probability."
+    spread = "how far the estimate typically is from its target: the records are a sample, and noise was added."
+    bounds = (
+        f"an interval that covers the target in {percent} of such studies, each parameter by itself. Of many intervals "
+        "some will miss; simultaneous intervals are longer."
+    )
+    return [
+        f"Estimate: the released parameter, noise included. {sign}",
+        f"Std error: {spread}",
+        "P-value: how often an estimate would be at least this far from 0 if its target were 0.",
+        f"Lower and upper: {bounds}",
+    ]
+
+
+def _privacy(result: "PrivateFit") -> list[Html]:
+    # Spaces before a name, which HTML would drop, say that it belongs to the fact above.
+    rows = [[name.replace("  ", "\u2003"), value] for name, value in fact_lines(result)]
+    spent = _section("budget", "What was done and spent", _table("The release", ["what", "value"], rows))
+    if not result.private:
+        return [spent]
+    guarantee = result.guarantee
+    whole = _own_epsilon(result)
+    points = [whole * share for share in _SHARES]
+    deltas = [float(delta) for delta in guarantee.delta(points)]
+    # Upwards, epsilon too: with a greater epsilon or delta the guarantee holds all the more.
+    rows = [
+        [format_bound(eps, 4), _power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
+    ]
+    caption = "The release is (ε, δ)-differentially private for each of these"
+    profile = _table(caption, ["ε", "e^ε", "δ"], rows)
+    attack = _list(_attack(result, whole, _distance(guarantee, whole), deltas[_SHARES.index(1.0)]))
+    return [spent, _section("attacker", "What someone can learn about one person", attack, profile)]
+
+
+def _own_epsilon(result: "PrivateFit") -> float:
+    budget = result.budget
+    if isinstance(budget, PureDP | ApproxDP):
+        return budget.epsilon
+    # Bun and Steinke's conversion serves as a round place to look at; the delta there is the tight one.
+    return budget.rho + 2.0 * math.sqrt(budget.rho * math.log(1.0 / _SMALL_DELTA))
+
+
+def _distance(guarantee: Guarantee, whole: float) -> float:
+    """Return a bound on the total variation distance of neighbours, from every point of the profile.
+
+    (ε, δ)-DP in both directions implies ``1 - 2 (1 - delta) / (1 + e^epsilon)`` (Kairouz, Oh & Viswanath 2015).
+    """
+    points = [whole * i / _N_POINTS for i in range(2 * _N_POINTS + 1)]
+    bounds = [
+        1.0 - 2.0 * (1.0 - delta) * expit(-eps) for eps, delta in zip(points, guarantee.delta(points), strict=True)
+    ]
+    return float(min(bounds))
+
+
+def _attack(result: "PrivateFit", epsilon: float, distance: float, delta: float) -> list[Content]:
+    """Say what the guarantee means; ``distance`` bounds the total variation, ``delta`` is the profile at epsilon."""
+    doubt = "whether a person's record is among the data at all, thought as likely as not"
+    if result.privacy["relation"] == "replace_one":
+        doubt = "which of two records, thought equally likely, a person really has"
+    percent = format_bound(50.0 * (1.0 + distance), 4)
+    guess = (
+        f"Suppose that someone knows every record but one, and all that there is to know about the method, and asks "
+        f"{doubt}. With this page the best guess is right with probability {percent}% at most; without it, "
+        "with 50%."
+    )
+    odds = f"Whatever came out: the odds of anything about one person change by a factor of {_factor(epsilon)} at most."
+    if delta > 0.0:
+        # E (1 - e^(epsilon - loss))+ <= delta, and the expectation is at least (1 - e^-epsilon) P(loss > 2 epsilon).
+        # Odds fall as far with e^(-2 epsilon) times the probability with which they rise under the other record.
+        rare = min(1.0, (1.0 + math.exp(-2.0 * epsilon)) * delta / -math.expm1(-epsilon))
+        odds = (
+            f"The odds of anything about one person change by a factor of more than {_factor(2.0 * epsilon)} with "
+            f"probability {format_bound(rare, 3)} at most."
+        )
+    group = "A person whose data make up m records is protected less: by the guarantee for m changes at once."
+    population = (
+        "Facts about the population are not hidden: that is what the model is for. They may tell something about a "
+        "person who never gave any data."
+    )
+    return [guess, odds, group, population, "Other releases from the same records add to what is spent here."]
+
+
+def _factor(epsilon: float) -> str:
+    return f"e^{format_bound(epsilon, 4)}" + (f" = {_power(epsilon)}" if epsilon < _GREAT else "")
+
+
+def _power(epsilon: float) -> str:
+    return format_bound(math.exp(epsilon), 4) if epsilon < _GREAT else "more than 10⁷"
+
+
+def _caveats(result: "PrivateFit") -> list[Html]:
+    items: list[Content] = [target_note(result)]
+    if result.interval_refusal is None:
+        accounted = (
+            "Intervals and p-values rest on the normal approximation for large samples. They account for sampling, for "
+            "the noise in the parameters and for their rounding, not for the noise in the two matrices behind them."
+        )
+        noise = noise_note(result)
+        items += [accounted, *([] if noise is None else [noise]), *result.privacy["interval_notes"]]
+        items += ["They are valid one by one, for a model that was chosen before the data were seen."]
+    constants = result.privacy["constants"]
+    if constants["on_violation"] == "clip":
+        items.append(
+            f"Records beyond the public bounds (row norm {constants['row_norm']:g}) were moved to them; the target is "
+            "that of the records so moved."
+        )
+    rests: list[Content] = [f"{fact[0].upper()}{fact[1:]}." for fact in result.privacy["conditions"]]
+    return [
+        _section("caveats", "What to keep in mind", _list(items)),
+        _section("conditions", "What the guarantee rests on", _list(rests)),
+    ]
+
+
+def _footer(result: "PrivateFit") -> Html:
+    made = f"dpci {result.privacy['version']}. The same facts for machines: "
+    return join([made, tag("code", "result.to_json()"), "."])

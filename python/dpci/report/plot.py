@@ -1,0 +1,109 @@
+"""Forest plot of confidence intervals; matplotlib is optional and imported only here."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.optional import optional
+from dpci.base.tables import format_percent, printable
+from dpci.base.validation import check_choice
+from dpci.errors import InvalidInput
+from dpci.inference.intervals import ConfidenceIntervals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+Order: TypeAlias = Literal["given", "estimate"]
+
+_COMFORTABLE = 40
+_LONGEST_NAME = 44
+
+
+def forest_plot(
+    intervals: ConfidenceIntervals, *, private: bool, order: Order = "given", ax: "Axes | None" = None
+) -> "Axes":
+    """Draw one horizontal interval for each row, the first on top; those that leave out 0 have a filled point.
+
+    Parameters
+    ----------
+    intervals : ConfidenceIntervals
+        What to draw.
+    private : bool
+        Seeded results are marked in the title.
+    order : {"given", "estimate"}
+        Rows as they come, or the greatest estimate on top.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: a new figure.
+
+    Raises
+    ------
+    DpciError
+        If matplotlib is not installed.
+    """
+    if ax is None:
+        ax = new_axes(len(intervals))
+    rows = row_order(intervals.estimate, order)
+    estimate, lower, upper = (column[rows] for column in (intervals.estimate, intervals.lower, intervals.upper))
+    positions = np.arange(len(rows))
+    for position in positions[1::2]:
+        ax.axhspan(position - 0.5, position + 0.5, color="0.96", linewidth=0, zorder=-2)
+    ax.axvline(0.0, color="0.55", linewidth=1, zorder=-1)
+    ax.hlines(positions, lower, upper, color="C0", linewidth=1.6)
+    apart = (lower > 0.0) | (upper < 0.0)
+    ax.scatter(estimate, positions, s=26, color="C0", facecolors=np.where(apart, "C0", "white"), zorder=3)
+    name_rows(ax, [intervals.names[i] for i in rows])
+    if len(rows) > _COMFORTABLE:
+        ax.tick_params(axis="x", labeltop=True)  # the other end of the axis may be pages away
+    kind = "" if intervals.simultaneous is None else f"simultaneous ({intervals.simultaneous}) "
+    ax.set_xlabel(f"estimate with {kind}{format_percent(intervals.level)} interval")
+    if not private:
+        ax.set_title("NOT PRIVATE (seeded)", color="C3")
+    return ax
+
+
+def row_order(values: NDArray[np.float64], order: str) -> NDArray[np.intp]:
+    """Return the rows of a plot from top to bottom."""
+    check_choice("order", order, ("given", "estimate"))
+    return np.argsort(-values, kind="stable") if order == "estimate" else np.arange(len(values))
+
+
+def name_rows(ax: "Axes", names: Sequence[str]) -> None:
+    """Label the rows of a plot from top to bottom, long names shortened and many in small letters."""
+    size = "medium" if len(names) <= _COMFORTABLE else "x-small"
+    ax.set_yticks(range(len(names)), labels=[shorten(name) for name in names], fontsize=size)
+    for label in ax.get_yticklabels():
+        label.set_parse_math(False)  # a name may hold dollars
+    ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+
+
+def shorten(name: str) -> str:
+    """Return a name of at most so many characters that a plot beside it has room."""
+    name = printable(" ".join(name.split()))
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 11]}…{name[-10:]}"
+
+
+def check_plot_file(path: Path) -> None:
+    """Refuse a file whose ending names no format that matplotlib writes, or a plot without matplotlib."""
+    with optional("matplotlib", extra="plot", what="a plot"):
+        from matplotlib.backend_bases import FigureCanvasBase  # noqa: PLC0415  # optional
+    formats = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.removeprefix(".").lower() not in formats:
+        raise InvalidInput(f"a plot must end in one of {', '.join(sorted(formats))}, got {str(path)!r}")
+
+
+def new_axes(n_rows: int) -> "Axes":
+    """Return the axes of a new figure that is tall enough for so many rows."""
+    with optional("matplotlib", extra="plot", what="a plot"):
+        import matplotlib.pyplot as plt  # noqa: PLC0415  # optional
+    return plt.subplots(figsize=(7, figure_height(n_rows)), layout="constrained")[1]
+
+
+def figure_height(n_rows: int) -> float:
+    """Return the height in inches of a figure with so many rows; beyond some dozens they stand closer."""
+    return 1.2 + 0.32 * min(n_rows, _COMFORTABLE) + 0.17 * max(0, n_rows - _COMFORTABLE)

@@ -1,0 +1,149 @@
+"""The summary of a fit: a table of estimates, and under it the facts that a reader needs to judge them."""
+
+import math
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpci import _core
+from dpci.accounting.seals import describe_seals, seals_from
+from dpci.base.tables import format_facts, format_percent, format_pvalue, format_table, number_format
+from dpci.data.labels import positive_class
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.validity import TRUSTED_NOISE
+from dpci.losses import describe
+
+if TYPE_CHECKING:
+    from dpci.model.result import PrivateFit
+
+_WIDTH = 100
+
+
+def summary_text(result: "PrivateFit", *, level: float) -> str:
+    """Return the summary of a fit; without moments it has no errors and no intervals."""
+    parts = [_table(result, level), format_facts(fact_lines(result)), *_notes(result)]
+    if not result.private:
+        banner = "NOT PRIVATE (seeded)"
+        parts = [banner, *parts, banner]
+    return "\n\n".join(parts)
+
+
+def _table(result: "PrivateFit", level: float) -> str:
+    header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
+    if result.interval_refusal is not None:
+        shown = number_format(np.abs(result.params).max(), result.params)
+        return format_table(header[:2], [[n, f"{p:{shown}}"] for n, p in zip(result.names, result.params, strict=True)])
+    intervals = result.conf_int(level=level)
+    rows = estimate_rows(result, intervals)
+    return f"{format_percent(intervals.level)} confidence intervals\n{format_table(header, rows)}"
+
+
+def estimate_rows(result: "PrivateFit", intervals: ConfidenceIntervals) -> list[list[str]]:
+    """Return name, estimate, standard error, p-value and bounds of each parameter as text."""
+    errors = result.std_errors
+    shown = number_format(errors, result.params)
+    columns = zip(result.params, errors, result.pvalues, intervals.lower, intervals.upper, strict=True)
+    return [
+        [name, f"{estimate:{shown}}", f"{error:{shown}}", format_pvalue(pvalue), f"{lower:{shown}}", f"{upper:{shown}}"]
+        for name, (estimate, error, pvalue, lower, upper) in zip(result.names, columns, strict=True)
+    ]
+
+
+def fact_lines(result: "PrivateFit") -> list[tuple[str, str]]:
+    """Return names and values of the public facts; what belongs to a fact before it is indented."""
+    privacy = result.privacy
+    unit = str(privacy["cost_unit"]).replace("_", " ")
+    steps = [
+        (f"  {step['step'].replace('_', ' ')}", f"{unit} {step['cost']:.4g}, {step['noise'].replace('_', ' ')} noise")
+        for step in privacy["steps"]
+    ]
+    relation = {"replace_one": "replace one record", "add_remove": "add or remove one record"}[privacy["relation"]]
+    radius = privacy["constants"]["radius"]
+    n_name = "n (public)" if privacy["relation"] == "add_remove" else "n"
+    return [
+        ("mechanism", _mechanism(privacy)),
+        ("loss", _loss(result)),
+        ("budget spent", str(result.spent)),
+        *steps,
+        ("  seal", describe_seals(seals_from(privacy["seal"]["releases"]))),
+        ("neighbours", relation),
+        (n_name, f"{result.n_samples:,}"),
+        ("lambda", f"{result.l2_strength:g}" + (", raised by cms11" if _was_raised(privacy) else "")),
+        *([] if radius is None else [("radius", f"{radius:g}")]),
+        (
+            "moments",
+            "none released" if result.hessian is None else f"{privacy['moments']}, projection {privacy['projection']}",
+        ),
+    ]
+
+
+def _mechanism(privacy: Mapping[str, Any]) -> str:
+    variant = "" if privacy["variant"] == "standard" else f", variant {privacy['variant']}"
+    project = ", params moved into the ball" if privacy["project"] else ""
+    return f"{privacy['mechanism']} perturbation{variant}, calibration {privacy['calibration']}{project}"
+
+
+def _was_raised(privacy: Mapping[str, Any]) -> bool:
+    """Return whether cms11 raised lambda, which leaves exactly half of the coefficients' epsilon for their noise."""
+    if privacy["variant"] != "cms11":
+        return False
+    step = next(step for step in privacy["steps"] if step["step"] == "coefficients")
+    zcdp = privacy["notion"] == "zcdp"
+    epsilon = _core.zcdp_to_pure(step["cost"], privacy["calibration"]) if zcdp else step["cost"]
+    return math.isclose(step["sensitivity"], step["scale"] * epsilon / 2.0, rel_tol=1e-9)
+
+
+def _loss(result: "PrivateFit") -> str:
+    return describe(result.loss) + positive_class(result.classes, inferred=result.privacy["classes_inferred"])
+
+
+def target_note(result: "PrivateFit") -> str:
+    """Return what the estimates estimate."""
+    radius = result.privacy["constants"]["radius"]
+    domain = "" if radius is None else f" over the ball ||params|| <= {radius:g}"
+    ridge = f"lambda={result.l2_strength:g}"
+    if result.privacy["relation"] == "add_remove":
+        ridge += f" * {result.n_samples:,} / (number of records, which is private)"
+    return (
+        f"Target: the minimiser of the population's regularised risk at {ridge}{domain}, "
+        "parameter by parameter; it is not the unregularised coefficient."
+    )
+
+
+def interval_note(result: "PrivateFit") -> str | None:
+    """Return why there are no intervals; None where there are."""
+    if result.hessian is None:
+        whole = len(result.privacy["steps"]) == 1
+        spent = "the whole budget went to the coefficients" if whole else "the rest of the budget went to a report"
+        return f"No intervals: {spent} (moments='none')."
+    if result.interval_refusal is not None:
+        return f"No intervals: they {result.interval_refusal.removeprefix('intervals ')}."
+    return None
+
+
+def noise_note(result: "PrivateFit") -> str | None:
+    """Return how much the noise in the released matrices may matter; None where it is small, or there are none."""
+    if result.interval_refusal is not None or (ratio := result.moment_noise) <= TRUSTED_NOISE:
+        return None
+    return (
+        f"The noise in the released matrices may be {ratio:.2g} times their least eigenvalue. The intervals do not "
+        "account for it; a joint test of several parameters may reject too often."
+    )
+
+
+def _notes(result: "PrivateFit") -> list[str]:
+    notes = [target_note(result), interval_note(result), noise_note(result), *result.privacy["interval_notes"]]
+    if result.loss["name"] == "custom":
+        notes.append(
+            "The privacy claim rests on the declaration of the custom loss: "
+            f"slope_bound={result.loss['slope_bound']:g}, curvature_bound={result.loss['curvature_bound']:g}"
+            + "".join(
+                f", {name}={result.loss[name]:g}"
+                for name in ("predictor_bound", "strong_convexity")
+                if result.loss[name]
+            )
+            + "."
+        )
+    return [textwrap.fill(note, _WIDTH) for note in notes if note is not None]

@@ -1,0 +1,11 @@
+"""Public description of a table, which turns records into bounded rows without looking at the data.
+
+A range, a category list or a scale that is computed from the records is itself a statement about them. Here all of them
+are written down beforehand: a `Schema` is known before any data, and what it does to one record does not depend on any
+other record.
+"""
+
+from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
+from dpci.schema.table import Encoded, Schema, Table
+
+__all__ = ["CategoricalColumn", "ClassTarget", "Encoded", "NumericColumn", "NumericTarget", "Schema", "Table"]

@@ -1,0 +1,275 @@
+"""Public description of a table, which turns records into bounded rows without looking at the data.
+
+A range, a category list or a scale that is computed from the records is itself a statement about them. Here all of them
+are written down beforehand: a `Schema` is known before any data, and what it does to one record does not depend on any
+other record.
+"""
+
+import dataclasses
+import json
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.errors import InvalidInput
+from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target, as_cells
+
+__all__ = ["Encoded", "Schema", "Table"]
+
+_Part = TypeVar("_Part")
+
+# Rows are divided by slightly more than the worst-case norm, so that rounding cannot lift a row above 1.
+_ROUNDING_MARGIN = 1.0 + 2.0**-40
+
+
+class Table(Protocol):
+    """A mapping of columns, a data frame or a structured array: anything with ``table[name]``."""
+
+    def __getitem__(self, name: Any, /) -> Any:  # noqa: ANN401  # keys and columns of every such type
+        """Return a column."""
+
+
+class Encoded(NamedTuple):
+    """Rows, targets and the names of the columns of the rows."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+    names: tuple[str, ...]
+
+
+_KINDS: dict[str, type[Column]] = {"numeric": NumericColumn, "categorical": CategoricalColumn}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """Everything public about a table: its columns, their bounds and categories, and the target.
+
+    Every row that `transform` can ever give satisfies ||x||_2 <= 1. A numeric column is at most 1 in absolute value and
+    the indicators of a categorical column hold at most a single 1, so k columns of the table have norm at most sqrt(k);
+    all are divided by that. The divisor depends on the schema alone.
+
+    Parameters
+    ----------
+    columns : tuple of NumericColumn and CategoricalColumn
+        In the order in which the matrix is built. Columns of the table that are not named here are ignored.
+    target : ClassTarget or NumericTarget
+        The column to be predicted.
+    name, title, source, licence : str
+        What the table is, who described it, and on what terms it may be used.
+
+    Examples
+    --------
+    >>> schema = Schema(
+    ...     columns=(
+    ...         NumericColumn(name="age", lower=18, upper=100),
+    ...         CategoricalColumn(name="sex", categories=("F", "M"), reference="F"),
+    ...     ),
+    ...     target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+    ... )
+    >>> X, y, names = schema.transform({"age": [18, 59], "sex": ["M", "F"], "ill": ["no", "yes"]})
+    >>> names, y.tolist()
+    (('age', 'sex=M'), [-1.0, 1.0])
+    """
+
+    columns: tuple[Column, ...]
+    target: Target
+    name: str = ""
+    title: str = ""
+    source: str = ""
+    licence: str = ""
+
+    def __post_init__(self) -> None:
+        columns: object = self.columns
+        if not isinstance(columns, Sequence) or not all(
+            isinstance(c, NumericColumn | CategoricalColumn) for c in columns
+        ):
+            msg = f"columns must be a sequence of NumericColumn and CategoricalColumn, got {columns!r}"
+            raise InvalidInput(msg)
+        object.__setattr__(self, "columns", tuple(columns))
+        target: object = self.target
+        if not isinstance(target, ClassTarget | NumericTarget):
+            msg = f"target must be a ClassTarget or a NumericTarget, got {target!r}"
+            raise InvalidInput(msg)
+        if not self.columns:
+            msg = "a schema must name at least one column, got none"
+            raise InvalidInput(msg)
+        used = [self.target.column, *(column.name for column in self.columns)]
+        if repeated := sorted({name for name in used if used.count(name) > 1}):
+            msg = f"a schema must name a column once, target included, got {repeated} twice"
+            raise InvalidInput(msg)
+
+    @property
+    def row_norm(self) -> float:
+        """Public bound on ||x||_2 for every row: 1."""
+        return 1.0
+
+    @property
+    def row_scale(self) -> float:
+        """What every column of the matrix is divided by."""
+        return math.sqrt(len(self.columns)) * _ROUNDING_MARGIN
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of the matrix."""
+        return tuple(name for column in self.columns for name in column.names)
+
+    def features(self, table: Table) -> NDArray[np.float64]:
+        """Rows of a table, without the target.
+
+        Parameters
+        ----------
+        table : mapping of columns or data frame
+            Anything with ``table[name]``; the columns have equal length. Text that reads as a number is a number.
+
+        Returns
+        -------
+        ndarray of shape (n, len(self.names))
+            Float64, C-contiguous, every row of norm at most 1.
+
+        Raises
+        ------
+        InvalidInput
+            A column is missing, columns differ in length, or a value is no finite number, or, where the schema asks for
+            an error, beyond its bounds or not in the list; names the column and the first such row, counted from 0.
+        """
+        first, *rest = (_column(table, column.name) for column in self.columns)
+        n_samples = len(first)
+        for column, values in zip(self.columns[1:], rest, strict=True):
+            _check_length(column.name, values, n_samples)
+        rows = np.empty((n_samples, len(self.names)))
+        start = 0
+        for column, values in zip(self.columns, (first, *rest), strict=True):
+            stop = start + len(column.names)
+            rows[:, start:stop] = column.encode(values)
+            start = stop
+        rows /= self.row_scale
+        return rows
+
+    def targets(self, table: Table) -> NDArray[np.float64]:
+        """Targets of a table: -1 and 1, or scaled numbers; errors as in `features`."""
+        return self.target.encode(_column(table, self.target.column))
+
+    def transform(self, table: Table) -> Encoded:
+        """``(X, y, names)`` of a table; parameters and errors as in `features`."""
+        X = self.features(table)
+        y = self.targets(table)
+        _check_length(self.target.column, y, len(X))
+        return Encoded(X, y, self.names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out."""
+        kinds = {kind: name for name, kind in _KINDS.items()}
+        columns = [{"kind": kinds[type(column)], **_plain(column)} for column in self.columns]
+        head = {field: getattr(self, field) for field in ("name", "title", "source", "licence") if getattr(self, field)}
+        return {**head, "target": _plain(self.target), "columns": columns}
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
+        """Return the schema of a dictionary as TOML or JSON gives it; see docs/data.md for the layout."""
+        entries = _as_mapping("a schema", description)
+        for required in ("target", "columns"):
+            if required not in entries:
+                msg = f"a schema must have {required!r}, got {sorted(entries)}"
+                raise InvalidInput(msg)
+        target = _as_mapping("the target", entries.pop("target"))
+        columns = entries.pop("columns")
+        if not isinstance(columns, list | tuple):
+            msg = f"columns must be a list of tables, got {columns!r}"
+            raise InvalidInput(msg)
+        target_kind: type[Target] = NumericTarget if "lower" in target else ClassTarget
+        return _build(
+            cls,
+            "a schema",
+            {
+                **entries,
+                "target": _build(target_kind, "the target", target),
+                "columns": tuple(_build_column(_as_mapping("a column", column)) for column in columns),
+            },
+        )
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> "Schema":
+        """Return the schema of a ``.toml`` or ``.json`` file."""
+        path = Path(path)
+        readers = {".toml": tomllib.loads, ".json": json.loads}
+        if path.suffix not in readers:
+            msg = f"a schema file must end in .toml or .json, got {str(path)!r}"
+            raise InvalidInput(msg)
+        try:
+            return cls.from_dict(readers[path.suffix](path.read_text(encoding="utf-8-sig")))
+        except OSError as error:
+            msg = f"a schema file must be readable, got {str(path)!r}: {error.strerror}"
+            raise InvalidInput(msg) from error
+        except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+            msg = f"a schema file must be valid {path.suffix[1:].upper()}, got {path}: {error}"
+            raise InvalidInput(msg) from error
+
+
+def _build_column(fields: dict[str, Any]) -> Column:
+    kind = fields.pop("kind", None)
+    if not isinstance(kind, str) or kind not in _KINDS:
+        msg = f"kind of column {fields.get('name')!r} must be one of {list(_KINDS)}, got {kind!r}"
+        raise InvalidInput(msg)
+    return _build(_KINDS[kind], f"column {fields.get('name')!r}", fields)
+
+
+def _build(kind: type[_Part], what: str, fields: Mapping[str, Any]) -> _Part:
+    known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
+    if extra := sorted(set(fields) - set(known)):
+        msg = f"{what} may have the fields {list(known)}, got {extra}"
+        raise InvalidInput(msg)
+    required = {name for name, field in known.items() if field.default is dataclasses.MISSING}
+    if missing := sorted(required - set(fields)):
+        msg = f"{what} must have {missing}, got {sorted(fields)}"
+        raise InvalidInput(msg)
+    return kind(**fields)
+
+
+def _plain(part: Column | Target) -> dict[str, Any]:
+    values = {field.name: (getattr(part, field.name), field.default) for field in dataclasses.fields(part)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, (value, default) in values.items()
+        if value != default
+    }
+
+
+def _as_mapping(what: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        msg = f"{what} must be a table of fields, got {value!r}"
+        raise InvalidInput(msg)
+    return dict(value)
+
+
+def _column(table: Table, name: str) -> NDArray[Any]:
+    if hasattr(type(table), "collect"):
+        msg = f"a table must be in memory, got a lazy {type(table).__name__}: collect() it"
+        raise InvalidInput(msg)
+    # The columns of a table of pyarrow are no names.
+    present = getattr(table, "column_names", getattr(table, "columns", None))
+    if present is None:
+        present = table.keys() if isinstance(table, Mapping) else getattr(getattr(table, "dtype", None), "names", None)
+    if present is None:
+        msg = f"a table must be a mapping of columns or a data frame, got {type(table).__name__}"
+        raise InvalidInput(msg)
+    if name not in list(present):
+        msg = f"the table must have the column {name!r}, got {[str(column) for column in present]}"
+        raise InvalidInput(msg)
+    values = as_cells(table[name])
+    if values.ndim != 1:
+        msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
+        raise InvalidInput(msg)
+    return values
+
+
+def _check_length(name: str, values: NDArray[Any], n_samples: int) -> None:
+    if len(values) != n_samples:
+        msg = f"all columns must have equal length, got {len(values)} in {name!r} and {n_samples} before it"
+        raise InvalidInput(msg)

@@ -1,0 +1,197 @@
+"""A study from its arguments to its replicates: everything is checked before anything is computed."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, TypedDict, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci import _core
+from dpci.base.validation import check_choice, check_flag, check_seed, check_threads
+from dpci.data.arrays import Csr, Floats, Table, as_features, read_only
+from dpci.data.rows import encode_targets, param_names
+from dpci.errors import InvalidInput
+from dpci.losses import declaration
+from dpci.model.settings import MODEL_KEYWORDS, ModelKeywords, Settings, check_keywords
+from dpci.simulate.checkpoint import Checkpoint, Outcomes, array_hash
+from dpci.simulate.replicates import Phase, Problem, run_phases
+
+Configurations: TypeAlias = Sequence[Mapping[str, Any]]
+
+# What configurations share: it decides which rows are the same, and so which samples are drawn.
+_SHARED = ("classes", "fit_intercept", "intercept_scale", "row_norm", "on_violation")
+_VARYING = tuple(name for name in MODEL_KEYWORDS if name not in _SHARED)
+
+
+class Common(TypedDict):
+    """What both kinds of result hold."""
+
+    names: tuple[str, ...]
+    target: NDArray[np.float64]
+    level: float
+    seed: int
+    n_samples: int
+    n_distinct: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """The checked arguments that say how replicates are run; of them only the seed matters for the results."""
+
+    seed: int
+    progress: bool
+    checkpoint: Path | None
+    n_threads: int | None
+    parallel: bool
+
+    @classmethod
+    def checked(
+        cls, *, seed: object, progress: object, checkpoint: object, n_threads: object, parallel: object
+    ) -> "Execution":
+        number = check_seed(seed)
+        if number is None:
+            raise InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
+        if not isinstance(checkpoint, str | os.PathLike | None):
+            raise InvalidInput(f"checkpoint must be None or a path, got checkpoint={checkpoint!r}")
+        if parallel is not None:
+            check_choice("parallel", parallel, ("joblib",))
+        return cls(
+            seed=number,
+            progress=check_flag("progress", progress),
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            n_threads=check_threads(n_threads),
+            parallel=parallel is not None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyPlan:
+    """A study whose arguments are checked: the problem, and how it is run."""
+
+    kind: str
+    problem: Problem
+    settings: tuple[Settings, ...]
+    names: tuple[str, ...]
+    execution: Execution
+
+    @classmethod
+    def checked(
+        cls,
+        kind: str,
+        X: Table,
+        y: ArrayLike,
+        configs: Configurations | None,
+        *,
+        keywords: Mapping[str, Any],
+        execution: Execution,
+    ) -> "StudyPlan":
+        configurations = _merged(kind, keywords, configs)
+        settings = tuple(Settings(**configuration) for configuration in configurations)
+        _check_targets_agree(settings)
+        features = as_features(X)
+        n_samples, n_columns = features.shape
+        for one in settings:
+            if one.public_n(n_samples) != n_samples:
+                raise InvalidInput(
+                    f"n_public must be the number of rows in a study, {n_samples}, got n_public={one.n_public}"
+                )
+        names = param_names(features.names, n_columns, settings[0])
+        targets = encode_targets(X, y, settings[0], n_samples, stacklevel=None).values
+        problem = Problem(features.values, targets, features.shape, configurations)
+        return cls(kind=kind, problem=problem, settings=settings, names=names, execution=execution)
+
+    def run(self, phases: Sequence[Phase], *, level: float | None) -> tuple[_core.Study, dict[str, list[Outcomes]]]:
+        """Run the phases, whose intervals have this level, going on from the checkpoint if there is one."""
+        execution = self.execution
+        study = self.problem.study(execution.n_threads)
+        checkpoint = None
+        if execution.checkpoint is not None:
+            checkpoint = Checkpoint(execution.checkpoint, self._identity(study, level))
+        found = run_phases(
+            self.problem,
+            study,
+            phases,
+            seed=execution.seed,
+            n_threads=execution.n_threads,
+            parallel=execution.parallel,
+            progress=execution.progress,
+            checkpoint=checkpoint,
+        )
+        return study, found
+
+    def common(self, study: _core.Study, target: NDArray[np.float64], level: float) -> Common:
+        """Return what both kinds of result hold."""
+        return {
+            "names": self.names,
+            "target": read_only(target),
+            "level": level,
+            "seed": self.execution.seed,
+            "n_samples": self.problem.shape[0],
+            "n_distinct": study.n_distinct,
+        }
+
+    def _identity(self, study: _core.Study, level: float | None) -> dict[str, Any]:
+        """Everything that the replicates depend on; the minimisers stand for the code of a custom loss."""
+        return {
+            "study": self.kind,
+            "version": _core.__version__,
+            "seed": self.execution.seed,
+            "level": level,
+            "shape of X": list(self.problem.shape),
+            "hash of X and y": array_hash(*_arrays(self.problem.values), self.problem.targets),
+            "number of configs": len(self.settings),
+            "configs": [_description(settings) for settings in self.settings],
+            "hash of the full-data minimisers": array_hash(*study.targets()),
+        }
+
+
+def _merged(kind: str, keywords: Mapping[str, Any], configs: Configurations | None) -> tuple[ModelKeywords, ...]:
+    check_keywords(kind, keywords, required=())
+    if configs is None:
+        return (_complete(kind, keywords),)
+    scalar = isinstance(configs, str | bytes | Mapping) or getattr(configs, "ndim", 1) == 0
+    if scalar or not isinstance(configs, Iterable):
+        raise InvalidInput(f"configs must be a sequence of dictionaries, got configs={configs!r}")
+    merged = []
+    for i, config in enumerate(configs):
+        if not isinstance(config, Mapping):
+            raise InvalidInput(f"configs must be a sequence of dictionaries, got configs[{i}]={config!r}")
+        odd = next((name for name in config if name not in _VARYING), None)
+        if odd is not None:
+            raise InvalidInput(
+                f"configs may hold {', '.join(_VARYING)}; other keywords are common to all, got {odd!r} in configs[{i}]"
+            )
+        merged.append(_complete(kind, {**keywords, **config}))
+    if not merged:
+        raise InvalidInput("configs must hold at least one dictionary, got none")
+    return tuple(merged)
+
+
+def _complete(kind: str, keywords: Mapping[str, Any]) -> ModelKeywords:
+    check_keywords(kind, keywords)
+    return cast("ModelKeywords", dict(keywords))
+
+
+def _check_targets_agree(settings: Sequence[Settings]) -> None:
+    """Refuse losses whose targets differ, as the rows would then be other ones."""
+    bounds = [one.core_loss.target_bounds for one in settings]
+    odd = next((i for i, bound in enumerate(bounds) if bound != bounds[0]), None)
+    if odd is not None:
+        raise InvalidInput(
+            f"the losses of configs must have the same target_bounds, got {bounds[0]} in configs[0] and "
+            f"{bounds[odd]} in configs[{odd}]"
+        )
+
+
+def _description(settings: Settings) -> dict[str, Any]:
+    """Return the keywords of a configuration as JSON values, the loss by its declaration."""
+    loss = declaration(settings.checked_loss, settings.core_loss)
+    others = {name: repr(getattr(settings, name)) for name in MODEL_KEYWORDS if name not in {"loss", "classes"}}
+    return {**others, "loss": loss}
+
+
+def _arrays(values: Floats | Csr) -> tuple[NDArray[Any], ...]:
+    return values[:3] if isinstance(values, tuple) else (values,)

@@ -1,0 +1,89 @@
+"""Plot of a coverage study: coverage by parameter with its standard errors, and lengths; matplotlib is optional."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.tables import format_percent
+from dpci.report.plot import name_rows, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dpci.simulate.result import CoverageStudy
+
+_F64 = NDArray[np.float64]
+
+# Standard errors on either side: about 95 of 100 parameters whose coverage is the mean are within them.
+_N_ERRORS = 2.0
+# Points that a legend of two lines takes.
+_ABOVE_LEGEND = 40.0
+
+
+def plot_coverage(study: "CoverageStudy", columns: dict[str, _F64], ax: "Axes | None") -> "Axes":
+    """Draw the columns of a study; a new figure has a second panel for the lengths."""
+    lengths = None
+    if ax is None:
+        ax = new_axes(len(study.names) + 2)
+        lengths = _panel_beside(ax)
+        _draw_lengths(columns, lengths)
+    _draw_coverage(study, columns, ax)
+    name_rows(ax, study.names)
+    # Above the legend, which narrow axes have no room beside.
+    ax.set_title("NOT PRIVATE", color="C3", loc="left", pad=_ABOVE_LEGEND)
+    return ax
+
+
+def _draw_coverage(study: "CoverageStudy", columns: dict[str, _F64], ax: "Axes") -> None:
+    rows = np.arange(len(study.names))
+    coverage = columns["coverage"]
+    # A share of 0 or 1 has no spread of its own: that at the nominal level stands in.
+    nominal = np.sqrt(study.level * (1.0 - study.level) / study.n_replicates)
+    errors = _N_ERRORS * np.where((coverage == 0.0) | (coverage == 1.0), nominal, columns["coverage_se"])
+    # No coverage is below 0 or above 1.
+    ends = np.stack([np.minimum(errors, coverage), np.minimum(errors, 1.0 - coverage)])
+    if study.n_replicates > 1:
+        half = _N_ERRORS * study.coverage_se
+        label = f"mean {study.coverage:.3f} ± {half:.3f}"
+        ax.axvspan(
+            max(study.coverage - half, 0.0),
+            min(study.coverage + half, 1.0),
+            color="C0",
+            alpha=0.15,
+            linewidth=0,
+            label=label,
+        )
+    ax.axvline(study.level, color="0.35", linestyle="--", linewidth=1, label=f"level {format_percent(study.level)}")
+    ax.errorbar(coverage, rows, xerr=ends, fmt="o", color="C0", markersize=5, linewidth=1.4)
+    ax.set_xlabel("coverage ± 2 standard errors")
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
+
+
+def _draw_lengths(columns: dict[str, _F64], ax: "Axes") -> None:
+    rows = np.arange(len(columns["mean_length"]))
+    ax.errorbar(
+        columns["mean_length"], rows, xerr=columns["length_std"], fmt="o", color="C0", markersize=5, label="mean ± sd"
+    )
+    if "variability_length" in columns:
+        ax.plot(
+            columns["variability_length"], rows, "|", color="C1", markersize=12, markeredgewidth=2, label="variability"
+        )
+    ax.set_xlim(left=0.0)
+    ax.set_xlabel("length of the intervals")
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0, labelleft=False)
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
+
+
+def _panel_beside(ax: "Axes") -> "Axes":
+    """Return new axes to the right of others, with the same rows."""
+    from matplotlib.gridspec import GridSpec  # noqa: PLC0415  # optional
+
+    figure = ax.get_figure(root=True)
+    if figure is None:
+        raise TypeError("axes must belong to a figure, got none")
+    figure.set_figwidth(10.0)
+    grid = GridSpec(1, 2, figure, width_ratios=[3, 2])
+    ax.set_subplotspec(grid[0])
+    return figure.add_subplot(grid[1], sharey=ax)

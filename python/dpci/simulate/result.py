@@ -1,0 +1,297 @@
+"""What a study found: coverage and lengths, by parameter and on average. Never private."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.tables import format_facts, format_table, new_frame
+from dpci.simulate.plot import plot_coverage
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["CoverageStudy", "VariabilityStudy"]
+
+_F64 = NDArray[np.float64]
+
+
+class _Study:
+    """What both kinds of study show: their columns by parameter as a table, a frame and plain values."""
+
+    private: ClassVar[bool] = False
+    names: tuple[str, ...]
+
+    def _columns(self) -> dict[str, _F64]:
+        raise NotImplementedError
+
+    def _facts(self) -> dict[str, float | int | None]:
+        raise NotImplementedError
+
+    def _notes(self) -> list[str]:
+        return []
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row for each parameter, indexed by its name; needs pandas."""
+        return new_frame(self._columns(), self.names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold: the averages, and lists by parameter."""
+        columns = {name: values.tolist() for name, values in self._columns().items()}
+        facts = {name: None if value != value else value for name, value in self._facts().items()}  # noqa: PLR0124  # NaN
+        return {"private": False, **facts, "by_param": {"name": list(self.names), **columns}}
+
+    def summary(self) -> str:
+        """Table by parameter, then the averages."""
+        columns = self._columns()
+        rows = [[name, *(f"{c[i]:.4g}" for c in columns.values())] for i, name in enumerate(self.names)]
+        facts = [
+            (name.replace("_", " "), f"{value:,}" if isinstance(value, int) else f"{value:.4g}")
+            for name, value in self._facts().items()
+            if value is not None
+        ]
+        return "\n\n".join(
+            [
+                format_table(["", *(name.replace("_", " ") for name in columns)], rows),
+                format_facts(facts),
+                *self._notes(),
+                "NOT PRIVATE: a study reads the target off the data.",
+            ]
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VariabilityStudy(_Study):
+    """How much released parameters vary from sample to sample: a yardstick for the length of intervals.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters.
+    target : numpy.ndarray of shape (k,)
+        Minimiser on the full data, which is the population of the samples.
+    params : numpy.ndarray of shape (n_variability, k)
+        Released parameters of each replicate.
+    level : float
+        Share of the replicates within a variability interval.
+    seed : int
+        Seed of the replicates.
+    n_samples : int
+        Rows of the data set and of each sample.
+    n_distinct : int
+        Rows that differ.
+    private : bool
+        False, always.
+    """
+
+    names: tuple[str, ...]
+    target: _F64
+    params: _F64
+    level: float
+    seed: int
+    n_samples: int
+    n_distinct: int
+
+    @property
+    def n_variability(self) -> int:
+        """Number of replicates."""
+        return len(self.params)
+
+    @property
+    def variability_length_by_param(self) -> _F64:
+        """Length of the span of the central share ``level`` of the released parameters, shape (k,)."""
+        tail = (1.0 - self.level) / 2.0
+        lower, upper = np.quantile(self.params, [tail, 1.0 - tail], axis=0)
+        return np.asarray(upper - lower)
+
+    @property
+    def variability_length(self) -> float:
+        """Mean of these lengths over the parameters."""
+        return float(self.variability_length_by_param.mean())
+
+    def __repr__(self) -> str:
+        return f"<VariabilityStudy: {self.n_variability} replicates, variability length {self.variability_length:.4g}>"
+
+    def _columns(self) -> dict[str, _F64]:
+        return {"target": self.target, "variability_length": self.variability_length_by_param}
+
+    def _facts(self) -> dict[str, float | int | None]:
+        return {
+            "variability_length": self.variability_length,
+            "level": self.level,
+            "n_variability": self.n_variability,
+            "n_samples": self.n_samples,
+            "n_distinct": self.n_distinct,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CoverageStudy(_Study):
+    """How often intervals cover their target, and how long they are.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters.
+    target : numpy.ndarray of shape (k,)
+        Minimiser on the full data, which is the population of the samples.
+    params, lower, upper : numpy.ndarray of shape (n_replicates, k)
+        Released parameters and bounds of the intervals of each replicate.
+    variability : VariabilityStudy or None
+        The replicates behind the variability lengths.
+    level : float
+        Nominal level.
+    seed : int
+        Seed of the replicates.
+    n_samples : int
+        Rows of the data set and of each sample.
+    n_distinct : int
+        Rows that differ.
+    radius : float or None
+        Of the ball over which was minimised. The intervals of all replicates are here, also those that a fit would
+        refuse because its released values do not show that the ball does not bind.
+    private : bool
+        False, always.
+    """
+
+    names: tuple[str, ...]
+    target: _F64
+    params: _F64
+    lower: _F64
+    upper: _F64
+    variability: VariabilityStudy | None
+    level: float
+    seed: int
+    n_samples: int
+    n_distinct: int
+    radius: float | None = None
+
+    @property
+    def n_replicates(self) -> int:
+        """Number of replicates with intervals."""
+        return len(self.params)
+
+    @property
+    def coverage(self) -> float:
+        """Share of the intervals, over replicates and parameters, that cover their target."""
+        return float(self._covered.mean())
+
+    @property
+    def coverage_se(self) -> float:
+        """Standard error of ``coverage``, from the spread of the replicates' means: parameters of one are dependent.
+
+        NaN for one replicate.
+        """
+        if self.n_replicates == 1:
+            return float("nan")
+        return float(self._covered.mean(axis=1).std(ddof=1) / np.sqrt(self.n_replicates))
+
+    @property
+    def coverage_by_param(self) -> _F64:
+        """Share of the intervals of each parameter that cover its target, shape (k,)."""
+        return np.asarray(self._covered.mean(axis=0))
+
+    @property
+    def mean_length(self) -> float:
+        """Mean length of the intervals over replicates and parameters."""
+        return float(self.mean_length_by_param.mean())
+
+    @property
+    def mean_length_by_param(self) -> _F64:
+        """Mean length of the intervals of each parameter, shape (k,)."""
+        return np.asarray((self.upper - self.lower).mean(axis=0))
+
+    @property
+    def length_std_by_param(self) -> _F64:
+        """Standard deviation of the length over the replicates, shape (k,); 0 for one replicate."""
+        return np.asarray((self.upper - self.lower).std(axis=0))
+
+    @property
+    def n_variability(self) -> int:
+        """Number of replicates behind the variability lengths."""
+        return 0 if self.variability is None else self.variability.n_variability
+
+    @property
+    def variability_length(self) -> float | None:
+        """Mean length of the variability intervals over the parameters; None with ``n_variability=0``."""
+        return None if self.variability is None else self.variability.variability_length
+
+    @property
+    def variability_length_by_param(self) -> _F64 | None:
+        """Length of the variability interval of each parameter, shape (k,); None with ``n_variability=0``."""
+        return None if self.variability is None else self.variability.variability_length_by_param
+
+    @property
+    def length_ratio(self) -> float | None:
+        """``mean_length`` over ``variability_length``; near 1 nothing is wasted. None without the latter, or for 0."""
+        length = self.variability_length
+        return None if not length else self.mean_length / length
+
+    def plot(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw the coverage of each parameter with two standard errors, and beside it the lengths; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw the coverage alone; None: a new figure with a second panel for the lengths.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            That of the coverage.
+
+        Raises
+        ------
+        DpciError
+            If matplotlib is not installed.
+        """
+        return plot_coverage(self, self._columns(), ax)
+
+    def __repr__(self) -> str:
+        ratio = "" if self.length_ratio is None else f", length ratio {self.length_ratio:.3f}"
+        return (
+            f"<CoverageStudy: {self.n_replicates} replicates, coverage {self.coverage:.4f} "
+            f"(s.e. {self.coverage_se:.4f}) at level {self.level:g}{ratio}>"
+        )
+
+    @property
+    def _covered(self) -> NDArray[np.bool_]:
+        return (self.lower <= self.target) & (self.target <= self.upper)
+
+    def _columns(self) -> dict[str, _F64]:
+        columns = {
+            "target": self.target,
+            "coverage": self.coverage_by_param,
+            "coverage_se": np.sqrt(self.coverage_by_param * (1.0 - self.coverage_by_param) / self.n_replicates),
+            "mean_length": self.mean_length_by_param,
+            "length_std": self.length_std_by_param,
+        }
+        if self.variability is not None:
+            columns["variability_length"] = self.variability.variability_length_by_param
+            with np.errstate(divide="ignore", invalid="ignore"):  # equal replicates, or a level next to 0
+                columns["length_ratio"] = columns["mean_length"] / columns["variability_length"]
+        return columns
+
+    def _facts(self) -> dict[str, float | int | None]:
+        return {
+            "coverage": self.coverage,
+            "coverage_se": self.coverage_se,
+            "mean_length": self.mean_length,
+            "variability_length": self.variability_length,
+            "length_ratio": self.length_ratio,
+            "level": self.level,
+            "n_replicates": self.n_replicates,
+            "n_variability": self.n_variability,
+            "n_samples": self.n_samples,
+            "n_distinct": self.n_distinct,
+            "radius": self.radius,
+            "seed": self.seed,
+        }
+
+    def _notes(self) -> list[str]:
+        if self.radius is None:
+            return []
+        return [f"Counts intervals that a fit with radius={self.radius:g} would refuse, as it may seem to bind."]

@@ -1,0 +1,258 @@
+"""Bootstrap studies: how often intervals cover their target, and how much released parameters vary. Never private."""
+
+import os
+import warnings
+from typing import Literal, TypeAlias, Unpack, overload
+
+from numpy.typing import ArrayLike
+
+from dpci.base.validation import check_count, check_fraction
+from dpci.data.arrays import Table, read_only
+from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.model.settings import ModelKeywords
+from dpci.simulate.plan import Configurations, Execution, StudyPlan
+from dpci.simulate.replicates import Phase
+from dpci.simulate.result import CoverageStudy, VariabilityStudy
+
+__all__ = ["coverage", "variability"]
+
+Checkpointed: TypeAlias = str | os.PathLike[str]
+
+# Replicates for variability are numbered from here, so that they share no randomness with those for coverage.
+FIRST_VARIABILITY = 2**40
+
+
+class StudyKeywords(ModelKeywords, total=False):
+    """Keywords of a study: those of :func:`dpci.fit` that say what is fitted, and those that say how it is repeated."""
+
+    seed: int
+    progress: bool
+    checkpoint: Checkpointed | None
+    n_threads: int | None
+    parallel: Literal["joblib"] | None
+
+
+@overload
+def coverage(
+    X: Table,
+    y: ArrayLike,
+    *,
+    n_replicates: int = ...,
+    n_variability: int = ...,
+    level: float = ...,
+    configs: None = None,
+    **keywords: Unpack[StudyKeywords],
+) -> CoverageStudy: ...
+@overload
+def coverage(
+    X: Table,
+    y: ArrayLike,
+    *,
+    n_replicates: int = ...,
+    n_variability: int = ...,
+    level: float = ...,
+    configs: Configurations,
+    **keywords: Unpack[StudyKeywords],
+) -> list[CoverageStudy]: ...
+def coverage(
+    X: Table,
+    y: ArrayLike,
+    *,
+    n_replicates: int = 1000,
+    n_variability: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
+    progress: bool = False,
+    configs: Configurations | None = None,
+    checkpoint: Checkpointed | None = None,
+    n_threads: int | None = None,
+    parallel: Literal["joblib"] | None = None,
+    **keywords: Unpack[ModelKeywords],
+) -> CoverageStudy | list[CoverageStudy]:
+    """Repeat a private fit on bootstrap samples of a data set, and count how often its intervals cover their target.
+
+    The data set stands for the population: its own minimiser is the target. A replicate draws as many rows with
+    replacement as there are, fits them as :func:`dpci.fit` does, and forms intervals from the exact quantiles of the
+    law that the Monte Carlo of Wang, Kifer & Lee (2019), sections 4 and 5, samples. The result is not private.
+
+    With a ``radius`` all replicates count, also those whose intervals a fit would refuse because the released values do
+    not show that the ball does not bind: what is measured is the coverage of the formula, not that of the intervals
+    which fits would show. A ball that binds the full-data minimiser itself is refused.
+
+    Parameters
+    ----------
+    X, y
+        As for :func:`dpci.fit`. Sparse rows and rows that occur many times make a study fast.
+    n_replicates : int
+        Replicates with intervals.
+    n_variability : int
+        Further replicates whose parameters alone are drawn, for the variability lengths; 0: none.
+    level : float
+        Level of the intervals.
+    seed : int
+        Every result follows from it, whatever the number of threads, batches, interruptions or machines with the same
+        instruction set.
+    progress : bool
+        Show a progress bar; needs tqdm.
+    configs : sequence of dict, optional
+        Several ways to fit the same samples: each holds keywords of :func:`dpci.fit` that replace the common ones.
+    checkpoint : path, optional
+        File (.npz) for complete replicates, written after the first batch that ends 30 s or more after the last save,
+        and when the run ends or is interrupted. A run that finds it goes on from there, to the same bits; it may ask
+        for more replicates. The file tells about the data as the study does.
+    n_threads : int, optional
+        Threads; None: all cores (one for each job of joblib).
+    parallel : {None, "joblib"}
+        "joblib" spreads the replicates over the jobs of the caller's ``joblib.parallel_config``: processes, Dask, Ray.
+    **keywords
+        Keywords of :func:`dpci.fit` except ``n_threads`` and ``seed``, whose meaning is given above; ``budget`` and
+        ``l2_strength`` are required.
+
+    Returns
+    -------
+    CoverageStudy or list of CoverageStudy
+        A list, in the order of ``configs``, if they are given.
+
+    Raises
+    ------
+    InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged
+        As :func:`dpci.fit`; also for a checkpoint that is damaged or belongs to another study.
+    DpciError
+        Without an optional package that was asked for.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        Always.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, dpci
+    >>> warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1], [0.2, 0.5]], (500, 1))
+    >>> y = np.tile([1, -1, 1, 1, -1], 300)
+    >>> study = dpci.simulate.coverage(X, y, budget=dpci.ZCDP(0.5), l2_strength=0.05, n_replicates=50, n_variability=0)
+    >>> bool(0.8 < study.coverage <= 1.0)
+    True
+    """
+    counts = {
+        "coverage": check_count("n_replicates", n_replicates),
+        "variability": check_count("n_variability", n_variability, least=0),
+    }
+    if counts["variability"] == 1:
+        raise InvalidInput("n_variability must be 0 or at least 2, which a length needs, got n_variability=1")
+    level = check_fraction("level", level)
+    execution = Execution.checked(
+        seed=seed, progress=progress, checkpoint=checkpoint, n_threads=n_threads, parallel=parallel
+    )
+    plan = StudyPlan.checked("coverage", X, y, configs, keywords=keywords, execution=execution)
+    for settings in plan.settings:
+        if settings.moments == "none":
+            raise InvalidInput("coverage needs released moments, got moments='none' (variability does without)")
+    _warn_of_leak()
+    phases = [
+        Phase("coverage", 0, counts["coverage"], level),
+        Phase("variability", FIRST_VARIABILITY, counts["variability"], None),
+    ]
+    study, found = plan.run(phases, level=level)
+    results = []
+    for settings, target, intervals, spread in zip(
+        plan.settings, study.targets(), found["coverage"], found["variability"], strict=True
+    ):
+        common = plan.common(study, target, level)
+        params, lower, upper = map(read_only, intervals)
+        variability = VariabilityStudy(params=read_only(spread[0]), **common) if counts["variability"] else None
+        results.append(
+            CoverageStudy(
+                params=params, lower=lower, upper=upper, variability=variability, radius=settings.radius, **common
+            )
+        )
+    return results[0] if configs is None else results
+
+
+@overload
+def variability(
+    X: Table,
+    y: ArrayLike,
+    *,
+    n_variability: int = ...,
+    level: float = ...,
+    configs: None = None,
+    **keywords: Unpack[StudyKeywords],
+) -> VariabilityStudy: ...
+@overload
+def variability(
+    X: Table,
+    y: ArrayLike,
+    *,
+    n_variability: int = ...,
+    level: float = ...,
+    configs: Configurations,
+    **keywords: Unpack[StudyKeywords],
+) -> list[VariabilityStudy]: ...
+def variability(
+    X: Table,
+    y: ArrayLike,
+    *,
+    n_variability: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
+    progress: bool = False,
+    configs: Configurations | None = None,
+    checkpoint: Checkpointed | None = None,
+    n_threads: int | None = None,
+    parallel: Literal["joblib"] | None = None,
+    **keywords: Unpack[ModelKeywords],
+) -> VariabilityStudy | list[VariabilityStudy]:
+    """Repeat the coefficients of a private fit on bootstrap samples, and measure how much they vary.
+
+    They get their share of the budget as in a fit with moments. The replicates are those of :func:`coverage` with the
+    same seed. The result is not private.
+
+    Parameters
+    ----------
+    X, y
+        As for :func:`dpci.fit`.
+    n_variability : int
+        Replicates, at least 2.
+    level : float
+        Share of the replicates that a variability interval holds.
+    seed, progress, configs, checkpoint, n_threads, parallel, **keywords
+        As for :func:`coverage`.
+
+    Returns
+    -------
+    VariabilityStudy or list of VariabilityStudy
+        A list, in the order of ``configs``, if they are given.
+
+    Raises
+    ------
+    InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged, DpciError
+        As for :func:`coverage`.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        Always.
+    """
+    count = check_count("n_variability", n_variability, least=2)
+    level = check_fraction("level", level)
+    execution = Execution.checked(
+        seed=seed, progress=progress, checkpoint=checkpoint, n_threads=n_threads, parallel=parallel
+    )
+    plan = StudyPlan.checked("variability", X, y, configs, keywords=keywords, execution=execution)
+    _warn_of_leak()
+    study, found = plan.run([Phase("variability", FIRST_VARIABILITY, count, None)], level=None)
+    results = [
+        VariabilityStudy(params=read_only(params), **plan.common(study, target, level))
+        for target, (params, _, _) in zip(study.targets(), found["variability"], strict=True)
+    ]
+    return results[0] if configs is None else results
+
+
+def _warn_of_leak() -> None:
+    warnings.warn(
+        "a study is NOT PRIVATE: its target, lengths and replicates are read off the data",
+        PrivacyLeakWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,307 @@
+"""Private linear classifiers: logistic regression and a support vector machine."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+
+from dpci.budgets import Calibration, Neighbors
+from dpci.data.arrays import OnViolation, Table
+from dpci.ledger.ledger import Ledger
+from dpci.losses import HuberHinge, Logistic
+from dpci.mechanisms import MechanismLike
+from dpci.model.settings import Moments, Projection
+from dpci.sklearn.base import PrivateClassifier
+
+
+class PrivateLogisticRegression(PrivateClassifier):
+    """Logistic regression of two classes with differential privacy and confidence intervals.
+
+    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: parameters, which have to be
+    public and must not be chosen by looking at the data; and scores. The keywords are those of :func:`dpci.fit`, which
+    says more about each.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        Privacy loss of the fit; alone it is pure differential privacy (``dpci.PureDP``).
+    delta : float, optional
+        With ``epsilon``: approximate differential privacy (``dpci.ApproxDP``).
+    rho : float, optional
+        Zero-concentrated differential privacy (``dpci.ZCDP``), with ``epsilon=None`` and ``delta=None``.
+    l2_strength : float
+        Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
+        intervals. scikit-learn's ``C`` is 1/(n_samples·λ).
+    row_norm : float
+        Public bound on the Euclidean norm of a row, without the intercept.
+    on_violation : {"clip", "error"}
+        What to do with rows above ``row_norm``: scale them into their bounds, which is part of the
+        model, or refuse the data.
+    classes : (negative, positive), optional
+        The public classes in increasing order. None: (False, True) where ``y`` has a boolean data type; other labels,
+        also 0 and 1, are read off ``y``, with a ``PrivacyLeakWarning``.
+    fit_intercept : bool
+        Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
+    intercept_scale : float
+        Size of the constant column behind the intercept; a greater one weakens the regularisation of the intercept and
+        needs more noise.
+    mechanism : {"objective", "output"} or object of dpci.mechanisms
+        Where the noise enters.
+    split : sequence of three floats, optional
+        Shares of the budget of coefficients, Hessian and gradient covariance.
+    moments : {"joint", "separate", "none"}
+        How what the intervals need is released; "none" leaves the whole budget to the coefficients, without intervals.
+    projection : {"auto", "floor", "cautious"}
+        How noisy eigenvalues of the Hessian are treated.
+    calibration : {"tight", "paper"}
+        Constants of the noise.
+    radius : float, optional
+        Bound on the norm of the parameters, intercept included.
+    neighbors : {"replace_one", "add_remove"}
+        Data sets that must be hard to tell apart.
+    n_public : int, optional
+        Public stand-in for the number of rows, for "add_remove".
+    ledger : Ledger, optional
+        Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
+        fitted model is saved for others.
+    n_threads : int, optional
+        Threads; None: all cores.
+    seed : int, optional
+        For tests and simulations only: noise from a seed is not private, and a warning says so. It is not called
+        ``random_state``, because scikit-learn's ensembles set every parameter of that name.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features_in_)
+        Released coefficients.
+    intercept_ : ndarray of shape (1,)
+        Released intercept; 0 without one.
+    classes_ : ndarray of shape (2,)
+        (negative, positive).
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X is a frame with text for names.
+    result_ : PrivateFit
+        Everything that was released, with its intervals and its record of privacy.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni & Sarwate (2011), "Differentially private empirical risk minimization"; Wang, Kifer & Lee,
+    "Differentially private confidence intervals for empirical risk minimization".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpci.sklearn import PrivateLogisticRegression
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> y = np.tile(["yes", "no"], 5000)
+    >>> model = PrivateLogisticRegression(epsilon=1.0, l2_strength=0.01, classes=("no", "yes")).fit(X, y)
+    >>> model.predict(X[:2]).tolist(), model.coef_.shape
+    (['yes', 'no'], (1, 2))
+    >>> len(model.conf_int(level=0.9))
+    3
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = 1.0,
+        delta: float | None = None,
+        rho: float | None = None,
+        l2_strength: float = 0.1,
+        row_norm: float = 1.0,
+        on_violation: OnViolation = "clip",
+        classes: Sequence[Any] | None = None,
+        fit_intercept: bool = True,
+        intercept_scale: float = 1.0,
+        mechanism: MechanismLike = "objective",
+        split: Sequence[float] | None = None,
+        moments: Moments = "joint",
+        projection: Projection = "auto",
+        calibration: Calibration = "tight",
+        radius: float | None = None,
+        neighbors: Neighbors = "replace_one",
+        n_public: int | None = None,
+        ledger: Ledger | None = None,
+        n_threads: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            l2_strength=l2_strength,
+            row_norm=row_norm,
+            on_violation=on_violation,
+            fit_intercept=fit_intercept,
+            intercept_scale=intercept_scale,
+            mechanism=mechanism,
+            split=split,
+            moments=moments,
+            projection=projection,
+            calibration=calibration,
+            radius=radius,
+            neighbors=neighbors,
+            n_public=n_public,
+            ledger=ledger,
+            n_threads=n_threads,
+            seed=seed,
+        )
+        self.classes = classes
+
+    def predict_proba(self, X: Table) -> NDArray[np.float64]:
+        """Probabilities of both classes by row, shape (n_samples, 2), in the order of ``classes_``."""
+        score = self._linear_predictor(X)
+        return np.column_stack([expit(-score), expit(score)])
+
+    def predict_log_proba(self, X: Table) -> NDArray[np.float64]:
+        """Logarithms of :meth:`predict_proba`, without underflow."""
+        score = self._linear_predictor(X)
+        return np.column_stack([log_expit(-score), log_expit(score)])
+
+    def _loss(self) -> Logistic:
+        return Logistic()
+
+
+class PrivateLinearSVC(PrivateClassifier):
+    """Linear support vector machine (Huber hinge) with differential privacy and confidence intervals.
+
+    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: parameters, which have to be
+    public and must not be chosen by looking at the data; and scores. The keywords are those of :func:`dpci.fit`, which
+    says more about each.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        Privacy loss of the fit; alone it is pure differential privacy (``dpci.PureDP``).
+    delta : float, optional
+        With ``epsilon``: approximate differential privacy (``dpci.ApproxDP``).
+    rho : float, optional
+        Zero-concentrated differential privacy (``dpci.ZCDP``), with ``epsilon=None`` and ``delta=None``.
+    l2_strength : float
+        Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
+        intervals.
+    h : float
+        Half-width of the parabola that rounds the kink of the hinge at margin 1.
+    row_norm : float
+        Public bound on the Euclidean norm of a row, without the intercept.
+    on_violation : {"clip", "error"}
+        What to do with rows above ``row_norm``: scale them into their bounds, which is part of the
+        model, or refuse the data.
+    classes : (negative, positive), optional
+        The public classes in increasing order. None: (False, True) where ``y`` has a boolean data type; other labels,
+        also 0 and 1, are read off ``y``, with a ``PrivacyLeakWarning``.
+    fit_intercept : bool
+        Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
+    intercept_scale : float
+        Size of the constant column behind the intercept; a greater one weakens the regularisation of the intercept and
+        needs more noise.
+    mechanism : {"objective", "output"} or object of dpci.mechanisms
+        Where the noise enters.
+    split : sequence of three floats, optional
+        Shares of the budget of coefficients, Hessian and gradient covariance.
+    moments : {"joint", "separate", "none"}
+        How what the intervals need is released; "none" leaves the whole budget to the coefficients, without intervals.
+    projection : {"auto", "floor", "cautious"}
+        How noisy eigenvalues of the Hessian are treated.
+    calibration : {"tight", "paper"}
+        Constants of the noise.
+    radius : float, optional
+        Bound on the norm of the parameters, intercept included.
+    neighbors : {"replace_one", "add_remove"}
+        Data sets that must be hard to tell apart.
+    n_public : int, optional
+        Public stand-in for the number of rows, for "add_remove".
+    ledger : Ledger, optional
+        Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
+        fitted model is saved for others.
+    n_threads : int, optional
+        Threads; None: all cores.
+    seed : int, optional
+        For tests and simulations only: noise from a seed is not private, and a warning says so. It is not called
+        ``random_state``, because scikit-learn's ensembles set every parameter of that name.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features_in_)
+        Released coefficients.
+    intercept_ : ndarray of shape (1,)
+        Released intercept; 0 without one.
+    classes_ : ndarray of shape (2,)
+        (negative, positive).
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X is a frame with text for names.
+    result_ : PrivateFit
+        Everything that was released, with its intervals and its record of privacy.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni & Sarwate (2011), "Differentially private empirical risk minimization"; Wang, Kifer & Lee,
+    "Differentially private confidence intervals for empirical risk minimization".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpci.sklearn import PrivateLinearSVC
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> model = PrivateLinearSVC(epsilon=None, rho=0.5, l2_strength=0.05).fit(X, X[:, 0] > 0)
+    >>> model.predict(X[:2]).tolist()
+    [True, False]
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = 1.0,
+        delta: float | None = None,
+        rho: float | None = None,
+        l2_strength: float = 0.1,
+        h: float = 0.5,
+        row_norm: float = 1.0,
+        on_violation: OnViolation = "clip",
+        classes: Sequence[Any] | None = None,
+        fit_intercept: bool = True,
+        intercept_scale: float = 1.0,
+        mechanism: MechanismLike = "objective",
+        split: Sequence[float] | None = None,
+        moments: Moments = "joint",
+        projection: Projection = "auto",
+        calibration: Calibration = "tight",
+        radius: float | None = None,
+        neighbors: Neighbors = "replace_one",
+        n_public: int | None = None,
+        ledger: Ledger | None = None,
+        n_threads: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            l2_strength=l2_strength,
+            row_norm=row_norm,
+            on_violation=on_violation,
+            fit_intercept=fit_intercept,
+            intercept_scale=intercept_scale,
+            mechanism=mechanism,
+            split=split,
+            moments=moments,
+            projection=projection,
+            calibration=calibration,
+            radius=radius,
+            neighbors=neighbors,
+            n_public=n_public,
+            ledger=ledger,
+            n_threads=n_threads,
+            seed=seed,
+        )
+        self.classes = classes
+        self.h = h
+
+    def _loss(self) -> HuberHinge:
+        return HuberHinge(h=self.h)

@@ -1,0 +1,284 @@
+"""A private search over parameters: one budget pays for the choice and for the fit."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dpci.base.validation import check_choice
+from dpci.budgets import Budget
+from dpci.data.arrays import Table
+from dpci.errors import InvalidInput
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.losses import LossLike
+from dpci.sklearn.base import PrivateLinearEstimator
+from dpci.sklearn.leaks import level_of_user, warn_of_fitting
+from dpci.tuning.choose import release_tuned
+from dpci.tuning.result import TuneResult
+
+# Parameters of the estimators that candidates may differ in, and the keywords of a fit that these become.
+_FREE = ("l2_strength", "radius", "h", "mechanism", "split", "moments", "projection", "calibration")
+_CANDIDATE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
+
+
+def _estimator_has(name: str) -> Callable[["PrivateGridSearch"], bool]:
+    return lambda search: hasattr(search.estimator, name)
+
+
+class PrivateGridSearch(BaseEstimator):
+    """Choose parameters of a private estimator and fit it, both within the estimator's one budget.
+
+    scikit-learn's ``GridSearchCV`` compares candidates on held-out records without noise: what it chooses is not
+    private, and each of its fits spends the budget again. This search releases the choice and the model together by
+    :func:`dpci.tuning.tune`, by repeated private runs or by parts of the records, and everything that it leaves is
+    private at the budget of the estimator. There are no scores to look at, because those would not be.
+
+    Parameters
+    ----------
+    estimator : PrivateLogisticRegression, PrivateLinearSVC or PrivateRidge
+        What to tune; its budget is that of choice and fit together. Transformers stand before the search, in a
+        pipeline.
+    param_grid : dict or list of dicts
+        Public candidates as for ``GridSearchCV``: lists of values of "l2_strength", "radius", "h", "mechanism",
+        "split", "moments", "projection" and "calibration".
+    method : {"repeat", "chunks"}
+        The best of a random number of private runs on all records, or one model on a part of the records for each
+        candidate.
+    selection_share : float
+        Share of the budget that chooses. With 1 the model that was chosen is released itself, without intervals, and
+        its budget is that of choice and fit together.
+    validation_loss : str or object of dpci.losses, optional
+        What candidates are compared by; None: their loss. Has to be given where they differ in ``h``.
+    validation_radius : float, optional
+        Ball that models of candidates without ``radius`` are moved into to be compared, which bounds their loss.
+    shape : float
+        Of "repeat": shape of the law of the number of runs.
+    expected_runs : float, optional
+        Of "repeat": mean of that law.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        Fitted clone with the chosen parameters and, as its budget, the part that its fit spent (with
+        ``selection_share=1`` all of it, and no moments). It has no ledger, so that it can be given away.
+    best_params_ : dict
+        The chosen candidate.
+    best_index_ : int
+        Its position in the grid.
+    result_ : TuneResult
+        Everything that was released; ``result_.privacy`` has what choice and fit spent.
+    classes_ : ndarray of shape (2,)
+        (negative, positive), for classifiers.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X is a frame with text for names.
+
+    References
+    ----------
+    Papernot & Steinke (2022), "Hyperparameter tuning with Rényi differential privacy"; Wu, Fredrikson, Wu, Jha &
+    Naughton, "Revisiting differentially private regression"; docs/tuning.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpci.sklearn import PrivateGridSearch, PrivateLogisticRegression
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> grid = {"l2_strength": [0.01, 0.1]}
+    >>> search = PrivateGridSearch(PrivateLogisticRegression(epsilon=2.0), grid, validation_radius=4.0)
+    >>> search = search.fit(X, X[:, 0] > 0)
+    >>> sorted(search.best_params_), search.result_.spent, search.best_estimator_.epsilon
+    (['l2_strength'], PureDP(epsilon=2.0), 1.0)
+    """
+
+    result_: TuneResult
+    best_estimator_: PrivateLinearEstimator
+
+    def __init__(
+        self,
+        estimator: PrivateLinearEstimator,
+        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+        *,
+        method: Literal["repeat", "chunks"] = "repeat",
+        selection_share: float = 0.5,
+        validation_loss: LossLike | None = None,
+        validation_radius: float | None = None,
+        shape: float = 1.0,
+        expected_runs: float | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.method = method
+        self.selection_share = selection_share
+        self.validation_loss = validation_loss
+        self.validation_radius = validation_radius
+        self.shape = shape
+        self.expected_runs = expected_runs
+
+    def fit(self, X: Table, y: ArrayLike) -> Self:
+        """Choose and fit with differential privacy, spending the budget of the estimator once more at every call.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, as for the estimator.
+        y : array-like of shape (n_samples,)
+            Targets, as for the estimator.
+
+        Returns
+        -------
+        self
+            With the attributes above, which hold released and public values only.
+
+        Raises
+        ------
+        InvalidInput
+            For an estimator that is not one of this package, parameters that candidates may not differ in, and what
+            :func:`dpci.tuning.tune` refuses.
+        ValueError, TypeError
+            For data, and for a grid, that scikit-learn refuses.
+        RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
+            As :func:`dpci.tuning.tune`. Nothing is released by any error.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If classes were read off ``y`` and no seed is given, or a package of scikit-learn is fitting that compares
+            fits, repeats them or reads the data itself (docs/sklearn.md).
+        SeededNoiseWarning
+            If the estimator has a seed.
+        """
+        warn_of_fitting()
+        best = clone(_checked_estimator(self.estimator))
+        grid = _checked_grid(self.param_grid, best)
+        candidates = [_fit_keywords(clone(best).set_params(**params)) for params in grid]
+        common = {name: value for name, value in _fit_keywords(best).items() if name not in _CANDIDATE}
+        tuned = release_tuned(
+            X,
+            y,
+            {
+                "candidates": [{name: keywords[name] for name in _CANDIDATE} for keywords in candidates],
+                "selection_share": self.selection_share,
+                "validation_loss": self.validation_loss,
+                "validation_radius": self.validation_radius,
+                "shape": self.shape,
+                "expected_runs": self.expected_runs,
+            },
+            budget=common.pop("budget"),
+            method=check_choice("method", self.method, ("repeat", "chunks")),
+            ledger=best.ledger,
+            keywords=common,
+            prepare=best._check_data,  # noqa: SLF001  # the base class of this package
+            stacklevel=level_of_user() + 1,
+        )
+        self.result_ = tuned
+        self.best_index_ = cast("int", tuned.index)
+        self.best_params_ = grid[self.best_index_]
+        best.set_params(**self.best_params_, **_budget_params(tuned.result.budget), ledger=None)
+        if self.selection_share == 1:  # the fits that were compared are without moments, whatever a candidate says
+            best.set_params(moments="none", split=None)
+        self.best_estimator_ = best._take(tuned.result)  # noqa: SLF001  # likewise
+        for name in ("n_features_in_", "feature_names_in_", "classes_"):
+            self.__dict__.pop(name, None)  # an earlier fit may have had names
+            if hasattr(best, name):
+                setattr(self, name, getattr(best, name))
+        return self
+
+    def conf_int(self, **keywords: Any) -> ConfidenceIntervals:  # noqa: ANN401  # those of another method
+        """Confidence intervals of the fit with the chosen parameters, as :meth:`dpci.PrivateFit.conf_int`.
+
+        Parameters
+        ----------
+        **keywords
+            Those of :meth:`dpci.PrivateFit.conf_int`, such as ``level`` and ``contrast``.
+
+        Returns
+        -------
+        ConfidenceIntervals
+            One interval for each parameter, or for each row of the contrast.
+
+        Raises
+        ------
+        InvalidInput
+            With ``selection_share=1``, whose model has no intervals, or for arguments out of range.
+        sklearn.exceptions.NotFittedError
+            Before a fit.
+        """
+        return cast("ConfidenceIntervals", self._fitted().conf_int(**keywords))
+
+    def predict(self, X: Table) -> NDArray[Any]:
+        """Predictions of the fit with the chosen parameters, shape (n_samples,)."""
+        return cast("NDArray[Any]", self._fitted().predict(X))
+
+    @available_if(_estimator_has("predict_proba"))
+    def predict_proba(self, X: Table) -> NDArray[np.float64]:
+        """Probabilities of both classes by row, shape (n_samples, 2); for logistic regression."""
+        return cast("NDArray[np.float64]", self._fitted().predict_proba(X))
+
+    @available_if(_estimator_has("predict_log_proba"))
+    def predict_log_proba(self, X: Table) -> NDArray[np.float64]:
+        """Logarithms of :meth:`predict_proba`."""
+        return cast("NDArray[np.float64]", self._fitted().predict_log_proba(X))
+
+    @available_if(_estimator_has("decision_function"))
+    def decision_function(self, X: Table) -> NDArray[np.float64]:
+        """Linear predictor of each row, shape (n_samples,); for classifiers."""
+        return cast("NDArray[np.float64]", self._fitted().decision_function(X))
+
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Score of the estimator; not private, with a warning, unless the rows are public.
+
+        ``sample_weight`` weights the score only; no fit has one.
+        """
+        return float(self._fitted().score(X, y, sample_weight=sample_weight))
+
+    def __sklearn_clone__(self) -> Self:
+        warn_of_fitting()
+        return cast("Self", super().__sklearn_clone__())
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        searched = get_tags(self.estimator)
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "target_tags", "input_tags"):
+            setattr(tags, name, getattr(searched, name))
+        tags.non_deterministic = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "result_")
+
+    def _fitted(self) -> Any:  # noqa: ANN401  # what it has depends on its class
+        check_is_fitted(self)
+        return self.best_estimator_
+
+
+def _checked_estimator(estimator: object) -> PrivateLinearEstimator:
+    if not isinstance(estimator, PrivateLinearEstimator):
+        raise InvalidInput(
+            "estimator must be PrivateLogisticRegression, PrivateLinearSVC or PrivateRidge (transformers stand before "
+            f"the search, in a pipeline), got {type(estimator).__name__}"
+        )
+    return estimator
+
+
+def _checked_grid(param_grid: object, estimator: PrivateLinearEstimator) -> list[dict[str, Any]]:
+    grid = list(ParameterGrid(param_grid))
+    allowed = [name for name in _FREE if name in estimator.get_params(deep=False)]
+    for name in (name for params in grid for name in params):
+        if name not in allowed:
+            raise InvalidInput(f"candidates may differ in {', '.join(allowed)} only, got {name!r} in param_grid")
+    return grid
+
+
+def _fit_keywords(estimator: PrivateLinearEstimator) -> dict[str, Any]:
+    return estimator._fit_keywords()  # noqa: SLF001  # the base class of this package
+
+
+def _budget_params(budget: Budget) -> dict[str, float | None]:
+    return {"epsilon": None, "delta": None, "rho": None, **budget.parameters()}

@@ -1,0 +1,296 @@
+"""``Chunks``: rows that are read, or made, a part at a time, in as many passes as a fit needs."""
+
+import functools
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from types import GeneratorType
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.validation import check_count
+from dpci.data.arrays import as_numbers
+from dpci.data.labels import Classes
+from dpci.data.parts import Mergeable
+from dpci.errors import DpciError, InvalidInput
+from dpci.schema.columns import ClassTarget
+from dpci.schema.table import Schema
+from dpci.sources.files import Columns, check_delimiter, check_named_once, is_stream, parquet_names, read_batches
+
+__all__ = ["Chunks"]
+
+Chunk: TypeAlias = tuple[Any, Any]
+"""Rows (anything that ``fit`` takes as X) and their targets."""
+Paths: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
+
+_Merged = TypeVar("_Merged", bound=Mergeable)
+
+
+class Chunks:
+    """Rows in parts, for data that do not fit into memory: ``dpci.fit(Chunks(source), ...)``.
+
+    Holds no rows; they are read anew in every pass (docs/architecture.md, "Rows in parts"), and checked in every pass
+    against the public bounds. A pass that finds other rows than the first one is an error, and nothing is released. The
+    order of rows may differ.
+
+    Chunks of 10⁵ to 10⁷ numbers are sensible: smaller ones cost about 50 µs each in every pass, whatever is in
+    them, and larger ones gain nothing.
+
+    Parameters
+    ----------
+    source : callable or re-iterable
+        A function without arguments that returns a fresh iterable of ``(X, y)`` each time, such as a generator
+        function; or a collection of such pairs, such as a list. X is anything that :func:`dpci.fit` takes (arrays,
+        frames, sparse rows), with the same columns in all chunks; a chunk may be empty. A generator that is already
+        running is refused: it can be read once only.
+    names : sequence of str, optional
+        Names of the columns; None: those of the frames, if the chunks are such.
+
+    Raises
+    ------
+    InvalidInput
+        For a source that can be read once only, and names that are not different strings.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> def source():
+    ...     for k in range(4):
+    ...         rng = np.random.default_rng(k)
+    ...         X = rng.uniform(-0.5, 0.5, size=(2500, 2))
+    ...         yield X, X[:, 0] > 0
+    >>> result = dpci.fit(dpci.Chunks(source), budget=dpci.ZCDP(rho=0.5), l2_strength=0.01)
+    >>> result.n_samples
+    10000
+    """
+
+    def __init__(
+        self, source: Callable[[], Iterable[Chunk]] | Iterable[Chunk], *, names: Sequence[str] | None = None
+    ) -> None:
+        if not callable(source):
+            if not hasattr(type(source), "__iter__") or isinstance(source, str | bytes | np.ndarray):
+                raise InvalidInput(
+                    "source must be a function that returns an iterable of (X, y), or a collection of such pairs, got "
+                    f"{type(source).__name__}"
+                )
+            if isinstance(source, Iterator):
+                raise InvalidInput(
+                    "source is read several times: pass a function that returns a fresh iterator (a generator "
+                    f"function, not its generator), got {type(source).__name__}"
+                )
+        self._source = source
+        self._fresh = False
+        self._names = None if names is None else _check_names(names)
+        self._classes: Classes | None = None
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, where they were given."""
+        return self._names
+
+    @property
+    def classes(self) -> Classes | None:
+        """Classes of the targets, where a schema makes them: (-1, 1)."""
+        return self._classes
+
+    def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
+        """Apply ``work(X, y)`` to every chunk in turn and merge what it returns; None without chunks."""
+        source: Any = self._source() if callable(self._source) else self._source
+        if isinstance(source, Iterator) and not self._fresh:
+            # Found in the pass before a ledger pays. An iterator that wraps one that was read is found in the next.
+            if self._source() is source:  # type: ignore[operator]  # no collection: those are refused if they are iterators
+                raise InvalidInput(
+                    f"source must return a fresh iterable each time it is called, got the same {type(source).__name__} "
+                    "twice, which can be read once only"
+                )
+            self._fresh = True
+        if not hasattr(type(source), "__iter__"):
+            raise InvalidInput(f"source must return an iterable of (X, y), got {type(source).__name__}")
+        chunks = iter(source)
+        total: _Merged | None = None
+        try:
+            for number, chunk in enumerate(chunks):
+                if not isinstance(chunk, tuple | list) or len(chunk) != 2:
+                    size = f" of {len(chunk)}" if isinstance(chunk, tuple | list) else ""
+                    raise InvalidInput(f"every chunk must be a pair (X, y), got {type(chunk).__name__}{size}")
+                try:
+                    part = work(*chunk)
+                    total = part if total is None else total.merge(part)
+                except DpciError as error:
+                    error.add_note(f"in chunk {number}, whose rows are counted from 0")
+                    raise
+        finally:
+            if isinstance(chunks, GeneratorType):
+                chunks.close()
+        return total
+
+    @classmethod
+    def from_csv(cls, path: Paths, *, schema: Schema, delimiter: str = ",", chunk_rows: int = 65_536) -> "Chunks":
+        """Return the rows of CSV files, which a public schema bounds, as ``dpci fit`` reads them.
+
+        Parameters
+        ----------
+        path : path or paths
+            ``.csv`` or ``.csv.gz`` files with one line of names each, and one line for each record. Each file once:
+            nobody may count twice.
+        schema : Schema
+            What becomes of the columns.
+        delimiter : str
+            Between fields: one character.
+        chunk_rows : int
+            Rows that are in memory at a time.
+
+        Raises
+        ------
+        InvalidInput
+            For arguments out of range; when read, for files that are not as described.
+        """
+        return cls._from_files(path, schema, check_count("chunk_rows", chunk_rows), check_delimiter(delimiter))
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: Paths,
+        *,
+        schema: Schema | None = None,
+        target: str | None = None,
+        columns: Sequence[str] | None = None,
+        chunk_rows: int = 65_536,
+    ) -> "Chunks":
+        """Return the rows of Parquet files: through a public schema, or numeric columns as they are. Needs pyarrow.
+
+        Parameters
+        ----------
+        path : path or paths
+            ``.parquet`` files, each once.
+        schema : Schema, optional
+            What becomes of the columns.
+        target : str, optional
+            The column of targets, without a schema.
+        columns : sequence of str, optional
+            The columns of X, without a schema; None: all but the target and the index of a pandas frame.
+        chunk_rows : int
+            Rows that are in memory at a time.
+
+        Raises
+        ------
+        InvalidInput
+            For arguments out of range, or a schema with ``target`` or ``columns``; when read, for files that are not as
+            described.
+        DpciError
+            Without pyarrow.
+        """
+        chunk_rows = check_count("chunk_rows", chunk_rows)
+        if schema is not None:
+            if target is not None or columns is not None:
+                raise InvalidInput(
+                    f"target and columns must be None with a schema, got target={target!r} and columns={columns!r}"
+                )
+            return cls._from_files(path, schema, chunk_rows, ",")
+        if not isinstance(target, str):
+            raise InvalidInput(f"target must name a column where there is no schema, got target={target!r}")
+        paths = _as_paths(path)
+        _check_files(paths)
+        present = [name for name in parquet_names(paths[0]) if name != target]
+        names = _check_names(present if columns is None else columns)
+        if target in names:
+            raise InvalidInput(f"columns must not hold the target, got {target!r} among {names}")
+
+        def encode(batch: Columns) -> Chunk:
+            return _numeric_rows(batch, names), _without_gaps(target, batch[target])
+
+        source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, columns=[*names, target])
+        return cls(source, names=names)
+
+    @classmethod
+    def _from_files(cls, path: Paths, schema: Schema, chunk_rows: int, delimiter: str) -> "Chunks":
+        if not isinstance(schema, Schema):
+            raise InvalidInput(f"schema must be a dpci.schema.Schema, got schema={schema!r}")
+        paths = _as_paths(path)
+        needed = [*(column.name for column in schema.columns), schema.target.column]
+
+        def encode(batch: Columns) -> Chunk:
+            return schema.transform(batch)[:2]
+
+        source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed)
+        chunks = cls(source, names=schema.names)
+        if isinstance(schema.target, ClassTarget):
+            chunks._classes = -1, 1  # as it codes them, whatever the files hold
+        return chunks
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's own
+        """Refuse to become one array, which is what functions that need all rows in memory ask for."""
+        raise InvalidInput(
+            "rows in parts are taken by dpci.fit and dpci.lowlevel.minimize_erm, and by what says so: pass an array"
+        )
+
+    def __repr__(self) -> str:
+        """Return what is known without reading."""
+        return f"Chunks(names={self._names!r})"
+
+
+def _check_names(names: Sequence[str]) -> tuple[str, ...]:
+    listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
+        raise InvalidInput(f"names of columns must be different strings, got {names!r}")
+    return listed
+
+
+def _as_paths(path: Paths) -> tuple[Path, ...]:
+    several = isinstance(path, Iterable) and not isinstance(path, str | bytes)
+    named: tuple[Any, ...] = tuple(path) if several else (path,)  # type: ignore[arg-type]  # by several
+    for each in named:
+        if not isinstance(each, str | PathLike) or not isinstance(os.fspath(each), str):
+            raise InvalidInput(f"path must be a path or several, of type str or os.PathLike, got {each!r}")
+    if not named:
+        raise InvalidInput("path must name at least one file, got none")
+    return tuple(map(Path, named))
+
+
+def _check_files(paths: Sequence[Path]) -> None:
+    """Refuse, before a ledger pays, what cannot be read in several passes, and files that are named twice."""
+    for path in paths:
+        if is_stream(path):
+            raise InvalidInput(f"path must name files, which are read several times, got {str(path)!r}")
+    check_named_once(paths)
+
+
+def _chunks(
+    paths: Sequence[Path],
+    encode: Callable[[Columns], Chunk],
+    *,
+    n_rows: int,
+    columns: Sequence[str],
+    delimiter: str = ",",
+) -> Iterator[Chunk]:
+    """Read files one after the other; errors say where."""
+    _check_files(paths)
+    for path in paths:
+        start = 0
+        for batch in read_batches(path, n_rows=n_rows, delimiter=delimiter, columns=columns):
+            try:
+                chunk = encode(batch)
+            except DpciError as error:
+                error.add_note(f"rows are counted from row {start} of {path}")
+                raise
+            yield chunk
+            start += len(chunk[1])
+
+
+def _numeric_rows(batch: Columns, names: tuple[str, ...]) -> NDArray[np.float64]:
+    columns = [as_numbers(f"column {name!r}", _without_gaps(name, batch[name])) for name in names]
+    return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+
+
+def _without_gaps(name: str, values: Sequence[Any]) -> NDArray[Any]:
+    """Return a column, whose integers and truth values are objects beside missing ones, which are refused."""
+    column = np.asarray(values)
+    if column.dtype.kind == "O":
+        missing = np.array([value is None or (isinstance(value, float) and math.isnan(value)) for value in column])
+        if missing.any():
+            raise InvalidInput(f"column {name!r} must have no missing values, got one in row {np.argmax(missing)}")
+    return column

@@ -1,0 +1,307 @@
+"""Reads the user's CSV and Parquet files into columns, at once or by batches of rows, and writes columns as CSV."""
+
+import csv
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, TextIO, TypeAlias
+
+from dpci.base.optional import optional
+from dpci.errors import InvalidInput
+from dpci.schema.columns import as_cells
+
+Columns: TypeAlias = dict[str, Sequence[Any]]
+
+ENDINGS: Final = (".csv", ".csv.gz", ".parquet")
+STDIN: Final = Path("-")
+"""Stands for CSV text on the standard input."""
+
+_NO_DELIMITERS: Final = {'"': "a quote", "\n": "a line feed", "\r": "a carriage return", "\0": "a NUL"}
+
+
+def read_table(path: Path, *, delimiter: str = ",") -> Columns:
+    """Columns of a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or of `STDIN`; the cells of CSV text stay text.
+
+    Raises
+    ------
+    InvalidInput
+        The ending is another one, the file cannot be read, has no header, repeats a name, has a line of another number
+        of fields or stray quotes, or a record on several lines.
+    """
+    (table,) = read_batches(path, n_rows=None, delimiter=delimiter)
+    return table
+
+
+def read_batches(
+    path: Path,
+    *,
+    n_rows: int | None,
+    delimiter: str = ",",
+    columns: Sequence[str] | None = None,
+    exact: Collection[str] = (),
+) -> Iterator[Columns]:
+    """Yield columns as :func:`read_table` returns them, of at most ``n_rows`` rows at a time; only those named, if any.
+
+    Memory does not grow with the file. A file without rows is one batch without rows; ``n_rows`` of None is one batch.
+    Columns of Parquet files are arrays, but those in ``exact`` are lists of Python's numbers, truth values and texts,
+    in which a missing value is None: an array has no missing integers.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`read_table`, when the file is read; for a column that it does not have, and for an exact column of
+        values of another kind.
+    """
+    name = path.name.lower()
+    if path != STDIN and not name.endswith(ENDINGS):
+        msg = f"a table must be a .csv, .csv.gz or .parquet file, got {str(path)!r}"
+        raise InvalidInput(msg)
+    with _readable(path):
+        if name.endswith(".parquet"):
+            yield from _parquet_batches(path, n_rows, columns, exact)
+            return
+        with open_text(path, "rt") as file:
+            yield from _csv_batches(path, file, delimiter, n_rows, columns)
+
+
+def parquet_names(path: Path) -> list[str]:
+    """Names of the columns of a Parquet file but the index of a pandas frame; errors as in :func:`read_table`."""
+    with _readable(path), _parquet_file(path) as file:
+        schema = file.schema_arrow
+        index = (schema.pandas_metadata or {}).get("index_columns", ())
+        return [name for name in schema.names if name not in index]
+
+
+def identity(path: Path) -> object:
+    """Return what is equal for all names of one file: links, other spellings, and the standard input among them."""
+    try:
+        status = os.fstat(sys.stdin.fileno()) if path == STDIN and sys.stdin is not None else path.stat()
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
+
+
+def is_stream(path: Path) -> bool:
+    """Whether it can be read once only, or not at all: the standard input, a pipe, a folder."""
+    return path == STDIN or (path.exists() and not path.is_file())
+
+
+def first_pair(files: Sequence[Path], key: Callable[[Path], object]) -> tuple[str, str] | None:
+    """Return the first two files of which a key is equal."""
+    places: dict[object, int] = {}
+    for place, file in enumerate(files):
+        if (first := places.setdefault(key(file), place)) != place:
+            return str(files[first]), str(file)
+    return None
+
+
+def check_named_once(files: Sequence[Path]) -> None:
+    """Refuse a file that is named twice in any way: nobody may count twice, as a row bounds what one person can change.
+
+    Raises
+    ------
+    InvalidInput
+        Which names are those of one file.
+    """
+    if pair := first_pair(files, identity):
+        msg = f"a table must be named once, got {' and '.join(pair)}, which are one file"
+        raise InvalidInput(msg)
+
+
+def write_csv(path: Path, table: Mapping[str, Iterable[Any]]) -> None:
+    """Write columns of equal length with one header line; compressed if the name ends in ``.gz``."""
+    with open_text(path, "wt") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table)
+        writer.writerows(zip(*(map(_cell, column) for column in table.values()), strict=True))
+
+
+def open_text(path: Path, mode: str) -> TextIO:
+    """Open text in UTF-8, through gzip where the name says so; `STDIN` is the standard input."""
+    # A byte order mark, as spreadsheets write it, is no part of the first name.
+    encoding = "utf-8-sig" if mode == "rt" else "utf-8"
+    if path == STDIN:
+        stdin = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
+        return io.TextIOWrapper(stdin, encoding=encoding, newline="")
+    opener: Callable[..., TextIO] = gzip.open if path.name.lower().endswith(".gz") else open
+    return opener(path, mode, encoding=encoding, newline="")
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        msg = f"a table must be readable, got {str(path)!r}: {reason}"
+        raise InvalidInput(msg) from error
+
+
+def _csv_batches(
+    path: Path, file: TextIO, delimiter: str, n_rows: int | None, columns: Sequence[str] | None
+) -> Iterator[Columns]:
+    lines = _csv_lines(path, file, delimiter)
+    header = next(lines)
+    _check_present(path, header, columns)
+    is_first = True
+    while True:
+        table = _csv_columns(header, islice(lines, n_rows))
+        n_found = len(table[header[0]])
+        if n_found or is_first:
+            yield {name: table[name] for name in columns or header}
+        if n_rows is None or n_found < n_rows:
+            return
+        is_first = False
+
+
+def _csv_columns(header: list[str], lines: Iterable[list[str]]) -> dict[str, list[str]]:
+    columns: list[list[str]] = [[] for _ in header]
+    # Columns repeat few texts: keeping each once makes a big table fit into memory.
+    known: dict[str, str] = {}
+    for line in lines:
+        for column, cell in zip(columns, line, strict=True):
+            column.append(known.setdefault(cell, cell))
+    return dict(zip(header, columns, strict=True))
+
+
+def check_delimiter(delimiter: str) -> str:
+    """Return what may stand between the fields of CSV text."""
+    if len(delimiter) != 1 or delimiter in _NO_DELIMITERS:
+        got = _NO_DELIMITERS.get(delimiter, repr(delimiter))
+        msg = f"the delimiter must be one character, and neither a quote nor the end of a line nor NUL, got {got}"
+        raise InvalidInput(msg)
+    return delimiter
+
+
+def csv_records(name: object, lines: Iterable[str], delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line of CSV text and its fields, none for a blank line.
+
+    A record ends with its line. Otherwise one stray quote would swallow the records of other people up to the next one,
+    and the number of rows would depend on more than who is in the table.
+
+    Raises
+    ------
+    InvalidInput
+        For stray quotes, a record on several lines, and bytes that are no text.
+    """
+    reader = csv.reader(lines, delimiter=check_delimiter(delimiter), skipinitialspace=delimiter != " ", strict=True)
+    before = 0
+    try:
+        for fields in reader:
+            if reader.line_num != before + 1:
+                msg = (
+                    f"a record of {name} must end on its line, got one from line {before + 1} to {reader.line_num}: "
+                    "close its quotes, and double those inside a field"
+                )
+                raise InvalidInput(msg)
+            before += 1
+            yield before, fields
+    except csv.Error as error:
+        msg = f"{name} must be CSV text whose quotes surround whole fields, got {error} after line {before}"
+        raise InvalidInput(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"{name} must be CSV text in UTF-8, got {error}"
+        raise InvalidInput(msg) from error
+
+
+def _csv_lines(path: Path, file: TextIO, delimiter: str) -> Iterator[list[str]]:
+    """Yield the names of the columns, then the fields of each line."""
+    records = csv_records(path, file, delimiter)
+    header = [name.strip() for name in next(records, (0, []))[1]]
+    if not header or len(set(header)) != len(header):
+        msg = f"{path} must begin with a line of distinct column names, got {header}"
+        raise InvalidInput(msg)
+    yield header
+    # The blank line of a single column is a missing value; between fields there would be delimiters.
+    blank = [""] if len(header) == 1 else None
+    for number, fields in records:
+        line = fields or blank
+        if line is None:
+            continue
+        if len(line) != len(header):
+            msg = f"every line of {path} must have {len(header)} fields, got {len(line)} in line {number}"
+            raise InvalidInput(msg)
+        yield line
+
+
+def _parquet_batches(
+    path: Path, n_rows: int | None, columns: Sequence[str] | None, exact: Collection[str]
+) -> Iterator[Columns]:
+    with _parquet_file(path) as file:
+        _check_present(path, file.schema_arrow.names, columns)
+        for name in exact:
+            _check_exact(name, file.schema_arrow.field(name).type)
+        wanted = None if columns is None else list(columns)
+        if n_rows is None or not file.metadata.num_rows:
+            tables = iter([file.read(columns=wanted)])
+        else:
+            tables = file.iter_batches(batch_size=n_rows, columns=wanted)
+        for table in tables:
+            yield {
+                name: _exact_values(table.column(name)) if name in exact else _as_array(table.column(name))
+                for name in table.schema.names
+            }
+
+
+def _as_array(column: Any) -> Any:  # noqa: ANN401  # of pyarrow, to NumPy
+    return as_cells(column)
+
+
+def _exact_values(column: Any) -> list[Any]:  # noqa: ANN401  # of pyarrow
+    import pyarrow.types as kinds  # noqa: PLC0415  # optional
+
+    if kinds.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    # Python has no nanoseconds, and JSON no decimals: their texts are exact.
+    if kinds.is_temporal(column.type) or kinds.is_decimal(column.type):
+        column = column.cast("string")
+    # Not a number is how pandas writes a missing one.
+    return [None if value != value else value for value in column.to_pylist()]  # noqa: PLR0124  # NaN alone is not itself
+
+
+def _check_exact(name: str, kind: Any) -> None:  # noqa: ANN401  # of pyarrow
+    import pyarrow.types as kinds  # noqa: PLC0415  # optional
+
+    value = kind.value_type if kinds.is_dictionary(kind) else kind
+    plain = (kinds.is_null, kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_decimal)
+    texts = (kinds.is_string, kinds.is_large_string, kinds.is_date, kinds.is_time, kinds.is_timestamp)
+    # The last kind of text has its own test in later versions only.
+    if not (any(of_kind(value) for of_kind in (*plain, *texts)) or str(value) == "string_view"):
+        msg = f"a column that is kept must hold numbers, truth values, texts, dates or times, got {name!r} of {kind}"
+        raise InvalidInput(msg)
+
+
+@contextmanager
+def _parquet_file(path: Path) -> Iterator[Any]:
+    with optional("pyarrow", extra="parquet", what="a Parquet file"):
+        import pyarrow as pa  # noqa: PLC0415  # optional
+        import pyarrow.parquet as pq  # noqa: PLC0415  # optional
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            names = file.schema_arrow.names
+            if len(set(names)) != len(names):
+                msg = f"{path} must have distinct column names, got {names}"
+                raise InvalidInput(msg)
+            yield file
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        msg = f"{path} must be a Parquet file, got {error}"
+        raise InvalidInput(msg) from error
+
+
+def _check_present(path: Path, present: Sequence[str], wanted: Sequence[str] | None) -> None:
+    missing = [name for name in wanted or () if name not in present]
+    if missing:
+        # A header in one piece is most often one with another delimiter.
+        hint = "; is the delimiter another one?" if len(present) == 1 and ";" in present[0] else ""
+        msg = f"the table must have the column {missing[0]!r}, got {list(present)} in {str(path)!r}{hint}"
+        raise InvalidInput(msg)
+
+
+def _cell(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,7 @@
+"""Private choice of parameters: λ, radius, loss or mechanism, chosen without reading the data in the open."""
+
+from dpci.tuning.choose import public_rule, tune
+from dpci.tuning.oracle import oracle_not_private
+from dpci.tuning.result import OracleSearch, TuneResult
+
+__all__ = ["OracleSearch", "TuneResult", "oracle_not_private", "public_rule", "tune"]

@@ -1,0 +1,128 @@
+"""The arguments of a tuning: candidates, the shares of the budget and the validation loss, checked before any data."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpci.base.validation import check_real
+from dpci.budgets import Budget
+from dpci.errors import InvalidInput
+from dpci.losses import Loss, LossLike, check_loss
+from dpci.model.settings import KEYWORDS, BudgetlessKeywords, Settings, check_no_ledger
+from dpci.tuning.selection import Method
+
+Candidates: TypeAlias = Iterable[Mapping[str, Any]]
+_FREE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
+_RUNS = {"shape": 1.0, "expected_runs": None}
+_UNUSED: dict[Method, dict[str, float | None]] = {
+    "repeat": {},
+    "chunks": _RUNS,
+    "public_rule": {
+        "candidates": None,
+        "selection_share": 0.5,
+        "validation_loss": None,
+        "validation_radius": None,
+        **_RUNS,
+    },
+}
+"""Arguments that a method has no use for, and their defaults."""
+
+
+def check_keywords(function: str, keywords: Mapping[str, Any]) -> None:
+    """Raise ``TypeError`` for a keyword that no fit has, or that a tuning sets itself."""
+    for name in keywords:
+        check_no_ledger(function, name)
+        if name not in KEYWORDS or name == "budget":
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+
+
+def check_unused(method: Method, given: Mapping[str, Any]) -> None:
+    """Refuse arguments that would be ignored."""
+    for name, default in _UNUSED[method].items():
+        value = given[name]
+        if value is not default and not (type(value) is type(default) and value == default):
+            raise InvalidInput(
+                f"{name} must be left at {default!r} with method={method!r}, which has no use for it, "
+                f"got {name}={value!r}"
+            )
+
+
+def check_share(value: object) -> float:
+    """Return the share of the budget that chooses."""
+    share = check_real("selection_share", value)
+    if not 0.0 < share <= 1.0:
+        raise InvalidInput(f"selection_share must be > 0 and <= 1, got selection_share={share}")
+    return share
+
+
+def split_budget(budget: Budget, share: float) -> tuple[Budget, Budget | None]:
+    """Return what the choice spends and what the fit does, whose exact sum never exceeds the budget."""
+    if share == 1.0:
+        return budget, None
+    whole = budget.parameters()
+    first = {name: share * value for name, value in whole.items()}
+    rest = {name: _remainder(value, first[name]) for name, value in whole.items()}
+    if not all(value > 0.0 for value in (*first.values(), *rest.values())):
+        raise InvalidInput(
+            f"selection_share must leave some of {budget} to the choice and to the fit, got selection_share={share}"
+        )
+    return type(budget)(**first), type(budget)(**rest)
+
+
+def _remainder(whole: float, part: float) -> float:
+    rest = whole - part
+    return rest if Fraction(part) + Fraction(rest) <= Fraction(whole) else float(np.nextafter(rest, 0.0))
+
+
+def check_candidates(candidates: Candidates | None) -> list[dict[str, Any]]:
+    """Return the candidates as dictionaries of keywords of a fit."""
+    scalar = isinstance(candidates, Mapping | str | bytes) or getattr(candidates, "ndim", 1) == 0
+    if scalar or not isinstance(candidates, Iterable):
+        raise InvalidInput(
+            f"candidates must be a list of dictionaries of keywords of fit, got candidates={candidates!r}"
+        )
+    grid = []
+    for candidate in candidates:
+        if not isinstance(candidate, Mapping):
+            raise InvalidInput(f"every candidate must be a dictionary of keywords of fit, got {candidate!r}")
+        unknown = [name for name in candidate if name not in _FREE]
+        if unknown:
+            raise InvalidInput(f"candidates may differ in {', '.join(_FREE)} only, got {unknown[0]!r}")
+        grid.append(dict(candidate))
+    if not grid:
+        raise InvalidInput("candidates must hold at least one, got none")
+    return grid
+
+
+def candidate_settings(grid: Sequence[dict[str, Any]], options: Mapping[str, Any], budget: Budget) -> list[Settings]:
+    """Return the validated keywords of each candidate."""
+    found = []
+    for candidate in grid:
+        values = {**options, **candidate, "budget": budget}
+        if "l2_strength" not in values:
+            raise InvalidInput(f"every candidate must have an l2_strength, got {candidate!r}")
+        found.append(Settings(**values))
+    return found
+
+
+def validation_loss_of(given: LossLike | None, settings: Sequence[Settings]) -> Loss:
+    """Return what candidates are compared by: the loss that was given, or the one that they share."""
+    if given is not None:
+        return check_loss(given)
+    first, *others = (candidate.checked_loss for candidate in settings)
+    for other in others:
+        if other != first:
+            raise InvalidInput(
+                "validation_loss must be given for candidates of several losses, got validation_loss=None with "
+                f"{first!r} and {other!r}"
+            )
+    return first
+
+
+class TuneKeywords(BudgetlessKeywords, total=False):
+    """The keywords of :func:`dpci.fit` but ``budget``, for all candidates."""
+
+    n_threads: int | None
+    seed: int | None

@@ -1,0 +1,322 @@
+"""Private choice of parameters: λ, radius, loss or mechanism, chosen without reading the data in the open."""
+
+import dataclasses
+import math
+import warnings
+from typing import Any, Literal, Unpack
+
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci.accounting.seals import seals_from
+from dpci.base.validation import check_choice, check_count, check_positive, check_real
+from dpci.budgets import ZCDP, Budget, check_budget
+from dpci.data.arrays import Table, as_features
+from dpci.data.rows import encode_targets, param_names
+from dpci.errors import InvalidInput, SeededNoiseWarning
+from dpci.ledger.ledger import Ledger
+from dpci.ledger.payment import Payment
+from dpci.losses import LossLike
+from dpci.model.fit import Fitted, Prepare, fit_rows, release_fit
+from dpci.model.result import PrivateFit
+from dpci.model.settings import Settings
+from dpci.tuning.candidates import (
+    Candidates,
+    TuneKeywords,
+    candidate_settings,
+    check_candidates,
+    check_keywords,
+    check_share,
+    check_unused,
+    split_budget,
+    validation_loss_of,
+)
+from dpci.tuning.result import TuneResult, selected_fit
+from dpci.tuning.selection import METHODS, Selection
+
+__all__ = ["public_rule", "tune"]
+
+_RUNS_PER_CANDIDATE = 3.0
+_SEED_BITS = 2**64 - 1
+
+
+def tune(
+    X: Table,
+    y: ArrayLike,
+    *,
+    budget: Budget,
+    candidates: Candidates | None = None,
+    method: Literal["repeat", "chunks", "public_rule"] = "repeat",
+    selection_share: float = 0.5,
+    validation_loss: LossLike | None = None,
+    validation_radius: float | None = None,
+    shape: float = 1.0,
+    expected_runs: float | None = None,
+    ledger: Ledger | None = None,
+    **keywords: Unpack[TuneKeywords],
+) -> TuneResult:
+    """Choose one of several public candidates with differential privacy, and fit it.
+
+    All that is released, the choice and the model, is differentially private at the budget for one record replaced. A
+    part of the budget chooses; the rest fits again with the chosen parameters, so that the noise of the model is fresh
+    and has intervals. See docs/tuning.md for the methods, their proofs and what they leave.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows, as for :func:`dpci.fit`.
+    y : array-like of shape (n_samples,)
+        Targets, as for :func:`dpci.fit`.
+    budget : PureDP, ZCDP or ApproxDP
+        What to spend, choice and fit together.
+    candidates : iterable of mappings
+        Keywords of :func:`dpci.fit` in which the candidates differ: "l2_strength", "radius", "loss", "mechanism",
+        "split", "moments", "projection", "calibration". Public: they must not depend on the data. Not for
+        "public_rule".
+    method : {"repeat", "chunks", "public_rule"}
+        "repeat": the best of a random number of private runs on all records, by a noisy score (Papernot & Steinke
+        2022). "chunks": one private model per candidate on its own part of the records, compared on one more part (Wu
+        et al., Algorithm 5). "public_rule": :func:`public_rule`, which costs nothing.
+    selection_share : float
+        Share of the budget that chooses, above 0 and at most 1. With 1 the model that was chosen is released itself,
+        without intervals, because its noise helped it to be chosen. Not used by "public_rule".
+    validation_loss : str or object of dpci.losses, optional
+        What the candidates are compared by, as a mean over records; its range on the greatest ball must be known. None:
+        the loss of the candidates, if it is the same.
+    validation_radius : float, optional
+        Radius of the ball that models of candidates without a ``radius`` are moved into to be compared, which bounds
+        their loss. It does not constrain the fit, whose intervals a ``radius`` may cost.
+    shape : float
+        Of "repeat": shape η in [0, 10] of the truncated negative binomial law of the number of runs; 1: geometric, 0:
+        logarithmic. One run may spend the pure budget over 2 + η.
+    expected_runs : float, optional
+        Of "repeat": mean of that law, above 1; None: three for each candidate. At most 20 times as many are ever made.
+    ledger : Ledger, optional
+        Where the whole budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
+    **keywords
+        Keywords of :func:`dpci.fit` for all candidates. ``neighbors="add_remove"`` is refused, except by "public_rule".
+
+    Returns
+    -------
+    TuneResult
+        The chosen candidate and the fit.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range or that the method has no use for, candidates without a radius, or a combination that
+        is not offered.
+    RegularizationTooSmall
+        If objective perturbation needs a greater ``l2_strength`` for a candidate, at its part of records and budget.
+    RowNormViolation, NotConverged
+        As :func:`dpci.fit`. Nothing is released by any error.
+    BudgetExceeded, LedgerError, ReleaseFailed
+        As :func:`dpci.fit`.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the classes were read off ``y``, unless a seed is given.
+    SeededNoiseWarning
+        If a seed is given.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> y = X[:, 0] > 0
+    >>> grid = [{"l2_strength": strength} for strength in (0.001, 0.01, 0.1)]
+    >>> result = dpci.tuning.tune(X, y, budget=dpci.PureDP(2.0), candidates=grid, validation_radius=4.0)
+    >>> sorted(result.params)
+    ['l2_strength']
+    >>> np.asarray(result.result.conf_int()).shape
+    (3, 2)
+    """
+    given = {
+        "candidates": candidates,
+        "selection_share": selection_share,
+        "validation_loss": validation_loss,
+        "validation_radius": validation_radius,
+        "shape": shape,
+        "expected_runs": expected_runs,
+    }
+    common = dict(keywords)
+    return release_tuned(X, y, given, budget=budget, method=method, ledger=ledger, keywords=common, stacklevel=3)
+
+
+def release_tuned(
+    X: Table,
+    y: ArrayLike,
+    given: dict[str, Any],
+    *,
+    budget: Budget,
+    method: str,
+    ledger: Ledger | None,
+    keywords: dict[str, Any],
+    prepare: Prepare | None = None,
+    stacklevel: int,
+) -> TuneResult:
+    """Choose and fit, see :func:`tune`; warnings point ``stacklevel`` frames up: 2 is the caller.
+
+    ``prepare`` looks at the data before the choice does.
+    """
+    budget = check_budget(budget)
+    method = check_choice("method", method, METHODS)
+    check_keywords("tune", keywords)
+    check_unused(method, given)
+    payment = Payment.due(
+        "dpci.tuning.tune",
+        ledger,
+        budget=budget,
+        neighbors=keywords.get("neighbors", "replace_one"),
+        seed=keywords.get("seed"),
+    )
+    if method == "public_rule":
+        return _tune_by_rule(X, y, payment, keywords, stacklevel=stacklevel + 1)
+    parts = split_budget(payment.budget, check_share(given["selection_share"]))
+    grid = check_candidates(given["candidates"])
+    settings = candidate_settings(grid, keywords, parts[0])
+    loss = validation_loss_of(given["validation_loss"], settings)
+    radius, expected_runs = given["validation_radius"], given["expected_runs"]
+    shape = check_real("shape", given["shape"])
+    runs = _RUNS_PER_CANDIDATE * len(grid) if expected_runs is None else check_real("expected_runs", expected_runs)
+    models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
+
+    def resolve(n_samples: int, n_columns: int) -> _core.TuningSpec:
+        if parts[1] is not None:
+            # Whatever is chosen has to be fitted afterwards: what cannot be is refused before anything is spent.
+            for candidate in settings:
+                candidate.spec(n_samples, n_columns, budget=parts[1])
+        return _core.TuningSpec(
+            [model.spec(n_samples, n_columns) for model in models],
+            loss=loss.to_core(),
+            validation_radius=None if radius is None else check_positive("validation_radius", radius),
+            method=method,
+            shape=shape,
+            expected_runs=runs,
+            **_numbers(parts[0]),
+        )
+
+    first = settings[0]
+    fitted: Fitted | None = None
+    with payment.release(X, first, resolve, on_violation=first.on_violation) as till:
+        if prepare is not None:
+            X, y = prepare(X, y)
+        features = as_features(X)
+        spec = resolve(*features.shape)
+        names = param_names(features.names, features.shape[1], first)
+        targets, classes, inferred = encode_targets(
+            X, y, first, features.shape[0], stacklevel=None if first.seed is not None else stacklevel + 1
+        )
+        till.settle(features.values, targets, **first.row_bounds())
+        index, params, private = _core.release_tuning(
+            spec,
+            features.values,
+            targets,
+            clip=first.on_violation == "clip",
+            n_threads=first.n_threads,
+            seed=first.seed,
+        )
+        if parts[1] is not None:
+            again = {**keywords, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed), "classes": classes}
+            fitted = fit_rows(
+                X,
+                y,
+                Settings(**again),
+                budget=parts[1],
+                till=None,
+                classes_inferred=inferred,
+                stacklevel=stacklevel + 1,
+            )
+    selection = Selection.from_facts(
+        spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
+    )
+    model: PrivateFit
+    if fitted is None:
+        if not private:
+            _warn_seeded(stacklevel + 1)
+        public = {
+            "params": params,
+            "names": names,
+            "named_columns": features.names is not None,
+            "classes": classes,
+            "classes_inferred": inferred,
+            "n_samples": features.shape[0],
+            "private": private,
+            **models[index].public_record(spec.model(index)),
+        }
+        model = selected_fit(selection, spec.model_noise(index), seals_from(spec.model_seals(index)), public)
+    else:
+        fitted.announce(stacklevel + 1)
+        model = fitted.result
+    return TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
+
+
+def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, float]:
+    """Return parameters that depend on no data: λ = sqrt(d/(n ε)) on the ball of radius 1 (Wu et al., Section 4.2).
+
+    The rule is for rows and targets of size at most 1 and output perturbation under pure DP, whose error it balances
+    against that of the regularisation. For other notions ε stands for a number of the same size: under ZCDP for the
+    greatest pure epsilon that costs no more, under ApproxDP for the epsilon of the budget.
+
+    Parameters
+    ----------
+    n_samples : int
+        Public number of records.
+    n_params : int
+        Number of parameters d, the intercept included.
+    budget : PureDP, ZCDP or ApproxDP
+        What the fit will spend.
+
+    Returns
+    -------
+    dict
+        "l2_strength" and "radius", keywords of :func:`dpci.fit`. Nothing is spent.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, and an epsilon at which λ is no finite number.
+    """
+    n = check_count("n_samples", n_samples)
+    d = check_count("n_params", n_params)
+    budget = check_budget(budget)
+    pure = budget.pure_within() if isinstance(budget, ZCDP) else budget
+    square = d / n / pure.epsilon
+    if not 0.0 < square < math.inf:
+        raise InvalidInput(
+            f"epsilon must leave a finite l2_strength sqrt(d/(n epsilon)) > 0, got epsilon={pure.epsilon}"
+        )
+    return {"l2_strength": math.sqrt(square), "radius": 1.0}
+
+
+def _tune_by_rule(X: Table, y: ArrayLike, payment: Payment, options: dict[str, Any], *, stacklevel: int) -> TuneResult:
+    budget = payment.charged
+    for name in ("l2_strength", "radius"):
+        if name in options:
+            raise InvalidInput(f"{name} must be left to method='public_rule', got {name}={options[name]!r}")
+    # Any λ will do to validate the others.
+    settings = Settings(**{**options, "budget": budget, "l2_strength": 1.0})
+    n_samples, n_columns = payment.shape(X)
+    params = public_rule(settings.public_n(n_samples), n_columns + settings.fit_intercept, budget)
+    chosen = Settings(**{**options, **params, "budget": budget})
+    model = release_fit(X, y, chosen, payment=payment, stacklevel=stacklevel + 1)
+    return TuneResult(params=params, result=model, budget=budget, selection=None)
+
+
+def _numbers(budget: Budget) -> dict[str, Any]:
+    given = budget.parameters()
+    return {"notion": budget.notion, **{name: given.get(name, 0.0) for name in ("epsilon", "rho", "delta")}}
+
+
+def _other_seed(seed: int | None) -> int | None:
+    """Return a seed whose noise is independent of that of the choice."""
+    return None if seed is None else seed ^ _SEED_BITS
+
+
+def _warn_seeded(stacklevel: int) -> None:
+    warnings.warn(
+        "the noise comes from the caller's seed: the choice is NOT PRIVATE (leave seed=None to release)",
+        SeededNoiseWarning,
+        stacklevel=stacklevel,
+    )

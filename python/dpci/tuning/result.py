@@ -1,0 +1,339 @@
+"""What a tuning returns: the chosen candidate, its fit, and what the choice spent; released and public values only."""
+
+import dataclasses
+import json
+import textwrap
+from collections.abc import Mapping
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci import _core
+from dpci.accounting.guarantee import Guarantee
+from dpci.accounting.seals import Seal
+from dpci.accounting.steps import Step
+from dpci.base.tables import format_facts, number_format
+from dpci.budgets import Budget, budget_from_parameters
+from dpci.errors import InvalidInput
+from dpci.losses import Loss, declaration, describe
+from dpci.mechanisms import Mechanism, ObjectivePerturbation, OutputPerturbation
+from dpci.model.result import PrivateFit
+from dpci.released.record import FitRecord
+from dpci.released.rules import read_saved, saved_text
+from dpci.tuning.selection import Method, Selection
+
+SCHEMA = "dpci.TuneResult"
+SCHEMA_VERSION = 3
+_NOT_FRESH = (
+    "the noise of a model that was selected by its own score is not fresh, so it has no intervals: tune with "
+    "selection_share < 1, which fits again at the chosen parameters"
+)
+_TIME = (
+    "the duration of the call is not published: it tells the number of runs, which is independent of the data, and how "
+    "hard their problems were, which is not"
+)
+
+
+class SelectedFit(PrivateFit):
+    """The model that won a selection: parameters and predictions, but no intervals, because its noise is not fresh.
+
+    It lies in the ball in which it was compared, whose radius its record holds.
+    """
+
+    __slots__ = ()
+
+    @property
+    def spent(self) -> Budget:
+        """What the whole tuning spent: a model that was selected costs no less than its selection."""
+        return self.budget
+
+    @property
+    def interval_refusal(self) -> str:
+        """Why there are no intervals, standard errors and p-values."""
+        return f"intervals need fresh noise, got a selected model: {_NOT_FRESH}"
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """Not of the model alone; see :attr:`TuneResult.privacy`."""
+        return _refuse("privacy", "TuneResult.privacy")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Not known: a selection has a budget (:attr:`TuneResult.spent`), and no curve is claimed for it."""
+        return _refuse("guarantee", "TuneResult.spent, beyond which no curve is claimed")
+
+    def public_facts(self) -> dict[str, Any]:
+        """Return what is public about the model, without a claim: mechanism, noise and the constants behind it."""
+        known = super().privacy
+        kept = ("relation", "mechanism", "variant", "project", "calibration", "constants", "conditions", "version")
+        noise = known["steps"][0]
+        return {
+            **{name: known[name] for name in kept},
+            "noise": noise["noise"],
+            "noise_scale": noise["scale"],
+            "noise_sensitivity": noise["sensitivity"],
+            "seal": known["seal"],
+        }
+
+    def summary(self, *, level: float = 0.95) -> str:  # noqa: ARG002  # of the same form as its base
+        """Return a table of the parameters."""
+        shown = number_format(np.abs(self.params).max(), self.params)
+        rows = [(name, f"{value:{shown}}") for name, value in zip(self.names, self.params, strict=True)]
+        banner = "" if self.private else "NOT PRIVATE (seeded)\n\n"
+        return f"{banner}{format_facts(rows)}\n\n{textwrap.fill(f'No intervals: {_NOT_FRESH}.', 100)}"
+
+    def to_json(self) -> str:
+        """Not of the model alone; see :meth:`TuneResult.to_json`."""
+        return _refuse("to_json", "TuneResult.to_json")
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "PrivateFit":  # noqa: ARG003  # of the same form as its base
+        """Not of the model alone; see :meth:`TuneResult.from_json`."""
+        return _refuse("from_json", "TuneResult.from_json")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._record,)
+
+    def __repr__(self) -> str:
+        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
+        return f"<SelectedFit: {len(self.names)} parameters, {self.mechanism} perturbation, no intervals{seeded}>"
+
+    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        raise InvalidInput(self.interval_refusal)
+
+
+def _refuse(name: str, instead: str) -> NoReturn:
+    raise InvalidInput(f"{name} must be that of the whole tuning ({instead}), got a selected model")
+
+
+def _restored(record: FitRecord) -> SelectedFit:
+    # Pickle restores arrays writable; making the record again does not.
+    return SelectedFit(dataclasses.replace(record))
+
+
+def selected_fit(
+    selection: Selection, noise: tuple[str, float, float], seals: tuple[Seal, ...], public: dict[str, Any]
+) -> SelectedFit:
+    """Wrap the parameters that a selection released, with law, scale and sensitivity of their noise, and their seal."""
+    law, scale, sensitivity = noise
+    cost = next(iter(selection.budget.parameters().values()))
+    facts = {**public, "radius": selection.facts["radii"][selection.index]}
+    return SelectedFit(
+        FitRecord(
+            hessian=None,
+            gradient_cov=None,
+            projection="none",
+            noise_law=law,
+            noise_scale=scale,
+            noise_spectral_radius=0.0,
+            steps=(Step("coefficients", law, cost, scale, None, sensitivity),),
+            seals=seals,
+            version=_core.__version__,
+            **facts,
+        )
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class TuneResult:
+    """A tuned model: which candidate was chosen, its fit, and what both spent. Made by :func:`dpci.tuning.tune`.
+
+    Print :meth:`summary`: that of ``result`` knows of the fit alone.
+
+    Attributes
+    ----------
+    params : mapping
+        The chosen candidate, as it was given (or what the public rule says); read-only.
+    result : PrivateFit
+        The fit at the chosen parameters, with the rest of the budget and fresh noise; with ``selection_share=1`` the
+        model that was chosen, which has no intervals.
+    budget : PureDP, ZCDP or ApproxDP
+        What was asked for, choice and fit together.
+    """
+
+    params: Mapping[str, Any]
+    result: PrivateFit
+    budget: Budget
+    selection: Selection | None
+    """How the candidate was chosen; None for the public rule, which spends nothing on it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "params", MappingProxyType(dict(self.params)))
+
+    @property
+    def index(self) -> int | None:
+        """Position of the chosen candidate; None for the public rule."""
+        return None if self.selection is None else self.selection.index
+
+    @property
+    def method(self) -> Method:
+        """How the candidate was chosen."""
+        return "public_rule" if self.selection is None else self.selection.method
+
+    @property
+    def spent(self) -> Budget:
+        """What choice and fit spent together: the budget."""
+        return self.budget
+
+    @property
+    def private(self) -> bool:
+        """Whether all noise came from the operating system; False for seeded tunings."""
+        return self.result.private
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """Machine-readable record of the guarantee: relation, notion, what the choice and the fit spent, conditions.
+
+        "fit" is that of the fit; "model" are the facts of a selected model, which is not fitted again.
+        """
+        fit = self.result
+        selected = isinstance(fit, SelectedFit)
+        facts = fit.public_facts() if isinstance(fit, SelectedFit) else fit.privacy
+        conditions = list(facts["conditions"])
+        if self.selection is not None:
+            conditions.append("the candidates were chosen without looking at the data")
+        if self.method == "repeat":
+            conditions.append(_TIME)
+        return {
+            "private": self.private,
+            "relation": facts["relation"],
+            "notion": self.budget.notion,
+            "budget": self.budget.parameters(),
+            "spent": self.spent.parameters(),
+            "method": self.method,
+            "selection": None if self.selection is None else self.selection.to_dict(),
+            "fit": None if selected else facts,
+            "model": facts if selected else None,
+            "conditions": conditions,
+            "version": facts["version"],
+        }
+
+    def summary(self, *, level: float = 0.95) -> str:
+        """Return what was chosen and how, and the summary of the fit."""
+        facts = [("chosen", ", ".join(f"{name}={value}" for name, value in _plain(self.params).items()))]
+        if self.selection is None:
+            facts.append(("method", "public rule: nothing is spent on the choice"))
+        else:
+            chosen = self.selection
+            facts += [
+                ("method", f"{chosen.method}, candidate {chosen.index} of {chosen.n_candidates} (from 0)"),
+                ("validation loss", describe(chosen.loss)),
+                ("spent on the choice", str(chosen.budget)),
+            ]
+        facts.append(("spent together", str(self.spent)))
+        return f"{format_facts(facts)}\n\n{self.result.summary(level=level)}"
+
+    def to_json(self) -> str:
+        """Return the whole result as JSON: released and public values only, floats exactly.
+
+        Losses and mechanisms among ``params`` are saved as their descriptions.
+        """
+        fit = self.result
+        selected = isinstance(fit, SelectedFit)
+        record = json.loads(fit._record.to_json())  # noqa: SLF001  # a selected model has no JSON of its own
+        values = {
+            "params": _plain(self.params),
+            "privacy": self.privacy,
+            "fit": None if selected else record,
+            "model": record if selected else None,
+            "names": list(fit.names),
+            "coefficients": fit.params.tolist(),
+        }
+        return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "TuneResult":
+        """Rebuild a result from :meth:`to_json`; losses and mechanisms among ``params`` stay descriptions.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not a saved tuning, of another schema version, or contradicts itself.
+        """
+        values = read_saved(text, what="a saved tuning", schema=SCHEMA, version=SCHEMA_VERSION)
+        try:
+            found = _from_values(cls, values)
+            same = read_saved(found.to_json(), what="a saved tuning", schema=SCHEMA, version=SCHEMA_VERSION) == values
+        except InvalidInput:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InvalidInput(f"a saved tuning must hold every field of its schema, got {error!r}") from error
+        if not same:
+            raise InvalidInput("a saved tuning must say the same in all its fields, got a contradiction")
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (dict(self.params), self.result, self.budget, self.selection)
+
+    def __repr__(self) -> str:
+        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
+        return f"<TuneResult: {_plain(self.params)} by {self.method}, {self.spent}{seeded}>"
+
+
+def _rebuilt(params: dict[str, Any], result: PrivateFit, budget: Budget, selection: Selection | None) -> TuneResult:
+    return TuneResult(params=params, result=result, budget=budget, selection=selection)
+
+
+def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
+    privacy = values["privacy"]
+    budget = budget_from_parameters(privacy["notion"], privacy["budget"])
+    chosen = privacy["selection"]
+    selection = None if chosen is None else Selection.from_dict(chosen, method=privacy["method"], notion=budget.notion)
+    selected = values["model"] is not None
+    record = FitRecord.from_json(json.dumps(values["model"] if selected else values["fit"]), selected=selected)
+    fit = SelectedFit(record) if selected else PrivateFit(record)
+    parts = [fit.budget] if selection is None or selected else [selection.budget, fit.budget]
+    for name, whole in budget.parameters().items():
+        total = sum(Fraction(part.parameters().get(name, 0.0)) for part in parts)
+        if any(part.notion != budget.notion for part in parts) or total > Fraction(whole):
+            raise InvalidInput(f"choice and fit must spend no more than {budget}, got {' and '.join(map(str, parts))}")
+    if selected and (selection is None or selection.budget != budget or fit.budget != budget):
+        raise InvalidInput(f"a selected model must have the budget of its tuning, {budget}, got {fit.budget}")
+    params = values["params"]
+    if not isinstance(params, dict):
+        raise InvalidInput(f"params must be an object, got params={params!r}")
+    return kind(params=params, result=fit, budget=budget, selection=selection)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class OracleSearch:
+    """The outcome of an exhaustive search that reads the data. NOT PRIVATE: for comparison only.
+
+    Attributes
+    ----------
+    params : dict
+        The candidate of least mean loss.
+    index : int
+        Its position.
+    losses : ndarray of shape (n_candidates,)
+        Mean loss over the records, averaged over simulated models.
+    std_errors : ndarray of shape (n_candidates,)
+        Standard errors of these averages; NaN for one run.
+    """
+
+    params: dict[str, Any]
+    index: int
+    losses: NDArray[np.float64]
+    std_errors: NDArray[np.float64]
+    private: Literal[False] = False
+
+
+def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _plain_value(value) for name, value in params.items()}
+
+
+def _plain_value(value: object) -> object:
+    if isinstance(value, ObjectivePerturbation | OutputPerturbation):
+        return _mechanism(value)
+    if isinstance(value, Loss):
+        return describe(declaration(value, value.to_core()))
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _mechanism(mechanism: Mechanism) -> dict[str, Any]:
+    return {"name": mechanism.name, **dataclasses.asdict(mechanism)}

@@ -1,0 +1,109 @@
+"""How a candidate was chosen and what that cost: public values only, and their JSON form."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from dpci import _core
+from dpci.base.validation import check_choice, check_count, check_not_negative, check_positive
+from dpci.budgets import Budget, budget_from_parameters
+from dpci.errors import InvalidInput
+from dpci.losses import Loss, declaration, from_declaration
+from dpci.released.rules import Rule, check_seals, one_of
+
+Method: TypeAlias = Literal["repeat", "chunks", "public_rule"]
+METHODS: tuple[Method, ...] = ("repeat", "chunks", "public_rule")
+_COMPOSITION = {"chunks": "parallel parts", "repeat": "best of a random number of runs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """How a candidate was chosen, and what that cost; all public."""
+
+    method: Method
+    index: int
+    n_candidates: int
+    budget: Budget
+    loss: dict[str, Any]
+    """Declaration of the validation loss."""
+    facts: dict[str, Any]
+    """Budgets of a model and of a score, the score's noise and sensitivity, sizes of parts or the law of the runs."""
+
+    @classmethod
+    def from_facts(
+        cls, facts: "_core.TuningFacts", *, method: Method, index: int, n_candidates: int, budget: Budget, loss: Loss
+    ) -> "Selection":
+        """Build the record from what the core calibrated, leaving out what the method does not have."""
+        known = {name: value for name, value in facts.items() if value is not None}
+        return cls(method, index, n_candidates, budget, declaration(loss, loss.to_core()), known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain values."""
+        return {
+            "index": self.index,
+            "n_candidates": self.n_candidates,
+            "budget": self.budget.parameters(),
+            "composition": _COMPOSITION[self.method],
+            "validation_loss": copy.deepcopy(self.loss),
+            **copy.deepcopy(self.facts),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], *, method: object, notion: str) -> "Selection":
+        """Rebuild the record from :meth:`to_dict`, refusing what no selection leaves behind."""
+        chosen: Method = check_choice("method", method, ("repeat", "chunks"))
+        n_candidates = check_count("n_candidates", values["n_candidates"])
+        index = check_count("index", values["index"], least=0)
+        if index >= n_candidates:
+            raise InvalidInput(f"index must be below n_candidates={n_candidates}, got index={index}")
+        loss = from_declaration(values["validation_loss"])
+        if loss is None or declaration(loss, loss.to_core()) != values["validation_loss"]:
+            raise InvalidInput(f"validation_loss must be that of a built-in loss, got {values['validation_loss']!r}")
+        rules = {**_RULES, **_RULES_OF[chosen]}
+        facts = {name: rule(name, values[name]) for name, rule in rules.items()}
+        n_parts = len(facts.get("chunk_sizes", ())) or n_candidates + 1
+        if len(facts["radii"]) != n_candidates or n_parts != n_candidates + 1:
+            raise InvalidInput(f"radii and chunk_sizes must fit n_candidates={n_candidates}, got {facts!r}")
+        if [seal["release"] for seal in facts["score_seal"]] != ["score"] * (chosen == "repeat"):
+            raise InvalidInput(f"score_seal must seal the scores of repeated runs alone, got {facts['score_seal']!r}")
+        budget = budget_from_parameters(notion, values["budget"])
+        return cls(chosen, index, n_candidates, budget, dict(values["validation_loss"]), facts)
+
+
+def _check_budget(name: str, value: object) -> dict[str, float]:
+    if not isinstance(value, dict) or set(value) not in ({"epsilon"}, {"rho"}, {"epsilon", "delta"}):
+        raise InvalidInput(f"{name} must hold the numbers of a budget, got {name}={value!r}")
+    return {key: check_positive(f"{name}.{key}", number) for key, number in value.items()}
+
+
+def _check_seal(name: str, value: object) -> list[dict[str, Any]]:
+    return [seal.to_dict() for seal in check_seals(name, value)]
+
+
+def _list_of(rule: Rule) -> Rule:
+    def check(name: str, value: object) -> list[Any]:
+        if not isinstance(value, list):
+            raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
+        return [rule(name, entry) for entry in value]
+
+    return check
+
+
+_RULES: dict[str, Rule] = {
+    "model_budget": _check_budget,
+    "score_budget": _check_budget,
+    "radii": _list_of(check_positive),
+    "score_noise": one_of("gumbel", "laplace", "gaussian"),
+    "score_scale": check_positive,
+    "score_sensitivity": check_positive,
+}
+_RULES_OF: dict[Method, dict[str, Rule]] = {
+    "chunks": {"chunk_sizes": _list_of(check_count), "score_seal": _check_seal},
+    "repeat": {
+        "score_seal": _check_seal,
+        "expected_runs": check_positive,
+        "greatest_runs": check_count,
+        "shape": check_not_negative,
+    },
+}

@@ -1,0 +1,176 @@
+"""Utility as a function of epsilon: how good a private model would be at other budgets, from one fit. Never private."""
+
+import math
+import warnings
+from typing import Any, Unpack, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci import _core
+from dpci.base.validation import check_count, check_seed, check_threads
+from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
+from dpci.data.arrays import Table, as_features, as_vector
+from dpci.data.rows import encode_targets, param_names
+from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.model.settings import MODEL_KEYWORDS, ModelKeywords, Settings, asks_add_remove, check_keywords
+from dpci.utility.metrics import MetricLike, SmoothedAccuracy, check_metric, evaluator
+from dpci.utility.path import BudgetPath
+from dpci.utility.result import UtilityCurve
+
+__all__ = ["curve"]
+
+_KEYWORDS = tuple(name for name in MODEL_KEYWORDS if name != "budget")
+
+
+class CurveKeywords(ModelKeywords, total=False):
+    """Keywords of :func:`dpci.fit` that say what is fitted; ``at`` stands for ``budget``."""
+
+
+def curve(
+    X: Table,
+    y: ArrayLike,
+    *,
+    at: Budget,
+    metric: MetricLike = "loss",
+    n_draws: int = 1,
+    seed: int = 0,
+    n_steps: int = 2,
+    params: ArrayLike | None = None,
+    n_threads: int | None = None,
+    **keywords: Unpack[CurveKeywords],
+) -> UtilityCurve:
+    """Fit at one budget, the measuring point, and predict the utility at all others without fitting again.
+
+    The noise is one draw u times a scale s(epsilon); with u fixed the private parameters are a smooth function of
+    epsilon, which is followed by its derivative or by Newton steps (Li, Liu, Li, Wang & Liu, "Towards Practical
+    Differential Privacy in Data Analysis: Understanding the Effect of Epsilon on Utility in Private ERM", with the
+    corrections of docs/utility.md). The result is NOT PRIVATE: it reads utilities off the data.
+
+    Parameters
+    ----------
+    X, y
+        As for :func:`dpci.fit`; the rows are copied, equal ones merged where that halves them.
+    at : PureDP, ZCDP or ApproxDP
+        The measuring budget. Other budgets differ from it in their first number, epsilon, or rho under zCDP; delta
+        stays.
+    metric : {"loss", "smoothed_accuracy"} or object
+        "loss" is the mean loss without the regulariser; else :class:`SmoothedAccuracy` or :class:`Metric`.
+    n_draws : int
+        Draws of the noise whose utilities are averaged; each needs a fit.
+    seed : int
+        Of the noise: the first draw is that of :func:`dpci.fit` with this seed.
+    n_steps : int
+        Newton steps of a prediction. The second and later ones read the data.
+    params : array-like of shape (k,), optional
+        Parameters to start from instead of the fitted ones, at the budget ``at``. They need not minimise anything: the
+        residual of their gradient is taken off, which makes them the minimiser of a convex model (section 5.1 of Li et
+        al.). Only with one draw.
+    n_threads : int, optional
+        Threads; None: all cores. The result does not depend on it.
+    **keywords
+        Keywords of :func:`dpci.fit` that say what is fitted; ``l2_strength`` is required. Here ``moments`` is "none" by
+        default unless a ``split`` is given, so the coefficients get the whole budget; ``n_public`` is by default the
+        number of rows. A ``radius`` is not offered, nor losses that need one (squared, custom ones with
+        ``predictor_bound``) or have a kink (hinge).
+
+    Returns
+    -------
+    UtilityCurve
+        Predictions, their mean over the noise, and the epsilon for a wanted utility.
+
+    Raises
+    ------
+    InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged
+        As :func:`dpci.fit`.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        Always.
+
+    Notes
+    -----
+    With ``calibration="paper"``, an (epsilon, delta) budget and objective perturbation the mechanism is that of Kifer,
+    Smith & Thakurta in the form of Li et al., Theorem 1: ``2tR²/(n epsilon)`` is added to ``l2_strength``.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, dpci
+    >>> warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1], [0.2, 0.5]], (500, 1))
+    >>> y = np.tile([1, -1, 1, 1, -1], 300)
+    >>> curve = dpci.utility.curve(X, y, at=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.05)
+    >>> bool(curve.predict_utility(2.0) < curve.predict_utility(0.5))
+    True
+    """
+    features = as_features(X)
+    settings = _settings(at, keywords, features.shape[0])
+    chosen = check_metric(metric)
+    counts = {"n_draws": check_count("n_draws", n_draws), "n_steps": check_count("n_steps", n_steps)}
+    number = check_seed(seed)
+    if number is None:
+        raise InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
+    n_threads = check_threads(n_threads)
+    path = BudgetPath(settings=settings, n_samples=features.shape[0], n_columns=features.shape[1])
+    names = param_names(features.names, features.shape[1], settings)
+    if isinstance(chosen, SmoothedAccuracy) and not settings.two_classes:
+        raise InvalidInput("metric='smoothed_accuracy' needs a loss of two classes, got one with real targets")
+    given = None if params is None else _checked_params(params, len(names), counts["n_draws"])
+    targets = encode_targets(X, y, settings, features.shape[0], stacklevel=None).values
+    spec = path.spec(path.at)
+    utility = _core.Utility(spec, features.values, targets, clip=settings.on_violation == "clip", n_threads=n_threads)
+    warnings.warn(
+        "a utility curve is NOT PRIVATE: it reads utilities at private and non-private parameters off the data",
+        PrivacyLeakWarning,
+        stacklevel=2,
+    )
+    anchors: list[_core.UtilityAnchor] = []
+    for draw in range(counts["n_draws"]):
+        noise = _core.Utility.draw_noise(spec, number, draw)
+        start = anchors[0].params if anchors else None
+        anchors.append(utility.anchor(spec, noise, params=given, start=start))
+    return UtilityCurve(
+        path=path,
+        names=names,
+        seed=number,
+        n_steps=counts["n_steps"],
+        core=utility,
+        evaluator=evaluator(chosen, utility),
+        anchors=tuple(anchors),
+    )
+
+
+def _settings(at: object, keywords: CurveKeywords, n_samples: int) -> Settings:
+    check_keywords("curve", keywords, allowed=_KEYWORDS, required=("l2_strength",))
+    if not isinstance(at, PureDP | ZCDP | ApproxDP):
+        raise InvalidInput(f"at must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP, got at={at!r}")
+    # A split speaks of moments.
+    moments = "none" if keywords.get("split") is None else "joint"
+    complete: dict[str, Any] = {"moments": moments, **keywords, "budget": at}
+    if asks_add_remove(complete) and complete.get("n_public") is None:
+        # Nothing here is private, so the number of rows may stand for the public one.
+        complete["n_public"] = n_samples
+    settings = Settings(**cast("ModelKeywords", complete))
+    core = settings.core_loss
+    if core.kinked or core.predictor_bound is not None or math.isinf(core.slope_bound):
+        raise InvalidInput(
+            "a utility curve needs a loss without a kink whose slope is bounded for all parameters, got "
+            f"loss={settings.checked_loss.name!r}"
+        )
+    if settings.radius is not None:
+        raise InvalidInput(
+            f"radius must be None for a utility curve, which follows the unconstrained minimiser, got {settings.radius}"
+        )
+    if settings.checked_mechanism.variant != "standard":
+        raise InvalidInput("a utility curve needs variant='standard', got variant='cms11'")
+    return settings
+
+
+def _checked_params(params: ArrayLike, dim: int, n_draws: int) -> NDArray[np.float64]:
+    if n_draws != 1:
+        raise InvalidInput(f"n_draws must be 1 with params, which belong to one draw, got n_draws={n_draws}")
+    vector = as_vector("params", params)
+    if len(vector) != dim or not np.isfinite(vector).all():
+        raise InvalidInput(f"params must hold {dim} finite numbers, the intercept last, got {params!r}")
+    return vector
