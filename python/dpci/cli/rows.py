@@ -157,6 +157,7 @@ class Passes:
         self._n_rows: int | None = None
 
     def __call__(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Read all rows once more, a chunk at a time."""
         self._n_passes += 1
         with progress_bar(f"pass {self._n_passes}", self._n_rows, wanted=self._progress) as advance:
             n_rows = 0

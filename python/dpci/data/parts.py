@@ -27,8 +27,11 @@ class Mergeable(Protocol):
     """What the work on one part returns."""
 
     @property
-    def n_rows(self) -> int: ...  # the protocol is the documentation
-    def merge(self, other: Self, /) -> Self: ...
+    def n_rows(self) -> int:
+        """Rows that went into it."""
+
+    def merge(self, other: Self, /) -> Self:
+        """Return what both hold, this one's first."""
 
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
@@ -137,6 +140,7 @@ class SumOver:
     rules: PartRules
 
     def __call__(self, X: Any, y: Any) -> _core.Sums:  # noqa: ANN401  # whatever a source gives
+        """Return the sums over one part."""
         features = self.rules.features(X)
         return self.rules.sums(self.request, features, self.rules.targets(X, y, features.shape[0]))
 
@@ -187,6 +191,7 @@ class Describe:
     lengths: _core.Request = field(default_factory=_keyed_request)
 
     def __call__(self, X: Any, y: Any) -> Description:  # noqa: ANN401  # whatever a source gives
+        """Return what the first pass finds out about one part."""
         features = self.rules.features(X)
         n_rows, n_columns = features.shape
         sums = self.rules.sums(self.lengths, features, self.rules.targets(X, y, n_rows))

@@ -19,11 +19,16 @@ class ModelChoices(Protocol):
     """What names and targets depend on."""
 
     @property
-    def fit_intercept(self) -> bool: ...  # the protocol is the documentation
+    def fit_intercept(self) -> bool:
+        """Whether a constant is appended to every row."""
+
     @property
-    def two_classes(self) -> bool: ...
+    def two_classes(self) -> bool:
+        """Whether the loss is one of two classes."""
+
     @property
-    def label_classes(self) -> Classes | None: ...
+    def label_classes(self) -> Classes | None:
+        """The caller's public classes."""
 
 
 def param_names(columns: tuple[str, ...] | None, n_columns: int, settings: ModelChoices) -> tuple[str, ...]:

@@ -34,11 +34,16 @@ class PublicChoices(Protocol):
     """What private errors ask of the choices of a release."""
 
     @property
-    def two_classes(self) -> bool: ...  # the protocol is the documentation
+    def two_classes(self) -> bool:
+        """Whether the loss is one of two classes."""
+
     @property
-    def label_classes(self) -> Classes | None: ...
+    def label_classes(self) -> Classes | None:
+        """The caller's public classes."""
+
     @property
-    def n_public(self) -> int | None: ...
+    def n_public(self) -> int | None:
+        """The public stand-in for the number of records."""
 
 
 @dataclass(frozen=True)

@@ -121,16 +121,19 @@ class MemoryStore:
         self._closed = False
 
     def entries(self) -> Sequence[Entry]:
+        """Return all entries."""
         with self._locked():
             return tuple(self._entries)
 
     def append(self, make: Next) -> Entry:
+        """Add one entry for good before returning it, or none if ``make`` raises."""
         with self._locked():
             entry = make(tuple(self._entries))
             self._entries.append(entry)
             return entry
 
     def close(self) -> None:
+        """Refuse every later use."""
         self._closed = True
 
     @contextmanager
@@ -226,6 +229,7 @@ class FileStore:
         return store
 
     def entries(self) -> Sequence[Entry]:
+        """Return all entries."""
         _check_open(self._closed)
         with _connection(self.path, "rw") as connection:
             connection.execute("BEGIN")
@@ -233,6 +237,7 @@ class FileStore:
             return entries
 
     def append(self, make: Next) -> Entry:
+        """Add one entry for good before returning it, or none if ``make`` raises."""
         _check_open(self._closed)
         with _connection(self.path, "rw") as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -258,6 +263,7 @@ class FileStore:
             return entry
 
     def close(self) -> None:
+        """Refuse every later use."""
         self._closed = True
 
     def _read(self, connection: sqlite3.Connection) -> tuple[tuple[Entry, ...], str]:

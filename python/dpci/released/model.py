@@ -16,19 +16,32 @@ class ModelFacts(Protocol):
     """What a record has to know for its model to predict."""
 
     @property
-    def params(self) -> NDArray[np.float64]: ...  # the protocol is the documentation
+    def params(self) -> NDArray[np.float64]:
+        """Parameters, the intercept last."""
+
     @property
-    def names(self) -> tuple[str, ...]: ...
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+
     @property
-    def columns(self) -> tuple[str, ...]: ...
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of the rows."""
+
     @property
-    def named_columns(self) -> bool: ...
+    def named_columns(self) -> bool:
+        """Whether the names came with the caller's table."""
+
     @property
-    def intercept_scale(self) -> float | None: ...
+    def intercept_scale(self) -> float | None:
+        """The constant appended to every row; None: none."""
+
     @property
-    def classes(self) -> Classes | None: ...
+    def classes(self) -> Classes | None:
+        """(negative, positive); None for real targets."""
+
     @property
-    def loss(self) -> dict[str, Any]: ...
+    def loss(self) -> dict[str, Any]:
+        """Name, parameter and bounds of the loss."""
 
 
 class LinearModel(ABC):

@@ -1,27 +1,20 @@
 """Rules for the fields of saved records: a file can hold anything."""
 
-from collections.abc import Mapping
-from math import frexp, isclose, sqrt
-from typing import TYPE_CHECKING, Any
-
-from dpci.accounting.seals import Seal, seals_from
-from dpci.base.validation import check_count, check_positive
-from dpci.errors import InvalidInput
-
-if TYPE_CHECKING:
-    pass
-
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import frexp, isclose, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_choice, check_real, check_reals
+from dpci.accounting.seals import Seal, seals_from
+from dpci.base.validation import check_choice, check_count, check_positive, check_real, check_reals
 from dpci.data.arrays import check_finite
 from dpci.data.labels import Classes, check_classes
+from dpci.errors import InvalidInput
 
 Rule = Callable[[str, Any], Any]
 """Takes the name and the value of a field; returns the value in one plain type, or raises ``InvalidInput``."""

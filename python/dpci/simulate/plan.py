@@ -51,6 +51,7 @@ class Execution:
     def checked(
         cls, *, seed: object, progress: object, checkpoint: object, n_threads: object, parallel: object
     ) -> "Execution":
+        """Return how to run, checked."""
         number = check_seed(seed)
         if number is None:
             raise InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
@@ -88,6 +89,7 @@ class StudyPlan:
         keywords: Mapping[str, Any],
         execution: Execution,
     ) -> "StudyPlan":
+        """Return the study that the arguments describe, checked."""
         configurations = _merged(kind, keywords, configs)
         settings = tuple(Settings(**configuration) for configuration in configurations)
         _check_targets_agree(settings)
