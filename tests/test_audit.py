@@ -12,6 +12,7 @@ import dpci
 from dpci import audit
 from dpci.audit.bounds import Event, delta_at, epsilon_at, lower_bound, probability_bounds, rho
 from dpci.audit.cases import FitCase
+from dpci.audit.catalogue import all_cases
 from dpci.audit.scores import fit_scores
 from dpci.errors import InvalidInput
 
@@ -135,7 +136,7 @@ def test_the_complement_of_an_event_refutes_as_well():
     assert not found.refutes(dpci.ApproxDP(1.0, 0.02))
 
 
-@pytest.mark.parametrize("case", audit.all_cases(BUDGETS), ids=lambda case: case.title)
+@pytest.mark.parametrize("case", all_cases(BUDGETS), ids=lambda case: case.title)
 def test_canned_cases_stay_under_their_claims(case):
     """4,000 runs on each side, confidence 1 - 1e-6."""
     twice = audit.worst_case(case.name, budget=TWICE[case.budget.notion], neighbors=case.neighbors)
@@ -158,7 +159,7 @@ EXTREME = [
 
 @pytest.mark.parametrize("budget", EXTREME, ids=str)
 def test_every_case_takes_small_and_large_budgets(budget):
-    cases = audit.all_cases({budget.notion: budget})
+    cases = all_cases({budget.notion: budget})
     assert len(cases) > 15
     for case in cases:
         assert np.isfinite(case.simulate(n_runs=10, seed=SEED)).all(), case.title

@@ -59,7 +59,7 @@ import os, signal, sys, threading, time, warnings
 from pathlib import Path
 import joblib, numpy as np
 import dpci
-from dpci import _replicates
+from dpci.simulate import replicates as _replicates
 
 _replicates.CHECKPOINT_SECONDS, _replicates.JOBLIB_BATCH_SECONDS = 0.0, 0.2
 warnings.simplefilter("ignore")

@@ -386,7 +386,7 @@ except dpci.DpciError as error:
 
 
 def test_examples_in_docstrings():
-    parts = [sys.modules[f"dpci.sklearn.{name}"] for name in ("_classifiers", "_ridge", "_search", "_transformers")]
+    parts = [sys.modules[f"dpci.sklearn.{name}"] for name in ("classifiers", "ridge", "search", "transformers")]
     assert [doctest.testmod(part).failed for part in parts] == [0, 0, 0, 0]
     assert all(doctest.testmod(part).attempted > 0 for part in parts)
 

@@ -71,7 +71,8 @@ SCRIPT = """
 import sys, warnings
 sys.path.insert(0, sys.argv[1])
 from support import studies as t
-from dpci import _replicates, simulate
+from dpci import simulate
+from dpci.simulate import replicates as _replicates
 _replicates.CHECKPOINT_SECONDS, _replicates.BATCH_SECONDS = 0.0, 1e-9
 warnings.simplefilter("ignore")
 simulate.coverage(*t.make_rows(), checkpoint=sys.argv[2], n_threads=1, **{**t.SMALL, "n_replicates": 10**6})

@@ -246,7 +246,8 @@ import os, signal, sys, warnings
 from types import SimpleNamespace
 sys.path.insert(0, sys.argv[1])
 import test_study_faults as tests
-from dpci import _checkpoint, _replicates, simulate
+from dpci import simulate
+from dpci.simulate import checkpoint as _checkpoint, replicates as _replicates
 
 where, at = sys.argv[3], int(sys.argv[4])
 count = {"run": 0, "save": 0}
@@ -285,7 +286,8 @@ import sys, warnings
 sys.path.insert(0, sys.argv[1])
 import joblib
 import test_study_faults as tests
-from dpci import _replicates, simulate
+from dpci import simulate
+from dpci.simulate import replicates as _replicates
 
 _replicates.CHECKPOINT_SECONDS, _replicates.JOBLIB_BATCH_SECONDS = 0.0, 0.2
 warnings.simplefilter("ignore")

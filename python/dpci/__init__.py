@@ -75,9 +75,9 @@ __all__ = [
     "fit",
     "losses",
     "lowlevel",
+    "papers",
     "per_instance",
     "plan",
-    "reproduce",
     "schema",
     "simulate",
     "tuning",
@@ -85,12 +85,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dpci import accounting, audit, baselines, datasets, per_instance, schema, simulate, tuning, utility
-    from dpci import papers as reproduce
+    from dpci import accounting, audit, baselines, datasets, papers, per_instance, schema, simulate, tuning, utility
     from dpci import sklearn as sklearn  # in this form it is public
 else:
     # Loaded when first used: a program that only fits does not wait for studies and audits.
-    _LATER = {"accounting", "audit", "baselines", "datasets", "per_instance", "reproduce", "schema", "simulate"}
+    _LATER = {"accounting", "audit", "baselines", "datasets", "papers", "per_instance", "schema", "simulate"}
     _LATER |= {"sklearn", "tuning", "utility"}
 
     def __getattr__(name: str) -> ModuleType:

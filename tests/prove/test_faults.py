@@ -47,7 +47,8 @@ STUDY = """
 import sys, warnings
 sys.path.insert(0, sys.argv[1])
 import test_study_faults as tests
-from dpci import _replicates, simulate
+from dpci import simulate
+from dpci.simulate import replicates as _replicates
 
 _replicates.CHECKPOINT_SECONDS, _replicates.BATCH_SECONDS = 0.0, 1e-3
 warnings.simplefilter("ignore")
@@ -91,7 +92,8 @@ mount -t tmpfs -o size=60k none "$1"
 import sys, warnings
 sys.path.insert(0, sys.argv[1])
 import test_study_faults as tests
-from dpci import _replicates, simulate
+from dpci import simulate
+from dpci.simulate import replicates as _replicates
 from dpci.errors import InvalidInput
 _replicates.CHECKPOINT_SECONDS, _replicates.BATCH_SECONDS = 0.0, 1e-3
 warnings.simplefilter("ignore")

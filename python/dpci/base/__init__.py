@@ -1,1 +1,1 @@
-"""What every room needs, and knows nothing of the subject."""
+"""Helpers that every folder may use; they know nothing of privacy or of statistics."""

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line: ``dpci``, and ``python -m dpci``."""
 
 from dpci.cli.main import main
 

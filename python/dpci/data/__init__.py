@@ -1,1 +1,1 @@
-"""X and y, whatever they are, as the core takes them."""
+"""Turns X and y, whatever they are, into what the core takes."""

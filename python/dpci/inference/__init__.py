@@ -1,1 +1,1 @@
-"""From released values to statements about the population."""
+"""Inference from released values: intervals, tests, predictions and comparisons, without data."""

@@ -1,1 +1,1 @@
-"""One total for many releases."""
+"""The ledger: one total that many releases draw on, in memory or in a file."""

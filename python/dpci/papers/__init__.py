@@ -1,3 +1,3 @@
-"""Repeats the tables and figures of Wang, Kifer & Lee (2019), section 7. Never private."""
+"""The tables, figures and experiments of four papers, repeated. Never private."""
 
 __all__: list[str] = []

@@ -1,1 +1,1 @@
-"""What a release leaves behind: released and public values only."""
+"""What a release leaves behind: released and public values, without data and without noise."""

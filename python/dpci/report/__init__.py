@@ -1,1 +1,1 @@
-"""How a released model is shown."""
+"""How a released model is shown: as text, as a plot, as an HTML page."""

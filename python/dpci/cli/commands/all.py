@@ -1,6 +1,16 @@
 """Brings all commands together in one application."""
 
-# Each module adds its commands when it is imported.
 from dpci.cli.app import WrongUsage, app
+
+# Each module adds its commands when it is imported.
+from dpci.cli.commands import (
+    audit,  # noqa: F401
+    completion,  # noqa: F401
+    data,  # noqa: F401
+    fit,  # noqa: F401
+    ledger,  # noqa: F401
+    model,  # noqa: F401
+)
+from dpci.papers import command  # noqa: F401
 
 __all__ = ["WrongUsage", "app"]

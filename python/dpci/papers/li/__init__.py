@@ -1,1 +1,1 @@
-"""Li et al.: utility against epsilon."""
+"""The experiments of Li et al.: utility against epsilon."""

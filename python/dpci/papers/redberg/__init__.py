@@ -1,1 +1,1 @@
-"""Redberg & Wang (2021): per-instance privacy."""
+"""The experiments of Redberg & Wang (2021): per-instance privacy."""

@@ -1,1 +1,1 @@
-"""Wang, Kifer & Lee (2019): confidence intervals."""
+"""The tables and figures of Wang, Kifer & Lee (2019): confidence intervals."""

@@ -1,1 +1,1 @@
-"""Wu, Fredrikson, Wu, Jha & Naughton: private regression."""
+"""The experiments of Wu, Fredrikson, Wu, Jha & Naughton: private regression."""
