@@ -18,7 +18,6 @@ from dpci.data.frames import check_same_index
 from dpci.data.labels import BOOLEANS, Classes, check_public_classes, encode_labels, encode_reals
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import Loss
-from dpci.model.settings import Settings
 
 _GREATEST_NORM = sys.float_info.max
 
@@ -70,18 +69,6 @@ class PartRules:
     n_threads: int | None
     columns: tuple[str, ...] | None = None
     named: bool = False
-
-    @classmethod
-    def of_fit(cls, settings: Settings) -> "PartRules":
-        """Those of a fit."""
-        return cls(
-            loss=settings.checked_loss,
-            classes=settings.label_classes,
-            row_norm=settings.row_norm,
-            intercept=settings.intercept,
-            clip=settings.on_violation == "clip",
-            n_threads=settings.n_threads,
-        )
 
     @classmethod
     def unbounded(cls, loss: Loss, intercept: float | None, n_threads: int | None) -> "PartRules":

@@ -11,7 +11,7 @@ from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import Step
 from dpci.budgets import Budget, Calibration, Neighbors
 from dpci.data.arrays import OnViolation, Table, as_features
-from dpci.data.parts import Partitions, PartRules, describe
+from dpci.data.parts import Partitions, describe
 from dpci.data.rows import as_partitions, check_source, encode_targets, param_names
 from dpci.errors import CurvatureWarning, MomentNoiseWarning, SeededNoiseWarning
 from dpci.inference.curvature import TRUSTED_ROOM, shown
@@ -264,7 +264,7 @@ def fit_rows(
             till.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
         release = _core.fit(spec, features.values, targets, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
     else:
-        parts = describe(partitions, PartRules.of_fit(settings))
+        parts = describe(partitions, settings.part_rules())
         n_samples, column_names, label_classes, inferred = parts.n_rows, parts.names, parts.classes, False
         names = param_names(column_names, parts.n_columns, settings)
         spec = settings.spec(n_samples, parts.n_columns, budget=budget)

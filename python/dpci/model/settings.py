@@ -19,6 +19,7 @@ from dpci.base.validation import (
 from dpci.budgets import Budget, Calibration, Neighbors, check_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
+from dpci.data.parts import PartRules
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, check_mechanism
@@ -206,6 +207,17 @@ class Settings(DerivedFacts):
             "clip": self.on_violation == "clip",
             "n_threads": self.n_threads,
         }
+
+    def part_rules(self) -> PartRules:
+        """Return how the rows and the targets of a part are understood and checked."""
+        return PartRules(
+            loss=self.checked_loss,
+            classes=self.label_classes,
+            row_norm=self.row_norm,
+            intercept=self.intercept,
+            clip=self.on_violation == "clip",
+            n_threads=self.n_threads,
+        )
 
     def public_record(self, spec: _core.Spec) -> dict[str, Any]:
         """Return the settings that a result keeps, as plain values, with what the specification made of them."""
