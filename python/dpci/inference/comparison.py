@@ -15,8 +15,7 @@ from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.error_law import ErrorLaw, mixing_nodes
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.methods import law_of
-from dpci.model.result import PrivateFit
+from dpci.inference.methods import Inference, law_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,8 +122,8 @@ class Comparison:
 
 
 def compare(
-    result_a: PrivateFit,
-    result_b: PrivateFit,
+    result_a: Inference,
+    result_b: Inference,
     *,
     contrast: Contrast | None = None,
     level: float = 0.95,
@@ -173,7 +172,7 @@ def compare(
     shared_data = check_flag("shared_data", shared_data)
     same_loss = check_flag("same_loss", same_loss)
     for name, result in (("result_a", result_a), ("result_b", result_b)):
-        if not isinstance(result, PrivateFit):
+        if not isinstance(result, Inference):
             raise InvalidInput(f"{name} must be a PrivateFit, got {type(result).__name__}")
     _check_comparable(result_a, result_b)
     if result_a.loss["name"] == "custom" and not same_loss:
@@ -200,7 +199,7 @@ def compare(
     )
 
 
-def _check_comparable(result_a: PrivateFit, result_b: PrivateFit) -> None:
+def _check_comparable(result_a: Inference, result_b: Inference) -> None:
     facts = [
         {
             "names": result.names,
@@ -220,7 +219,7 @@ def _check_comparable(result_a: PrivateFit, result_b: PrivateFit) -> None:
         raise InvalidInput("two results must be two releases, got the same parameters twice")
 
 
-def _clipped(result: PrivateFit) -> float | None:
+def _clipped(result: Inference) -> float | None:
     constants = result.privacy["constants"]
     return constants["row_norm"] if constants["on_violation"] == "clip" else None
 

@@ -1,7 +1,7 @@
 """Inference from a released model: standard errors, intervals and tests, post-processing that reads no data."""
 
 import warnings
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,17 +10,16 @@ from dpci import _core
 from dpci.base.tables import new_frame
 from dpci.base.validation import check_choice, check_count, check_fraction, check_seed
 from dpci.data.arrays import Table
-from dpci.errors import InvalidInput, MomentNoiseWarning
+from dpci.errors import DpciError, InvalidInput, MomentNoiseWarning
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.curvature import curvature_room, has_flat_part
+from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
 from dpci.inference.error_law import ErrorLaw, error_law
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.prediction import mean_intervals
 from dpci.inference.simultaneous import bonferroni_level, joint_level
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
 from dpci.inference.wald import Method, WaldTest, wald_test
-from dpci.released.model import LinearModel
-from dpci.released.record import FitRecord
+from dpci.released.facts import Released
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,17 +27,10 @@ if TYPE_CHECKING:
 _MONTE_CARLO_DRAWS = 10_000
 
 
-class Inference(LinearModel):
+class Inference(Released):
     """What follows from released parameters and matrices about the population; k is the number of parameters."""
 
     __slots__ = ()
-
-    _record: FitRecord
-
-    @property
-    def private(self) -> bool:
-        """Whether the noise came from the operating system; False for seeded fits."""
-        return self._record.private
 
     @property
     def interval_refusal(self) -> str | None:
@@ -86,6 +78,15 @@ class Inference(LinearModel):
         """
         hessian, _ = self._moments()
         return curvature_room(self._record, hessian, self.cov) if has_flat_part(self._record) else None
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version.
+
+        "interval_notes" says what the intervals rest on, apart from large samples.
+        """
+        notes = [] if self.interval_refusal else validity_notes(self._record, room_of(self))
+        return {**super().privacy, "interval_notes": notes}
 
     @property
     def pvalues(self) -> NDArray[np.float64]:
@@ -305,6 +306,14 @@ class Inference(LinearModel):
     def _seal_variance(self) -> float:
         """Variance that the seal adds to a parameter."""
         return sum(seal.std_dev**2 for seal in self._record.seals if seal.release == "params")
+
+
+def room_of(result: Inference) -> float | None:
+    """Return :attr:`Inference.curvature_room`; None too where there are no intervals to speak of."""
+    try:
+        return None if result.interval_refusal is not None else result.curvature_room
+    except DpciError:
+        return None
 
 
 def law_of(result: Inference) -> ErrorLaw:

@@ -15,11 +15,12 @@ from dpci.data.parts import Partitions, describe
 from dpci.data.rows import as_partitions, check_source, encode_targets, param_names
 from dpci.errors import CurvatureWarning, MomentNoiseWarning, SeededNoiseWarning
 from dpci.inference.curvature import TRUSTED_ROOM, shown
+from dpci.inference.methods import room_of
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment, Till
 from dpci.losses import LossLike
 from dpci.mechanisms import MechanismLike
-from dpci.model.result import PrivateFit, room_of
+from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.released.record import FitRecord
 

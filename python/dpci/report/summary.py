@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +12,14 @@ from dpci.accounting.seals import describe_seals, seals_from
 from dpci.base.tables import format_facts, format_percent, format_pvalue, format_table, number_format
 from dpci.data.labels import positive_class
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.methods import Inference
 from dpci.inference.validity import TRUSTED_NOISE
 from dpci.losses import describe
-
-if TYPE_CHECKING:
-    from dpci.model.result import PrivateFit
 
 _WIDTH = 100
 
 
-def summary_text(result: "PrivateFit", *, level: float) -> str:
+def summary_text(result: Inference, *, level: float) -> str:
     """Return the summary of a fit; without moments it has no errors and no intervals."""
     parts = [_table(result, level), format_facts(fact_lines(result)), *_notes(result)]
     if not result.private:
@@ -30,7 +28,7 @@ def summary_text(result: "PrivateFit", *, level: float) -> str:
     return "\n\n".join(parts)
 
 
-def _table(result: "PrivateFit", level: float) -> str:
+def _table(result: Inference, level: float) -> str:
     header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
     if result.interval_refusal is not None:
         shown = number_format(np.abs(result.params).max(), result.params)
@@ -40,7 +38,7 @@ def _table(result: "PrivateFit", level: float) -> str:
     return f"{format_percent(intervals.level)} confidence intervals\n{format_table(header, rows)}"
 
 
-def estimate_rows(result: "PrivateFit", intervals: ConfidenceIntervals) -> list[list[str]]:
+def estimate_rows(result: Inference, intervals: ConfidenceIntervals) -> list[list[str]]:
     """Return name, estimate, standard error, p-value and bounds of each parameter as text."""
     errors = result.std_errors
     shown = number_format(errors, result.params)
@@ -51,7 +49,7 @@ def estimate_rows(result: "PrivateFit", intervals: ConfidenceIntervals) -> list[
     ]
 
 
-def fact_lines(result: "PrivateFit") -> list[tuple[str, str]]:
+def fact_lines(result: Inference) -> list[tuple[str, str]]:
     """Return names and values of the public facts; what belongs to a fact before it is indented."""
     privacy = result.privacy
     unit = str(privacy["cost_unit"]).replace("_", " ")
@@ -95,11 +93,11 @@ def _was_raised(privacy: Mapping[str, Any]) -> bool:
     return math.isclose(step["sensitivity"], step["scale"] * epsilon / 2.0, rel_tol=1e-9)
 
 
-def _loss(result: "PrivateFit") -> str:
+def _loss(result: Inference) -> str:
     return describe(result.loss) + positive_class(result.classes, inferred=result.privacy["classes_inferred"])
 
 
-def target_note(result: "PrivateFit") -> str:
+def target_note(result: Inference) -> str:
     """Return what the estimates estimate."""
     radius = result.privacy["constants"]["radius"]
     domain = "" if radius is None else f" over the ball ||params|| <= {radius:g}"
@@ -112,7 +110,7 @@ def target_note(result: "PrivateFit") -> str:
     )
 
 
-def interval_note(result: "PrivateFit") -> str | None:
+def interval_note(result: Inference) -> str | None:
     """Return why there are no intervals; None where there are."""
     if result.hessian is None:
         whole = len(result.privacy["steps"]) == 1
@@ -123,7 +121,7 @@ def interval_note(result: "PrivateFit") -> str | None:
     return None
 
 
-def noise_note(result: "PrivateFit") -> str | None:
+def noise_note(result: Inference) -> str | None:
     """Return how much the noise in the released matrices may matter; None where it is small, or there are none."""
     if result.interval_refusal is not None or (ratio := result.moment_noise) <= TRUSTED_NOISE:
         return None
@@ -133,7 +131,7 @@ def noise_note(result: "PrivateFit") -> str | None:
     )
 
 
-def _notes(result: "PrivateFit") -> list[str]:
+def _notes(result: Inference) -> list[str]:
     notes = [target_note(result), interval_note(result), noise_note(result), *result.privacy["interval_notes"]]
     if result.loss["name"] == "custom":
         notes.append(

@@ -1,7 +1,6 @@
 """One self-contained HTML page about a released model: numbers, plot, budget, guarantee and caveats."""
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit
@@ -11,14 +10,12 @@ from dpci.base.tables import format_bound, format_percent, number_format, printa
 from dpci.base.validation import check_fraction
 from dpci.budgets import ApproxDP, PureDP
 from dpci.errors import InvalidInput
+from dpci.inference.methods import Inference
 from dpci.losses import describe
 from dpci.report.html.elements import Content, Html, join, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
 from dpci.report.summary import estimate_rows, fact_lines, interval_note, noise_note, target_note
-
-if TYPE_CHECKING:
-    from dpci.model.result import PrivateFit
 
 _SEEDED = (
     "NOT PRIVATE (seeded). The noise of this model was drawn from a seed: whoever knows the seed can subtract it. "
@@ -34,7 +31,7 @@ _N_POINTS = 16
 _GREAT = 17.0
 
 
-def html_report(result: "PrivateFit", *, level: float, title: str | None) -> str:
+def html_report(result: Inference, *, level: float, title: str | None) -> str:
     """Return the page; see :meth:`dpci.PrivateFit.to_html`.
 
     Raises
@@ -88,7 +85,7 @@ def _list(items: list[Content]) -> Html:
     return tag("ul", [tag("li", item) for item in items])
 
 
-def _lead(result: "PrivateFit") -> str:
+def _lead(result: Inference) -> str:
     records = f"{result.n_samples:,} records"
     if result.privacy["relation"] == "add_remove":
         records = f"records whose number is private (taken as {result.n_samples:,})"
@@ -102,7 +99,7 @@ def _lead(result: "PrivateFit") -> str:
     )
 
 
-def _numbers(result: "PrivateFit", level: float) -> list[Html]:
+def _numbers(result: Inference, level: float) -> list[Html]:
     if result.interval_refusal is not None:
         shown = number_format(np.abs(result.params).max(), result.params)
         rows = [[name, f"{value:{shown}}"] for name, value in zip(result.names, result.params, strict=True)]
@@ -120,7 +117,7 @@ def _numbers(result: "PrivateFit", level: float) -> list[Html]:
     ]
 
 
-def _reading(result: "PrivateFit", percent: str) -> list[Content]:
+def _reading(result: Inference, percent: str) -> list[Content]:
     sign = "A positive parameter raises the predicted target."
     if result.classes is not None:
         sign = f"A positive parameter speaks for the class {result.classes[1]!r}."
@@ -139,7 +136,7 @@ def _reading(result: "PrivateFit", percent: str) -> list[Content]:
     ]
 
 
-def _privacy(result: "PrivateFit") -> list[Html]:
+def _privacy(result: Inference) -> list[Html]:
     # Spaces before a name, which HTML would drop, say that it belongs to the fact above.
     rows = [[name.replace("  ", "\u2003"), value] for name, value in fact_lines(result)]
     spent = _section("budget", "What was done and spent", _table("The release", ["what", "value"], rows))
@@ -159,7 +156,7 @@ def _privacy(result: "PrivateFit") -> list[Html]:
     return [spent, _section("attacker", "What someone can learn about one person", attack, profile)]
 
 
-def _own_epsilon(result: "PrivateFit") -> float:
+def _own_epsilon(result: Inference) -> float:
     budget = result.budget
     if isinstance(budget, PureDP | ApproxDP):
         return budget.epsilon
@@ -179,7 +176,7 @@ def _distance(guarantee: Guarantee, whole: float) -> float:
     return float(min(bounds))
 
 
-def _attack(result: "PrivateFit", epsilon: float, distance: float, delta: float) -> list[Content]:
+def _attack(result: Inference, epsilon: float, distance: float, delta: float) -> list[Content]:
     """Say what the guarantee means; ``distance`` bounds the total variation, ``delta`` is the profile at epsilon."""
     doubt = "whether a person's record is among the data at all, thought as likely as not"
     if result.privacy["relation"] == "replace_one":
@@ -215,7 +212,7 @@ def _power(epsilon: float) -> str:
     return format_bound(math.exp(epsilon), 4) if epsilon < _GREAT else "more than 10⁷"
 
 
-def _caveats(result: "PrivateFit") -> list[Html]:
+def _caveats(result: Inference) -> list[Html]:
     items: list[Content] = [target_note(result)]
     if result.interval_refusal is None:
         accounted = (
@@ -238,6 +235,6 @@ def _caveats(result: "PrivateFit") -> list[Html]:
     ]
 
 
-def _footer(result: "PrivateFit") -> Html:
+def _footer(result: Inference) -> Html:
     made = f"dpci {result.privacy['version']}. The same facts for machines: "
     return join([made, tag("code", "result.to_json()"), "."])
