@@ -17,7 +17,7 @@ from dpci.data.labels import encode_labels, encode_reals
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.losses import Loss, check_loss, declaration, describe, from_declaration
 from dpci.model.result import PrivateFit
-from dpci.per_instance.ex_post import ex_post_losses_not_private
+from dpci.per_instance.ex_post import ExPostLosses, check_member, ex_post_losses
 from dpci.per_instance.plot import draw_against_truth, draw_histogram
 from dpci.per_instance.record import ReportRecord
 
@@ -285,6 +285,65 @@ class Report:
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
         return f"<Report: {self.kind}, {len(self._record.fit.names)} parameters, {self.budget}{seeded}>"
+
+
+def ex_post_losses_not_private(
+    report: Report,
+    X: Table,
+    y: ArrayLike,
+    records: Table,
+    targets: ArrayLike,
+    *,
+    member: ArrayLike,
+    n_threads: int | None = None,
+    stacklevel: int = 2,
+) -> ExPostLosses:
+    """Compute the exact privacy losses of the released parameters for records. NOT PRIVATE: reads the training data.
+
+    Parameters
+    ----------
+    report : Report
+        Made from ``X`` and ``y`` by :func:`dpci.per_instance.report`.
+    X, y
+        The training data, as for the report.
+    records : array-like of shape (n_records, n_features)
+        The records whose losses are wanted.
+    targets : array-like of shape (n_records,)
+        Their targets.
+    member : bool or array-like of bool of shape (n_records,)
+        Whether each record is in the training data: it is then compared with being removed, otherwise with being added.
+    n_threads : int, optional
+        Threads; None: all cores.
+    stacklevel : int
+        Where the warning points: 1 is this function, 2 its caller.
+
+    Returns
+    -------
+    ExPostLosses
+        ``signed`` and ``absolute``, each of shape (n_records,).
+
+    Raises
+    ------
+    InvalidInput
+        For malformed data, or a record taken for a member that the data cannot hold.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        Always.
+    """
+    # The compiled function behind the report is no part of its face.
+    bounds = getattr(report, "_bounds", None)
+    if not isinstance(bounds, _core.RecordBounds):
+        raise InvalidInput(f"report must be a Report of dpci.per_instance, got {report!r}")
+    n_threads = check_threads(n_threads)
+    data = report.encoded(X, y)
+    encoded = report.encoded(records, targets)
+    inside = check_member(member, len(encoded[1]))
+    warnings.warn(
+        "exact privacy losses are NOT PRIVATE: they read the training data", PrivacyLeakWarning, stacklevel=stacklevel
+    )
+    return ex_post_losses(bounds, data, encoded, inside, n_threads)
 
 
 def _rebuilt(text: str, loss: Loss | None) -> Report:

@@ -27,8 +27,7 @@ from dpci.papers.redberg.setup import (
 )
 from dpci.papers.rows import DataSet
 from dpci.papers.sources import Sources
-from dpci.per_instance.bounds import Report
-from dpci.per_instance.ex_post import ex_post_losses_not_private
+from dpci.per_instance import Report, ex_post_losses_not_private
 
 _F64: TypeAlias = NDArray[np.float64]
 
