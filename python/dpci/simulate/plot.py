@@ -1,6 +1,6 @@
 """Plot of a coverage study: coverage by parameter with its standard errors, and lengths; matplotlib is optional."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,6 @@ from dpci.report.plot import name_rows, new_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dpci.simulate.result import CoverageStudy
-
 _F64 = NDArray[np.float64]
 
 # Standard errors on either side: about 95 of 100 parameters whose coverage is the mean are within them.
@@ -21,40 +19,51 @@ _N_ERRORS = 2.0
 _ABOVE_LEGEND = 40.0
 
 
-def plot_coverage(study: "CoverageStudy", columns: dict[str, _F64], ax: "Axes | None") -> "Axes":
+class Averages(NamedTuple):
+    """Coverage over all parameters, with its standard error, beside what was asked for."""
+
+    level: float
+    coverage: float
+    coverage_se: float
+    n_replicates: int
+
+
+def plot_coverage(names: tuple[str, ...], columns: dict[str, _F64], averages: Averages, ax: "Axes | None") -> "Axes":
     """Draw the columns of a study; a new figure has a second panel for the lengths."""
     lengths = None
     if ax is None:
-        ax = new_axes(len(study.names) + 2)
+        ax = new_axes(len(names) + 2)
         lengths = _panel_beside(ax)
         _draw_lengths(columns, lengths)
-    _draw_coverage(study, columns, ax)
-    name_rows(ax, study.names)
+    _draw_coverage(columns, averages, ax)
+    name_rows(ax, names)
     # Above the legend, which narrow axes have no room beside.
     ax.set_title("NOT PRIVATE", color="C3", loc="left", pad=_ABOVE_LEGEND)
     return ax
 
 
-def _draw_coverage(study: "CoverageStudy", columns: dict[str, _F64], ax: "Axes") -> None:
-    rows = np.arange(len(study.names))
+def _draw_coverage(columns: dict[str, _F64], averages: Averages, ax: "Axes") -> None:
     coverage = columns["coverage"]
+    rows = np.arange(len(coverage))
     # A share of 0 or 1 has no spread of its own: that at the nominal level stands in.
-    nominal = np.sqrt(study.level * (1.0 - study.level) / study.n_replicates)
+    nominal = np.sqrt(averages.level * (1.0 - averages.level) / averages.n_replicates)
     errors = _N_ERRORS * np.where((coverage == 0.0) | (coverage == 1.0), nominal, columns["coverage_se"])
     # No coverage is below 0 or above 1.
     ends = np.stack([np.minimum(errors, coverage), np.minimum(errors, 1.0 - coverage)])
-    if study.n_replicates > 1:
-        half = _N_ERRORS * study.coverage_se
-        label = f"mean {study.coverage:.3f} ± {half:.3f}"
+    if averages.n_replicates > 1:
+        half = _N_ERRORS * averages.coverage_se
+        label = f"mean {averages.coverage:.3f} ± {half:.3f}"
         ax.axvspan(
-            max(study.coverage - half, 0.0),
-            min(study.coverage + half, 1.0),
+            max(averages.coverage - half, 0.0),
+            min(averages.coverage + half, 1.0),
             color="C0",
             alpha=0.15,
             linewidth=0,
             label=label,
         )
-    ax.axvline(study.level, color="0.35", linestyle="--", linewidth=1, label=f"level {format_percent(study.level)}")
+    ax.axvline(
+        averages.level, color="0.35", linestyle="--", linewidth=1, label=f"level {format_percent(averages.level)}"
+    )
     ax.errorbar(coverage, rows, xerr=ends, fmt="o", color="C0", markersize=5, linewidth=1.4)
     ax.set_xlabel("coverage ± 2 standard errors")
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")

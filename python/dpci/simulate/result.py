@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.tables import format_facts, format_table, new_frame
-from dpci.simulate.plot import plot_coverage
+from dpci.simulate.plot import Averages, plot_coverage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -248,7 +248,8 @@ class CoverageStudy(_Study):
         DpciError
             If matplotlib is not installed.
         """
-        return plot_coverage(self, self._columns(), ax)
+        averages = Averages(self.level, self.coverage, self.coverage_se, self.n_replicates)
+        return plot_coverage(self.names, self._columns(), averages, ax)
 
     def __repr__(self) -> str:
         ratio = "" if self.length_ratio is None else f", length ratio {self.length_ratio:.3f}"
