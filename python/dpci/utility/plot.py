@@ -1,6 +1,6 @@
 """Plot of a utility curve, the bound beside it; matplotlib is optional and imported when it is drawn."""
 
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dpci.utility.result import UtilityCurve
-
 _F64: TypeAlias = NDArray[np.float64]
 
 # Share of the points that may lie outside: a few far ones, where predictions end, do not set the range.
@@ -22,55 +20,66 @@ _OUTLIERS = 0.05
 _WIDE = 10.0
 
 
-def plot_curve(curve: "UtilityCurve", columns: dict[str, _F64], ax: "Axes | None") -> "Axes":
+class Measured(NamedTuple):
+    """The point at which a curve was measured, and what its axes are called."""
+
+    number: str
+    """The budget's first number, by name."""
+    at: float
+    utility: float
+    metric: str
+    n_draws: int
+
+
+def plot_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes | None") -> "Axes":
     """Draw the columns of a curve over the budget, on a logarithmic axis; a new figure has a panel for the bound."""
     bounded = "worst_case" in columns
     if ax is not None:
-        _draw_curve(curve, columns, ax)
+        _draw_curve(measured, columns, ax)
         if bounded:
-            _draw_bound(curve, columns, ax)
+            _draw_bound(measured, columns, ax)
             # Half of the bound: the rest may be so high that nothing else would be seen.
             bound = columns["worst_case"]
-            _limit(ax, [*_measured(curve, columns), bound[bound <= np.median(bound)]])
+            _limit(ax, [*_measured(measured, columns), bound[bound <= np.median(bound)]])
         below = ax
     else:
         ax = below = new_axes(14 if bounded else 10)
-        _draw_curve(curve, columns, ax)
+        _draw_curve(measured, columns, ax)
         if bounded:
             below = _panel_below(ax)
-            _draw_bound(curve, columns, below)
-            below.plot(columns[curve.path.number], columns["expected"], color="C0", linestyle=":", label="mean")
-            below.plot([curve.path.at], [curve.utility], "o", color="C3")
+            _draw_bound(measured, columns, below)
+            below.plot(columns[measured.number], columns["expected"], color="C0", linestyle=":", label="mean")
+            below.plot([measured.at], [measured.utility], "o", color="C3")
             low, high = columns["expected"].min(), columns["worst_case"].max()
             if 0.0 < _WIDE * low < high:
                 below.set_yscale("log")
             below.legend(frameon=False)
     ax.set_title("NOT PRIVATE", color="C3")
     ax.legend(frameon=False)
-    below.set_xlabel(curve.path.number)
+    below.set_xlabel(measured.number)
     return ax
 
 
-def _draw_curve(curve: "UtilityCurve", columns: dict[str, _F64], ax: "Axes") -> None:
-    eps, newton = columns[curve.path.number], columns["newton"]
+def _draw_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes") -> None:
+    eps, newton = columns[measured.number], columns["newton"]
     low, high = (columns["expected"] + sign * columns["expected_std"] for sign in (-1.0, 1.0))
     ax.fill_between(eps, low, high, color="C0", alpha=0.15, linewidth=0, label="mean over the noise ± 1 sd")
     ax.plot(eps, columns["expected"], color="C0", linestyle=":")
-    draws = "this draw" if curve.n_draws == 1 else f"mean of {curve.n_draws} draws"
+    draws = "this draw" if measured.n_draws == 1 else f"mean of {measured.n_draws} draws"
     ax.plot(eps, newton, color="C0", label=f"predicted, {draws}")
     if "newton_se" in columns:
         error = columns["newton_se"]
         label = "± 1 standard error"
         ax.fill_between(eps, newton - error, newton + error, color="C2", alpha=0.4, linewidth=0, label=label)
     ax.plot(eps, columns["first_order"], color="C7", linewidth=1, label="first order")
-    ax.plot([curve.path.at], [curve.utility], "o", color="C3", label="measured")
+    ax.plot([measured.at], [measured.utility], "o", color="C3", label="measured")
     ax.set_xscale("log")
-    _limit(ax, _measured(curve, columns))
-    ax.set_ylabel(curve.metric.replace("_", " "))
+    _limit(ax, _measured(measured, columns))
+    ax.set_ylabel(measured.metric.replace("_", " "))
 
 
-def _draw_bound(curve: "UtilityCurve", columns: dict[str, _F64], ax: "Axes") -> None:
-    eps = columns[curve.path.number]
+def _draw_bound(measured: Measured, columns: dict[str, _F64], ax: "Axes") -> None:
+    eps = columns[measured.number]
     ax.plot(eps, columns["worst_case"], color="C1", linestyle="--", label="worst case (mean)")
 
 
@@ -87,10 +96,10 @@ def _panel_below(ax: "Axes") -> "Axes":
     return below
 
 
-def _measured(curve: "UtilityCurve", columns: dict[str, _F64]) -> list[_F64]:
+def _measured(measured: Measured, columns: dict[str, _F64]) -> list[_F64]:
     """Return what sets the range: the tangent leaves it, and must not."""
     band = [columns["expected"] + sign * columns["expected_std"] for sign in (-1.0, 1.0)]
-    return [columns["newton"], *band, np.array([curve.utility])]
+    return [columns["newton"], *band, np.array([measured.utility])]
 
 
 def _limit(ax: "Axes", shown: list[_F64]) -> None:

@@ -300,11 +300,12 @@ class UtilityCurve:
         matplotlib.axes.Axes
             That of the predictions.
         """
-        from dpci.utility.plot import plot_curve  # noqa: PLC0415  # matplotlib is optional
+        from dpci.utility.plot import Measured, plot_curve  # noqa: PLC0415  # matplotlib is optional
 
         if eps is not None and np.size(eps) == 0:
             raise InvalidInput("eps must hold at least one budget to plot, got none")
-        return plot_curve(self, self.columns(eps), ax)
+        measured = Measured(self.path.number, self.path.at, self.utility, self.metric, self.n_draws)
+        return plot_curve(measured, self.columns(eps), ax)
 
     def __repr__(self) -> str:
         return f"<UtilityCurve: {self.metric} {self.utility:.6g} at {self.at}, NOT PRIVATE>"
