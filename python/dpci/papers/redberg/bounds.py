@@ -15,6 +15,7 @@ import dpci
 from dpci.budgets import Calibration
 from dpci.papers.finding import Finding, Repeats
 from dpci.papers.redberg import figures as per_instance_figures
+from dpci.papers.redberg.figures import RecordLosses
 from dpci.papers.redberg.setup import (
     DELTA,
     ROW_NOTES,
@@ -108,6 +109,15 @@ class Records:
     def broken(self) -> int:
         """Records whose true loss exceeds their bound, over all repeats."""
         return int(np.sum(np.array(self.true) > np.array(self.bound)))
+
+    def drawn(self) -> RecordLosses:
+        """Return what a figure shows of the first repeat."""
+        method = self.method
+        label = rf"{method.name}, $\epsilon$ = {method.epsilon:.3g}"
+        total = self.total[0] if method.dependent else None
+        return RecordLosses(
+            self.data.title, label, method.ridge, method.calibration, self.bound[0], self.true[0], total
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -214,7 +224,7 @@ def bounds(sources: Sources, run: Repeats) -> Finding:
         seconds=time.perf_counter() - start,
         run=run,
     )
-    return Finding(report, partial(per_instance_figures.draw_bounds, cells))
+    return Finding(report, partial(per_instance_figures.draw_bounds, [cell.drawn() for cell in cells]))
 
 
 def tight_cost(data: DataSet, required: float, run: Repeats, delta: float) -> float:

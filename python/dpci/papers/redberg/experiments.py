@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ def rotation(_: Sources, run: Repeats) -> Finding:
         params = turn @ minimiser
         correct = y * (X @ params) > 0.0
         losses = {c: rotated_losses(X, y, params, sigma, run) for c, sigma in scales.items()}
-        panels.append(Rotated(name, params, X, y, losses["paper"]))
+        panels.append(per_instance_figures.Rotated(name, params, X, y, losses["paper"]))
         groups = {"all": np.full(N_POINTS, True), "correct": correct, "misclassified": ~correct}  # noqa: FBT003
         for group, kept in groups.items():
             if not kept.any():
@@ -98,16 +98,6 @@ def rotation(_: Sources, run: Repeats) -> Finding:
         run=run,
     )
     return Finding(report, partial(per_instance_figures.draw_rotation, panels))
-
-
-class Rotated(NamedTuple):
-    """A panel of figure 1: the points, and their losses if the rotated parameters had been released."""
-
-    omega: str
-    params: _F64
-    X: _F64
-    y: _F64
-    losses: _F64
 
 
 def rotated_losses(X: _F64, y: _F64, params: _F64, sigma: float, run: Repeats) -> _F64:
@@ -179,7 +169,8 @@ def regularisation(sources: Sources, run: Repeats) -> Finding:
         seconds=time.perf_counter() - start,
         run=run,
     )
-    return Finding(report, partial(per_instance_figures.draw_regularisation, cells))
+    shown = [per_instance_figures.MeanLosses(cell.data.title, cell.epsilon, cell.ridge, cell.losses) for cell in cells]
+    return Finding(report, partial(per_instance_figures.draw_regularisation, shown))
 
 
 @dataclass(frozen=True)

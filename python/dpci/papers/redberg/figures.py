@@ -1,16 +1,16 @@
 """Draws true privacy losses, their bounds, and utility against regularisation; needs matplotlib."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dpci.papers.redberg.bounds import Records
-    from dpci.papers.redberg.experiments import Rotated, Utility
+_F64: TypeAlias = NDArray[np.float64]
 
 # Told apart by the colour-blind.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73")
@@ -20,7 +20,38 @@ _WHO = {"no noise": ("0.5", ":"), "paper": (_COLOURS[1], "-"), "tight": (_COLOUR
 _N_SHOWN = 200
 
 
-def draw_rotation(panels: "Sequence[Rotated]") -> "Figure":
+class Rotated(NamedTuple):
+    """A panel of figure 1: the points, and their losses if the rotated parameters had been released."""
+
+    omega: str
+    params: _F64
+    X: _F64
+    y: _F64
+    losses: _F64
+
+
+class MeanLosses(NamedTuple):
+    """A point of each line of a panel: losses of each repeat at one Lambda, by "no noise" and calibration."""
+
+    title: str
+    epsilon: float
+    ridge: float
+    losses: Mapping[str, Sequence[float]]
+
+
+class RecordLosses(NamedTuple):
+    """Losses of all records under one method: a line for each, the total for data-dependent reports alone."""
+
+    title: str
+    label: str
+    ridge: float
+    calibration: str
+    bound: _F64
+    true: _F64
+    total: _F64 | None
+
+
+def draw_rotation(panels: Sequence[Rotated]) -> "Figure":
     """Return a figure with a panel for each rotation: the points in the colour of their loss, and the classifier."""
     from matplotlib.colors import LogNorm  # noqa: PLC0415  # optional
 
@@ -59,14 +90,14 @@ def draw_rotation(panels: "Sequence[Rotated]") -> "Figure":
     return figure
 
 
-def draw_regularisation(cells: "Sequence[Utility]") -> "Figure":
+def draw_regularisation(cells: Sequence[MeanLosses]) -> "Figure":
     """Return a figure with a panel for each rows and epsilon: mean loss against Lambda, bars of one deviation."""
-    places = list(dict.fromkeys((cell.epsilon, cell.data.title) for cell in cells))
+    places = list(dict.fromkeys((cell.epsilon, cell.title) for cell in cells))
     n_rows = -(-len(places) // 2)
     figure = _figure(9.5, 3.0 * n_rows + 0.9)
     for position, (epsilon, title) in enumerate(sorted(places), start=1):
         ax = figure.add_subplot(n_rows, 2, position)
-        here = [cell for cell in cells if (cell.epsilon, cell.data.title) == (epsilon, title)]
+        here = [cell for cell in cells if (cell.epsilon, cell.title) == (epsilon, title)]
         for who, (colour, line) in _WHO.items():
             losses = [cell.losses[who] for cell in here]
             ax.errorbar(
@@ -88,33 +119,33 @@ def draw_regularisation(cells: "Sequence[Utility]") -> "Figure":
     return figure
 
 
-def draw_bounds(cells: "Sequence[Records]") -> "Figure":
+def draw_bounds(cells: Sequence[RecordLosses]) -> "Figure":
     """Return a figure with a line of panels for each rows: the paper's reports, tight ones, at the least Lambda.
 
     Losses of all records in ascending order: the bound on that of the coefficients, the true one, and the total of all
     releases.
     """
-    titles = list(dict.fromkeys(cell.data.title for cell in cells))
+    titles = list(dict.fromkeys(cell.title for cell in cells))
     figure = _figure(13.0, 3.6 * len(titles) + 1.0)
     for row, title in enumerate(titles):
-        here = [cell for cell in cells if cell.data.title == title]
-        least = min(cell.method.ridge for cell in here)
+        here = [cell for cell in cells if cell.title == title]
+        least = min(cell.ridge for cell in here)
         groups = {
-            "paper": [c for c in here if c.method.ridge > least and c.method.calibration == "paper"],
-            "tight": [c for c in here if c.method.ridge > least and c.method.calibration == "tight"],
-            "least": [c for c in here if c.method.ridge == least],
+            "paper": [c for c in here if c.ridge > least and c.calibration == "paper"],
+            "tight": [c for c in here if c.ridge > least and c.calibration == "tight"],
+            "least": [c for c in here if c.ridge == least],
         }
         for column, group in enumerate(groups.values(), start=1):
             ax = figure.add_subplot(len(titles), len(groups), len(groups) * row + column)
             for cell, colour in zip(group, _COLOURS[: len(group)], strict=True):
-                ax.semilogy(*_sorted(cell.bound), color=colour, linewidth=1.6, label=_method_name(cell))
+                ax.semilogy(*_sorted(cell.bound), color=colour, linewidth=1.6, label=cell.label)
                 ax.semilogy(*_sorted(cell.true), color=colour, linewidth=1.2, linestyle=":")
-                if cell.method.dependent:
+                if cell.total is not None:
                     ax.semilogy(*_sorted(cell.total), color=colour, linewidth=1.2, linestyle="--")
             ax.axhline(1.0, color="0.6", linewidth=0.8)
             ax.set_ylim(1e-4, 3.0)
             ax.legend(fontsize="small", loc="lower right")
-            _label(ax, rf"{title}, $\Lambda$ = {group[0].method.ridge:.3g}", "share of records", "loss")
+            _label(ax, rf"{title}, $\Lambda$ = {group[0].ridge:.3g}", "share of records", "loss")
     figure.suptitle(
         "Losses of the training records in ascending order: bound on that of the coefficients (solid), true "
         "(dotted),\nwith the other releases (dashed); first repeat. NOT PRIVATE"
@@ -122,14 +153,10 @@ def draw_bounds(cells: "Sequence[Records]") -> "Figure":
     return figure
 
 
-def _method_name(cell: "Records") -> str:
-    return rf"{cell.method.name}, $\epsilon$ = {cell.method.epsilon:.3g}"
-
-
-def _sorted(values: "Sequence[np.ndarray[tuple[int, ...], np.dtype[np.float64]]]") -> tuple[object, object]:
-    """Return shares and quantiles of the first repeat."""
+def _sorted(values: _F64) -> tuple[object, object]:
+    """Return shares and quantiles."""
     shares = np.linspace(0.0, 1.0, _N_SHOWN)
-    return shares, np.quantile(values[0], shares)
+    return shares, np.quantile(values, shares)
 
 
 def _figure(width: float, height: float) -> "Figure":
