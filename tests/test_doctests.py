@@ -1,5 +1,6 @@
 """The examples of docstrings run, and what users call has one there or on its page of the reference."""
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -18,7 +19,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 # Runs the command line when it is imported.
 NOT_IMPORTED = {"dpci.__main__"}
-MODULES = sorted({name for _, name, _ in pkgutil.walk_packages(dpci.__path__, "dpci.")} - NOT_IMPORTED)
+MODULES = ["dpci", *sorted({name for _, name, _ in pkgutil.walk_packages(dpci.__path__, "dpci.")} - NOT_IMPORTED)]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -32,6 +33,21 @@ def test_examples_run(name):
         warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
         found = doctest.testmod(module, optionflags=FLAGS)
     assert found.failed == 0
+
+
+def test_every_example_is_found():
+    """Those of methods would not be: a public class says that it is of another file than they are."""
+    pytest.importorskip("sklearn")
+    pytest.importorskip("typer")
+    written = set()
+    for path in Path(dpci.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            documented = isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)
+            if documented and ">>>" in (ast.get_docstring(node) or ""):
+                written.add(getattr(node, "name", path.stem))
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    tests = [test for name in MODULES for test in finder.find(importlib.import_module(name))]
+    assert {test.name.rsplit(".", 1)[-1] for test in tests if test.examples} == written
 
 
 def called_by_users():

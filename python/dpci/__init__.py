@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpci import errors, losses, lowlevel
 from dpci._core import __version__
+from dpci.base.naming import name_publicly
 from dpci.base.optional import MissingModule
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.errors import (
@@ -83,6 +84,9 @@ __all__ = [
     "tuning",
     "utility",
 ]
+
+# Errors keep the name of their own module, which is public too.
+name_publicly(__name__, set(__all__) - set(errors.__all__))
 
 if TYPE_CHECKING:
     from dpci import accounting, audit, baselines, datasets, papers, per_instance, schema, simulate, tuning, utility

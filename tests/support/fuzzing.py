@@ -119,7 +119,7 @@ def _parts(value, seen, depth):
         yield from ((f"[{key!r}]", entry) for key, entry in value.items() if key not in _UNBOUNDED)
     elif isinstance(value, list | tuple):
         yield from ((f"[{i}]", entry) for i, entry in enumerate(value))
-    elif type(value).__module__.startswith("dpci.") and id(value) not in seen and depth < 3:
+    elif type(value).__module__.partition(".")[0] == "dpci" and id(value) not in seen and depth < 3:
         seen.add(id(value))
         for attribute in _public_values(type(value)):
             # A property that this object refuses says so with an error of the library.

@@ -6,6 +6,7 @@ from dpci.audit.cases import WorstCase
 from dpci.audit.catalogue import MECHANISMS
 from dpci.audit.inversion import ModelInversion, Regression, model_inversion
 from dpci.audit.table import AuditReport
+from dpci.base.naming import name_publicly
 
 __all__ = [
     "MECHANISMS",
@@ -22,3 +23,5 @@ __all__ = [
     "rho_lower_bound",
     "worst_case",
 ]
+
+name_publicly(__name__, __all__)

@@ -1,5 +1,6 @@
 """Baselines: the functional mechanism, regression on a noisy histogram, and no privacy, with the interface of a fit."""
 
+from dpci.base.naming import name_publicly
 from dpci.baselines.axes import Bins, Levels, OneHot, axes_of
 from dpci.baselines.functional import functional_mechanism
 from dpci.baselines.histogram import projected_histogram
@@ -16,3 +17,5 @@ __all__ = [
     "non_private",
     "projected_histogram",
 ]
+
+name_publicly(__name__, __all__)

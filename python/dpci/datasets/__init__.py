@@ -4,6 +4,7 @@
 `load_with_data_dependent_scaling` is the exception: it reads its scales off the data, as the published tables did.
 """
 
+from dpci.base.naming import name_publicly
 from dpci.datasets.files import DatasetUnavailable
 from dpci.datasets.loaders import (
     Dataset,
@@ -35,3 +36,5 @@ __all__ = [
     "schema_names",
     "simulate_kddcup99",
 ]
+
+name_publicly(__name__, __all__)

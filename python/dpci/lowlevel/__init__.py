@@ -1,5 +1,6 @@
 """Typed building blocks for other libraries and for tests; none of them is private by itself."""
 
+from dpci.base.naming import name_publicly
 from dpci.lowlevel.blocks import (
     Minimum,
     checked_rows,
@@ -33,3 +34,5 @@ __all__ = [
     "symmetric_matrix_laplace",
     "weighted_gram",
 ]
+
+name_publicly(__name__, __all__)

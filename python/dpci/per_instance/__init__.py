@@ -4,8 +4,11 @@ The method of Redberg & Wang 2021, "Privately publishable per-instance privacy",
 docs/per_instance.md.
 """
 
+from dpci.base.naming import name_publicly
 from dpci.per_instance.bounds import RecordLosses, Report, ex_post_losses_not_private
 from dpci.per_instance.ex_post import ExPostLosses
 from dpci.per_instance.release import report
 
 __all__ = ["ExPostLosses", "RecordLosses", "Report", "ex_post_losses_not_private", "report"]
+
+name_publicly(__name__, __all__)

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -280,7 +281,7 @@ class Report:
 
     def __reduce__(self) -> tuple[Any, ...]:
         custom = None if from_declaration(self._record.fit.loss) is not None else self._loss
-        return _rebuilt, (self.to_json(), custom)
+        return partial(Report.from_json, loss=custom), (self.to_json(),)
 
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
@@ -344,10 +345,6 @@ def ex_post_losses_not_private(
         "exact privacy losses are NOT PRIVATE: they read the training data", PrivacyLeakWarning, stacklevel=stacklevel
     )
     return ex_post_losses(bounds, data, encoded, inside, n_threads)
-
-
-def _rebuilt(text: str, loss: Loss | None) -> Report:
-    return Report.from_json(text, loss=loss)
 
 
 def _core_bounds(record: ReportRecord, loss: Loss) -> "_core.RecordBounds":

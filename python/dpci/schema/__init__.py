@@ -5,7 +5,10 @@ are written down beforehand: a `Schema` is known before any data, and what it do
 other record.
 """
 
+from dpci.base.naming import name_publicly
 from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
 from dpci.schema.table import Encoded, Schema, Table
 
 __all__ = ["CategoricalColumn", "ClassTarget", "Encoded", "NumericColumn", "NumericTarget", "Schema", "Table"]
+
+name_publicly(__name__, __all__)

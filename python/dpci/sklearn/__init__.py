@@ -3,6 +3,7 @@
 Import it as ``dpci.sklearn``; ``import dpci`` alone does not import scikit-learn. See docs/sklearn.md.
 """
 
+from dpci.base.naming import name_publicly
 from dpci.base.optional import optional
 
 with optional("sklearn", extra="sklearn", what="dpci.sklearn", name="scikit-learn 1.6 or later"):
@@ -19,3 +20,5 @@ __all__ = [
     "PublicScaler",
     "RowNormClipper",
 ]
+
+name_publicly(__name__, __all__)
