@@ -46,7 +46,7 @@ $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN): | $(BIN)/maturin
 test: build $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN) ## Run all tests: Rust, then Python (less than 10 minutes).
 	cargo test --quiet
 	cargo test --quiet -p dpci-core --features seeded-bugs --test seeded_bugs -- --skip every_mistake
-	PYTHONPATH=python $(OLDEST)/bin/python -m pytest --quiet tests/test_sklearn*.py
+	PYTHONPATH=python $(OLDEST)/bin/python -m pytest --quiet tests/scikit_learn
 	$(BIN)/python -m pytest
 
 prove: build ## Run audits and long tables; write the logs to docs/evidence (tables on real data need DPCI_DATA).
@@ -90,7 +90,7 @@ fuzz: ## Fuzz the core, guided by coverage (needs nightly Rust and cargo-fuzz; s
 			-- -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096 -max_len=4096 -print_final_stats=1; \
 	done
 	@if cargo deny --version > /dev/null 2>&1; then cargo deny --offline check licenses bans sources; \
-		else echo "cargo-deny is not installed: tests/test_dependencies.py checks the same licences and bans"; fi
+		else echo "cargo-deny is not installed: tests/house/test_dependencies.py checks the same licences and bans"; fi
 
 lint: build ## Check format, lints and types; a warning is an error.
 	cargo fmt --all --check

@@ -20,7 +20,7 @@ GROUPS = {
 }
 FITTED_UP_TO = 10**7
 BIG = 10**10
-# Of a fit of that many rows at the same l2_strength (tests/test_many_rows.py has such fits).
+# Of a fit of that many rows at the same l2_strength (tests/data/test_many_rows.py has such fits).
 PASSES = {"vectors": 1, "matrices": 7, "doubled": 2}
 CORES = (1, 16, 256)
 PARTITION_BYTES = 1e9

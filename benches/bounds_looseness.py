@@ -37,7 +37,7 @@ Row = tuple[str, str, np.ndarray, float]
 
 
 def population() -> tuple[np.ndarray, np.ndarray]:
-    """Sixty equally likely records of norm at most 1, as in tests/test_error_bounds.py."""
+    """Sixty equally likely records of norm at most 1, as in tests/utility/test_error_bounds.py."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(60, 3))
     X /= np.linalg.norm(X, axis=1)[:, None] * rng.uniform(1.0, 2.0, size=(60, 1))

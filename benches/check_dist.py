@@ -147,7 +147,7 @@ def outside() -> Iterator[Path]:
 
 def test(environment: Environment, pytest: Path, folder: Path) -> str:
     """Run the tests and return pytest's verdict; pytest is lent by a folder, so the environment stays as it is."""
-    files = [f"tests/test_{name}.py" for name in TESTS]
+    files = [str(file.relative_to(folder)) for name in TESTS for file in (folder / "tests").rglob(f"test_{name}.py")]
     command = (environment.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
     where = run(environment.python, "-c", "import dpci; print(dpci.__file__)", cwd=folder).strip()
     check(str(environment.python.parents[1]) in where, f"dpci must be the installed one, got {where}")

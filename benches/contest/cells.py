@@ -1,8 +1,9 @@
 """What is contested: the problems, who takes part in each, and with what tolerances."""
 
 from contestant import Entry
-from data import DATA
 from problem import Terms
+
+from data import DATA
 
 L2_STRENGTH = 0.002
 # Distance to the exact minimiser, in the norm of the parameters, that all contestants must reach.

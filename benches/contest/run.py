@@ -22,14 +22,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 from cells import ERRORS, PLAIN, TARGET, cells, entries
 from contestant import HERE, START_LIMIT, Contestant, Entry, Failed, Process
-from data import written
 from problem import Terms
 from reference import Reference, reference
-from report import page
 
 from _environments import CACHE, environment, git, now, versions
 from _timing import OthersWatch, machine, unpin
+from data import written
 from dpci import _core
+from report import page
 
 ROUNDS = 5
 # A fit may take this many times what the fastest opponent took, or so many seconds; then it is stopped.

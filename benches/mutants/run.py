@@ -13,8 +13,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 import python_run
-import report
 import rust_run
+
+import report
 
 ROOT = rust_run.ROOT
 KEPT = rust_run.SCRATCH / "outcomes"

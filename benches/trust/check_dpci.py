@@ -220,7 +220,9 @@ def shipped() -> None:
     report("intervals", f"for every parameter, noise and sampling counted (here [{lower:.2f}, {upper:.2f}])")
     targets = len(list((ROOT / "fuzz" / "targets").glob("*.rs")))
     files = [
-        path.name for path in sorted((ROOT / "tests").glob("test_*.py")) if "hypothesis" in path.read_text("utf-8")
+        path.name
+        for path in sorted((ROOT / "tests").rglob("test_*.py"), key=lambda path: path.name)
+        if "hypothesis" in path.read_text("utf-8")
     ]
     report(
         "fuzzing",

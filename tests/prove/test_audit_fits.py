@@ -118,7 +118,7 @@ def table():
         lines,
         f"seed {SEED}: {N_RUNS:,} releases",
         "Rows whose last number is below the claim have no power to refute half of the noise; "
-        "tests/test_ball_privacy.py and tests/test_tuning_law.py have exact laws.",
+        "tests/core/test_ball_privacy.py and tests/tuning/test_tuning_law.py have exact laws.",
     )
 
 

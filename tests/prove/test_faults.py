@@ -46,7 +46,7 @@ def test_interrupts():
 STUDY = """
 import sys, warnings
 sys.path.insert(0, sys.argv[1])
-import test_study_faults as tests
+from simulate import test_study_faults as tests
 from dpci import simulate
 from dpci.simulate import replicates as _replicates
 
@@ -66,7 +66,7 @@ def complete(path):
 def test_kills_at_any_time(tmp_path):
     """One checkpoint through all kills: whole after each, never shorter than before, the right bits in the end."""
     sys.path.insert(0, str(TESTS))
-    import test_study_faults as tests  # noqa: PLC0415  # importlib mode has no packages of tests
+    from simulate import test_study_faults as tests  # noqa: PLC0415  # importlib mode has no packages of tests
 
     path, rng, before = tmp_path / "study.npz", random.Random(1), 0
     for _ in range(N_KILLS):
@@ -91,7 +91,7 @@ mount -t tmpfs -o size=60k none "$1"
 "$2" -c '
 import sys, warnings
 sys.path.insert(0, sys.argv[1])
-import test_study_faults as tests
+from simulate import test_study_faults as tests
 from dpci import simulate
 from dpci.simulate import replicates as _replicates
 from dpci.errors import InvalidInput

@@ -45,7 +45,7 @@ OF_PYTHON = {
         "a line of CSV with stray quotes, another number of fields, or a record on several lines", "reading", "line"
     ),
 }
-"""By a key, which tests/test_refusals.py gives to the places that raise them."""
+"""By a key, which tests/house/test_refusals.py gives to the places that raise them."""
 
 
 def all_refusals() -> tuple[Refusal, ...]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [
     *sorted(page for folder in (".", "guides", "reference") for page in (ROOT / "docs" / folder).glob("*.md")),
     *(ROOT / f"{name}.md" for name in ("README", "SECURITY", "CONTRIBUTING")),

@@ -83,7 +83,7 @@ simulate.coverage(*t.make_rows(), checkpoint=sys.argv[2], n_threads=1, **{**t.SM
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
 def test_a_stopped_process_is_resumed(rows, tmp_path, kind):
     path = tmp_path / "study.npz"
-    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(path)]
+    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parents[1]), str(path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         started = time.monotonic()
         while complete(path) < 24 and process.poll() is None and time.monotonic() - started < 60:

@@ -245,7 +245,7 @@ KILLED = """
 import os, signal, sys, warnings
 from types import SimpleNamespace
 sys.path.insert(0, sys.argv[1])
-import test_study_faults as tests
+from simulate import test_study_faults as tests
 from dpci import simulate
 from dpci.simulate import checkpoint as _checkpoint, replicates as _replicates
 
@@ -271,7 +271,7 @@ simulate.coverage(*tests.make_rows(), checkpoint=sys.argv[2], **{**tests.STUDY, 
 @pytest.mark.parametrize(("where", "at", "ran"), [("run", 100, 99), ("save", 4, 93)])
 def test_a_kill_costs_one_interval_at_most(rows, tmp_path, where, at, ran):
     path = tmp_path / "study.npz"
-    command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(path), where, str(at)]
+    command = [sys.executable, "-c", KILLED, str(Path(__file__).parents[1]), str(path), where, str(at)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     done = complete(path)
     # Batches of one group; saved by the first batch that ends after the interval.
@@ -285,7 +285,7 @@ INTERRUPTED = """
 import sys, warnings
 sys.path.insert(0, sys.argv[1])
 import joblib
-import test_study_faults as tests
+from simulate import test_study_faults as tests
 from dpci import simulate
 from dpci.simulate import replicates as _replicates
 
@@ -305,7 +305,7 @@ with joblib.parallel_config(sys.argv[3], n_jobs=2):
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_an_interrupted_cluster_is_resumed(rows, tmp_path, backend):
     path = tmp_path / "study.npz"
-    command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parent), str(path), backend]
+    command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1]), str(path), backend]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 60
         while complete(path) < 24 and process.poll() is None and time.monotonic() < deadline:

@@ -15,7 +15,7 @@ from dpci.base import deprecation as _deprecation
 from dpci.base.deprecation import Deprecation, renamed_keyword
 from dpci.errors import DpciDeprecationWarning, DpciWarning, InvalidInput
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)

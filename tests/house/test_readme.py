@@ -11,7 +11,7 @@ import dpci
 from dpci.cli.main import main
 from support.guides import shape
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 SLOW = {"coverage", "tables"}
 """Commands with tests of their own, which take seconds to minutes at the sizes of the page."""
 

@@ -148,7 +148,7 @@ def test_the_scaler_beside_other_columns():
 
 
 def test_steps_that_the_page_calls_private_learn_nothing():
-    page = (Path(__file__).parents[1] / "docs" / "sklearn.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "sklearn.md").read_text(encoding="utf-8")
     (steps,) = re.findall(r"^\| (.*) \| nothing beyond what it was given \| yes \|$", page, re.MULTILINE)
     _, imputer = re.findall(r"`([^`]*)`", steps)
     fill = eval(imputer, {"SimpleImputer": SimpleImputer})

@@ -7,7 +7,7 @@ import pytest
 
 from support.guides import Block, run, shape
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = DOCS / "guides"
 FULL_FILES = "<!-- what follows needs the full files -->\n"
 PAGES = sorted(path for path in GUIDES.glob("*.md") if path.name != "index.md")

@@ -14,7 +14,7 @@ import pytest
 
 import dpci
 
-REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 # Runs the command line when it is imported.

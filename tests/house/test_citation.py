@@ -7,7 +7,7 @@ import pytest
 
 import dpci
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_citation_names_this_version():

@@ -8,7 +8,7 @@ import pytest
 
 from dpci import _core
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 CORE = ROOT / "rust" / "dpci-core"
 SOURCE = (CORE / "src" / "bugs.rs").read_text(encoding="utf-8")
 BUGS = re.findall(r"^    (\w+),$", SOURCE.split("pub enum Bug {")[1].split("\n}")[0], re.MULTILINE)

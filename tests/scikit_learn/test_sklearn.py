@@ -393,7 +393,7 @@ def test_examples_in_docstrings():
 
 def test_examples_of_the_page():
     pytest.importorskip("pandas", reason="the page has frames")
-    page = (Path(__file__).parents[1] / "docs" / "sklearn.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "sklearn.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) == 3
     names = {}

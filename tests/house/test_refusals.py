@@ -6,7 +6,7 @@ from pathlib import Path
 import dpci
 from dpci.data.refusals import OF_PYTHON, all_refusals, markdown
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = Path(dpci.__file__).parent
 BEGIN, END = "<!-- refusals: written by dpci.data.refusals.markdown -->\n", "\n<!-- end of refusals -->"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "benches" / "contest"
+FOLDER = Path(__file__).parents[2] / "benches" / "contest"
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_the_sample_says_what_one_expects() -> None:
 
 @needs("adult")
 def test_the_sample_is_drawn_from_adult(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = Path(__file__).parents[1] / "benches" / "make_adult_sample.py"
+    script = Path(__file__).parents[2] / "benches" / "make_adult_sample.py"
     namespace = importlib.util.spec_from_file_location("make_adult_sample", script)
     module = importlib.util.module_from_spec(namespace)
     namespace.loader.exec_module(module)

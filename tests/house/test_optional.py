@@ -13,7 +13,7 @@ from dpci.base.optional import optional
 from dpci.errors import DpciError, MissingExtra
 from support.bare import run_bare
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = Path(dpci.__file__).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # What is not a feature: unions of extras, and tools of those who work on dpci.

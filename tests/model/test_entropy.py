@@ -15,7 +15,7 @@ from support.releases import RELEASES
 # A filter of system calls (seccomp) that answers some of them with an error for the rest of the process's life.
 WITHOUT_ENTROPY = f"""
 import ctypes, errno, struct, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import dpci
 import dpci.baselines, dpci.per_instance, dpci.tuning  # loaded when they are named, which opens files
 from support.releases import RELEASES

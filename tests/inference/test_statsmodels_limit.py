@@ -17,7 +17,7 @@ LIMIT = 0.01
 @pytest.fixture(scope="module")
 def limit():
     """Return the script that makes docs/evidence/statsmodels.md."""
-    folder = str(Path(__file__).parents[1] / "benches")
+    folder = str(Path(__file__).parents[2] / "benches")
     sys.path.insert(0, folder)
     try:
         yield importlib.import_module("statsmodels_limit")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DENY = tomllib.loads((ROOT / "deny.toml").read_text())
 ALLOWED = set(DENY["licenses"]["allow"])
 

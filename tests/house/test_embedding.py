@@ -17,7 +17,7 @@ import pytest
 
 import dpci
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "embedding"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "embedding"
 BUDGET = dpci.ApproxDP(epsilon=4.0, delta=1e-6)
 N_FITS = 8
 EFFECT = 0.8

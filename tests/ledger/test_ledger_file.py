@@ -25,7 +25,7 @@ from dpci.ledger import store as _ledger_store
 
 TOTAL = dpci.PureDP(1.0)
 TENTH = dpci.PureDP(0.1)
-KILLS = Path(__file__).parent / "support" / "ledger_kills.py"
+KILLS = Path(__file__).parents[1] / "support" / "ledger_kills.py"
 
 
 def spend(ledger, epsilon=0.1):

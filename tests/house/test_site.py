@@ -12,7 +12,7 @@ import pytest
 
 import dpci
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 # Not in the reference as an object: its page names it in words.
 IN_WORDS = {"dpci.__version__"}
