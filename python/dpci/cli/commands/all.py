@@ -10,7 +10,7 @@ from dpci.cli.commands import (
     fit,  # noqa: F401
     ledger,  # noqa: F401
     model,  # noqa: F401
+    tables,  # noqa: F401
 )
-from dpci.papers import command  # noqa: F401
 
 __all__ = ["WrongUsage", "app"]
