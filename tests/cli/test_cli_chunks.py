@@ -35,7 +35,7 @@ def seeded(monkeypatch):
         results.append(fit(*args, seed=1, **keywords))
         return results[-1]
 
-    monkeypatch.setattr(dpci, "fit", repeated)
+    monkeypatch.setattr("dpci.model.fit.fit", repeated)
     return results
 
 
@@ -70,7 +70,7 @@ def test_a_fit_by_chunks_is_that_in_memory(people, table, options, seeded):
 def test_large_tables_are_read_by_chunks(people, monkeypatch):
     sources = []
     fit = dpci.fit
-    monkeypatch.setattr(dpci, "fit", lambda X, *y, **keywords: sources.append(X) or fit(X, *y, **keywords))
+    monkeypatch.setattr("dpci.model.fit.fit", lambda X, *y, **keywords: sources.append(X) or fit(X, *y, **keywords))
     assert main(fit_arguments(people)) == 0
     monkeypatch.setattr(_commands, "_MOST_BYTES", 1_000)
     assert main(fit_arguments(people)) == 0

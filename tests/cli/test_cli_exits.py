@@ -58,7 +58,7 @@ PLAN = ("plan", "--n-samples", "100", "--n-features", "2", "--epsilon", "1", "--
 
 
 def test_a_defect_has_its_traceback(monkeypatch, capsys):
-    monkeypatch.setattr(dpci, "plan", raising(RuntimeError("of course\nnot")))
+    monkeypatch.setattr("dpci.model.plan.plan", raising(RuntimeError("of course\nnot")))
     code, out, err = ended(capsys, *PLAN)
     assert (code, out) == (70, "")
     assert "Traceback" in err
@@ -69,7 +69,7 @@ def test_a_defect_has_its_traceback(monkeypatch, capsys):
 
 
 def test_an_interrupt_is_quiet(monkeypatch, capsys):
-    monkeypatch.setattr(dpci, "plan", raising(KeyboardInterrupt()))
+    monkeypatch.setattr("dpci.model.plan.plan", raising(KeyboardInterrupt()))
     assert ended(capsys, *PLAN) == (130, "", "")
 
 
@@ -311,7 +311,7 @@ def test_a_released_model_is_not_lost(people, tmp_path, monkeypatch, capsys):
         late.write_text("of another program")
         return fit(*args, **kwargs)
 
-    monkeypatch.setattr(dpci, "fit", slow)
+    monkeypatch.setattr("dpci.model.fit.fit", slow)
     code, out, err = ended(capsys, *fit_arguments(people, "--output", str(late)))
     assert code == 74
     assert dpci.PrivateFit.from_json(out).private

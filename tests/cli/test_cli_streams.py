@@ -117,7 +117,7 @@ def test_a_model_in_its_file_is_not_printed(people, tmp_path, monkeypatch, capsy
 def test_a_model_that_neither_file_nor_stdout_takes(people, tmp_path, monkeypatch, capsys):
     output = tmp_path / "m.json"
     fit = dpci.fit
-    monkeypatch.setattr(dpci, "fit", lambda *x, **keywords: output.write_text("late") and fit(*x, **keywords))
+    monkeypatch.setattr("dpci.model.fit.fit", lambda *x, **keywords: output.write_text("late") and fit(*x, **keywords))
     monkeypatch.setattr(sys, "stdout", Full())
     assert main(fit_arguments(people, "--output", str(output))) == 74
     err = capsys.readouterr().err

@@ -132,7 +132,7 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_fit(
     output: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(dpci, "fit", None)  # must not be reached
+    monkeypatch.setattr("dpci.model.fit.fit", None)  # must not be reached
     # Neither file exists: the outputs are looked at first.
     code = main(["fit", "table.csv", "--schema", "adult_demo", "--l2-strength", "0.1", "--epsilon", "1", *output])
     assert code == 2

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-import dpci
+from dpci import _core
 
 # The base class of everything that is wrong with a command line; typer exports one of its kinds only.
 WrongUsage: Final[Any] = typer.BadParameter.__bases__[0]
@@ -109,7 +109,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it
     if wanted:
-        typer.echo(f"dpci {dpci.__version__}")
+        typer.echo(f"dpci {_core.__version__}")
         raise typer.Exit
 
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-import dpci
-from dpci.budgets import Budget
+from dpci import losses
+from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.datasets.loaders import load_schema, schema_names
 from dpci.errors import InvalidInput
 from dpci.losses import Loss
@@ -174,9 +174,9 @@ def schema_files(schema: str) -> list[Path]:
 def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
     """Return the budget of the three options; exactly one notion may be named."""
     if rho is not None and epsilon is None and delta is None:
-        return dpci.ZCDP(rho=rho)
+        return ZCDP(rho=rho)
     if rho is None and epsilon is not None:
-        return dpci.PureDP(epsilon=epsilon) if delta is None else dpci.ApproxDP(epsilon=epsilon, delta=delta)
+        return PureDP(epsilon=epsilon) if delta is None else ApproxDP(epsilon=epsilon, delta=delta)
     given = {"epsilon": epsilon, "delta": delta, "rho": rho}
     msg = (
         "a budget is --epsilon, --epsilon with --delta, or --rho, "
@@ -188,12 +188,12 @@ def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) 
 def parse_loss(text: str) -> Loss:
     """Return the loss of a text such as ``huber_hinge:0.5``."""
     kinds: dict[str, tuple[Callable[..., Loss], str | None]] = {
-        "logistic": (dpci.losses.Logistic, None),
-        "huber_hinge": (dpci.losses.HuberHinge, "h"),
-        "smooth_hinge": (dpci.losses.SmoothHinge, "s"),
-        "soft_logistic": (dpci.losses.SoftLogistic, None),
-        "squared": (dpci.losses.Squared, "target_bound"),
-        "hinge": (dpci.losses.Hinge, None),
+        "logistic": (losses.Logistic, None),
+        "huber_hinge": (losses.HuberHinge, "h"),
+        "smooth_hinge": (losses.SmoothHinge, "s"),
+        "soft_logistic": (losses.SoftLogistic, None),
+        "squared": (losses.Squared, "target_bound"),
+        "hinge": (losses.Hinge, None),
     }
     kind, colon, width = text.partition(":")
     if kind not in kinds or (colon and kinds[kind][1] is None):

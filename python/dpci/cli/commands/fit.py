@@ -8,8 +8,9 @@ from typing import Annotated, cast
 import numpy as np
 import typer
 
-import dpci
+from dpci import simulate
 from dpci.base.validation import check_fraction
+from dpci.budgets import PureDP
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json, wants_progress
 from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
@@ -22,7 +23,11 @@ from dpci.data.arrays import NamedRows
 from dpci.datasets.loaders import load_adult_sample
 from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.ledger.ledger import Ledger
+from dpci.model import fit as fitting
+from dpci.model import plan as planning
 from dpci.report.plot import check_plot_file
+from dpci.sources.chunks import Chunks
 from dpci.sources.files import STDIN, is_stream
 
 DEMO_NOTES = """\
@@ -39,7 +44,7 @@ A positive parameter raises the odds of an income above 50,000 dollars a year.
 Every column is scaled by public bounds, so that each row has norm at most 1 whatever the data are.
 """
 # Chosen on the public sample: large enough for intervals that tell the columns apart.
-DEMO_BUDGET = dpci.PureDP(epsilon=1.0)
+DEMO_BUDGET = PureDP(epsilon=1.0)
 DEMO_L2_STRENGTH = 0.01
 
 # Rows that take more are not held in memory: each pass of the solver reads the files again.
@@ -143,11 +148,11 @@ def fit(
     held = None if chunk_rows is not None or is_private else rows.held(most_bytes, progress=shown)
     if held is None:
         passes = Passes(rows, progress=shown)
-        source = dpci.Chunks(passes, names=description.names)
-        result = dpci.fit(source, ledger=payer, n_threads=threads, **keywords)
+        source = Chunks(passes, names=description.names)
+        result = fitting.fit(source, ledger=payer, n_threads=threads, **keywords)
     else:
         X, y, names = held
-        result = dpci.fit(NamedRows(X, names), y, ledger=payer, n_threads=threads, **keywords)
+        result = fitting.fit(NamedRows(X, names), y, ledger=payer, n_threads=threads, **keywords)
     deliver(result, labels=labels, output=output, plot=plot, level=level, force=force, json=json, quiet=quiet)
 
 
@@ -180,7 +185,7 @@ def plan(
     n_columns = n_features if schema is None else len(find_schema(schema, None).names)
     row_norm = 1.0  # as for every schema
     keywords = model.keywords(row_norm, neighbors=neighbors)
-    found = dpci.plan(n_samples=n_samples, n_features=cast("int", n_columns), **keywords)
+    found = planning.plan(n_samples=n_samples, n_features=cast("int", n_columns), **keywords)
     if json:
         show_json(plan_document(found))
     else:
@@ -239,7 +244,7 @@ def coverage(
     with warnings.catch_warnings():
         # The output says the same.
         warnings.simplefilter("ignore", PrivacyLeakWarning)
-        study = dpci.simulate.coverage(
+        study = simulate.coverage(
             NamedRows(X, names),
             y,
             n_replicates=replicates,
@@ -269,18 +274,18 @@ def demo(
         raise InvalidInput(msg) from error
     sample = load_adult_sample()
     rows = NamedRows(np.asarray(sample.X), sample.names)
-    result = dpci.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH, classes=(-1, 1))
+    result = fitting.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH, classes=(-1, 1))
     typer.echo(DEMO_NOTES)
     show(result)
     draw(result, output / "adult_intervals.png", force=True)
 
 
-def _payer(ledger: Path | None, label: str | None) -> dpci.Ledger | None:
+def _payer(ledger: Path | None, label: str | None) -> Ledger | None:
     """Return the ledger that pays for a fit, if one is named."""
     if ledger is None:
         if label is not None:
             msg = f"--label is for the entry in a ledger and needs --ledger, got --label {label!r}"
             raise InvalidInput(msg)
         return None
-    opened = dpci.Ledger.open(ledger)
+    opened = Ledger.open(ledger)
     return opened if label is None else opened.labelled(label)

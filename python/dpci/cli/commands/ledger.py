@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-import dpci
 from dpci.cli import options
 from dpci.cli.app import Command, ExampleGroup, app, note
 from dpci.cli.options import parse_budget
 from dpci.cli.output import check_new, ledger_files, new_file
 from dpci.errors import InvalidInput
+from dpci.ledger.ledger import Ledger
 
 _LEDGER_EXAMPLES = """\
 dpci ledger create people.ledger --epsilon 1
@@ -87,14 +87,14 @@ def create(
     relation: Any = neighbors
     kind: Any = errors
     total = parse_budget(epsilon, delta, rho)
-    with dpci.Ledger(total, relation, file, errors=kind, n_public=n_public) as ledger:
+    with Ledger(total, relation, file, errors=kind, n_public=n_public) as ledger:
         typer.echo(ledger.to_json() if json else ledger.summary())
 
 
 @ledger_app.command(cls=Command, epilog=_SHOW_EXAMPLES)
 def show(file: File, *, json: options.Json = False) -> None:
     """Print the total, what is spent, what remains, and every entry."""
-    with dpci.Ledger.open(file) as ledger:
+    with Ledger.open(file) as ledger:
         typer.echo(ledger.to_json() if json else ledger.summary())
 
 
@@ -116,7 +116,7 @@ def export(
 ) -> None:
     """Export the ledger with its history as JSON."""
     check_new("--output", output, force=force, sources=ledger_files(file))
-    with dpci.Ledger.open(file) as ledger:
+    with Ledger.open(file) as ledger:
         text = ledger.to_json()
     if output is None:
         typer.echo(text)
