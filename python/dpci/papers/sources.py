@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.datasets import load_table
 from dpci.datasets.catalogue import CATALOGUE, Layout
 from dpci.datasets.paper import scale_by_the_data
-from dpci.datasets.tables import Table, load_table, without_missing
+from dpci.datasets.tables import Table, without_missing
 from dpci.errors import InvalidInput
 from dpci.papers.ipums import LAYOUT, read_ipums
 from dpci.papers.wang.experiments import TITLES, Rows

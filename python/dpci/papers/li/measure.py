@@ -11,11 +11,11 @@ import dpci
 from dpci import _core
 from dpci.accounting.seals import unsealed
 from dpci.losses import Loss
-from dpci.lowlevel.blocks import minimize_erm
+from dpci.lowlevel import minimize_erm
 from dpci.papers.finding import Repeats
 from dpci.papers.rows import DataSet, wide_classes
 from dpci.papers.sources import Sources
-from dpci.utility.result import UtilityCurve
+from dpci.utility import UtilityCurve
 
 _F64: TypeAlias = NDArray[np.float64]
 Mechanism: TypeAlias = Literal["paper", "tight"]

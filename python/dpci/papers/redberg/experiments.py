@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import dpci
 from dpci import _core
-from dpci.lowlevel.blocks import minimize_erm
+from dpci.lowlevel import minimize_erm
 from dpci.papers.finding import Finding, Repeats
 from dpci.papers.redberg import figures as per_instance_figures
 from dpci.papers.redberg.setup import (

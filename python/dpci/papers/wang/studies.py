@@ -15,7 +15,7 @@ from dpci.model.settings import ModelKeywords
 from dpci.papers.finding import run_facts, run_values, silent
 from dpci.papers.sources import Sources
 from dpci.papers.wang.experiments import L2_STRENGTH, TITLES, Cell, Rows
-from dpci.simulate.result import CoverageStudy
+from dpci.simulate import CoverageStudy
 
 LEVEL = 0.95
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from dpci.datasets.loaders import load_schema
-from dpci.datasets.warfarin import load_warfarin
-from dpci.schema.table import Schema
+from dpci.datasets import load_schema, load_warfarin
+from dpci.schema import Schema
 
 _F64: TypeAlias = NDArray[np.float64]
 
