@@ -60,7 +60,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_fit(sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, plot = tmp_path / "fit.json", tmp_path / "fit.png"
-    arguments = fit_arguments(sample, "--target", "income", "--epsilon", "1", "--json", str(out), "--plot", str(plot))
+    arguments = fit_arguments(sample, "--target", "income", "--epsilon", "1", "--output", str(out), "--plot", str(plot))
     assert main(arguments) == 0
     text = capsys.readouterr().out
     result = dpci.PrivateFit.from_json(out.read_text(encoding="utf-8"))
@@ -86,7 +86,7 @@ def test_fit(sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 )
 def test_options(sample: Path, options: tuple[str, ...], tmp_path: Path) -> None:
     out = tmp_path / "fit.json"
-    assert main(fit_arguments(sample, *options, "--json", str(out))) == 0
+    assert main(fit_arguments(sample, *options, "--output", str(out))) == 0
     record = json.loads(out.read_text(encoding="utf-8"))
     assert isinstance(record, dict)
     result = dpci.PrivateFit.from_json(out.read_text(encoding="utf-8"))
@@ -119,7 +119,7 @@ def test_a_schema_file_and_parquet(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     arguments = ["fit", str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "s.toml"), "--target", "sick"]
-    assert main([*arguments, "--epsilon", "3", "--l2-strength", "0.1", "--json", str(tmp_path / "r.json")]) == 0
+    assert main([*arguments, "--epsilon", "3", "--l2-strength", "0.1", "--output", str(tmp_path / "r.json")]) == 0
     assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
 
 

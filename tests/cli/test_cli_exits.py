@@ -192,16 +192,6 @@ def test_no_colour_anywhere(people, monkeypatch, capsys):
 # The former option.
 
 
-@pytest.mark.parametrize("form", [("--json", "{}"), ("--json={}",)])
-def test_json_with_a_file_is_output(form, people, tmp_path, capsys):
-    path = tmp_path / "m.json"
-    code, out, err = ended(capsys, *fit_arguments(people, *(part.format(path) for part in form)))
-    assert code == 0
-    assert "95% confidence intervals" in out
-    assert "dpci fit --json FILE is deprecated since dpci 0.1 and will be removed in 0.3: use --output FILE" in err
-    assert dpci.PrivateFit.from_json(path.read_text()).private
-
-
 def test_the_former_option_of_an_export_asks_for_no_json(tmp_path, capsys):
     with dpci.Ledger(dpci.PureDP(1.0), path=tmp_path / "l.ledger"):
         pass

@@ -126,7 +126,7 @@ def test_a_loss_takes_one_parameter(text: str) -> None:
 
 @pytest.mark.parametrize(
     "output",
-    [["--plot", "x.xyz"], ["--plot", "x"], ["--json", "nowhere/x.json"], ["--plot", "x.png", "--moments", "none"]],
+    [["--plot", "x.xyz"], ["--plot", "x"], ["--output", "nowhere/x.json"], ["--plot", "x.png", "--moments", "none"]],
 )
 def test_outputs_that_cannot_be_written_are_refused_before_the_fit(
     output: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -136,7 +136,7 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_fit(
     # Neither file exists: the outputs are looked at first.
     code = main(["fit", "table.csv", "--schema", "adult_demo", "--l2-strength", "0.1", "--epsilon", "1", *output])
     assert code == 2
-    assert "plot" in (message := capsys.readouterr().err) or "--json" in message
+    assert "plot" in (message := capsys.readouterr().err) or "--output" in message
 
 
 @pytest.mark.parametrize("mechanism", ["objective", "output"])

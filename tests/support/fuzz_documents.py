@@ -232,6 +232,10 @@ def mutated_command(rng):
             "\ud800",
             "9" * 400,
         )
-        options[name] = "JSON" if name in {"--json", "--output"} else rng.choice(values)
+        if name == "--json":
+            options[name] = None
+        else:
+            options[name] = "JSON" if name == "--output" else rng.choice(values)
     command = rng.choice(("fit", "fit", "fit", "data", "report", "", "--version"))
-    return {"arguments": [command, "TABLE", *(part for pair in options.items() for part in pair)], "table": table}
+    parts = (part for pair in options.items() for part in pair if part is not None)
+    return {"arguments": [command, "TABLE", *parts], "table": table}

@@ -1,22 +1,18 @@
 """Entry point of the command line: starts the commands, and turns what goes wrong into one line and an exit code."""
 
 import contextlib
-import glob
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
 from json import dumps as to_json
-from pathlib import Path
 from typing import Final
 
 from dpci.base import startup as _startup
-from dpci.base.deprecation import Deprecation
 from dpci.base.optional import optional
 from dpci.cli.output import NotDelivered
 from dpci.cli.process import EndedBySignal, check_open, drop_unwritable, signals_as_exceptions
 from dpci.errors import BudgetExceeded, DpciError, ReleaseFailed
-from dpci.sources.files import ENDINGS
 
 REFUSED: Final = 2
 BUDGET_EXCEEDED: Final = 3
@@ -26,7 +22,6 @@ DEFECT: Final = 70
 NOT_DELIVERED: Final = 74
 """EX_IOERR of sysexits.h."""
 INTERRUPTED: Final = 130
-_JSON_FILE: Final = Deprecation("dpci fit --json FILE", "--output FILE (--json prints a summary)", "0.1", "0.3")
 BROKEN_PIPE: Final = 141
 """What a shell reports of a program that SIGPIPE ends."""
 _CODES: Final[dict[type, int]] = {
@@ -53,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         when the output was closed.
     """
     try:
-        arguments = _renamed(list(sys.argv[1:] if argv is None else argv))
+        arguments = list(sys.argv[1:] if argv is None else argv)
         # What was the former name of --output does not ask for JSON.
         report = _Report(as_json="--json" in arguments and arguments[:2] != ["ledger", "export"])
         try:
@@ -83,25 +78,6 @@ def _guarded(arguments: list[str], report: "_Report") -> int:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  # the last resort: a defect has an exit code of its own
         return report.error(error, DEFECT)
-
-
-def _renamed(arguments: list[str]) -> list[str]:
-    """Read ``fit ... --json FILE``, as it once was, as ``--output FILE``: the option now takes no file."""
-    if arguments[:1] != ["fit"]:
-        return arguments
-    for i, argument in enumerate(arguments):
-        name, equals, file = argument.partition("=")
-        rest = arguments[i + 1 :]
-        if name != "--json" or not (equals or (rest and _is_no_table(rest[0]))):
-            continue
-        _say(f"dpci: {_JSON_FILE.message}")
-        return [*arguments[:i], "--output", *([file] if equals else []), *rest]
-    return arguments
-
-
-def _is_no_table(text: str) -> bool:
-    """Whether a word can be neither an option nor a table to be read."""
-    return not (text.startswith("-") or text.lower().endswith(ENDINGS) or glob.has_magic(text) or Path(text).is_dir())
 
 
 def _run(arguments: list[str], report: "_Report") -> int:
