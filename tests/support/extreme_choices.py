@@ -115,8 +115,11 @@ def inspect(result, other):
             _finite(name, getattr(result, name))
         if not result.moment_noise >= 0.0:  # infinite where rounding leaves nothing of the least eigenvalue
             raise AssertionError(f"moment_noise is no number: {result.moment_noise}")
-        test = result.wald_test(np.eye(d)[:2])
-        _finite("wald", test.pvalue)
+        try:
+            _finite("wald", result.wald_test(np.eye(d)[:2]).pvalue)
+        except dpci.InvalidInput as error:  # of the released covariance, whose condition is the square of the Hessian's
+            if "must not depend on each other" not in str(error):
+                raise
         _finite("mean", result.predict_conf_int(np.zeros((1, d - result.names.count("intercept")))))
         result.summary()
         result.guarantee.delta(1.0)

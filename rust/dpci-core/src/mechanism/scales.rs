@@ -67,7 +67,6 @@ impl Spec {
                 "the strong convexity of the objective",
                 self.strong_convexity(),
             ),
-            ("the standard deviation of the noise", noise),
             (
                 "the least standard deviation of the noise in a coefficient",
                 noise * least_gain,
