@@ -83,6 +83,8 @@ def rust_outcomes(options):
     with ThreadPoolExecutor(options.jobs) as pool:
         begun = time.monotonic()
         reached = list(pool.map(lambda pair: rust_run.reach(*pair), tests))
+        if not any(numbers for *_, numbers in reached):
+            raise SystemExit("no test reaches a mutant: the tests were built without the switch")
         print(f"{len(tests)} tests of the core in {time.monotonic() - begun:.0f} s", flush=True)
 
         def judge(outcome):
