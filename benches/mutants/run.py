@@ -67,6 +67,12 @@ TESTS_OF_PYTHON = {
 }
 
 
+def path_of(name):
+    """A file of tests, in whichever folder it lies; the topmost of several."""
+    path = min((ROOT / "tests").rglob(f"{name}.py"), key=lambda path: len(path.parts))
+    return str(path.relative_to(ROOT))
+
+
 def say(outcome, numbers):
     site = outcome.site
     words = outcome.killed or "SURVIVES"
@@ -84,6 +90,8 @@ def rust_outcomes(options):
     with ThreadPoolExecutor(options.jobs) as pool:
         begun = time.monotonic()
         reached = list(pool.map(lambda pair: rust_run.reach(*pair), tests))
+        if not any(numbers for *_, numbers in reached):
+            raise SystemExit("no test reaches a mutant: the tests were built without the switch")
         print(f"{len(tests)} tests of the core in {time.monotonic() - begun:.0f} s", flush=True)
 
         def judge(outcome):
@@ -108,7 +116,7 @@ def by_python(options, outcomes):
         log = rust_run.SCRATCH / "reached" / name
         log.unlink(missing_ok=True)
         server = python_run.Server(package, DPCI_MUTANTS_REACHED=str(log))
-        took = sum(seconds for seconds, _ in python_run.trace(server, f"tests/{name}.py").values())
+        took = sum(seconds for seconds, _ in python_run.trace(server, path_of(name)).values())
         server.close()
         seconds[name] = (took, set(map(int, log.read_text().split())) if log.exists() else set())
 
@@ -117,7 +125,7 @@ def by_python(options, outcomes):
 
     def judge(server, outcome):
         number = outcome.site.number
-        mine = {f"tests/{name}.py": seconds[name] for name in TESTS_OF_CORE[outcome.area]}
+        mine = {path_of(name): seconds[name] for name in TESTS_OF_CORE[outcome.area]}
         outcome.by_python = python_run.killed(server, number, mine, "DPCI_MUTANT")
         say(outcome, sum(number in numbers for _, numbers in mine.values()))
 
@@ -148,7 +156,7 @@ def python_outcomes(options, areas):
     tests = {}
 
     def measure(server, name):
-        tests[name] = python_run.trace(server, f"tests/{name}.py")
+        tests[name] = python_run.trace(server, path_of(name))
 
     names = sorted({name for area in areas for name in TESTS_OF_PYTHON[area]})
     each(python_run.mutated, measure, names, options.jobs)

@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 SCRATCH = ROOT / "target/mutants"
 CORE = "rust/dpci-core/src"
+# Not that of the checkout: to Cargo the copy is the same package, and it would take one's builds for the other's.
+TARGET = SCRATCH / "target"
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -99,7 +101,7 @@ def write_switched(chosen: dict[str, list[rust_sites.Site]]) -> None:
 def cargo(*arguments: str, **environment: str) -> list[dict]:
     """What Cargo says about a build, as it says it to programs."""
     command = ["cargo", arguments[0], "--offline", "--message-format=json", *arguments[1:]]
-    shared = {"CARGO_TARGET_DIR": str(ROOT / "target"), **environment}
+    shared = {"CARGO_TARGET_DIR": str(TARGET), **environment}
     ran = subprocess.run(
         command, cwd=SCRATCH, env={**os.environ, **shared}, capture_output=True, text=True, check=False
     )

@@ -204,3 +204,11 @@ def test_a_ledger_leaves_no_write_ahead_log(tmp_path):
     ledger.spend(dpci.PureDP(0.1), neighbors="replace_one")
     with closing(sqlite3.connect(path)) as other:
         assert other.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_a_first_spend_is_raised_by_sixteen_units():
+    account = Account(dpci.ApproxDP(1.0, 1e-6))
+    reserve = Reserve(3.0, 1e-6, 1.0)
+    account.add(dpci.ZCDP(0.01), reserve)
+    parts = [3.0 * 0.01, reserve.orders()[1][0]]
+    assert account.spent()["epsilon"] == Fraction(sum(parts) + 16 * 2.0**-52 * sum(parts))

@@ -98,7 +98,7 @@ fn profiles_at_known_arguments() {
     for (neighbors, one_signed, expected) in [
         (Neighbors::ReplaceOne, true, 0.026_276_178_955_180_002),
         (Neighbors::ReplaceOne, false, 0.050_425_314_251_084_304),
-        (Neighbors::AddRemove, true, 0.000_531_783_685_442_761_48),
+        (Neighbors::AddRemove, true, 0.000_531_783_685_442_761_5),
         (Neighbors::AddRemove, false, 0.001_063_521_829_637_85),
     ] {
         let found = profile(neighbors, one_signed).delta(1.0, 0.3, 0.2);

@@ -4,7 +4,7 @@ use super::*;
 use crate::loss::Logistic;
 use crate::noise::SimulationGenerator;
 
-/// A loss that is steep on one side: `e⁻ᵘ` whatever the target.
+/// A loss that is steep on one side and for one target: `(2 - y)e⁻ᵘ`.
 #[derive(Debug)]
 struct Lopsided;
 
@@ -13,9 +13,9 @@ impl Loss for Lopsided {
         "lopsided"
     }
 
-    fn evaluate(&self, u: &[f64], _y: &[f64], out: Batch<'_>) -> Result<()> {
+    fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
         if let Some(total) = out.total {
-            *total = u.iter().map(|u| (-u).exp()).sum();
+            *total = u.iter().zip(y).map(|(u, y)| (2.0 - y) * (-u).exp()).sum();
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ impl Loss for Lopsided {
 #[test]
 fn the_parts_of_a_score() {
     let score = Score::new(Arc::new(Lopsided), 2.0, 1.5, 8).unwrap();
-    let steep = 3.0_f64.exp();
+    let steep = 3.0 * 3.0_f64.exp();
     assert!((score.greatest() / steep - 1.0).abs() < 1e-7);
     // Up past the rounding of norms, once in the predictor and once in the range.
     let score = Score::new(Arc::new(Logistic), 2.0, 1.5, 8).unwrap();
