@@ -198,8 +198,12 @@ def test_what_does_not_go_together_is_refused():
             minimize("logistic", data, 0.5, **keywords)
     with pytest.raises(dpci.DpciError, match="solver must be"):
         lowlevel.minimize_erm(*data, l2_strength=STRENGTH, solver="ball")
-    with pytest.raises(dpci.NotConverged):
-        minimize("logistic", data, 0.5, max_iterations=1)
+
+
+def test_a_solver_without_steps_left_is_refined():
+    data = rows("logistic", 7)
+    few, many = (minimize("logistic", data, 0.5, max_iterations=steps) for steps in (1, 100))
+    np.testing.assert_allclose(few.params, many.params, rtol=0, atol=few.certificate + many.certificate)
 
 
 # The certificate.

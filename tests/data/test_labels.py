@@ -9,6 +9,7 @@ import pytest
 import dpci
 from dpci.baselines import Levels, functional_mechanism, non_private, projected_histogram
 from support.labels import labels_of_boolean_type, labels_of_other_types
+from support.saved import rewritten
 
 RNG = np.random.default_rng(5)
 N = 1000
@@ -188,7 +189,7 @@ def test_a_saved_fit_may_have_read_off_any_two_classes():
     assert dpci.PrivateFit.from_json(told.to_json()).privacy["classes_inferred"]
     real = dpci.fit(X, 0.5 * Y, budget=PURE, l2_strength=0.2, loss="soft_logistic")
     with pytest.raises(dpci.InvalidInput, match="classes_inferred must be False for real targets"):
-        dpci.PrivateFit.from_json(real.to_json().replace('"classes_inferred": false', '"classes_inferred": true'))
+        dpci.PrivateFit.from_json(rewritten({**json.loads(real.to_json()), "classes_inferred": True}))
     baseline = functional_mechanism(X, 0.5 * Y, budget=PURE)
     with pytest.raises(dpci.InvalidInput, match="classes_inferred must be False for real targets"):
-        type(baseline).from_json(baseline.to_json().replace('"classes_inferred": false', '"classes_inferred": true'))
+        type(baseline).from_json(rewritten({**json.loads(baseline.to_json()), "classes_inferred": True}))

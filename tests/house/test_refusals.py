@@ -13,7 +13,7 @@ BEGIN, END = "<!-- refusals: written by dpci.data.refusals.markdown -->\n", "\n<
 # Of each function of the modules that look at rows, targets and tables: how many exceptions it raises, and which of the
 # listed refusals they are; none where public values alone decide.
 SITES = {
-    "labels": {
+    "data/labels": {
         "check_classes": (3, ()),
         "encode_labels": (1, ("label",)),
         "check_public_classes": (1, ("parts_labels",)),
@@ -22,7 +22,7 @@ SITES = {
         "_check_length": (1, ("form",)),
         "_read_off": (4, ("one_class", "no_parts")),
     },
-    "arrays": {
+    "data/arrays": {
         "_finite_block": (1, ("form",)),
         "_sparse_block": (1, ("form",)),
         "check_columns": (2, ("form",)),
@@ -35,13 +35,18 @@ SITES = {
         "_check_offsets": (1, ("form",)),
         "_contiguous": (1, ("form",)),
     },
-    "_frames": {
+    "data/frames": {
         "frame_matrix": (3, ("form",)),
         "check_same_index": (1, ("index",)),
         "_check_names": (2, ("form",)),
         "_check_column": (2, ("form", "missing")),
     },
-    "chunks": {
+    "data/rows": {
+        "as_partitions": (3, ()),
+        "known_shape": (1, ("form",)),
+        "param_names": (1, ()),
+    },
+    "sources/chunks": {
         "Chunks.__init__": (2, ()),
         "Chunks.reduce": (3, ("parts_iterator",)),
         "Chunks.from_parquet": (3, ()),
@@ -52,23 +57,21 @@ SITES = {
         "_check_files": (1, ("file",)),
         "_without_gaps": (1, ("missing",)),
     },
-    "_partitions": {
-        "as_partitions": (3, ()),
+    "data/parts": {
         "Description.merge": (1, ("parts_columns",)),
         "_keyed_request": (1, ()),
         "DescribedParts.evaluate": (1, ("parts_change",)),
-        "known_shape": (1, ("form",)),
         "describe": (3, ("no_parts", "parts_columns")),
         "_check_smooth": (1, ()),
     },
-    "_dask": {
+    "data/dask": {
         "dask_partitions": (2, ("form",)),
         "DaskPartitions.reduce": (1, ("parts_fail",)),
         "_work_on": (1, ()),
         "_check_sizes": (2, ("parts_sizes",)),
         "_wait": (1, ()),
     },
-    "_columns": {
+    "schema/columns": {
         "CategoricalColumn.__post_init__": (3, ()),
         "ClassTarget.__post_init__": (1, ()),
         "_check_name": (1, ()),
@@ -79,7 +82,7 @@ SITES = {
         "_bounded_numbers": (1, ("schema_value",)),
         "_check_rows": (1, ("schema_value",)),
     },
-    "_table_io": {
+    "sources/files": {
         "read_batches": (1, ()),
         "check_named_once": (1, ("file",)),
         "_readable": (1, ("file",)),
@@ -90,13 +93,13 @@ SITES = {
         "_parquet_file": (2, ("file", "table_columns")),
         "_check_present": (1, ("table_columns",)),
     },
-    "_table_rows": {
+    "cli/rows": {
         "find_tables": (3, ("file",)),
         "_tables": (1, ("file",)),
         "TableRows.__post_init__": (1, ()),
         "TableRows._chunks": (1, ("schema_value",)),
     },
-    "schema": {
+    "schema/table": {
         "Schema.__post_init__": (4, ()),
         "Schema.from_dict": (2, ()),
         "Schema.from_file": (3, ()),

@@ -117,12 +117,12 @@ def tainted(objects, allowed):
 
 
 def quietly(call):
-    """Return what a call returns, and its warnings but for one that tells of released numbers only."""
+    """Return what a call returns, and its warnings but for those that tell of released numbers only."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         value = call()
     told = [f"{each.category.__name__}: {each.message}" for each in caught]
-    return value, [each for each in told if not each.startswith("MomentNoiseWarning")]
+    return value, [each for each in told if not each.startswith(("MomentNoiseWarning", "CurvatureWarning"))]
 
 
 def drawn(axes):

@@ -109,3 +109,10 @@ def format_facts(facts: Sequence[tuple[str, str]]) -> str:
         first, *rest = textwrap.wrap(value, room, break_on_hyphens=False) or [""]
         lines += [f"{name.ljust(width)}  {first}".rstrip(), *(" " * (width + 2) + line for line in rest)]
     return "\n".join(lines)
+
+
+def positive_class(classes: tuple[object, object] | None, *, inferred: bool) -> str:
+    """Return the positive class as the end of a line that names the loss; nothing for real targets."""
+    if classes is None:
+        return ""
+    return f", positive class {classes[1]!r}" + (" (classes read off y: not private)" if inferred else "")

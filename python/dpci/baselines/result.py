@@ -8,10 +8,10 @@ import numpy as np
 
 from dpci.accounting.guarantee import Guarantee, seal_totals
 from dpci.accounting.seals import describe_seals, seal_facts
-from dpci.base.tables import format_facts, format_table, number_format
+from dpci.base.tables import format_facts, format_table, number_format, positive_class
 from dpci.baselines.record import NON_PRIVATE, BaselineRecord
 from dpci.budgets import ApproxDP, Budget
-from dpci.data.labels import CLASSES_READ_OFF, Classes, positive_class
+from dpci.data.labels import CLASSES_READ_OFF, Classes
 from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.released.model import LinearModel

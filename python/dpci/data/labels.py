@@ -118,13 +118,6 @@ CLASSES_READ_OFF = "which labels occur is no secret: the two classes were read o
 """On what a guarantee rests whose classes were not public."""
 
 
-def positive_class(classes: Classes | None, *, inferred: bool) -> str:
-    """Return the positive class as the end of a line that names the loss; nothing for real targets."""
-    if classes is None:
-        return ""
-    return f", positive class {classes[1]!r}" + (" (classes read off y: not private)" if inferred else "")
-
-
 def label_array(classes: Classes) -> NDArray[Any]:
     """Return both classes as an array that holds the caller's labels; of objects where no other type keeps both."""
     array = np.array(classes)

@@ -9,8 +9,14 @@ import numpy as np
 
 from dpci import _core
 from dpci.accounting.seals import describe_seals, seals_from
-from dpci.base.tables import format_facts, format_percent, format_pvalue, format_table, number_format
-from dpci.data.labels import positive_class
+from dpci.base.tables import (
+    format_facts,
+    format_percent,
+    format_pvalue,
+    format_table,
+    number_format,
+    positive_class,
+)
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.methods import Inference
 from dpci.inference.validity import TRUSTED_NOISE
