@@ -48,11 +48,12 @@ FOUND = {
 def test_what_was_found_is_refused_before_it_is_paid(case):
     keywords = {"moments": "joint", **FOUND[case]}
     rule = r"must (be at least|claim at most|be at most).*, got "
-    with pytest.raises(InvalidInput, match=rule):
+    refused = (InvalidInput, dpci.RegularizationTooSmall)
+    with pytest.raises(refused, match=rule):
         dpci.plan(n_samples=8, n_features=2, classes=(0, 1), **keywords)
     ledger = dpci.Ledger(dpci.PureDP(1e50) if keywords["budget"].notion == "pure" else dpci.ZCDP(1.0))
     rows = PATTERN * keywords.get("row_norm", 1.0)
-    with pytest.raises(InvalidInput, match=rule):
+    with pytest.raises(refused, match=rule):
         dpci.fit(rows, CLASSES, **COMMON, **keywords, ledger=ledger)
     assert ledger.history == ()
 
@@ -73,13 +74,12 @@ def test_sizes_up_to_the_bounds_are_taken():
 
 
 def test_the_condition_of_a_hessian_is_bounded_where_it_is_released():
-    # Without noise to speak of: t R^2 = 1/4 with rows of norm 1.
-    keywords = {**PLANNED, "n_samples": 10**6, "budget": dpci.PureDP(1e3), "fit_intercept": False}
-    dpci.plan(**keywords, l2_strength=2.6e-13)
-    rule = r"greatest eigenvalue .* at most 1e12 times the strong convexity .*, got 2.5\d*e-1 and 2.4e-13: use"
+    keywords = {"n_samples": 10**6, "n_features": 2, "mechanism": "output", "l2_strength": 1e-6}
+    dpci.plan(**keywords, budget=dpci.PureDP(1e-8))
+    rule = r"greatest eigenvalue .* at most 1e12 times the strong convexity .*, got \d.*e\d+ and 1e-6: use"
     with pytest.raises(InvalidInput, match=rule):
-        dpci.plan(**keywords, l2_strength=2.4e-13)
-    dpci.plan(**keywords, l2_strength=2.4e-13, moments="none")
+        dpci.plan(**keywords, budget=dpci.PureDP(1e-12))
+    dpci.plan(**keywords, budget=dpci.PureDP(1e-12), moments="none")
 
 
 def test_levels_at_both_ends_have_intervals():

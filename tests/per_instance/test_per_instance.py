@@ -241,7 +241,7 @@ KEYWORDS = {
     "loss": ({"loss": "probit"}, "loss must be one of"),
     "unbounded loss": ({"loss": "squared"}, "loss must have a bounded slope and a second derivative"),
     "kinked loss": ({"loss": "hinge"}, "loss must have a bounded slope and a second derivative"),
-    "tiny rows": ({"row_norm": 1e-120, "on_violation": "clip"}, "row_norm of a per-instance report must be"),
+    "tiny rows": ({"row_norm": 1e-120, "on_violation": "clip"}, "row_norm must be at least 1e-60"),
     "seed": ({"seed": -1}, "seed must be None or an integer"),
 }
 

@@ -21,9 +21,6 @@ pub(super) struct Domain {
     pub(super) extra_convexity: f64,
 }
 
-/// Greatest predictor, and reciprocal of the least, that a radius may allow: squares stay far from over- and underflow.
-const GREATEST_PREDICTOR: f64 = 1e150;
-
 /// Relative room for rows that the caller normalised in floating point, as in the check of their norms.
 const ROUNDING_ROOM: f64 = 1e-9;
 
@@ -34,15 +31,6 @@ impl Domain {
     /// [`Error::Unsupported`] where the loss and the domain do not fit.
     pub(super) fn new(c: &Choices, bounds: &DataBounds) -> Result<Self> {
         let greatest = c.radius.map(|w| greatest_predictor(bounds, w));
-        if let (Some(radius), Some(u)) = (c.radius, greatest)
-            && !(1.0 / GREATEST_PREDICTOR..=GREATEST_PREDICTOR).contains(&u)
-        {
-            return Err(Error::OutOfRange {
-                name: "radius",
-                rule: "such that its product with the bound on the rows lies in [1e-150, 1e150]",
-                value: radius,
-            });
-        }
         if let Some(declared) = c.loss.predictor_bound()
             && !greatest.is_some_and(|u| u <= declared * (1.0 + 16.0 * f64::EPSILON))
         {

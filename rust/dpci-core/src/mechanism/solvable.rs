@@ -130,6 +130,8 @@ impl<'a> Solvable<'a> {
     /// The rounding of a gradient over λ, and where there is a ball that of the way to its sphere, in digits of this size.
     fn floor(&self, rounding: f64, epsilon: f64, roundings: f64) -> f64 {
         let sphere = self.c.radius.map_or(0.0, |radius| {
+            // A sphere that no minimiser can reach is never on the way to one.
+            let radius = radius.min(2.0 * self.greatest_norm());
             let gradient = self.excess * self.domain.slope_bound * self.row_norm + self.linear;
             (2.0 + self.condition()) * roundings * epsilon * radius
                 + 16.0 * epsilon * gradient / self.convexity
