@@ -35,8 +35,15 @@ RUST = {
     "mechanism": ["mechanism"],
 }
 PYTHON = {
-    "ledger": ["ledger.py", "_ledger_store.py", "_composition.py", "_payment.py"],
-    "accounting": ["accounting.py", "budgets.py", "_seal.py", "_record_checks.py", "_rules.py"],
+    "ledger": ["ledger/ledger.py", "ledger/store.py", "ledger/composition.py", "ledger/payment.py"],
+    "accounting": [
+        "accounting/guarantee.py",
+        "accounting/seals.py",
+        "accounting/steps.py",
+        "budgets.py",
+        "released/consistency.py",
+        "released/rules.py",
+    ],
 }
 # Tests of the package for mutants of the core that its own tests let live.
 TESTS_OF_CORE = {
@@ -55,12 +62,15 @@ TESTS_OF_PYTHON = {
         "test_ledger_file",
         "test_ledger_growth",
         "test_ledger_numbers",
+        "test_ledger_private",
+        "test_payment",
     ],
     "accounting": [
         "test_accounting",
         "test_guarantee",
         "test_guarantee_numbers",
         "test_ledger_numbers",
+        "test_saved_damage",
         "test_saved_fits",
         "test_seal",
     ],

@@ -112,7 +112,7 @@ CUSTOM = dpci.losses.Custom(
         (Y.astype(int), {"classes": (0, 1)}),
         (np.where(Y, "yes", "no"), {"classes": ("no", "yes")}),
     ],
-    ids=str,
+    ids=["huber hinge", "smooth hinge", "squared", "custom", "clip", "add/remove", "classes 0 and 1", "words"],
 )
 def test_settings(targets, keywords):
     assert_same_fit(dpci.fit(*arrays(targets), **{**SETTINGS, **keywords}), in_memory(targets, **keywords))

@@ -166,7 +166,11 @@ def test_without_pooch(monkeypatch: pytest.MonkeyPatch) -> None:
         datasets.load_adult()
 
 
-@pytest.mark.parametrize("content", [gzip.compress(b"1, 2\n"), b"no archive", gzip.compress(b"1, 2\n")[:-6]])
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(b"1, 2\n"), b"no archive", gzip.compress(b"1, 2\n")[:-6]],
+    ids=["another archive", "no archive", "cut off"],
+)
 def test_another_file_is_refused(nowhere: Path, content: bytes) -> None:
     path = nowhere / "data" / "adult" / "adult.data.gz"
     path.parent.mkdir(parents=True)

@@ -77,7 +77,9 @@ def quadratic():
 
 
 @pytest.mark.filterwarnings("error::dpci.CurvatureWarning")
-@pytest.mark.parametrize("loss", [Logistic(), Squared(1.0), HuberHinge(1.0), SmoothHinge(0.5), quadratic()], ids=repr)
+@pytest.mark.parametrize(
+    "loss", [Logistic(), Squared(1.0), HuberHinge(1.0), SmoothHinge(0.5), quadratic()], ids=lambda loss: loss.name
+)
 def test_other_losses_are_left_alone(loss):
     X, y = make_rows()
     keywords = {**LOUD, "classes": None if loss.name == "squared" else (-1, 1), "radius": 6.0}
