@@ -170,7 +170,7 @@ def test_fresh_random_numbers_in_every_pass_are_no_rows():
         rows = generator.uniform(-0.5, 0.5, size=(500, D))
         yield rows, rows[:, 0] > 0
 
-    with pytest.raises(InvalidInput, match=r"got as many rows with other numbers"):
+    with pytest.raises(InvalidInput, match=r"got the same number of rows with different values"):
         fit(source)
 
 

@@ -30,7 +30,7 @@ class Targets(NamedTuple):
     classes: Classes | None
     """(negative, positive); None for real targets."""
     classes_inferred: bool
-    """Whether the classes were read off the labels, so that they are not public."""
+    """Whether the classes were inferred from the labels, so that they are not public."""
 
 
 def check_classes(classes: object) -> Classes:
@@ -60,9 +60,9 @@ def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stac
     y : array-like of shape (n_samples,)
         Labels of any type.
     classes : tuple, optional
-        The public (negative, positive); with it one class alone is legal. None: (False, True) for a boolean data type,
-        which says so before any label is looked at; otherwise read off the labels, sorted, with a
-        ``PrivacyLeakWarning``: also 0 and 1, as others might have occurred.
+        The public (negative, positive); the labels may then contain only one of them. None: (False, True) for a boolean
+        data type, which is known before any label is read. Otherwise the classes are inferred from the sorted labels,
+        with a ``PrivacyLeakWarning``. This includes 0 and 1, because other labels could have occurred.
     n_samples : int
         Rows of X.
     stacklevel : int, optional
@@ -114,15 +114,15 @@ def is_boolean(y: object, labels: NDArray[Any]) -> bool:
     return dtype is not None and "b" in (labels.dtype.kind, getattr(dtype, "kind", None))
 
 
-CLASSES_READ_OFF = "which labels occur is no secret: the two classes were read off y"
-"""On what a guarantee rests whose classes were not public."""
+CLASSES_READ_OFF = "the labels that occur are not secret: the two classes were inferred from y"
+"""A condition of the guarantee if the classes were not public."""
 
 
 def positive_class(classes: Classes | None, *, inferred: bool) -> str:
     """Return the positive class as the end of a line that names the loss; nothing for real targets."""
     if classes is None:
         return ""
-    return f", positive class {classes[1]!r}" + (" (classes read off y: not private)" if inferred else "")
+    return f", positive class {classes[1]!r}" + (" (classes inferred from y: not private)" if inferred else "")
 
 
 def label_array(classes: Classes) -> NDArray[Any]:
@@ -175,12 +175,12 @@ def _check_length(got: int, n_samples: int) -> None:
 
 
 def _read_off(labels: NDArray[Any]) -> Classes:
-    """Return the two labels that occur, in increasing order."""
+    """Return the two labels that occur in increasing order."""
     try:
         found = [_plain(label) for label in np.unique(labels)]
     except TypeError as error:
         raise InvalidInput(
-            f"y must hold labels of one type, or classes=(negative, positive) must be given ({error})"
+            f"y must hold labels of one type unless classes=(negative, positive) is given, got several types ({error})"
         ) from error
     if len(found) == 0:
         raise InvalidInput("the data must have at least one row, got an empty y")
@@ -195,8 +195,8 @@ def _read_off(labels: NDArray[Any]) -> Classes:
 
 def _warn_of_reading(classes: Classes, stacklevel: int) -> None:
     warnings.warn(
-        f"the classes were read off y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals which labels "
-        "occur; pass classes=(negative, positive) instead",
+        f"the classes were inferred from y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals the "
+        "labels that occur; pass the public classes=(negative, positive)",
         PrivacyLeakWarning,
         stacklevel=stacklevel,
     )

@@ -1,4 +1,4 @@
-"""The one way in: X and y with the names of the parameters and the coding of the targets."""
+"""The single entry point for X and y: names of the parameters and coding of the targets."""
 
 from collections.abc import Iterator
 from typing import Protocol, cast
@@ -46,10 +46,10 @@ def encode_targets(
 ) -> Targets:
     """Return the targets as the core takes them, and the (negative, positive) that they stand for.
 
-    ``X`` is asked for its index only, which must be that of ``y`` where both have one.
+    Only the index of ``X`` is used. It must equal the index of ``y`` if both have one.
 
-    The warning of classes that are read off ``y`` points ``stacklevel`` frames up: 1 is this function, 2 its caller.
-    None: no such warning, for what is not private anyway and says so.
+    The warning about inferred classes points ``stacklevel`` frames up: 1 is this function, 2 its caller. None: no such
+    warning, for results that are marked as not private anyway.
     """
     check_same_index(X, y)
     if settings.two_classes:
@@ -64,7 +64,7 @@ def _is_source(X: object) -> bool:
 
 
 def known_shape(X: object) -> tuple[int | None, int | None]:
-    """Return the numbers of rows and of columns, each None if only reading the data would tell.
+    """Return the numbers of rows and columns; a number is None if it is unknown before the data are read.
 
     Raises
     ------

@@ -95,7 +95,7 @@ def _lead(result: Inference) -> str:
     return (
         f"Estimated from {records} under differential privacy, {result.spent}. Every number on this "
         "page is released or public: it may be passed on as it is, and what is computed from it costs no more privacy."
-        + (" The names of the two classes are neither: they were read off the data." if inferred else "")
+        + (" The names of the two classes are neither: they were inferred from the data." if inferred else "")
     )
 
 
