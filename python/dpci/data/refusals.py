@@ -27,7 +27,7 @@ OF_PYTHON = {
     "missing_target": Refusal("a missing target", "before", "value, row"),
     "label": Refusal("a target that belongs to neither class", "before", "value, row"),
     "one_class": Refusal(
-        "one class, more than two classes, or labels of several types, without `classes` and without a boolean data type",
+        "one class, more than two classes, or labels of several types, without `classes` or a boolean data type",
         "before",
         "labels",
     ),
@@ -38,9 +38,7 @@ OF_PYTHON = {
     "parts_sizes": Refusal("partitions of X and y with different numbers of rows", "before", "the numbers of rows"),
     "no_parts": Refusal("a source or a y without rows", "before", "that there are no rows", remains=True),
     "parts_change": Refusal("a later pass over rows in parts finds no parts", "during", "number of rows", remains=True),
-    "parts_iterator": Refusal(
-        "a source that returns the same iterator twice, or items that are not pairs", "any time", "a type"
-    ),
+    "parts_iterator": Refusal("a source that returns the same iterator twice or no pairs", "any time", "a type"),
     "parts_fail": Refusal("an exception in a source of rows in parts", "any time", "that exception", remains=True),
     "schema_value": Refusal("a value of a table that its schema does not allow", "reading", "column, row, value"),
     "table_columns": Refusal("a column that is missing, of a wrong kind or of a wrong length", "reading", "the column"),
