@@ -249,8 +249,8 @@ REFUSED = {
     "strength": (lambda **k: dpci.fit(NAN, Y, **SMALL, **k), "l2_strength must be"),
     "hinge": (lambda **k: dpci.fit(chunks(NAN, Y), loss="hinge", **FIT, **k), "all rows in memory"),
     "radius": (lambda **k: dpci.fit(NAN, Y, **{**FIT, "radius": -1.0}, **k), "radius must be"),
-    "lists": (lambda **k: dpci.fit(NAN.tolist(), Y, **FIT, **k), r"two dimensions that are known .* got list"),
-    "a vector": (lambda **k: dpci.fit(NAN[0], Y, **FIT, **k), r"two dimensions that are known .* got ndarray"),
+    "lists": (lambda **k: dpci.fit(NAN.tolist(), Y, **FIT, **k), r"known two-dimensional shape .* got list"),
+    "a vector": (lambda **k: dpci.fit(NAN[0], Y, **FIT, **k), r"known two-dimensional shape .* got ndarray"),
     "y twice": (lambda **k: dpci.fit(chunks(NAN, Y), Y, **FIT, **k), "y must be None"),
     "parts": (lambda **k: REPLACE_ONE["tune"](chunks(NAN, Y), None, **k), "must have all rows in memory"),
     "candidate": (lambda **k: dpci.tuning.tune(

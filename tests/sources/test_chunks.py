@@ -116,7 +116,7 @@ def test_a_bad_row_in_the_last_chunk_costs_nothing(rows, error, message):
 
 
 def test_a_generator_as_rows_is_told_what_to_do():
-    rule = r"rows in parts are read several times, got X of type generator.*: pass dpci.Chunks\(function\)"
+    rule = r"X must be readable several times, got generator.*: pass dpci.Chunks\(function\)"
     with pytest.raises(dpci.InvalidInput, match=rule):
         dpci.fit((part for part in cut(X, Y, 3)), budget=dpci.ZCDP(0.5), l2_strength=0.1)
 
