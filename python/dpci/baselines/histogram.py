@@ -75,7 +75,7 @@ def projected_histogram(
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     seed : int, optional
-        For simulations and tests: noise from this seed, which is not private and says so.
+        For simulations and tests: noise from this seed; the result is marked as not private.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The targets as the core takes them: two classes coded -1 and 1, or real numbers; the coding is public."""
+"""Converts targets for the core: two classes coded -1 and 1, or real numbers. The coding is public."""
 
 import math
 import numbers
@@ -66,8 +66,8 @@ def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stac
     n_samples : int
         Rows of X.
     stacklevel : int, optional
-        Where the warning points: 1 is this function, 2 its caller. None: no warning, for what is never private and
-        says so itself.
+        Where the warning points: 1 is this function, 2 its caller. None: no warning, for results that are marked as not
+        private anyway.
     """
     labels = _labels(y, n_samples)
     if inferred := classes is None and not is_boolean(y, labels):
@@ -106,9 +106,9 @@ def check_public_classes(y: ArrayLike, classes: Classes | None, n_samples: int) 
 
 
 def is_boolean(y: object, labels: NDArray[Any]) -> bool:
-    """Tell whether labels have a boolean data type, which is public: whatever they are, the classes are False and True.
+    """Return whether labels have a boolean data type, which makes the classes False and True public.
 
-    ``labels`` is ``y`` as an array. A list has no type, nor has an array of objects: there the labels decide.
+    ``labels`` is ``y`` as an array. Lists and arrays of objects have no boolean data type, whatever they contain.
     """
     dtype = getattr(y, "dtype", getattr(y, "type", None))
     return dtype is not None and "b" in (labels.dtype.kind, getattr(dtype, "kind", None))

@@ -75,8 +75,8 @@ class Inference(Released):
         released parameters and their target (docs/method.md, "Losses with a flat part"). Below 0, the noise in the
         Hessian is greater than the contribution of its rows.
 
-        It is defined for losses with a flat part: a Huber hinge with h below 1, or a smooth hinge with s below 0.5. None
-        for other losses, and if the released Hessian shows no rows with curvature.
+        It is defined for losses with a flat part: a Huber hinge with h below 1, or a smooth hinge with s below 0.5. It
+        is None for other losses, and if the released Hessian shows no rows with curvature.
         """
         hessian, _ = self._moments()
         return curvature_room(self._record, hessian, self.cov) if has_flat_part(self._record) else None

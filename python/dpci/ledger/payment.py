@@ -23,12 +23,12 @@ from dpci.ledger.composition import rounded_down
 from dpci.ledger.ledger import Ledger
 
 _GREATEST_EXCESS = 16
-"""As many times ``n_public`` records does the core take under add/remove."""
+"""Under add/remove the core accepts at most this many times ``n_public`` records."""
 
 _FAILED = "the release failed after its budget was spent; a ledger with errors='private' does not report the reason"
 
 Resolve = Callable[[int, int], object]
-"""Calibrates for so many records and columns, and refuses what public values rule out."""
+"""Calibrates for a number of records and columns, and refuses impossible public choices."""
 
 
 class PublicChoices(Protocol):
@@ -113,11 +113,11 @@ class Payment:
         Parameters
         ----------
         X : table
-            The rows, of which nothing but type and shape is looked at here.
+            The rows. Only their type and shape are used here.
         choices : PublicChoices
             Public choices of the release.
         resolve : callable
-            Calibrates for so many records and columns: with private errors called before anything is spent, wherever
+            Calibrates for a number of records and columns. With private errors it is called before anything is spent, if
             both numbers are public and known.
         on_violation : {"error", "clip"}
             What happens to rows above the bound.
@@ -185,7 +185,7 @@ class Till:
     def settle(self, rows: Any, targets: Any, *, n_public: int | None = None, **bounds: Any) -> None:  # noqa: ANN401
         """Check the rows as the release will, then write the spend, unless it is written.
 
-        ``n_public`` is for releases that add up numbers of the records, whose rounding is bounded for so many only.
+        ``n_public`` is for releases that sum over the records: their rounding is bounded only up to a limit.
 
         Raises
         ------
