@@ -40,11 +40,11 @@ class NotConverged(DpciError):
 
 
 class BudgetExceeded(DpciError):
-    """A spend would exceed the budget; nothing was computed."""
+    """The requested spend exceeds the remaining budget. Nothing was computed."""
 
 
 class ReleaseFailed(DpciError):
-    """A release failed after it was paid from a ledger with private errors, which says nothing about why."""
+    """A release failed after its budget was spent from a ledger with private errors. The reason is not reported."""
 
 
 class LedgerError(DpciError):
@@ -60,7 +60,7 @@ class DpciWarning(UserWarning):
 
 
 class PrivacyLeakWarning(DpciWarning):
-    """A value that has to be public was read off the data, or a computation is not private at all."""
+    """A value that must be public was computed from the data, or a computation is not private at all."""
 
 
 class DpciDeprecationWarning(DpciWarning, FutureWarning):
@@ -76,4 +76,7 @@ class MomentNoiseWarning(DpciWarning):
 
 
 class CurvatureWarning(DpciWarning):
-    """The curvature of the loss changes within the errors of the released parameters: intervals may be too short."""
+    """The curvature of the loss may change within the errors of the released parameters.
+
+    Intervals may then be too short.
+    """

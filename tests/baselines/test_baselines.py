@@ -192,7 +192,7 @@ def test_classes_and_probabilities():
     np.testing.assert_array_equal(probabilities[:, 1] > 0.5, result.decision_function(X) > 0)
     with pytest.raises(InvalidInput, match="needs a logistic loss"):
         functional().predict_proba(X)
-    with pytest.warns(PrivacyLeakWarning, match="read off y"):
+    with pytest.warns(PrivacyLeakWarning, match="inferred from y"):
         functional(y=labels, loss="logistic", seed=None)
 
 

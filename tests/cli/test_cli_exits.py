@@ -41,7 +41,7 @@ def test_a_budget_beyond_the_total_has_its_own_code(people, tmp_path, capsys):
     with dpci.Ledger(dpci.PureDP(0.5), path=path) as ledger:
         code, out, err = ended(capsys, *fit_arguments(people, "--ledger", str(path)))
         assert (code, out) == (3, "")
-        assert err.startswith("dpci: a spend must be within what remains")
+        assert err.startswith("dpci: budget of the ledger exceeded: requested ")
         assert ledger.spent == {"epsilon": 0.0}
 
 

@@ -95,9 +95,11 @@ def test_labels_of_no_boolean_type_are_read_off_and_that_is_said(release):
         released, leaks = outcome(lambda y=y: RELEASES[release](y))
         assert facts_of(released)[1] == classes
         (leak,) = leaks
-        assert leak.startswith(f"the classes were read off y (negative={classes[0]!r}, positive={classes[1]!r}), which")
+        found = f"(negative={classes[0]!r}, positive={classes[1]!r})"
+        assert leak.startswith(f"the classes were inferred from y {found}, which")
         assert read_off(released)
-        assert "which labels occur is no secret: the two classes were read off y" in facts_of(released)[0]["conditions"]
+        condition = "the labels that occur are not secret: the two classes were inferred from y"
+        assert condition in facts_of(released)[0]["conditions"]
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -121,7 +123,7 @@ def test_a_seeded_release_says_that_it_is_not_private_and_nothing_else(release):
 def test_what_is_never_private_says_so_once(study):
     for y in (Y, Y.astype(int)):
         leaks = outcome(lambda y=y: NEVER_PRIVATE[study](y))[1]
-        assert [text for text in leaks if "read off y" in text] == []
+        assert [text for text in leaks if "inferred from y" in text] == []
         assert len(leaks) == 1
 
 
@@ -130,10 +132,10 @@ def test_the_summary_and_the_page_say_it():
     silent = RELEASES["fit"](Y.astype(int), classes=(0, 1))
     histogram, _ = outcome(lambda: RELEASES["histogram"](Y.astype(int)))
     for released in (told, histogram):
-        assert "positive class 1 (classes read off y: not private)" in released.summary()
-    assert "read off" not in silent.summary()
-    assert "they were read off the data" in told.to_html()
-    assert "read off" not in silent.to_html()
+        assert "positive class 1 (classes inferred from y: not private)" in released.summary()
+    assert "inferred from" not in silent.summary()
+    assert "they were inferred from the data" in told.to_html()
+    assert "inferred from" not in silent.to_html()
 
 
 def test_one_label_cannot_tell_two_data_sets_apart_unsaid():
@@ -154,7 +156,10 @@ def test_one_label_cannot_tell_two_data_sets_apart_unsaid():
         ([True] * N, r"must hold two classes unless classes=\(negative, positive\) is given, got one class, True"),
         (np.where(Y, 1, np.where(X[:, 1] > 0, 0, -1)), r"y must hold two classes, got 3: -1, 0, 1"),
         (np.where(Y, "a", None), r"y must have no missing values, got None in row"),
-        (np.array(["a", 1] * (N // 2), dtype=object), r"labels of one type, or classes=\(negative, positive\) must be"),
+        (
+            np.array(["a", 1] * (N // 2), dtype=object),
+            r"labels of one type unless classes=\(negative, positive\) is",
+        ),
     ],
     ids=["one number", "one boolean in a list", "three", "missing", "mixed"],
 )

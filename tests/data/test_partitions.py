@@ -255,7 +255,7 @@ def test_sources_that_answer_something_else():
 def test_targets_come_with_the_parts_alone():
     chunks = dpci.Chunks(cut(X, Y, 2))
     assert as_partitions(chunks, None) is chunks
-    with pytest.raises(InvalidInput, match="y must be None where X holds the targets, got X of type Chunks and y"):
+    with pytest.raises(InvalidInput, match="y must be None if X holds the targets, got X of type Chunks and y"):
         dpci.fit(chunks, Y, **SETTINGS)
     with pytest.raises(InvalidInput, match="y must be given unless X holds the targets, got y=None and X of type nd"):
         dpci.fit(X, **SETTINGS)

@@ -25,7 +25,7 @@ FITS = {
     "logistic with classes": (Y, {"classes": (0, 1)}),
     "squared": (REALS, {"loss": "squared", "radius": 2.0}),
 }
-OTHER_ROWS = r"every pass over a source must find the same rows, got as many rows with other numbers"
+OTHER_ROWS = r"every pass over a source must find the same rows, got the same number of rows with different values"
 
 
 def random_signs(x, y, _k):

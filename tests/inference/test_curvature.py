@@ -31,7 +31,8 @@ def test_nearly_balanced_classes_are_warned_of_with_the_size(loss):
     (warning,) = [w for w in caught if w.category is dpci.CurvatureWarning]
     assert warning.filename == __file__
     assert result.curvature_room < 3.0
-    size = f"are {math.floor(10 * result.curvature_room) / 10:g} standard errors of a predictor from there: too near"
+    room = math.floor(10 * result.curvature_room) / 10
+    size = f"are {room:g} standard errors of their predictors from that point, which is less than 3."
     assert said(result).replace("\n", " ").count(size) == 3
     again = dpci.PrivateFit.from_json(result.to_json())
     assert again.curvature_room == result.curvature_room
@@ -68,7 +69,7 @@ def test_where_no_row_curves_the_risk_there_is_no_room_to_speak_of():
     """A great l2_strength keeps all margins on the straight part, where the Hessian is exactly lambda."""
     result = dpci.fit(*classes(1000), loss=HuberHinge(0.1), **{**LOUD, "l2_strength": 1.0})
     assert result.curvature_room is None
-    assert "shows no rows that curve it" in said(result)
+    assert "shows no rows with curvature" in said(result)
 
 
 def quadratic():
@@ -88,7 +89,7 @@ def test_other_losses_are_left_alone(loss):
     assert result.curvature_room is None
     notes = result.privacy["interval_notes"]
     assert len(notes) == (loss.name == "custom")
-    assert not notes or "no release shows it" in notes[0]
+    assert not notes or "Released values cannot show this" in notes[0]
 
 
 @pytest.mark.filterwarnings("error::dpci.CurvatureWarning")
@@ -108,4 +109,4 @@ def test_rows_in_parts_and_tuned_fits_warn_too():
     candidates = [{"loss": HuberHinge(h)} for h in (0.1, 0.5)]
     with pytest.warns(dpci.CurvatureWarning):
         tuned = dpci.tuning.tune(X, y, candidates=candidates, radius=60.0, validation_loss="logistic", **keywords)
-    assert "too near" in " ".join(tuned.summary().split())
+    assert "from that point, which is less than 3." in " ".join(tuned.summary().split())

@@ -95,7 +95,7 @@ def test_every_release_pays_its_whole_budget_once(name):
 def test_overspending_is_refused_before_the_data_are_looked_at(name):
     total = dpci.ApproxDP(0.05, 1e-6) if name == "dpci.per_instance.report" else dpci.PureDP(0.05)
     ledger = ledger_for(name, total)
-    with pytest.raises(BudgetExceeded, match=r"within what remains of .*epsilon=0.05.*, got .*epsilon=0.1"):
+    with pytest.raises(BudgetExceeded, match=r"requested .*epsilon=0.1.*, remaining .*epsilon=0.05"):
         RELEASES[name](x="no table at all", ledger=ledger)
     assert ledger.history == ()
 
@@ -111,7 +111,7 @@ def test_seeds_are_refused(name):
 @pytest.mark.parametrize("name", RELEASES)
 def test_another_relation_is_refused(name):
     other = "replace_one" if name == "dpci.per_instance.report" else "add_remove"
-    with pytest.raises(InvalidInput, match=f"a ledger of neighbors='{other}' must be spent for that relation"):
+    with pytest.raises(InvalidInput, match=f"neighbors must be '{other}', the relation of the ledger"):
         RELEASES[name](ledger=dpci.Ledger(dpci.ApproxDP(1.0, 1e-6), other))
 
 
@@ -216,7 +216,10 @@ REFUSED = {
     "label": (lambda: dpci.Ledger(TENTH).labelled("a\nb"), r"label must be printable text"),
     "source": (lambda: dpci.Ledger(TENTH).spend(TENTH, neighbors="replace_one", source=1), r"source must be printable"),
     "spend": (lambda: dpci.Ledger(TENTH).spend(0.1, neighbors="replace_one"), r"budget must be dpci.PureDP"),
-    "spend relation": (lambda: dpci.Ledger(TENTH).spend(TENTH, neighbors="add_remove"), r"must be spent for that"),
+    "spend relation": (
+        lambda: dpci.Ledger(TENTH).spend(TENTH, neighbors="add_remove"),
+        r"neighbors must be 'replace_one', the relation of the ledger",
+    ),
 }
 
 
@@ -283,7 +286,7 @@ def test_closing(name, tmp_path):
         fit(ledger=ledger)
         label = ledger.labelled("x")
     for use in (lambda: ledger.spent, lambda: fit(ledger=ledger), lambda: label.history):
-        with pytest.raises(LedgerError, match="a ledger must be open to be used"):
+        with pytest.raises(LedgerError, match="the ledger must be open, got a closed one"):
             use()
     assert "closed" in repr(ledger)
 
@@ -336,7 +339,7 @@ def test_cross_validation_in_other_processes_is_paid_for(tmp_path):
 
 
 def test_a_ledger_in_memory_is_not_pickled():
-    with pytest.raises(LedgerError, match=r"a ledger that other processes use needs a file \(path=...\)"):
+    with pytest.raises(LedgerError, match=r"a ledger shared with other processes must have a file \(path=...\)"):
         pickle.dumps(dpci.Ledger(dpci.PureDP(1.0)))
 
 
@@ -352,7 +355,7 @@ def test_commands(tmp_path, capsys):
     assert main([*fitting, "--ledger", file, "--label", "monthly"]) == 0
     capsys.readouterr()
     assert main([*fitting, "--ledger", file]) == 3
-    assert "a spend must be within what remains" in capsys.readouterr().err
+    assert "budget of the ledger exceeded: requested " in capsys.readouterr().err
     assert main(["ledger", "show", file]) == 0
     shown = capsys.readouterr().out
     assert "monthly" in shown

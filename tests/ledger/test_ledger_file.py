@@ -73,9 +73,9 @@ def test_the_same_total_goes_on(path):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ((dpci.PureDP(1.1),), r"total must be that of the file .*, PureDP\(epsilon=1.0\), got total=PureDP\(epsilon=1"),
-        ((dpci.ZCDP(1.0),), r"total must be that of the file .*, got total=ZCDP"),
-        ((TOTAL, "add_remove"), r"neighbors must be that of the file .*, 'replace_one', got neighbors='add_remove'"),
+        ((dpci.PureDP(1.1),), r"total must be PureDP\(epsilon=1.0\), as stored in .*, got total=PureDP\(epsilon=1"),
+        ((dpci.ZCDP(1.0),), r"total must be .*, as stored in .*, got total=ZCDP"),
+        ((TOTAL, "add_remove"), r"neighbors must be 'replace_one', as stored in .*, got neighbors='add_remove'"),
     ],
 )
 def test_another_total_or_relation_is_refused(path, other, message):
@@ -195,7 +195,7 @@ def test_a_file_that_vanishes_or_is_replaced_is_not_followed(path, tmp_path):
         spend(ledger)
     assert not path.exists()
     dpci.Ledger(TOTAL, path=path)
-    with pytest.raises(LedgerError, match="must stay the same, got another ledger"):
+    with pytest.raises(LedgerError, match="must not be replaced while it is open, got another ledger"):
         spend(ledger)
 
 
@@ -385,7 +385,7 @@ def test_forks_in_the_middle_of_spends(path):
 def test_a_ledger_in_memory_refuses_a_forked_child():
     ledger = dpci.Ledger(TOTAL)
     answer = in_child(lambda: spend(ledger))
-    assert answer.startswith("LedgerError: a ledger that other processes use needs a file (path=...)")
+    assert answer.startswith("LedgerError: a ledger shared with other processes must have a file (path=...)")
     spend(ledger)
     assert ledger.spent == {"epsilon": 0.1}
 

@@ -158,7 +158,7 @@ def test_failures_are_all_alike(name, relation):
         assert len(ledger.history) == before + 1, label
     kind, message, lines, hidden, told = seen["not finite"]
     assert kind is ReleaseFailed
-    assert "gives no reason" in message
+    assert "does not report the reason" in message
     assert hidden == (None, None, None)
     assert told == []
     assert "nan" not in lines.lower()
@@ -192,7 +192,10 @@ def test_the_number_of_rows_cannot_be_found():
             )
             for n in (1, 3, 4, N - 1, N + 1, 10 * N)
         ]
-        assert all(each[0] is InvalidInput and "n_public must be the ledger's, 60" in each[1] for each in seen[n_rows])
+        assert all(
+            each[0] is InvalidInput and "n_public must equal the ledger's n_public=60" in each[1]
+            for each in seen[n_rows]
+        )
         assert ledger.history == ()
     assert seen[N] == seen[40 * N]
 
@@ -246,16 +249,16 @@ REFUSED = {
     "strength": (lambda **k: dpci.fit(NAN, Y, **SMALL, **k), "l2_strength must be"),
     "hinge": (lambda **k: dpci.fit(chunks(NAN, Y), loss="hinge", **FIT, **k), "all rows in memory"),
     "radius": (lambda **k: dpci.fit(NAN, Y, **{**FIT, "radius": -1.0}, **k), "radius must be"),
-    "lists": (lambda **k: dpci.fit(NAN.tolist(), Y, **FIT, **k), r"two dimensions that are known .* got list"),
-    "a vector": (lambda **k: dpci.fit(NAN[0], Y, **FIT, **k), r"two dimensions that are known .* got ndarray"),
+    "lists": (lambda **k: dpci.fit(NAN.tolist(), Y, **FIT, **k), r"known two-dimensional shape .* got list"),
+    "a vector": (lambda **k: dpci.fit(NAN[0], Y, **FIT, **k), r"known two-dimensional shape .* got ndarray"),
     "y twice": (lambda **k: dpci.fit(chunks(NAN, Y), Y, **FIT, **k), "y must be None"),
-    "parts": (lambda **k: REPLACE_ONE["tune"](chunks(NAN, Y), None, **k), "needs all rows in memory"),
+    "parts": (lambda **k: REPLACE_ONE["tune"](chunks(NAN, Y), None, **k), "must have all rows in memory"),
     "candidate": (lambda **k: dpci.tuning.tune(
         NAN, Y, candidates=[{"l2_strength": 1e-9}], validation_radius=1.0, **CLIP, **k), "l2_strength must be"),
     "axes": (lambda **k: dpci.baselines.projected_histogram(
         NAN, Y, axes=BINS[:2], l2_strength=0.1, loss="logistic", **COMMON, **k), "exactly one axis"),
     "seed": (lambda **k: dpci.fit(NAN, Y, **FIT, seed=1, **k), "seed must be None"),
-    "budget": (lambda **k: dpci.fit(NAN, Y, **{**FIT, "budget": dpci.PureDP(200.0)}, **k), "what remains"),
+    "budget": (lambda **k: dpci.fit(NAN, Y, **{**FIT, "budget": dpci.PureDP(200.0)}, **k), "requested .*, remaining "),
 }  # fmt: skip
 
 
@@ -297,7 +300,7 @@ def test_the_choice_belongs_to_the_file(tmp_path):
     saved = json.loads(again.to_json())
     assert (saved["errors"], saved["n_public"]) == ("private", N)
     for other in ({"errors": "detailed"}, {"errors": "private", "n_public": N + 1}):
-        with pytest.raises(InvalidInput, match="must be that of the file"):
+        with pytest.raises(InvalidInput, match="as stored in the ledger file"):
             dpci.Ledger(dpci.PureDP(100.0), "add_remove", path, **other)
     for wrong, message in (
         ({"errors": "none"}, "errors must be one of"),
@@ -348,7 +351,8 @@ def test_the_command_line(tmp_path, capsys):
     (only,) = said
     assert only.out == ""
     assert only.err == (
-        "dpci: the release failed, and its budget stays spent; a ledger with errors='private' gives no reason\n"
+        "dpci: the release failed after its budget was spent; "
+        "a ledger with errors='private' does not report the reason\n"
     )
     assert len(dpci.Ledger.open(ledger).history) == len(TABLES)
     table.write_text("age,income\n" + "3,low\n30,high\n" * 30)

@@ -209,7 +209,7 @@ def test_moment_noise_warning(rows):
         result = fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005)
     assert result.privacy["projection"] == "cautious"
     # Whoever has such a budget already is not sent to it.
-    with pytest.warns(dpci.MomentNoiseWarning, match="could be: larger moment shares") as caught:
+    with pytest.warns(dpci.MomentNoiseWarning, match="reduce the ratio, use larger moment shares") as caught:
         fit(rows, budget=dpci.ApproxDP(0.05, 1e-6), l2_strength=0.005, mechanism="output")
     assert not any("delta" in str(warning.message) for warning in caught)
 

@@ -263,7 +263,7 @@ OBJECTS = {
     ),
     "saved, incomplete": (
         lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 5}'),
-        r"must be as it was written, got contents of another checksum",
+        r"must match its checksum, got different contents",
     ),
     "saved, not text": (lambda: dpci.PrivateFit.from_json(None), r"a saved fit must be JSON"),
     "plan n": (

@@ -157,15 +157,15 @@ def test_what_a_reader_needs(named):
 def test_classes_that_were_read_off_the_data_are_told():
     X, y = make_rows()
     keywords = {**SETTINGS, "seed": None}
-    with pytest.warns(dpci.PrivacyLeakWarning, match="read off y"):
+    with pytest.warns(dpci.PrivacyLeakWarning, match="inferred from y"):
         inferred = dpci.fit(X, np.where(y == 1, "ill", "healthy"), **keywords)
     public = dpci.fit(X, np.where(y == 1, "ill", "healthy"), **keywords, classes=("healthy", "ill"))
     for result, told in ((inferred, True), (public, False), (dpci.fit(X, y == 1, **keywords), False)):
         again = dpci.PrivateFit.from_json(result.to_json())
         assert again.privacy["classes_inferred"] is told
-        assert any("classes were read off y" in condition for condition in again.privacy["conditions"]) is told
-        assert ("they were read off the data" in Page(again.to_html()).text) is told
-        assert ("the two classes were read off y" in Page(again.to_html()).text) is told
+        assert any("classes were inferred from y" in condition for condition in again.privacy["conditions"]) is told
+        assert ("they were inferred from the data" in Page(again.to_html()).text) is told
+        assert ("the two classes were inferred from y" in Page(again.to_html()).text) is told
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
@@ -173,9 +173,9 @@ def test_tuned_models_remember_classes_that_were_read_off_the_data(share):
     X, y = make_rows()
     grid = [{"l2_strength": 0.5}, {"l2_strength": 1.0}]
     keywords = {"budget": dpci.PureDP(4.0), "selection_share": share, "validation_radius": 2.0}
-    with pytest.warns(dpci.PrivacyLeakWarning, match="read off y"):
+    with pytest.warns(dpci.PrivacyLeakWarning, match="inferred from y"):
         tuned = dpci.tuning.tune(X, np.where(y == 1, "b", "a"), candidates=grid, **keywords)
-    assert any("read off y" in condition for condition in tuned.privacy["conditions"])
+    assert any("inferred from y" in condition for condition in tuned.privacy["conditions"])
 
 
 def test_what_is_said_at_most_is_rounded_upwards():

@@ -250,7 +250,7 @@ def test_only_the_type_of_booleans_makes_classes_public(estimator):
     for y, classes in labels_of_other_types(Y):
         if not (isinstance(y, np.ndarray) and y.dtype == object):  # which scikit-learn refuses
             model, caught = warnings_of(lambda y=y: clone(estimator).fit(X, y))
-            assert [str(warning.message)[:27] for warning in caught] == ["the classes were read off y"]
+            assert [str(warning.message)[:32] for warning in caught] == ["the classes were inferred from y"]
             assert model.classes_.tolist() == list(classes)
             assert getattr(model, "best_estimator_", model).result_.privacy["classes_inferred"]
 

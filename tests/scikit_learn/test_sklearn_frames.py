@@ -135,7 +135,7 @@ def test_classes_under_tools_that_encode_labels(case):
 def test_warnings_point_to_the_line_that_called_the_pipeline():
     for model in (LOGISTIC, make_pipeline(RowNormClipper(), LOGISTIC), SEARCH, make_pipeline(make_pipeline(SEARCH))):
         _, caught = warnings_of(lambda model=model: model.fit(X, TEXT))
-        assert {str(warning.message)[:27] for warning in caught} == {"the classes were read off y"}
+        assert {str(warning.message)[:32] for warning in caught} == {"the classes were inferred from y"}
         assert {warning.filename for warning in caught} == {__file__}
 
 

@@ -121,7 +121,7 @@ def test_each_fit_of_a_search_pays(tmp_path):
     alone = clone(LOGISTIC).set_params(ledger=dpci.Ledger(dpci.PureDP(1e4)))
     with pytest.raises(pickle.PicklingError) as refused:
         leaks_of(lambda: GridSearchCV(alone, GRID, cv=2, n_jobs=2).fit(X, Y))
-    assert "a ledger that other processes use needs a file (path=...)" in str(refused.value.__cause__)
+    assert "a ledger shared with other processes must have a file (path=...)" in str(refused.value.__cause__)
 
 
 SEARCHES = {

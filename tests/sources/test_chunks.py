@@ -116,7 +116,7 @@ def test_a_bad_row_in_the_last_chunk_costs_nothing(rows, error, message):
 
 
 def test_a_generator_as_rows_is_told_what_to_do():
-    rule = r"rows in parts are read several times, got X of type generator.*: pass dpci.Chunks\(function\)"
+    rule = r"X must be readable several times, got generator.*: pass dpci.Chunks\(function\)"
     with pytest.raises(dpci.InvalidInput, match=rule):
         dpci.fit((part for part in cut(X, Y, 3)), budget=dpci.ZCDP(0.5), l2_strength=0.1)
 
@@ -170,7 +170,7 @@ def test_fresh_random_numbers_in_every_pass_are_no_rows():
         rows = generator.uniform(-0.5, 0.5, size=(500, D))
         yield rows, rows[:, 0] > 0
 
-    with pytest.raises(InvalidInput, match=r"got as many rows with other numbers"):
+    with pytest.raises(InvalidInput, match=r"got the same number of rows with different values"):
         fit(source)
 
 

@@ -70,15 +70,15 @@ def epsilon_lower_bound(
     log((p - delta) / q). If the runs are independent, as those of a canned case are, the bound holds with the
     confidence whatever the mechanism does. It is not private.
 
-    A run that fails is an outcome like any other: who waits for a result sees that none comes. Where one fails, the
-    outputs of all get a last number that is 1 for a failure and 0 otherwise; the others of a failure are 0.
+    A run that fails is an outcome like any other, because an observer sees that no result arrives. If any run fails, a
+    last number is added to every output: 1 for a failure and 0 otherwise. The other numbers of a failure are 0.
 
     Parameters
     ----------
     draw : callable or WorstCase
         ``draw(D)`` runs the mechanism once and returns a number or a vector, of the same length each time, with fresh
         randomness each time: a mechanism that draws once and keeps the draw is refuted wrongly. A run that raises an
-        exception has failed. Or a canned case, which is simulated in Rust.
+        exception counts as a failure. Alternatively a canned case, which is simulated in Rust.
     D, D2 : object
         The two data sets, as ``draw`` takes them; not given with a canned case.
     n_runs : int

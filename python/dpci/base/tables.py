@@ -115,4 +115,4 @@ def positive_class(classes: tuple[object, object] | None, *, inferred: bool) -> 
     """Return the positive class as the end of a line that names the loss; nothing for real targets."""
     if classes is None:
         return ""
-    return f", positive class {classes[1]!r}" + (" (classes read off y: not private)" if inferred else "")
+    return f", positive class {classes[1]!r}" + (" (classes inferred from y: not private)" if inferred else "")

@@ -79,7 +79,7 @@ def functional_mechanism(
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     seed : int, optional
-        For simulations and tests: noise from this seed, which is not private and says so.
+        For simulations and tests: noise from this seed; the result is marked as not private.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def functional_mechanism(
     Warns
     -----
     PrivacyLeakWarning
-        If the classes were read off ``y``, unless a seed is given.
+        If the classes were inferred from ``y``, unless a seed is given.
     SeededNoiseWarning
         If a seed is given.
 

@@ -75,7 +75,7 @@ def projected_histogram(
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     seed : int, optional
-        For simulations and tests: noise from this seed, which is not private and says so.
+        For simulations and tests: noise from this seed; the result is marked as not private.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def projected_histogram(
     Warns
     -----
     PrivacyLeakWarning
-        If the classes were read off ``y``, unless a seed is given.
+        If the classes were inferred from ``y``, unless a seed is given.
     SeededNoiseWarning
         If a seed is given.
 

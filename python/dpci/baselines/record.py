@@ -51,7 +51,7 @@ class BaselineRecord:
     """Whether the names came with the caller's table."""
     classes: Classes | None
     classes_inferred: bool
-    """Whether the classes were read off the labels, so that they are not public."""
+    """Whether the classes were inferred from the labels, so that they are not public."""
     n_samples: int
     """The public n: ``n_public`` under add/remove; the number of rows where nothing is private."""
     loss: dict[str, Any]

@@ -43,9 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 when all went well, 1 for a claim that an audit refuted, 2 for wrong usage or refused input, 3 for a budget
-        that the ledger does not cover, 4 for a release that failed after it was paid and says no more, 70 for a defect,
-        74 for a release that could not be written in full, 130 after Ctrl-C, 129 and 143 after SIGHUP and SIGTERM, 141
-        when the output was closed.
+        that the ledger does not cover, 4 for a release that failed after its budget was spent (private errors), 70 for
+        a defect, 74 for a release that could not be written in full, 130 after Ctrl-C, 129 and 143 after SIGHUP and
+        SIGTERM, 141 when the output was closed.
     """
     try:
         arguments = list(sys.argv[1:] if argv is None else argv)

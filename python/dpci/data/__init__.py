@@ -1,1 +1,1 @@
-"""Turns X and y, whatever they are, into what the core takes."""
+"""Converts X and y of any supported type into the arrays that the core takes."""

@@ -1,4 +1,4 @@
-"""The targets as the core takes them: two classes coded -1 and 1, or real numbers; the coding is public."""
+"""Converts targets for the core: two classes coded -1 and 1, or real numbers. The coding is public."""
 
 import math
 import numbers
@@ -30,7 +30,7 @@ class Targets(NamedTuple):
     classes: Classes | None
     """(negative, positive); None for real targets."""
     classes_inferred: bool
-    """Whether the classes were read off the labels, so that they are not public."""
+    """Whether the classes were inferred from the labels, so that they are not public."""
 
 
 def check_classes(classes: object) -> Classes:
@@ -60,14 +60,14 @@ def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stac
     y : array-like of shape (n_samples,)
         Labels of any type.
     classes : tuple, optional
-        The public (negative, positive); with it one class alone is legal. None: (False, True) for a boolean data type,
-        which says so before any label is looked at; otherwise read off the labels, sorted, with a
-        ``PrivacyLeakWarning``: also 0 and 1, as others might have occurred.
+        The public (negative, positive); the labels may then contain only one of them. None: (False, True) for a boolean
+        data type, which is known before any label is read. Otherwise the classes are inferred from the sorted labels,
+        with a ``PrivacyLeakWarning``. This includes 0 and 1, because other labels could have occurred.
     n_samples : int
         Rows of X.
     stacklevel : int, optional
-        Where the warning points: 1 is this function, 2 its caller. None: no warning, for what is never private and
-        says so itself.
+        Where the warning points: 1 is this function, 2 its caller. None: no warning, for results that are marked as not
+        private anyway.
     """
     labels = _labels(y, n_samples)
     if inferred := classes is None and not is_boolean(y, labels):
@@ -106,16 +106,16 @@ def check_public_classes(y: ArrayLike, classes: Classes | None, n_samples: int) 
 
 
 def is_boolean(y: object, labels: NDArray[Any]) -> bool:
-    """Tell whether labels have a boolean data type, which is public: whatever they are, the classes are False and True.
+    """Return whether labels have a boolean data type, which makes the classes False and True public.
 
-    ``labels`` is ``y`` as an array. A list has no type, nor has an array of objects: there the labels decide.
+    ``labels`` is ``y`` as an array. Lists and arrays of objects have no boolean data type, whatever they contain.
     """
     dtype = getattr(y, "dtype", getattr(y, "type", None))
     return dtype is not None and "b" in (labels.dtype.kind, getattr(dtype, "kind", None))
 
 
-CLASSES_READ_OFF = "which labels occur is no secret: the two classes were read off y"
-"""On what a guarantee rests whose classes were not public."""
+CLASSES_READ_OFF = "the labels that occur are not secret: the two classes were inferred from y"
+"""A condition of the guarantee if the classes were not public."""
 
 
 def label_array(classes: Classes) -> NDArray[Any]:
@@ -168,12 +168,12 @@ def _check_length(got: int, n_samples: int) -> None:
 
 
 def _read_off(labels: NDArray[Any]) -> Classes:
-    """Return the two labels that occur, in increasing order."""
+    """Return the two labels that occur in increasing order."""
     try:
         found = [_plain(label) for label in np.unique(labels)]
     except TypeError as error:
         raise InvalidInput(
-            f"y must hold labels of one type, or classes=(negative, positive) must be given ({error})"
+            f"y must hold labels of one type unless classes=(negative, positive) is given, got several types ({error})"
         ) from error
     if len(found) == 0:
         raise InvalidInput("the data must have at least one row, got an empty y")
@@ -188,8 +188,8 @@ def _read_off(labels: NDArray[Any]) -> Classes:
 
 def _warn_of_reading(classes: Classes, stacklevel: int) -> None:
     warnings.warn(
-        f"the classes were read off y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals which labels "
-        "occur; pass classes=(negative, positive) instead",
+        f"the classes were inferred from y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals the "
+        "labels that occur; pass the public classes=(negative, positive)",
         PrivacyLeakWarning,
         stacklevel=stacklevel,
     )

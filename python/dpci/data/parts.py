@@ -215,14 +215,14 @@ class DescribedParts:
 def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     """Read the parts once: count and check the rows, take their fingerprint, compare the columns.
 
-    Without ``classes``, of the rules or of the source, every part must have labels of a boolean data type: nothing is
-    read off.
+    If neither the rules nor the source have ``classes``, every part must have labels of a boolean data type. Classes
+    are never inferred.
 
     Raises
     ------
     InvalidInput
-        For rows or targets that break a rule, other columns in another part, labels of another type without
-        ``classes``, the hinge, and no rows at all.
+        For rows or targets that break a rule, parts with different columns, labels of another type without
+        ``classes``, the hinge, and a source without rows.
     RowNormViolation
         For a row above the bound.
     """

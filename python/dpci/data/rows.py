@@ -1,4 +1,4 @@
-"""The one way in: X and y with the names of the parameters and the coding of the targets."""
+"""The single entry point for X and y: names of the parameters and coding of the targets."""
 
 from collections.abc import Iterator
 from typing import Protocol, cast
@@ -46,10 +46,10 @@ def encode_targets(
 ) -> Targets:
     """Return the targets as the core takes them, and the (negative, positive) that they stand for.
 
-    ``X`` is asked for its index only, which must be that of ``y`` where both have one.
+    Only the index of ``X`` is used. It must equal the index of ``y`` if both have one.
 
-    The warning of classes that are read off ``y`` points ``stacklevel`` frames up: 1 is this function, 2 its caller.
-    None: no such warning, for what is not private anyway and says so.
+    The warning about inferred classes points ``stacklevel`` frames up: 1 is this function, 2 its caller. None: no such
+    warning, for results that are marked as not private anyway.
     """
     check_same_index(X, y)
     if settings.two_classes:
@@ -64,7 +64,7 @@ def _is_source(X: object) -> bool:
 
 
 def known_shape(X: object) -> tuple[int | None, int | None]:
-    """Return the numbers of rows and of columns, each None if only reading the data would tell.
+    """Return the numbers of rows and columns; a number is None if it is unknown before the data are read.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def known_shape(X: object) -> tuple[int | None, int | None]:
     shape = getattr(X.values if isinstance(X, NamedRows) else X, "shape", None)
     if not isinstance(shape, tuple) or len(shape) != 2:
         raise InvalidInput(
-            "X must have two dimensions that are known before it is read (an array, a frame, a sparse matrix) with a "
+            "X must have a known two-dimensional shape before it is read (an array, a frame, a sparse matrix) with a "
             f"ledger that has errors='private', got {type(X).__name__}"
         )
     rows, columns = (int(size) if isinstance(size, int | np.integer) else None for size in shape)
@@ -110,15 +110,15 @@ def as_partitions(X: object, y: object) -> Partitions | None:
     if _is_source(X):
         if y is not None:
             raise InvalidInput(
-                f"y must be None where X holds the targets, got X of type {type(X).__name__} and y of type "
+                f"y must be None if X holds the targets, got X of type {type(X).__name__} and y of type "
                 f"{type(y).__name__}"
             )
         return cast("Partitions", X)
     if y is None:
         if isinstance(X, Iterator):
             raise InvalidInput(
-                f"rows in parts are read several times, got X of type {type(X).__name__}, which can be read once: pass "
-                "dpci.Chunks(function), whose function returns a fresh iterable each time"
+                f"X must be readable several times, got {type(X).__name__}, which can be read only once: pass "
+                "dpci.Chunks(function) with a function that returns a fresh iterable each time"
             )
         raise InvalidInput(f"y must be given unless X holds the targets, got y=None and X of type {type(X).__name__}")
     return dask_partitions(X, y)

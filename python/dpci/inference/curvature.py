@@ -1,8 +1,9 @@
-"""Whether the curvature of a loss with a flat part can change within the errors of a fit, from released values alone.
+"""Checks whether the curvature of a loss with a flat part can change within the errors of a fit.
 
-Below margin 1 - h the Huber hinge is a straight line, and the smooth hinge nearly one. Where classes balance, the
-minimiser is pushed to where the curvature begins; the Hessian at the released parameters then is not the one between
-them and their target, and intervals can be too short (docs/method.md, "Losses with a flat part"). Post-processing.
+The Huber hinge is linear below margin 1 - h, and the smooth hinge nearly so. With balanced classes the minimiser moves
+to the point where the curvature begins. The Hessian at the released parameters can then differ from the mean Hessian
+between them and their target, and intervals can be too short (docs/method.md, "Losses with a flat part"). The check
+uses released values only, so it is post-processing.
 """
 
 import math
@@ -16,16 +17,18 @@ from dpci.released.record import FitRecord
 __all__ = ["TRUSTED_ROOM", "curvature_room", "shown", "validity_notes"]
 
 TRUSTED_ROOM = 3.0
-"""Least :func:`curvature_room` without a warning: what nearly all misses of a study had less of."""
+"""Least :func:`curvature_room` without a warning. In a study, nearly all intervals that missed had a smaller one."""
 
 
 def curvature_room(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[np.float64]) -> float | None:
-    """Return how far the rows that curve the risk are from where the curvature changes, in errors of their predictors.
+    """Return the distance of the rows with curvature from the point where the curvature changes, in standard errors.
 
-    The data part of the released Hessian is a sum over those rows alone, weighted by their curvature: of it and of the
-    released parameters follow the root mean square of their predictors and, with the covariance of the errors, that of
-    the errors of these predictors. The Huber hinge begins to curve at margin 1 - h, the smooth hinge changes its
-    curvature by a factor e over s. For losses with a flat part; None where the released Hessian has no data part.
+    The data part of the released Hessian is a sum over the rows with curvature, weighted by their curvature. Together
+    with the released parameters it determines the root mean square of these rows' predictors. Together with the
+    covariance of the errors it determines the root mean square error of these predictors. The curvature of the Huber
+    hinge begins at margin 1 - h; that of the smooth hinge changes by a factor e over a distance s.
+
+    The function applies to losses with a flat part. It returns None if the released Hessian has no data part.
     """
     scale, loss = record.intercept_scale, record.loss
     # Saved records may hold any numbers; those beyond the range of floats show nothing.
@@ -42,12 +45,12 @@ def curvature_room(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
 
 
 def shown(room: float) -> str:
-    """Return a room in words, rounded down to a tenth; below 0 it is that of noise alone."""
+    """Return a room as text, rounded down to a tenth. A negative room, which is due to noise, is shown as 0."""
     return f"{max(math.floor(10.0 * room), 0.0) / 10.0:g}"
 
 
 def has_flat_part(record: FitRecord) -> bool:
-    """Return whether the loss has next to no curvature around margin 0, where rows without any signal are."""
+    """Return whether the loss has almost no curvature around margin 0, where rows without any signal lie."""
     name = record.loss["name"]
     if name == "huber_hinge":
         return float(record.loss["h"]) < 1.0
@@ -56,29 +59,34 @@ def has_flat_part(record: FitRecord) -> bool:
 
 
 def validity_notes(record: FitRecord, room: float | None) -> list[str]:
-    """Return what the intervals of a fit rest on besides large samples, in sentences."""
+    """Return the assumptions of the intervals of a fit other than large samples, as sentences."""
     notes = []
     if record.neighbors == "add_remove":
         notes.append(
-            "The intervals do not use the number of records, which is private. They are valid for any number that is "
-            "fixed, and then on the long side, or that varies no more than a Poisson number."
+            "The intervals do not use the number of records, which is private. They are conservative if that number is "
+            "fixed, and valid if it varies no more than a Poisson number."
         )
     if has_flat_part(record):
         if room is None:
-            size = "The released Hessian shows no rows that curve it."
+            size = "The released Hessian shows no rows with curvature."
         elif room < TRUSTED_ROOM:
-            size = f"Here the rows that curve it are {shown(room)} standard errors of a predictor from there: too near."
+            size = (
+                f"In this fit the rows with curvature are {shown(room)} standard errors of their predictors from that "
+                f"point, which is less than {TRUSTED_ROOM:g}."
+            )
         else:
             size = (
-                f"Here the rows that curve it are on average {shown(room)} standard errors of a predictor from there."
+                f"In this fit the rows with curvature are on average {shown(room)} standard errors of their predictors "
+                "from that point."
             )
         notes.append(
-            f"The {describe(record.loss)} is flat around margin 0. Where many rows lie where its curvature changes, as "
-            f"balanced classes do, intervals can be too short, and for a group of rows no release shows it. {size}"
+            f"The {describe(record.loss)} is flat around margin 0. Intervals can be too short if many rows lie near "
+            "the point where its curvature changes, as they do with balanced classes. Released values cannot show "
+            f"whether this affects only a group of rows. {size}"
         )
     if record.loss["name"] == "custom":
         notes.append(
-            "The intervals rest on a curvature of the custom loss that changes little within the errors of the "
-            "predictors. Where it jumps or vanishes they can be too short, and no release shows it."
+            "The intervals assume that the curvature of the custom loss changes little within the errors of the "
+            "predictors. They can be too short if the curvature jumps or vanishes. Released values cannot show this."
         )
     return notes

@@ -68,13 +68,15 @@ class Inference(Released):
 
     @property
     def curvature_room(self) -> float | None:
-        """Distance of the rows that curve the risk from where the curvature of the loss changes, in standard errors.
+        """Distance of the rows with curvature from the point where the curvature of the loss changes.
 
-        Of a loss with a flat part: a Huber hinge with h below 1, or a smooth hinge; None for others. On average over
-        these rows, in standard errors of their predictors, from released values alone. Below 3 intervals may be too
-        short, because the released Hessian need not be the one between the released parameters and their target
-        (docs/method.md, "Losses with a flat part"). Below 0 the noise in the Hessian outweighs its rows. None too where
-        the released Hessian shows no such rows.
+        It is an average over these rows, in standard errors of their predictors, computed from released values only.
+        Below 3, intervals may be too short, because the released Hessian may differ from the Hessian between the
+        released parameters and their target (docs/method.md, "Losses with a flat part"). Below 0, the noise in the
+        Hessian is greater than the contribution of its rows.
+
+        It is defined for losses with a flat part: a Huber hinge with h below 1, or a smooth hinge with s below 0.5. It
+        is None for other losses, and if the released Hessian shows no rows with curvature.
         """
         hessian, _ = self._moments()
         return curvature_room(self._record, hessian, self.cov) if has_flat_part(self._record) else None
@@ -83,7 +85,7 @@ class Inference(Released):
     def privacy(self) -> dict[str, Any]:
         """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version.
 
-        "interval_notes" says what the intervals rest on, apart from large samples.
+        "interval_notes" lists the assumptions of the intervals other than large samples.
         """
         notes = [] if self.interval_refusal else validity_notes(self._record, room_of(self))
         return {**super().privacy, "interval_notes": notes}
@@ -111,8 +113,9 @@ class Inference(Released):
 
         The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by
         coordinate. Intervals account for sampling, for the noise of the coefficients and for that of their seal (as if
-        it were normal), not for the noise in the released matrices. Under add/remove the ridge of the target is that of
-        the private number of records, and the intervals are conservative (docs/method.md, "The number of records").
+        it were normal), not for the noise in the released matrices. Under add/remove the ridge of the target
+        depends on the private number of records, and the intervals are conservative (docs/method.md, "The number of
+        records").
 
         Parameters
         ----------
@@ -309,7 +312,7 @@ class Inference(Released):
 
 
 def room_of(result: Inference) -> float | None:
-    """Return :attr:`Inference.curvature_room`; None too where there are no intervals to speak of."""
+    """Return :attr:`Inference.curvature_room`, or None if there are no intervals."""
     try:
         return None if result.interval_refusal is not None else result.curvature_room
     except DpciError:

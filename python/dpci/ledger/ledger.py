@@ -1,4 +1,4 @@
-"""``Ledger``: one total budget that many releases draw on, in one process or many, and that no crash makes forget."""
+"""``Ledger``: one total budget shared by many releases and processes. A crash does not lose recorded spends."""
 
 import json
 import os
@@ -45,9 +45,9 @@ class _Accounts:
 class Ledger:
     """A total budget for all releases from one data set.
 
-    Pass it to :func:`dpci.fit` and to the other functions that release: each writes what it is about to spend before
-    it draws any noise, and raises :class:`~dpci.errors.BudgetExceeded`, before anything is computed, where the total
-    does not cover it. What was written stays spent, also if the call then fails or the process is killed.
+    Pass it to :func:`dpci.fit` and to the other functions that release. Each function records its spend before it draws
+    any noise. If the remaining budget is too small, it raises :class:`~dpci.errors.BudgetExceeded` before anything is
+    computed. A recorded spend stays spent, even if the call then fails or the process is killed.
 
     A ledger is shared, never copied: ``copy.deepcopy`` and scikit-learn's ``clone`` give the same ledger, and a pickle
     of one with a file opens that file. Threads may share one. Processes share a file; a ledger without one refuses to
@@ -61,16 +61,16 @@ class Ledger:
     neighbors : {"replace_one", "add_remove"}
         The neighbouring relation, one for all releases.
     path : str or path-like, optional
-        SQLite file, created if there is none; one that exists must have this total and this relation. It holds names of
-        functions, budgets, times and labels, and no data. None: in the memory of this process.
+        SQLite file. It is created if it does not exist; an existing file must have this total and this relation. It
+        holds names of functions, budgets, times and labels, but no data. None: in the memory of this process.
     errors : {"detailed", "private"}
-        What a failed release says and costs. "detailed": messages for the holder of the data, and refused data cost
-        nothing. "private", for services: releases are paid before the data are looked at, and every failure after that
-        is the same :class:`~dpci.errors.ReleaseFailed` and stays spent. Releases must then give ``classes`` and
-        ``on_violation="clip"``.
+        What a failed release reports and costs. "detailed": error messages may describe the data, so they are for the
+        holder of the data; refused data cost nothing. "private", for services: the budget is spent before the data are
+        read. Every later failure raises the same :class:`~dpci.errors.ReleaseFailed`, and the budget stays spent.
+        Releases must then be given ``classes`` and ``on_violation="clip"``.
     n_public : int, optional
-        The ``n_public`` of all releases; required by (and only for) ``errors="private"`` with "add_remove", where
-        whoever could choose it would learn the number of rows from which releases fail.
+        The ``n_public`` of all releases. Required for ``errors="private"`` with "add_remove", and must be None
+        otherwise. A client who could choose it could learn the number of rows by observing which releases fail.
 
     Raises
     ------
@@ -123,7 +123,9 @@ class Ledger:
         for name, given in {"total": total, **fixed}.items():
             found = getattr(store.identity, name)
             if found != given:
-                raise InvalidInput(f"{name} must be that of the file {str(file)!r}, {found!r}, got {name}={given!r}")
+                raise InvalidInput(
+                    f"{name} must be {found!r}, as stored in the ledger file {str(file)!r}, got {name}={given!r}"
+                )
         self._store = store
 
     @classmethod
@@ -166,12 +168,12 @@ class Ledger:
 
     @property
     def errors(self) -> str:
-        """What a failed release says and costs, "detailed" or "private"."""
+        """What a failed release reports and costs: "detailed" or "private"."""
         return self._store.identity.errors
 
     @property
     def n_public(self) -> int | None:
-        """The ``n_public`` of all releases, where the ledger fixes it."""
+        """The ``n_public`` of all releases, or None if the ledger does not fix it."""
         return self._store.identity.n_public
 
     @property
@@ -199,7 +201,7 @@ class Ledger:
 
     @property
     def remaining(self) -> Budget | None:
-        """A budget that can still be spent, rounded down; None where nothing is left."""
+        """A budget that can still be spent, rounded down; None if nothing is left."""
         return self._account().remaining()
 
     def can_afford(self, budget: Budget) -> bool:
@@ -327,7 +329,9 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not isinstance(self._store, FileStore):
-            raise LedgerError("a ledger that other processes use needs a file (path=...), got one without")
+            raise LedgerError(
+                "a ledger shared with other processes must have a file (path=...), got one without a file"
+            )
         return _reopened, (type(self), self._store.path, self._store.identity, self._label)
 
     def __repr__(self) -> str:
@@ -346,7 +350,7 @@ class Ledger:
         check_accepted(self.total, budget)
         if neighbors != self.neighbors:
             raise InvalidInput(
-                f"a ledger of neighbors={self.neighbors!r} must be spent for that relation, got neighbors={neighbors!r}"
+                f"neighbors must be {self.neighbors!r}, the relation of the ledger, got neighbors={neighbors!r}"
             )
         return budget
 
@@ -354,7 +358,9 @@ class Ledger:
         if not account.affords(budget):
             remaining = account.remaining()
             left = "nothing" if remaining is None else repr(remaining)
-            raise BudgetExceeded(f"a spend must be within what remains of {self.total!r}, {left}, got {budget!r}")
+            raise BudgetExceeded(
+                f"budget of the ledger exceeded: requested {budget!r}, remaining {left}, total {self.total!r}"
+            )
 
     def _account(self, entries: Sequence[Entry] | None = None) -> Account:
         return self._accounts.after(self._store.entries() if entries is None else entries)

@@ -1,8 +1,9 @@
-"""How a release pays: refused before anything is computed, written before any noise is drawn.
+"""How a release pays: it is refused before anything is computed, or recorded before any noise is drawn.
 
-In this order (docs/ledger.md): ``Payment.due`` before the data are looked at; ``with payment.release(...)`` around all
-that looks at them. With detailed errors the data are checked in there, then ``settle`` writes the spend. With private
-errors entering writes it, before any data are read, and every error in there becomes the same one.
+The order (docs/ledger.md): ``Payment.due`` comes before any access to the data; ``with payment.release(...)`` encloses
+all access to them. With detailed errors the data are checked inside the context, and then ``settle`` records the spend.
+With private errors the spend is recorded on entry, before any data are read, and every error inside the context becomes
+the same error.
 """
 
 import threading
@@ -22,12 +23,12 @@ from dpci.ledger.composition import rounded_down
 from dpci.ledger.ledger import Ledger
 
 _GREATEST_EXCESS = 16
-"""As many times ``n_public`` records does the core take under add/remove."""
+"""Under add/remove the core accepts at most this many times ``n_public`` records."""
 
-_FAILED = "the release failed, and its budget stays spent; a ledger with errors='private' gives no reason"
+_FAILED = "the release failed after its budget was spent; a ledger with errors='private' does not report the reason"
 
 Resolve = Callable[[int, int], object]
-"""Calibrates for so many records and columns, and refuses what public values rule out."""
+"""Calibrates for a number of records and columns, and refuses impossible public choices."""
 
 
 class PublicChoices(Protocol):
@@ -48,7 +49,7 @@ class PublicChoices(Protocol):
 
 @dataclass(frozen=True)
 class Payment:
-    """What one release owes a ledger, or nothing where there is none."""
+    """What one release owes its ledger; nothing if it has no ledger."""
 
     source: str
     ledger: Ledger | None
@@ -73,27 +74,29 @@ class Payment:
             if not isinstance(ledger, Ledger):
                 raise InvalidInput(f"ledger must be a dpci.Ledger or None, got ledger={ledger!r}")
             if seed is not None:
-                raise InvalidInput(f"seed must be None with a ledger, which pays for private releases, got seed={seed}")
+                raise InvalidInput(
+                    f"seed must be None with a ledger, which pays for private releases only, got seed={seed}"
+                )
             ledger.check(budget, neighbors=neighbors)
         return cls(source, ledger, budget, neighbors)
 
     @property
     def budget(self) -> Budget:
-        """At which the release has to run: a ledger counts decimals, and a float may be above its decimal."""
+        """The budget of the release, rounded down: a ledger counts decimals, and a float may exceed its decimal."""
         return self.charged if self.ledger is None else rounded_down(self.charged)
 
     @property
     def private(self) -> bool:
-        """Whether errors must say nothing about the data."""
+        """Whether errors must not describe the data."""
         return self.ledger is not None and self.ledger.errors == "private"
 
     def shape(self, X: Any) -> tuple[int, int]:  # noqa: ANN401  # whatever the caller has
-        """Return the shape of rows in memory, read off the rows only where errors may say so."""
+        """Return the shape of rows in memory. The rows are read only if errors may describe them."""
         if not self.private:
             return as_features(X).shape
         rows, columns = known_shape(X)
         if rows is None or columns is None:
-            raise InvalidInput(f"this function needs all rows in memory, got {type(X).__name__}")
+            raise InvalidInput(f"X must have all rows in memory for this function, got {type(X).__name__}")
         return rows, columns
 
     def release(
@@ -105,16 +108,16 @@ class Payment:
         on_violation: OnViolation,
         in_parts: bool = False,
     ) -> "Till":
-        """Return the context in which the data are looked at and the release is made.
+        """Return the context in which the data are read and the release is made.
 
         Parameters
         ----------
         X : table
-            The rows, of which nothing but type and shape is looked at here.
+            The rows. Only their type and shape are used here.
         choices : PublicChoices
             Public choices of the release.
         resolve : callable
-            Calibrates for so many records and columns: with private errors called before anything is spent, wherever
+            Calibrates for a number of records and columns. With private errors it is called before anything is spent, if
             both numbers are public and known.
         on_violation : {"error", "clip"}
             What happens to rows above the bound.
@@ -133,7 +136,7 @@ class Payment:
         return Till(self, check)
 
     def _check_choices(self, choices: PublicChoices, on_violation: OnViolation) -> None:
-        """Refuse, from public values, choices that would let failures tell about the data."""
+        """Refuse public choices under which failures could reveal facts about the data."""
         assert self.ledger is not None  # noqa: S101  # for the type checker
         rule = "with a ledger that has errors='private'"
         if choices.two_classes and choices.label_classes is None:
@@ -142,12 +145,13 @@ class Payment:
             raise InvalidInput(f"on_violation must be 'clip' {rule}, got on_violation={on_violation!r}")
         if choices.n_public != self.ledger.n_public:
             raise InvalidInput(
-                f"n_public must be the ledger's, {self.ledger.n_public}, {rule}, got n_public={choices.n_public}"
+                f"n_public must equal the ledger's n_public={self.ledger.n_public} {rule}, "
+                f"got n_public={choices.n_public}"
             )
 
 
 class Till:
-    """The context of one release: sees to it that it is paid, and that private errors stay private."""
+    """The context of one release: ensures that it is paid for and that private errors stay private."""
 
     def __init__(self, payment: Payment, check_public: Callable[[], None]) -> None:
         self._payment = payment
@@ -181,7 +185,7 @@ class Till:
     def settle(self, rows: Any, targets: Any, *, n_public: int | None = None, **bounds: Any) -> None:  # noqa: ANN401
         """Check the rows as the release will, then write the spend, unless it is written.
 
-        ``n_public`` is for releases that add up numbers of the records, whose rounding is bounded for so many only.
+        ``n_public`` is for releases that sum over the records: their rounding is bounded only up to a limit.
 
         Raises
         ------
@@ -214,7 +218,7 @@ class Till:
 
 
 class _Silence:
-    """Keeps warnings of other libraries about the data from being shown while releases with private errors run.
+    """Suppresses warnings of other libraries about the data while releases with private errors run.
 
     Filters belong to the process, so those of threads that overlap are one: the last to end restores them.
     """

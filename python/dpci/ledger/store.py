@@ -140,7 +140,9 @@ class MemoryStore:
     def _locked(self) -> Iterator[None]:
         # Before the lock, which a fork may have left locked for ever.
         if os.getpid() != self._process:
-            raise LedgerError("a ledger that other processes use needs a file (path=...), got one without")
+            raise LedgerError(
+                "a ledger shared with other processes must have a file (path=...), got one without a file"
+            )
         _check_open(self._closed)
         with self._lock:
             yield
@@ -270,7 +272,9 @@ class FileStore:
         """Take up the entries that are new, and return all with their checksum, which must be the one in the file."""
         identity, written = _read_identity(connection, self.path)
         if identity != self.identity:
-            raise LedgerError(f"the file of a ledger must stay the same, got another ledger in {str(self.path)!r}")
+            raise LedgerError(
+                f"the ledger file must not be replaced while it is open, got another ledger in {str(self.path)!r}"
+            )
         entries, head = self._known
         fresh = _read_entries(connection, self.path, after=len(entries))
         for entry in fresh:
@@ -357,12 +361,12 @@ def _next_head(head: str, part: Any) -> str:  # noqa: ANN401  # JSON
 
 
 def _damaged(path: Path, reason: str) -> LedgerError:
-    return LedgerError(f"the file of a ledger must be as it was written, got {str(path)!r}: {reason}")
+    return LedgerError(f"the ledger file must be undamaged, got {str(path)!r}: {reason}")
 
 
 def _check_open(closed: bool) -> None:  # noqa: FBT001  # its only argument
     if closed:
-        raise LedgerError("a ledger must be open to be used, got one that was closed")
+        raise LedgerError("the ledger must be open, got a closed one")
 
 
 def _sync_folder(folder: Path) -> None:

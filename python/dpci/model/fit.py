@@ -101,8 +101,8 @@ def fit(
         the squared loss needs it. The noise of output perturbation may leave the ball (see ``OutputPerturbation``).
         Intervals are refused unless the released values show that the bound does not bind.
     classes : (negative, positive), optional
-        The public classes. None: (False, True) where ``y`` has a boolean data type; other labels, also 0 and 1, are
-        read off ``y`` with a warning (of rows in parts: refused).
+        The public classes. None: (False, True) if ``y`` has a boolean data type. Classes of other labels, including 0
+        and 1, are inferred from ``y`` with a warning; for rows in parts they are refused.
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row; its parameter is last and is regularised too, which the
         privacy proof needs.
@@ -118,13 +118,13 @@ def fit(
     n_public : int, optional
         Public stand-in for the number of rows, required by (and only for) "add_remove".
     ledger : Ledger, optional
-        Where the budget is written as spent before noise is drawn; refused, before anything is computed, where the
-        total does not cover it.
+        The ledger that pays for the fit. The spend is recorded before noise is drawn. If the remaining budget is too
+        small, the fit is refused before anything is computed.
     n_threads : int, optional
         Threads; None: all cores, or one for each partition of a Dask collection. The result does not depend on it.
     seed : int, optional
-        For simulations and tests: noise from this seed, which is not private and says so. None: noise from the
-        operating system.
+        For simulations and tests: the noise comes from this seed, and the result is marked as not private. None: the
+        noise generator is seeded by the operating system.
 
     Returns
     -------
@@ -142,16 +142,16 @@ def fit(
     NotConverged
         If the minimiser could not be certified. Nothing is released by any error.
     BudgetExceeded
-        If the ledger's total does not cover the budget.
+        If the budget is greater than what remains in the ledger.
     LedgerError
         If the ledger cannot be read or written.
     ReleaseFailed
-        Instead of whatever depends on the data, with a ledger that has private errors.
+        With a ledger that has private errors: replaces every error that depends on the data.
 
     Warns
     -----
     PrivacyLeakWarning
-        If the classes were read off ``y``, unless a seed is given.
+        If the classes were inferred from ``y``, unless a seed is given.
     SeededNoiseWarning
         If a seed is given.
     MomentNoiseWarning
@@ -220,7 +220,7 @@ def release_fit(
 
 
 class Fitted(NamedTuple):
-    """A fit and what is to be said about it, which depends on released values alone."""
+    """A fit and the warnings about it, which depend on released values only."""
 
     result: PrivateFit
     remarks: tuple[tuple[str, type[Warning]], ...]
@@ -299,7 +299,7 @@ def fit_rows(
 def _remarks(release: "_core.FitDict", settings: Settings, spec: _core.Spec) -> Iterator[tuple[str, type[Warning]]]:
     if not release["private"]:
         yield (
-            "the noise comes from the caller's seed: the result is NOT PRIVATE (leave seed=None to release)",
+            "the noise comes from the caller's seed: the result is NOT PRIVATE (pass seed=None for a private release)",
             SeededNoiseWarning,
         )
     if settings.projection == "auto" and release["projection"] == "cautious":
@@ -308,8 +308,8 @@ def _remarks(release: "_core.FitDict", settings: Settings, spec: _core.Spec) -> 
         other = "a zCDP or (epsilon, delta) budget, " if settings.budget.notion == "pure" else ""
         message = (
             f"the noise in the Hessian is {ratio:.1f} times the strong convexity of the objective "
-            f"(l2_strength{declared}), so the projection is cautious and the intervals are longer than they could be: "
-            f"{other}larger moment shares in split or a greater l2_strength make the ratio smaller"
+            f"(l2_strength{declared}), so the projection is cautious and the intervals are longer than they could be; "
+            f"to reduce the ratio, use {other}larger moment shares in split or a greater l2_strength"
         )
         yield message, MomentNoiseWarning
 
@@ -319,8 +319,8 @@ def _remarks_on_curvature(result: PrivateFit) -> Iterator[tuple[str, type[Warnin
     if room is not None and room < TRUSTED_ROOM:
         loss = result.loss["name"].replace("_", " ")
         message = (
-            f"the rows that curve the {loss} are {shown(room)} standard errors of their predictors from where its "
-            f"curvature changes, less than {TRUSTED_ROOM:g}, so intervals may be too short: more records, a wider "
-            "curved part of the loss, or a greater l2_strength leave more room"
+            f"the rows with curvature under the {loss} must be at least {TRUSTED_ROOM:g} standard errors of their "
+            f"predictors from the point where its curvature changes, got {shown(room)}: intervals may be too short; "
+            "use more records, a loss with a wider curved part, or a greater l2_strength"
         )
         yield message, CurvatureWarning

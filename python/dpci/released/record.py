@@ -45,7 +45,7 @@ class FitRecord:
     """Whether the names came with the caller's table."""
     classes: Classes | None
     classes_inferred: bool
-    """Whether the classes were read off the labels, so that they are not public."""
+    """Whether the classes were inferred from the labels, so that they are not public."""
     n_samples: int
     """The public n: ``n_public`` under add/remove."""
     l2_strength: float

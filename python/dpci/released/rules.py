@@ -38,8 +38,8 @@ def read_saved(text: str | bytes, *, what: str, schema: str, version: int) -> di
     Raises
     ------
     InvalidInput
-        If the text is no JSON object of this schema and version, or not as it was written; ``what`` says in the message
-        what it should have been.
+        If the text is not a JSON object of this schema and version, or does not match its checksum. ``what`` names the
+        expected object in the message.
     """
     try:
         values = json.loads(text)
@@ -52,7 +52,7 @@ def read_saved(text: str | bytes, *, what: str, schema: str, version: int) -> di
         raise InvalidInput(f"{what} must have schema_version={version}, got schema_version={found!r}")
     if values.pop("checksum", None) != checksum(values):
         raise InvalidInput(
-            f"{what} must be as it was written, got contents of another checksum (the file is damaged or was edited)"
+            f"{what} must match its checksum, got different contents (the file is damaged or was edited)"
         )
     return {name: value for name, value in values.items() if name not in {"schema", "schema_version"}}
 

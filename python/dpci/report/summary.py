@@ -1,4 +1,4 @@
-"""The summary of a fit: a table of estimates, and under it the facts that a reader needs to judge them."""
+"""The summary of a fit: a table of estimates, followed by the facts that a reader needs to judge them."""
 
 import math
 import textwrap
@@ -56,7 +56,7 @@ def estimate_rows(result: Inference, intervals: ConfidenceIntervals) -> list[lis
 
 
 def fact_lines(result: Inference) -> list[tuple[str, str]]:
-    """Return names and values of the public facts; what belongs to a fact before it is indented."""
+    """Return names and values of the public facts; details of a fact are indented below it."""
     privacy = result.privacy
     unit = str(privacy["cost_unit"]).replace("_", " ")
     steps = [
@@ -104,7 +104,7 @@ def _loss(result: Inference) -> str:
 
 
 def target_note(result: Inference) -> str:
-    """Return what the estimates estimate."""
+    """Return a note on the target of the estimates."""
     radius = result.privacy["constants"]["radius"]
     domain = "" if radius is None else f" over the ball ||params|| <= {radius:g}"
     ridge = f"lambda={result.l2_strength:g}"
@@ -117,7 +117,7 @@ def target_note(result: Inference) -> str:
 
 
 def interval_note(result: Inference) -> str | None:
-    """Return why there are no intervals; None where there are."""
+    """Return the reason why there are no intervals, or None if there are intervals."""
     if result.hessian is None:
         whole = len(result.privacy["steps"]) == 1
         spent = "the whole budget went to the coefficients" if whole else "the rest of the budget went to a report"
@@ -128,7 +128,7 @@ def interval_note(result: Inference) -> str | None:
 
 
 def noise_note(result: Inference) -> str | None:
-    """Return how much the noise in the released matrices may matter; None where it is small, or there are none."""
+    """Return a note on the noise in the released matrices, or None if it is small or there are no matrices."""
     if result.interval_refusal is not None or (ratio := result.moment_noise) <= TRUSTED_NOISE:
         return None
     return (
@@ -141,7 +141,7 @@ def _notes(result: Inference) -> list[str]:
     notes = [target_note(result), interval_note(result), noise_note(result), *result.privacy["interval_notes"]]
     if result.loss["name"] == "custom":
         notes.append(
-            "The privacy claim rests on the declaration of the custom loss: "
+            "The privacy claim relies on the declared bounds of the custom loss: "
             f"slope_bound={result.loss['slope_bound']:g}, curvature_bound={result.loss['curvature_bound']:g}"
             + "".join(
                 f", {name}={result.loss[name]:g}"

@@ -110,8 +110,8 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         Warns
         -----
         PrivacyLeakWarning
-            If classes were read off ``y`` and no seed is given, or a package of scikit-learn is fitting that compares
-            fits, repeats them or reads the data itself (docs/sklearn.md).
+            If the classes were inferred from ``y`` and no seed is given. Also if the fit is called by a package of
+            scikit-learn that compares fits, repeats them or reads the data itself (docs/sklearn.md).
         SeededNoiseWarning, MomentNoiseWarning, CurvatureWarning
             As :func:`dpci.fit`.
         """

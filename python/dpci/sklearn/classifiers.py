@@ -41,7 +41,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         model, or refuse the data.
     classes : (negative, positive), optional
         The public classes in increasing order. None: (False, True) where ``y`` has a boolean data type; other labels,
-        also 0 and 1, are read off ``y``, with a ``PrivacyLeakWarning``.
+        also 0 and 1, are inferred from ``y``, with a ``PrivacyLeakWarning``.
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
     intercept_scale : float
@@ -193,7 +193,7 @@ class PrivateLinearSVC(PrivateClassifier):
         model, or refuse the data.
     classes : (negative, positive), optional
         The public classes in increasing order. None: (False, True) where ``y`` has a boolean data type; other labels,
-        also 0 and 1, are read off ``y``, with a ``PrivacyLeakWarning``.
+        also 0 and 1, are inferred from ``y``, with a ``PrivacyLeakWarning``.
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
     intercept_scale : float

@@ -149,8 +149,8 @@ class PrivateGridSearch(BaseEstimator):
         Warns
         -----
         PrivacyLeakWarning
-            If classes were read off ``y`` and no seed is given, or a package of scikit-learn is fitting that compares
-            fits, repeats them or reads the data itself (docs/sklearn.md).
+            If the classes were inferred from ``y`` and no seed is given. Also if the fit is called by a package of
+            scikit-learn that compares fits, repeats them or reads the data itself (docs/sklearn.md).
         SeededNoiseWarning
             If the estimator has a seed.
         """

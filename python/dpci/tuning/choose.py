@@ -116,7 +116,7 @@ def tune(
     Warns
     -----
     PrivacyLeakWarning
-        If the classes were read off ``y``, unless a seed is given.
+        If the classes were inferred from ``y``, unless a seed is given.
     SeededNoiseWarning
         If a seed is given.
 

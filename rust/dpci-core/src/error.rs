@@ -82,14 +82,14 @@ pub enum Error {
         bound: f64,
     },
     /// A row is too long to be clipped: its products with parameters could overflow.
-    #[error("the norm of every row of X must be at most 1e150, whatever on_violation, got {}", readable(*norm))]
+    #[error("the norm of every row of X must be at most 1e150, for any on_violation, got {}", readable(*norm))]
     RowTooLong {
         /// Its norm.
         norm: f64,
     },
-    /// A row is shorter than a declared strong convexity counts on.
+    /// A row is shorter than a declared strong convexity requires.
     #[error(
-        "the norm of every row of X must be row_norm itself for a loss with strong_convexity, got {}", readable(*norm)
+        "the norm of every row of X must be equal to row_norm for a loss with strong_convexity, got {}", readable(*norm)
     )]
     RowTooShort {
         /// The least norm.
@@ -133,8 +133,8 @@ pub enum Error {
     },
     /// The Hessians of some data sets are too ill-conditioned for double precision.
     #[error(
-        "l2_strength must be at least {least} for this loss, row_norm and number of parameters: below that some data sets have no minimiser \
-         that double precision can certify, got l2_strength={value} (pass a greater one, or a smaller row_norm)"
+        "l2_strength must be at least {least} for this loss, row_norm and number of parameters, because the minimisers of \
+         some data sets could not be certified in double precision, got l2_strength={value} (increase l2_strength or decrease row_norm)"
     )]
     IllConditioned {
         /// The least value.
@@ -144,8 +144,8 @@ pub enum Error {
     },
     /// The certificate cannot reach its tolerance for some data sets.
     #[error(
-        "the parameters must be certified to within {tolerance:e} for this noise, and for some data sets rounding lets nothing below {least:e} \
-         be certified, got l2_strength={value} (pass a greater one, or a smaller row_norm)"
+        "l2_strength must be greater for this noise: the parameters must be certified to within {tolerance:e}, but rounding limits the \
+         certificate to {least:e} for some data sets, got l2_strength={value} (increase l2_strength or decrease row_norm)"
     )]
     TooFewDigits {
         /// What can be certified for every data set.

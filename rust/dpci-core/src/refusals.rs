@@ -29,20 +29,20 @@ macro_rules! refusals {
 }
 
 refusals! {
-    NO_ROWS: "no rows (their number is private under add/remove)", "before", "that there are none", true;
+    NO_ROWS: "no rows (their number is private under add/remove)", "before", "that there are no rows", true;
     NOT_FINITE: "NaN or infinity in X", "before", "row, column, value", false;
     LONG_ROW: "a row above `row_norm`, with `on_violation=\"error\"`", "before", "row, norm", false;
     TOO_LONG_ROW: "a row whose norm is above 1e150", "before", "the norm", true;
     SHORT_ROW: "a row shorter than `row_norm`, with a loss that declares strong convexity", "before", "the least norm", true;
-    TARGET: "a target out of its interval, with `on_violation=\"error\"`, or NaN", "before", "row, value", false;
+    TARGET: "a target outside its interval, with `on_violation=\"error\"`, or NaN", "before", "row, value", false;
     MANY_RECORDS: "more than 16 · `n_public` records under add/remove", "before", "their number", true;
-    OTHER_ROWS: "other rows in a later pass over rows in parts", "during", "numbers of rows", true;
-    NOT_CERTIFIED: "the minimiser could not be certified", "during", "the certificate", true;
-    LOSS: "a custom loss failed, was not finite, or breaks its declaration at a record given to a report", "during",
+    OTHER_ROWS: "a later pass over rows in parts finds different rows", "during", "numbers of rows", true;
+    NOT_CERTIFIED: "the minimiser cannot be certified", "during", "the certificate", true;
+    LOSS: "a custom loss fails, is not finite, or violates its declaration at a record given to a report", "during",
         "a predictor, a target, a slope or a curvature", true;
     NOT_DEFINITE: "a matrix has no decomposition", "during", "nothing", true;
     NOT_FINITE_RELEASE: "a released value is not finite", "during", "the value", true;
-    RESOURCE: "memory or threads were refused", "any time", "nothing", true;
+    RESOURCE: "the system provides no more memory or threads", "any time", "nothing", true;
     INTERRUPTED: "Ctrl-C", "any time", "nothing", true;
 }
 

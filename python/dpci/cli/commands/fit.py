@@ -140,11 +140,11 @@ def fit(
         msg = f"{what} needs files, which are read several times, got {name}"
         raise InvalidInput(msg)
     if is_private and progress:
-        msg = "--progress counts rows, which a ledger with errors='private' keeps private, got --progress"
+        msg = "--progress must not be given with a ledger that has errors='private': it shows the number of rows"
         raise InvalidInput(msg)
     shown = not is_private and wants_progress(progress, quiet=quiet)
     most_bytes = math.inf if stream is not None else _MOST_BYTES
-    # With private errors nothing is read before it is paid.
+    # With private errors nothing is read before the budget is spent.
     held = None if chunk_rows is not None or is_private else rows.held(most_bytes, progress=shown)
     if held is None:
         passes = Passes(rows, progress=shown)

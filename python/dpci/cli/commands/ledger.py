@@ -64,7 +64,7 @@ def create(
     errors: Annotated[
         str,
         typer.Option(
-            help="detailed or private; private: failures give no reason and stay spent.",
+            help="detailed or private; with private, a failed release reports no reason and stays spent.",
             rich_help_panel=options.BUDGET,
             autocompletion=options.completes("detailed", "private"),
         ),

@@ -94,8 +94,8 @@ def _lead(result: Inference) -> str:
     inferred = result.privacy["classes_inferred"]
     return (
         f"Estimated from {records} under differential privacy, {result.spent}. Every number on this "
-        "page is released or public: it may be passed on as it is, and what is computed from it costs no more privacy."
-        + (" The names of the two classes are neither: they were read off the data." if inferred else "")
+        "page is released or public. It may be shared as it is, and computing from it costs no more privacy."
+        + (" The names of the two classes are an exception: they were inferred from the data." if inferred else "")
     )
 
 

@@ -83,7 +83,7 @@ impl Spec {
         for (what, value) in scales {
             if !SIZES.contains(&value) {
                 return Err(Error::Unsupported(format!(
-                    "{what} must be {SIZE_RULE}, got {value:e}: bring l2_strength, row_norm, intercept_scale and the budget closer to 1"
+                    "{what} must be {SIZE_RULE}, got {value:e}: choose l2_strength, row_norm, intercept_scale and the budget closer to 1"
                 )));
             }
         }
@@ -108,7 +108,7 @@ impl Spec {
         let claimed = moments.gradient_cov.spectral_radius(self.n_params()) / self.bounds.n;
         if !(claimed <= GREATEST_RATIO * (noise * gain).powi(2)) {
             return Err(Error::Unsupported(format!(
-                "the noise in the gradient covariance must claim at most {GREATEST_RATIO:e} times the variance of the noise in the \
+                "the variance due to noise in the gradient covariance must be at most {GREATEST_RATIO:e} times the variance of the noise in the \
                  coefficients, got {claimed:e} against {:e}: give the gradient covariance a greater share in split",
                 (noise * gain).powi(2)
             )));

@@ -58,7 +58,7 @@ impl<'a> Parts<'a> {
             )));
         }
         if sums.fingerprint != self.fingerprint {
-            return Err(Error::RowsChanged("as many rows with other numbers".into()));
+            return Err(Error::RowsChanged("the same number of rows with different values".into()));
         }
         Ok(())
     }
