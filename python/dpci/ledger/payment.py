@@ -117,7 +117,7 @@ class Payment:
         choices : PublicChoices
             Public choices of the release.
         resolve : callable
-            Calibrates for a number of records and columns. With private errors it is called before anything is spent, if
+            Calibrates for a number of records and columns. With private errors it is called before any spend, if
             both numbers are public and known.
         on_violation : {"error", "clip"}
             What happens to rows above the bound.
