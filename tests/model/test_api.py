@@ -124,8 +124,8 @@ def test_losses(rows, loss):
 def test_custom_loss_is_the_built_in_one(rows):
     custom, built_in = fit(rows, loss=CUSTOM_LOGISTIC, mechanism="output"), fit(rows, mechanism="output")
     np.testing.assert_allclose(custom.params, built_in.params, atol=1e-6)
-    assert "rests on the declaration" in custom.summary()
-    assert "rests on the declaration" not in built_in.summary()
+    assert "relies on the declared bounds" in custom.summary()
+    assert "relies on the declared bounds" not in built_in.summary()
     assert any("declared bounds" in condition for condition in custom.privacy["conditions"])
     restored = dpci.PrivateFit.from_json(custom.to_json())
     assert restored.loss == custom.loss

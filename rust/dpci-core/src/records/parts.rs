@@ -58,7 +58,9 @@ impl<'a> Parts<'a> {
             )));
         }
         if sums.fingerprint != self.fingerprint {
-            return Err(Error::RowsChanged("the same number of rows with different values".into()));
+            return Err(Error::RowsChanged(
+                "the same number of rows with different values".into(),
+            ));
         }
         Ok(())
     }
