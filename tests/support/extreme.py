@@ -120,3 +120,39 @@ def attempt(seed: int, *, dims: tuple[int, ...] = (1, 2, 3, 8)) -> tuple[str, st
         except DpciError as error:
             return "failed", f"{facts}: {type(error).__name__} {error}"
     return "fitted", facts
+
+
+def attempt_far_out(seed: int) -> tuple[str, str]:
+    """Return what :func:`attempt` does, of fits that are hard and just accepted.
+
+    Strong noise of the objective pulls along columns of very different sizes, along which the rows hardly curve the risk.
+    """
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.choice([50, 100, 300])), int(rng.choice([20, 40, 80]))
+    row_norm = _size(rng, 0.0, 3.6)
+    loss, curvature = (
+        lambda: (dpci.losses.Logistic(), 0.25),
+        lambda h=_size(rng, -3.0, 0.0): (dpci.losses.HuberHinge(h), 0.5 / h),
+        lambda s=_size(rng, -3.0, 0.0): (dpci.losses.SmoothHinge(s), 0.25 / s),
+    )[rng.integers(3)]()
+    X = rng.normal(size=(n, d)) * np.logspace(0.0, -float(rng.choice([0.0, 3.0, 6.0])), d)
+    X *= row_norm * _EDGE / np.linalg.norm(X, axis=1)[:, None]
+    keywords: dict[str, Any] = {
+        "budget": dpci.ZCDP(_size(rng, 0.0, 2.6)),
+        "l2_strength": curvature * row_norm**2 * 1.001e-9 * _size(rng, 0.0, 1.0),
+        "row_norm": row_norm,
+        "loss": loss,
+        "moments": "none",
+        "fit_intercept": False,
+        "classes": (False, True),
+    }
+    facts = f"seed {seed}: n={n}, d={d}, {keywords}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpciWarning)
+        try:
+            dpci.fit(X, rng.uniform(size=n) < 0.5, seed=seed, **keywords)
+        except (RegularizationTooSmall, InvalidInput) as error:
+            return "refused", f"{facts}: {error}"
+        except DpciError as error:
+            return "failed", f"{facts}: {type(error).__name__} {error}"
+    return "fitted", facts

@@ -10,6 +10,14 @@ from typing import Final
 _INTERRUPTED: Final = 130
 
 
+class EndedBySignal(BaseException):
+    """A signal asks the program to end; like Ctrl-C, this passes by whatever handles errors, and cleans up."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 def _is_command_line() -> bool:
     """Whether this process was started as ``dpci`` or ``python -m dpci``, and not as a program that imports dpci."""
     started = sys.argv[0] if getattr(sys, "argv", None) else ""

@@ -34,6 +34,7 @@ EXIT_CODES: Final = """\
   1    dpci audit refuted a claim
   2    wrong usage, or something was refused: one line on stderr says the rule and what broke it
   3    the ledger's total does not cover the budget; nothing was released
+  4    the release failed after its budget was spent; a ledger with private errors reports no reason
   70   a defect of dpci, with its traceback; nothing was released
   74   released and spent, but not written in full: one line on stderr says where the model is
   129  ended by SIGHUP

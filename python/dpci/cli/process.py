@@ -8,18 +8,11 @@ import threading
 from collections.abc import Iterator
 from typing import Final
 
+from dpci.base.startup import EndedBySignal
 from dpci.errors import InvalidInput
 
 # Windows has no hangup.
 _SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-
-
-class EndedBySignal(BaseException):
-    """A signal asks the program to end; like Ctrl-C, this passes by whatever handles errors, and cleans up."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 @contextlib.contextmanager

@@ -111,6 +111,9 @@ def is_boolean(y: object, labels: NDArray[Any]) -> bool:
     ``labels`` is ``y`` as an array. Lists and arrays of objects have no boolean data type, whatever they contain.
     """
     dtype = getattr(y, "dtype", getattr(y, "type", None))
+    # The categories of pandas may have been read off the labels.
+    if getattr(dtype, "name", None) == "category":
+        return False
     return dtype is not None and "b" in (labels.dtype.kind, getattr(dtype, "kind", None))
 
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Protocol, Self
 
 from dpci import _core
+from dpci.base.startup import EndedBySignal
 from dpci.budgets import Budget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, as_features
 from dpci.data.labels import Classes
@@ -26,6 +27,8 @@ _GREATEST_EXCESS = 16
 """Under add/remove the core accepts at most this many times ``n_public`` records."""
 
 _FAILED = "the release failed after its budget was spent; a ledger with errors='private' does not report the reason"
+
+_REQUESTS_TO_END = (KeyboardInterrupt, SystemExit, GeneratorExit, EndedBySignal)
 
 Resolve = Callable[[int, int], object]
 """Calibrates for a number of records and columns, and refuses impossible public choices."""
@@ -173,8 +176,12 @@ class Till:
                 raise RuntimeError("a release must be settled before it ends, got one that was not")
             return
         _Silence.end()
-        # Interrupts and requests to end come from outside and pass.
-        if isinstance(error, Exception):
+        # Interrupts and requests to end come from outside and pass; all else may tell about the data, panics of other
+        # libraries included, which need not be an ``Exception``.
+        is_failure = error is not None and not isinstance(error, _REQUESTS_TO_END)
+        # A frame keeps its variables, and some programs print them with the traceback.
+        del kind, error, traceback
+        if is_failure:
             failed = ReleaseFailed(_FAILED)
             try:
                 raise failed
