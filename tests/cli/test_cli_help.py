@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -12,8 +13,9 @@ import pytest
 import typer
 
 import dpci
+from dpci.cli.app import EXIT_CODES
 from dpci.cli.commands.all import app
-from dpci.cli.main import main
+from dpci.cli.main import _CODES, BROKEN_PIPE, DEFECT, INTERRUPTED, REFUSED, main
 from dpci.datasets.loaders import schema_names
 from support.people import make_people
 from support.reproduced import use_the_sample
@@ -171,3 +173,10 @@ def test_a_real_bash_completes(tmp_path):
     schemas = " ".join(name for name in schema_names() if name.startswith("adult"))
     assert run.stdout.splitlines() == ["predict", schemas]
     assert run.stderr == ""
+
+
+def test_the_help_lists_every_exit_code():
+    listed = {int(line.split()[0]) for line in EXIT_CODES.splitlines()}
+    assert listed >= {0, 1, REFUSED, INTERRUPTED, BROKEN_PIPE, DEFECT, *_CODES.values()}
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert all(re.search(rf"^\| (\d+, )*{code}\b", page, re.MULTILINE) for code in listed)

@@ -240,6 +240,34 @@ def test_interrupts_pass_and_stay_paid(monkeypatch):
         EITHER["fit"](X, Y, ledger=ledger)
 
 
+class Panic(BaseException):
+    """As of libraries whose panics are no ``Exception``."""
+
+
+class Panicking:
+    dtype, shape = np.dtype(float), (N, 3)
+
+    def __array__(self, *_args, **_keywords):
+        raise Panic("row 3 holds 17.5")
+
+
+def test_what_is_no_exception_but_no_request_to_end_is_replaced_too():
+    ledger = ledger_of("replace_one")
+    with pytest.raises(ReleaseFailed) as failure:
+        EITHER["fit"](Panicking(), Y, ledger=ledger)
+    assert "17.5" not in "".join(traceback.format_exception(failure.value))
+    assert len(ledger.history) == 1
+
+
+def test_no_frame_of_the_traceback_keeps_what_happened():
+    """Some programs print the variables of the frames."""
+    with pytest.raises(ReleaseFailed) as failure:
+        EITHER["fit"](NAN, Y, ledger=ledger_of("replace_one"))
+    frames = [frame.f_locals for frame, _ in traceback.walk_tb(failure.tb)]
+    kept = [value for names in frames for value in names.values() if isinstance(value, BaseException)]
+    assert {type(each) for each in kept} <= {ReleaseFailed}
+
+
 NAN = np.full((N, 3), np.nan)
 SMALL = {**FIT, "l2_strength": 1e-9}
 REFUSED = {

@@ -125,16 +125,16 @@ def attempt(seed: int, *, dims: tuple[int, ...] = (1, 2, 3, 8)) -> tuple[str, st
 def attempt_far_out(seed: int) -> tuple[str, str]:
     """Return what :func:`attempt` does, of fits that are hard and just accepted.
 
-    Strong noise of the objective pulls along columns of very different sizes, along which the rows hardly curve the risk.
+    Strong noise of the objective pulls along columns of very different sizes; along the small ones the rows hardly
+    curve the risk.
     """
     rng = np.random.default_rng(seed)
     n, d = int(rng.choice([50, 100, 300])), int(rng.choice([20, 40, 80]))
     row_norm = _size(rng, 0.0, 3.6)
-    loss, curvature = (
-        lambda: (dpci.losses.Logistic(), 0.25),
-        lambda h=_size(rng, -3.0, 0.0): (dpci.losses.HuberHinge(h), 0.5 / h),
-        lambda s=_size(rng, -3.0, 0.0): (dpci.losses.SmoothHinge(s), 0.25 / s),
-    )[rng.integers(3)]()
+    h, s = _size(rng, -3.0, 0.0), _size(rng, -3.0, 0.0)
+    losses = dpci.losses.Logistic(), dpci.losses.HuberHinge(h), dpci.losses.SmoothHinge(s)
+    kind = rng.integers(3)
+    loss, curvature = losses[kind], (0.25, 0.5 / h, 0.25 / s)[kind]
     X = rng.normal(size=(n, d)) * np.logspace(0.0, -float(rng.choice([0.0, 3.0, 6.0])), d)
     X *= row_norm * _EDGE / np.linalg.norm(X, axis=1)[:, None]
     keywords: dict[str, Any] = {

@@ -12,7 +12,6 @@ def labels_of_boolean_type(y):
     if pd is not None:
         yield pd.Series(y)
         yield pd.Series(y, dtype="boolean")
-        yield pd.Series(pd.Categorical(y))
     if pl is not None:
         yield pl.Series(y)
     if pa is not None:
@@ -30,6 +29,10 @@ def labels_of_other_types(y):
     yield y.astype(object), (False, True)
     yield np.where(y, "yes", "no"), ("no", "yes")
     yield np.where(y, 7, 3), (3, 7)
+    pd = _installed("pandas")
+    if pd is not None:
+        # Its categories may have been read off the labels.
+        yield pd.Series(pd.Categorical(y)), (False, True)
 
 
 def _installed(name):

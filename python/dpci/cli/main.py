@@ -10,8 +10,8 @@ from typing import Final
 
 from dpci.base import startup as _startup
 from dpci.base.optional import optional
-from dpci.cli.output import NotDelivered
 from dpci.base.startup import EndedBySignal
+from dpci.cli.output import NotDelivered
 from dpci.cli.process import check_open, drop_unwritable, signals_as_exceptions
 from dpci.errors import BudgetExceeded, DpciError, ReleaseFailed
 
