@@ -47,7 +47,8 @@ test: build $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN) ## Run all tests: Rust, the
 	cargo test --quiet
 	cargo test --quiet -p dpci-core --features seeded-bugs --test seeded_bugs -- --skip every_mistake
 	PYTHONPATH=python $(OLDEST)/bin/python -m pytest --quiet tests/scikit_learn
-	$(BIN)/python -m pytest
+	# Two at a time, each file by one of them.
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 prove: build ## Run audits and long tables; write the logs to docs/evidence (tables on real data need DPCI_DATA).
 	@mkdir -p docs/evidence
