@@ -271,7 +271,7 @@ fn passes_over_other_rows_are_refused() {
     };
     assert!(refusal(&|_| ()).is_ok());
     let message = refusal(&|x| x[5] += 0.01).unwrap_err();
-    assert!(message.contains("other numbers"), "{message}");
+    assert!(message.contains("different values"), "{message}");
     let message = refusal(&|x| x.truncate(299 * WIDTH)).unwrap_err();
     assert!(message.contains("got 299 rows after 300"), "{message}");
 }
