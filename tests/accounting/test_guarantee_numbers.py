@@ -1,5 +1,6 @@
 """The numbers of a guarantee by hand: what a budget leaves, at both relations, near no epsilon at all."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -69,3 +70,13 @@ def test_the_shift_of_published_noise_is_that_of_its_scale(epsilon):
 def test_orders_are_above_one(order):
     with pytest.raises(InvalidInput, match="order must be finite and > 1"):
         plan(dpci.ZCDP(0.1)).guarantee.rdp(order)
+
+
+def test_the_seal_adds_its_own_divergence_to_that_of_the_noise():
+    rows = np.tile([[0.6, 0.0], [-0.6, 0.1]], (500, 1))
+    fit = dpci.fit(rows, rows[:, 0] > 0, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.1, seed=1)
+    whole, order = fit.guarantee, 8.0
+    assert whole.profile is not None
+    bare = dataclasses.replace(whole, seal=(0.0, 0.0, 0.0))
+    assert whole.seal[2] > 0.0
+    assert float(whole.rdp(order)) == pytest.approx(float(bare.rdp(order)) + order * whole.seal[2], rel=1e-12)

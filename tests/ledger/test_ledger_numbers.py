@@ -1,6 +1,7 @@
 """The numbers of a ledger by hand: what a reserve divides, what is left, what a ledger is known by."""
 
 import hashlib
+import json
 import math
 import sqlite3
 from contextlib import closing
@@ -212,3 +213,16 @@ def test_a_first_spend_is_raised_by_sixteen_units():
     account.add(dpci.ZCDP(0.01), reserve)
     parts = [3.0 * 0.01, reserve.orders()[1][0]]
     assert account.spent()["epsilon"] == Fraction(sum(parts) + 16 * 2.0**-52 * sum(parts))
+
+
+def test_what_a_ledger_says_of_itself():
+    ledger = dpci.Ledger(dpci.PureDP(1.0), "add_remove", errors="private", n_public=70)
+    assert ledger.summary().splitlines()[0].endswith("add remove, n_public=70, private errors")
+    assert "n_public" not in dpci.Ledger(dpci.PureDP(1.0), "add_remove").summary()
+    assert json.loads(ledger.to_json())["version"] == 2
+    ledger.spend(dpci.PureDP(0.9), neighbors="add_remove")
+    with pytest.raises(dpci.BudgetExceeded, match=r"requested PureDP\(epsilon=0.2\), remaining PureDP\(epsilon=0.1"):
+        ledger.spend(dpci.PureDP(0.2), neighbors="add_remove")
+    ledger.spend(dpci.PureDP(0.1), neighbors="add_remove")
+    with pytest.raises(dpci.BudgetExceeded, match=r"requested PureDP\(epsilon=0.2\), remaining nothing, total"):
+        ledger.spend(dpci.PureDP(0.2), neighbors="add_remove")
