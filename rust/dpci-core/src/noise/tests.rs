@@ -187,3 +187,12 @@ fn logarithms_are_taken_below_one_half() {
         );
     }
 }
+
+#[test]
+fn a_law_by_its_name_has_the_scale_that_it_was_given() {
+    for name in ["gaussian", "spherical_laplace"] {
+        let law = NoiseLaw::from_name(name, 3, 4.0).unwrap();
+        assert_eq!(law.name(), name);
+        assert!((law.scale() - 4.0).abs() < 1e-15, "{name}");
+    }
+}
