@@ -133,8 +133,9 @@ pub enum Error {
     },
     /// The Hessians of some data sets are too ill-conditioned for double precision.
     #[error(
-        "l2_strength must be at least {least} for this loss, row_norm and number of parameters, because the minimisers of \
-         some data sets could not be certified in double precision, got l2_strength={value} (increase l2_strength or decrease row_norm)"
+        "l2_strength must be at least {} for this loss, row_norm and number of parameters, because the minimisers of \
+         some data sets could not be certified in double precision, got l2_strength={} (increase l2_strength or decrease row_norm)",
+        readable(*least), readable(*value)
     )]
     IllConditioned {
         /// The least value.
@@ -145,7 +146,8 @@ pub enum Error {
     /// The certificate cannot reach its tolerance for some data sets.
     #[error(
         "l2_strength must be greater for this noise: the parameters must be certified to within {tolerance:e}, but rounding limits the \
-         certificate to {least:e} for some data sets, got l2_strength={value} (increase l2_strength or decrease row_norm)"
+         certificate to {least:e} for some data sets, got l2_strength={} (increase l2_strength or decrease row_norm)",
+        readable(*value)
     )]
     TooFewDigits {
         /// What can be certified for every data set.
