@@ -17,7 +17,7 @@ from _environments import now
 from _timing import commit
 
 _F64 = NDArray[np.float64]
-STRENGTHS = (1e-4, 1e-6, 1e-8, 1e-10)
+STRENGTHS = (1e-4, 1e-6, 1e-8, 1e-9)
 EPSILONS = (1e2, 1e4, 1e6, 1e8)
 NO_NOISE = "no noise"
 # Levels of a factor with fewer rows than this of either outcome are joined to the reference level: without, there is no
