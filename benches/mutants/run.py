@@ -26,13 +26,15 @@ RUST = {
     "noise": ["noise"],
     "seal": [
         "mechanism/seal.rs",
-        "mechanism/sealing.rs",
+        "spec/seal.rs",
+        "spec/distances.rs",
+        "loss/rounding.rs",
         "objective.rs",
         "moments.rs",
         "erm/certify.rs",
         "erm/kink_split.rs",
     ],
-    "mechanism": ["mechanism"],
+    "mechanism": ["spec", "mechanism"],
 }
 PYTHON = {
     "ledger": ["ledger/ledger.py", "ledger/store.py", "ledger/composition.py", "ledger/payment.py"],

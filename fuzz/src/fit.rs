@@ -8,7 +8,8 @@ use dpci_core::design::{Design, OnViolation, RowBounds, Rows};
 use dpci_core::exec::Executor;
 use dpci_core::interval::{Perturbation, Sandwich, half_widths};
 use dpci_core::loss::{Hinge, HuberHinge, Logistic, Loss, SmoothHinge, SoftLogistic, Squared};
-use dpci_core::mechanism::{Choices, Moments, NoiseKind, Projection, Spec, Variant, release_fit};
+use dpci_core::mechanism::release_fit;
+use dpci_core::spec::{Choices, Moments, NoiseKind, Projection, Spec, Variant};
 use dpci_core::noise::SimulationGenerator;
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
 

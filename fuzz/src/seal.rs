@@ -1,7 +1,8 @@
 //! The seal at any distance, cost and values: what leaves lies on the public lattice, or nothing leaves.
 
 use arbitrary::Arbitrary;
-use dpci_core::mechanism::{Cost, seal::Seal};
+use dpci_core::mechanism::seal::Seal;
+use dpci_core::privacy::Cost;
 use dpci_core::noise::{DiscreteGaussian, DiscreteLaplace, SimulationGenerator};
 
 use crate::number::{Number, plain};

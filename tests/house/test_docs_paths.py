@@ -49,7 +49,7 @@ def test_files_that_a_page_names_exist(page):
 )
 def test_a_file_that_does_not_exist_is_found(name):
     page = ROOT / "docs" / "privacy.md"
-    there = "`test_layers.py`, `tests/prove/test_*.py`, `seal/tests.rs`, `sealing.rs`, `rust/dpci-core/src/noise`, "
+    there = "`test_layers.py`, `tests/prove/test_*.py`, `seal/tests.rs`, `distances.rs`, `rust/dpci-core/src/noise`, "
     there += "[a](data.md#why-a-schema), [b](evidence/table_2.md), [c](../README.md), https://x.org/tests/none.py"
     assert missing(there, page) == []
     (found,) = missing(f"{there} {name}", page)

@@ -14,47 +14,21 @@ CORE = ROOT / "rust" / "dpci-core" / "src"
 BINDINGS = ROOT / "rust" / "dpci-py" / "src"
 PACKAGE = ROOT / "python" / "dpci"
 
-# What each module of the core may import besides `error` and itself; `exec` runs loops on threads.
-ALLOWED = {
-    "error": set(),
-    # Mistakes that tests of the tests switch on; constants in every other build.
-    "bugs": set(),
-    # Which errors the data can cause.
-    "refusals": set(),
-    "exec": set(),
-    "linalg": {"exec"},
-    "loss": {"linalg"},
-    "design": {"exec", "linalg", "loss"},
-    # Sums over all records, wherever the rows are; who asks for sums does not see the rows.
-    "records": {"design", "exec", "linalg", "loss"},
-    "objective": {"exec", "linalg", "loss", "records"},
-    "moments": {"design", "exec", "linalg", "loss", "records"},
-    "solver": {"exec", "linalg"},
-    "erm": {"design", "exec", "linalg", "loss", "objective", "records", "solver"},
-    "noise": {"bugs"},
-    "privacy": {"bugs", "loss"},
-    "interval": {"exec", "linalg", "noise", "privacy"},
-    # Bounds of records: what these functions read of released values and of the record, no noise and no release.
-    "per_instance": {"design", "exec", "linalg", "loss", "privacy"},
-    "mechanism": {
-        "bugs",
-        "design",
-        "erm",
-        "exec",
-        "interval",
-        "linalg",
-        "loss",
-        "moments",
-        "noise",
-        "objective",
-        "per_instance",
-        "privacy",
-        "records",
-        "solver",
-    },
-}
-# A study repeats mechanisms, so it may import all of them.
-ALLOWED["study"] = {*ALLOWED["mechanism"], "mechanism", "refusals"}
+
+def layers():
+    """What each module of the core may import besides `error` and itself, from the table of docs/architecture.md.
+
+    Its cells name modules, or "all above" and those that are left out.
+    """
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("## Rooms of the Python package")[0]
+    allowed = {}
+    for name, cell in re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|$", page, re.MULTILINE):
+        named = set(re.findall(r"`(\w+)`", cell))
+        allowed[name] = (set(allowed) - {"error"}) - named if "all above" in cell else named
+    return allowed
+
+
+ALLOWED = layers()
 
 # External crates that only some modules may name.
 CRATE_HOMES = {
@@ -121,7 +95,8 @@ def core_files():
 
 
 def test_every_module_of_the_core_has_a_rule():
-    assert {module_of(path) for path in core_files()} <= set(ALLOWED)
+    assert {module_of(path) for path in core_files()} == set(ALLOWED)
+    assert list(ALLOWED)[-1] == "study"
 
 
 @pytest.mark.parametrize("path", core_files(), ids=lambda p: str(p.relative_to(CORE)))
@@ -148,6 +123,21 @@ def test_data_meets_noise_in_the_mechanisms_alone():
     assert ALLOWED["noise"] == {"bugs"}
 
 
+# What would let a calibration depend on data.
+DATA = {"design", "erm", "moments", "objective", "per_instance", "records"}
+
+
+def test_calibrations_see_neither_data_nor_randomness():
+    assert not ALLOWED["spec"] & DATA
+    for path in sorted((CORE / "spec").rglob("*.rs")):
+        # Of its tests, too: what they would need of data or noise belongs to `mechanism`.
+        code = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
+        assert not crate_imports(code) & (DATA | {"mechanism", "study"}), path.name
+        assert not re.search(r"\w*Generator\b", code), f"{path.name} names a generator"
+    both = {module for module, allowed in ALLOWED.items() if {"spec", "records"} <= allowed}
+    assert both == {"mechanism", "study"}
+
+
 def test_nothing_rests_on_studies():
     assert not [module for module, allowed in ALLOWED.items() if "study" in allowed]
 
@@ -168,15 +158,6 @@ def test_studies_never_release():
     )
 
 
-def test_the_page_on_architecture_has_the_same_rules():
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("## Rooms of the Python package")[0]
-    rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
-    assert {name for name, _ in rows} == set(ALLOWED)
-    for name, cell in rows:
-        if "all above" not in cell:
-            assert set(re.findall(r"`(\w+)`", cell)) == ALLOWED[name], name
-
-
 def test_core_does_not_know_python():
     manifest = (CORE.parent / "Cargo.toml").read_text(encoding="utf-8")
     assert "pyo3" not in manifest
@@ -192,9 +173,11 @@ def test_bindings_decide_nothing(path):
         )
 
 
-def test_the_page_names_every_file_of_the_mechanisms():
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    files = [path for path in (CORE / "mechanism").glob("*.rs") if path.name != "mod.rs"]
+@pytest.mark.parametrize("module", ["spec", "mechanism"])
+def test_the_page_names_every_file_of(module):
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = page.split(f"\nIn `{module}`: ")[1].split("\n\n")[0]
+    files = [path for path in (CORE / module).glob("*.rs") if path.name not in {"mod.rs", "testing.rs"}]
     assert sorted(path.name for path in files if f"`{path.name}`" not in text) == []
 
 

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`design`] holds the rows, [`loss`] the losses, [`records`] the sums over the rows, here or elsewhere, [`objective`] the (perturbed) empirical risk and
 //! [`solver`] its minimisers; [`moments`] the Hessian and gradient covariance; [`noise`] the distributions, [`privacy`] the
-//! budgets, sensitivities and calibrations; [`mechanism`] is the only place where data meets noise; [`interval`] turns
+//! budgets, sensitivities and calibrations; [`spec`] resolves public choices into laws and costs; [`mechanism`] is the only place where data meets noise; [`interval`] turns
 //! released values into confidence intervals, [`per_instance`] into bounds on the privacy loss of a record. [`study`] repeats simulated releases and is never private.
 
 pub mod bugs;
@@ -22,6 +22,7 @@ pub mod privacy;
 pub mod records;
 pub mod refusals;
 pub mod solver;
+pub mod spec;
 pub mod study;
 
 pub use error::{Error, Result};

@@ -2,10 +2,8 @@
 
 use crate::design::Design;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
-use crate::linalg::{
-    CompensatedSum, GRAM_ROUNDINGS, GramAccumulator, PackedBlock, sum_rounding, vector,
-};
-use crate::loss::{Loss, VALUE_ROUNDINGS};
+use crate::linalg::{CompensatedSum, GramAccumulator, PackedBlock, vector};
+use crate::loss::Loss;
 use crate::records::{Records, Request};
 use crate::{Error, Result};
 
@@ -16,21 +14,6 @@ pub struct DataMoments {
     pub curvature: Vec<f64>,
     /// `(1/n) Σ l'(uᵢ)² xᵢ xᵢᵀ`.
     pub squared_slope: Vec<f64>,
-}
-
-/// Bound on the Frobenius distance of a matrix of [`data_moments`] to `(1/n) Σ cᵢ xᵢxᵢᵀ` in real numbers, in terms of `N/n·sup c·R²` for
-/// `N` records: `cᵢ` is l'' or l'² at the predictor of record i, a function of that record and the parameters alone; `sup c` its supremum
-/// over `|u| ≤ R‖θ‖`, `R` the bound on the rows with their intercept. The predictor is that of [`Design::linear_predictor`], which has the
-/// same bits on every machine and in every storage. The [`Loss::tail_roundings`] of a curvature come on top.
-#[must_use]
-pub fn moment_rounding(n_rows: usize) -> f64 {
-    sum_rounding(GRAM_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
-}
-
-/// The same for [`second_moments`]: its `gram` in terms of `N·R²`, its `cross` of `N·R·B`, `B` the bound on targets (Euclidean).
-#[must_use]
-pub fn second_moment_rounding(n_rows: usize) -> f64 {
-    sum_rounding(GRAM_ROUNDINGS, n_rows)
 }
 
 /// Both sums in one pass; `n_samples` is the public `n` that divides them.
@@ -130,6 +113,7 @@ mod tests {
     use crate::linalg::{Doubled, architectures, with_arch};
     use crate::loss::{
         Batch, Custom, Declaration, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets,
+        moment_rounding, second_moment_rounding,
     };
 
     const DIM: usize = 3;

@@ -5,9 +5,9 @@
 //! public number of samples (under add/remove it is not the number of rows).
 
 use crate::Result;
-use crate::exec::{BLOCK, Executor};
-use crate::linalg::{GRAM_ROUNDINGS, add_diagonal, sum_rounding, vector};
-use crate::loss::{Loss, VALUE_ROUNDINGS};
+use crate::exec::Executor;
+use crate::linalg::{add_diagonal, vector};
+use crate::loss::Loss;
 use crate::records::{Records, Request};
 
 pub use crate::records::HessianRows;
@@ -42,23 +42,6 @@ pub struct Evaluation {
     pub gradient: Vec<f64>,
     /// `∇²J(θ)`, row-major, where it was asked for.
     pub hessian: Option<Vec<f64>>,
-}
-
-/// Roundings that one term of a gradient passes through beside those of its slope: multiplicity, scale and product, the additions in
-/// its block, compensated sum and quotient.
-pub(crate) const GRADIENT_ROUNDINGS: usize = BLOCK + 8;
-
-/// Bound on the Euclidean distance of the data part of a gradient of [`Objective::evaluate`] to `(1/n) Σ l'(ûᵢ) xᵢ` in real numbers, `ûᵢ`
-/// the computed predictor of record i, in terms of `N/n·sup|l'|·R` for `N` records.
-#[must_use]
-pub fn gradient_rounding(n_rows: usize) -> f64 {
-    sum_rounding(GRADIENT_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
-}
-
-/// The same for the data part of its Hessian, Frobenius, in terms of `N/n·sup l''·R²`.
-#[must_use]
-pub fn hessian_rounding(n_rows: usize) -> f64 {
-    sum_rounding(GRAM_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
 }
 
 impl Objective<'_> {

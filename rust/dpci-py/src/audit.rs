@@ -2,7 +2,8 @@
 
 use dpci_core::Result;
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::{Cost, seal};
+use dpci_core::privacy::Cost;
+use dpci_core::spec;
 use dpci_core::study;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -122,7 +123,7 @@ pub(crate) fn moment_steps<'py>(
 /// How a vector is sealed; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct Seal {
-    inner: seal::Seal,
+    inner: spec::Seal,
 }
 
 #[pymethods]
@@ -138,7 +139,7 @@ impl Seal {
         delta: f64,
     ) -> PyResult<Self> {
         let cost = Cost::of(budget_of(notion, epsilon, rho, delta)?);
-        let inner = seal::Seal::new("values", dim, distance, cost).map_err(to_python)?;
+        let inner = spec::Seal::new("values", dim, distance, cost).map_err(to_python)?;
         Ok(Self { inner })
     }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
-use dpci_core::design::{Axis, Design, Grid, OnViolation, RowBounds};
+use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::{self as core, CellRegression, FunctionalChoices};
+use dpci_core::mechanism::{self as core, CellRegression};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::privacy::Polynomial;
+use dpci_core::spec::{self, Axis, FunctionalChoices, Grid};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -21,7 +22,7 @@ use crate::task;
 /// Validated public choices of the functional mechanism; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct FunctionalSpec {
-    pub(crate) inner: core::FunctionalSpec,
+    pub(crate) inner: spec::FunctionalSpec,
 }
 
 #[pymethods]
@@ -64,7 +65,7 @@ impl FunctionalSpec {
             calibration: calibration_of(calibration)?,
             neighbors: neighbors_of(neighbors)?,
         };
-        let inner = core::FunctionalSpec::new(choices).map_err(to_python)?;
+        let inner = spec::FunctionalSpec::new(choices).map_err(to_python)?;
         Ok(Self { inner })
     }
 }
@@ -107,7 +108,7 @@ pub(crate) fn release_functional_mechanism<'py>(
 /// A public grid, the noise on its counts, and the regression on its cells; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct HistogramSpec {
-    pub(crate) inner: core::HistogramSpec,
+    pub(crate) inner: spec::HistogramSpec,
     loss: Loss,
     l2_strength: f64,
     intercept: Option<f64>,
@@ -169,7 +170,7 @@ impl HistogramSpec {
         let axes = axes.into_iter().map(axis).collect();
         let grid = Grid::new(axes, n_columns, targets).map_err(to_python)?;
         let budget = budget_of(notion, epsilon, rho, delta)?;
-        let inner = core::HistogramSpec::new(grid, budget, neighbors_of(neighbors)?);
+        let inner = spec::HistogramSpec::new(grid, budget, neighbors_of(neighbors)?);
         Ok(Self {
             inner: inner.map_err(to_python)?,
             loss: Loss {

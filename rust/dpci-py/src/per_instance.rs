@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use dpci_core::design::{Design, RowBounds, row_norm_bound};
+use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
+use dpci_core::linalg::vector::row_norm_bound;
 use dpci_core::mechanism::{self as core, ReportRelease};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
-use dpci_core::per_instance::{self, Claim, Derivatives, HessianBound, Model};
+use dpci_core::per_instance::{self, Derivatives, Model};
+use dpci_core::spec::{self, Claim, HessianBound};
 use dpci_core::study::ex_post_losses;
 use dpci_core::{Error, Result};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -22,7 +24,7 @@ use crate::task;
 /// Validated public choices of a model with its report; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct ReportSpec {
-    pub(crate) inner: core::ReportSpec,
+    pub(crate) inner: spec::ReportSpec,
     pub(crate) fit: Spec,
 }
 
@@ -39,7 +41,7 @@ impl ReportSpec {
     ) -> PyResult<Self> {
         let claim = claim(failure_probability, simultaneous, bound)?;
         let inner =
-            core::ReportSpec::new(&spec.inner.asked_choices(), shares).map_err(to_python)?;
+            spec::ReportSpec::new(&spec.inner.asked_choices(), shares).map_err(to_python)?;
         inner.check_claim(&claim).map_err(to_python)?;
         let fit = Spec {
             inner: inner.fit().clone(),

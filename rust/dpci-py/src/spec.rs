@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use dpci_core::design::RowBounds;
 use dpci_core::interval::Perturbation;
-use dpci_core::mechanism::seal::Seal;
-use dpci_core::mechanism::{
-    self as core, Choices, Cost, Moments, NoiseKind, Projection, Step, Variant,
-};
-use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
+use dpci_core::privacy::{Budget, Calibration, Cost, Neighbors, Split};
+use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Seal, Step, Variant};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 

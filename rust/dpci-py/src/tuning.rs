@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::{Method, TuningSpec as CoreSpec, release_tuning as release};
+use dpci_core::mechanism::release_tuning as release;
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::privacy::{self, Budget};
+use dpci_core::spec::{Method, TuningSpec as CoreSpec};
 use dpci_core::study;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;

@@ -20,15 +20,6 @@ pub enum OnViolation {
     Clip,
 }
 
-/// The bound √(R² + s²) on rows with an intercept column `s`, rounded up.
-#[must_use]
-pub fn row_norm_bound(row_norm: f64, intercept: Option<f64>) -> f64 {
-    // The library's hypot errs by less than one unit in the last place; the least number covers subnormal ones.
-    intercept.map_or(row_norm, |s| {
-        row_norm.hypot(s) * (1.0 + 2.0 * f64::EPSILON) + f64::from_bits(1)
-    })
-}
-
 /// Factor from a computed norm of `len` entries to an upper bound on the exact one: `len` products and sums of nonnegative
 /// terms and one root err by less than `len + 2` units in the last place.
 pub(super) fn rounding_factor(len: usize) -> f64 {

@@ -6,14 +6,12 @@
 mod check;
 mod csr;
 mod dense;
-mod grid;
 mod merge;
 mod numbers;
 
-pub use check::{OnViolation, row_norm_bound};
+pub use check::OnViolation;
 pub use csr::{Csr, CsrBlock, Entries};
 pub use dense::Dense;
-pub use grid::{Axis, Grid};
 pub use numbers::Numbers;
 
 use std::borrow::Cow;

@@ -8,8 +8,8 @@ use super::polish::{Polish, Terms};
 use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::linalg::{DOUBLED_EPSILON, Doubled};
-use crate::loss::{Hinge, Targets};
-use crate::objective::{Objective, gradient_rounding, hessian_rounding};
+use crate::loss::{Hinge, Targets, gradient_rounding, hessian_rounding};
+use crate::objective::Objective;
 
 /// One parameter, n = 10, λ = 1/2, no rows: the gradient is 5θ minus the pull.
 fn bare<'a>(param: f64, pull: f64, exec: &'a Executor<'a>) -> Polish<'a> {

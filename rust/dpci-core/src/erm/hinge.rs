@@ -17,15 +17,12 @@ use super::kink_split::{Split, sample, split};
 use super::longest_row;
 use super::multipliers::NearRisk;
 use super::polish::{Terms, polish};
-use super::risk::{Extent, Risk};
-use crate::linalg::{DOUBLED_EPSILON, vector};
-use crate::loss::HuberHinge;
+use super::risk::Risk;
+use crate::linalg::vector;
+use crate::loss::{HINGE_MAX_DIM, HuberHinge};
 use crate::objective::Objective;
 use crate::solver::{self, Method, Minimum, Options};
 use crate::{Error, Result};
-
-/// Parameters up to which systems in doubled precision take seconds, not hours.
-pub(crate) const HINGE_MAX_DIM: usize = 2048;
 
 /// Radii whose squares, and the second halves of those in doubled precision, neither over- nor underflow.
 const RADII: RangeInclusive<f64> = 1e-60..=1e60;
@@ -144,17 +141,6 @@ pub(super) fn minimize(
         approach(objective, start, options, LIMITS)?,
         unrounded,
     )
-}
-
-/// The certificate that every data set of this extent reaches, with a minimiser of at most this norm (`certify.rs`): the roundings of the
-/// residual, and the root of those of the excess at the kinks, one of at most each row.
-pub(crate) fn hinge_floor(extent: &Extent<'_>, params_norm: f64) -> f64 {
-    let lambda = extent.l2_strength;
-    let products = (extent.n_params as f64 + 4.0) * DOUBLED_EPSILON;
-    let sums = products + (extent.n_rows as f64 + 32.0) * DOUBLED_EPSILON;
-    let size = 2.0 * extent.mass * extent.row_norm + extent.linear + lambda * params_norm;
-    let excess = products * extent.mass * (1.0 + extent.row_norm * params_norm);
-    sums * size / lambda + (excess / lambda).sqrt() + f64::MIN_POSITIVE
 }
 
 /// The certified minimiser, from a point near it.

@@ -13,10 +13,6 @@ mod refine;
 mod risk;
 mod smoothed;
 
-pub(crate) use hinge::{HINGE_MAX_DIM, hinge_floor};
-pub(crate) use refine::has_more_digits;
-pub(crate) use risk::Extent;
-
 use crate::error::check_length;
 use crate::loss::PREDICTOR_ROOM;
 use crate::objective::Objective;

@@ -6,7 +6,8 @@
 use super::risk::Risk;
 use crate::Result;
 use crate::linalg::vector;
-use crate::objective::{HessianRows, Objective, hessian_rounding};
+use crate::loss::hessian_rounding;
+use crate::objective::{HessianRows, Objective};
 use crate::solver::{self, Attempt, Options, Problem};
 
 /// Up to this size the pass for the Hessian costs less than the passes for gradients that it saves.

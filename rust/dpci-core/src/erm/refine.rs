@@ -8,13 +8,11 @@
 //!
 //! The residual is the stopping rule *and* the measure of progress: values would need twice its digits.
 
-use std::ops::RangeInclusive;
-
 use super::Unrounded;
 use super::risk::Risk;
 use crate::Result;
 use crate::linalg::{Cholesky, DOUBLED_EPSILON, Doubled, add_diagonal, vector};
-use crate::loss::Loss;
+use crate::loss::has_more_digits;
 use crate::records::Request;
 use crate::solver::{self, Minimum, Options, Problem, Stall};
 
@@ -27,12 +25,6 @@ const MAX_HALVINGS: usize = 40;
 /// Above this share of the last residual the Hessian is computed anew.
 const FAST: f64 = 0.1;
 
-/// Parameters up to which Hessians and rows take seconds.
-const MAX_DIM: usize = 2048;
-
-/// Radii whose squares have all digits of doubled precision.
-const RADII: RangeInclusive<f64> = 1e-60..=1e60;
-
 /// Points whose length is this near to the radius are moved to the sphere: an f64 solver keeps a few roundings away from it.
 const NEAR: f64 = 32.0 * f64::EPSILON;
 
@@ -44,11 +36,6 @@ struct State {
     /// `∇J + νθ`, rounded, and its norm.
     residual: Vec<f64>,
     norm: f64,
-}
-
-/// Whether there are more digits than those of f64 for this loss, number of parameters and radius.
-pub(crate) fn has_more_digits(loss: &dyn Loss, n_params: usize, radius: Option<f64>) -> bool {
-    loss.has_doubled_slopes() && n_params <= MAX_DIM && radius.is_none_or(|w| RADII.contains(&w))
 }
 
 /// The minimiser to within the tolerance, from where a solver stalled; of its point all digits where `unrounded`.

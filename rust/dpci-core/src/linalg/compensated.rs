@@ -1,6 +1,7 @@
 //! Sums of many vectors whose rounding does not grow with their number.
 
 use super::doubled::two_sum;
+use crate::exec::BLOCK;
 
 /// A sum of vectors, with what each addition loses summed beside it (Neumaier 1974).
 ///
@@ -66,6 +67,10 @@ impl CompensatedSum {
         self.high.iter().zip(&self.low).map(|(h, l)| h + l)
     }
 }
+
+/// Roundings that one term of a gradient passes through beside those of its slope: multiplicity, scale and product, the additions in
+/// its block, compensated sum and quotient.
+pub const GRADIENT_ROUNDINGS: usize = BLOCK + 8;
 
 /// Relative rounding of a sum over `n_rows` rows whose terms pass `roundings` roundings each and are then summed with compensation:
 /// in terms of the sum of the sizes of the terms (docs/certificates.md, "Sums over rows").

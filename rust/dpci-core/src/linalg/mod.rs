@@ -22,7 +22,7 @@ pub mod vector;
 pub use arch::arch;
 #[cfg(test)]
 pub(crate) use arch::{architectures, with_arch};
-pub use compensated::{CompensatedSum, sum_rounding};
+pub use compensated::{CompensatedSum, GRADIENT_ROUNDINGS, sum_rounding};
 pub use doubled::{DOUBLED_EPSILON, Doubled, two_product, two_sum};
 pub use doubled_cholesky::DoubledCholesky;
 pub use doubled_exp::doubled_sigmoid;

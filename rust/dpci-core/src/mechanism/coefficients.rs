@@ -1,7 +1,6 @@
 //! Releases the coefficients: objective perturbation and output perturbation.
 
 use super::seal::Sealed;
-use super::spec::Spec;
 use crate::Result;
 use crate::erm::{Unrounded, minimize_risk, minimize_unrounded};
 use crate::exec::Executor;
@@ -10,6 +9,7 @@ use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SimulationGenerator, Sphe
 use crate::objective::Objective;
 use crate::records::Records;
 use crate::solver::{Method, Minimum, Options};
+use crate::spec::Spec;
 
 /// Iterations after which a solver gives up.
 const MAX_ITERATIONS: usize = 2000;
@@ -32,7 +32,7 @@ pub fn release_coefficients(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Sealed> {
-    let noise = match spec.law {
+    let noise = match spec.law() {
         NoiseLaw::SphericalLaplace { dim, rate } => {
             SphericalLaplace::new(dim, rate)?.sample_bounded(generator)?
         }
@@ -46,12 +46,12 @@ pub fn release_coefficients(
         minimize_unrounded(&objective.of(spec, records, exec), &options)?;
     let mut params = perturbed(spec, minimum, &noise);
     // Whole steps of the lattice apart from the rest, so that no digit of a long vector is lost.
-    let lattice = spec.seal.lattice();
+    let lattice = spec.seal().lattice();
     let whole: Vec<f64> = params.iter().map(|p| whole_steps(*p, lattice)).collect();
     for ((p, whole), rest) in params.iter_mut().zip(&whole).zip(rest) {
         *p = (*p - whole) + rest;
     }
-    let sealed = spec.seal.release_sum(&params, &whole, generator)?;
+    let sealed = spec.seal().release_sum(&params, &whole, generator)?;
     Ok(in_domain(spec, &sealed))
 }
 
@@ -109,11 +109,11 @@ impl Linear {
         Objective {
             records,
             weights: None,
-            loss: &*spec.choices.loss,
-            l2_strength: spec.choices.l2_strength,
-            extra_convexity: spec.domain.extra_convexity,
+            loss: &*spec.choices().loss,
+            l2_strength: spec.choices().l2_strength,
+            extra_convexity: spec.extra_convexity(),
             linear_term: self.0.as_deref(),
-            n_samples: spec.bounds.n,
+            n_samples: spec.bounds().n,
             exec,
         }
     }
@@ -125,7 +125,7 @@ pub(crate) fn solver_options(spec: &Spec, tolerance: f64) -> Options {
         method: Method::Auto,
         tolerance,
         max_iterations: MAX_ITERATIONS,
-        radius: spec.choices.radius,
+        radius: spec.choices().radius,
     }
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn simulate_coefficient_noise(
     spec: &Spec,
     generator: &mut SimulationGenerator,
 ) -> Result<Vec<f64>> {
-    Ok(match spec.law {
+    Ok(match spec.law() {
         NoiseLaw::SphericalLaplace { dim, rate } => {
             SphericalLaplace::new(dim, rate)?.sample(generator)
         }
@@ -146,8 +146,8 @@ pub(crate) fn simulate_coefficient_noise(
 
 /// The linear term `b/n` of objective perturbation; `None` for output perturbation.
 pub(crate) fn linear_term(spec: &Spec, noise: &[f64]) -> Option<Vec<f64>> {
-    let objective = spec.choices.perturbation == Perturbation::Objective;
-    objective.then(|| noise.iter().map(|b| b / spec.bounds.n).collect())
+    let objective = spec.choices().perturbation == Perturbation::Objective;
+    objective.then(|| noise.iter().map(|b| b / spec.bounds().n).collect())
 }
 
 /// The parameters of a study from a certified minimiser: as released, but not sealed.
@@ -163,7 +163,7 @@ pub(crate) fn simulate_coefficients(
 /// The minimiser, with the noise of output perturbation.
 fn perturbed(spec: &Spec, minimum: Minimum, noise: &[f64]) -> Vec<f64> {
     let mut params = minimum.params;
-    if spec.choices.perturbation == Perturbation::Output {
+    if spec.choices().perturbation == Perturbation::Output {
         params.iter_mut().zip(noise).for_each(|(p, b)| *p += b);
     }
     params
@@ -171,5 +171,10 @@ fn perturbed(spec: &Spec, minimum: Minimum, noise: &[f64]) -> Vec<f64> {
 
 /// Post-processing: moved into the domain where the caller asks for it.
 fn in_domain(spec: &Spec, params: &Sealed) -> Sealed {
-    params.in_ball(spec.choices.radius.filter(|_| spec.choices.project))
+    params.in_ball(spec.choices().radius.filter(|_| spec.choices().project))
+}
+
+/// Where the moments are taken: the released parameters, moved into the domain. Post-processing.
+pub(crate) fn moment_point(spec: &Spec, params: &Sealed) -> Sealed {
+    params.in_ball(spec.radius())
 }

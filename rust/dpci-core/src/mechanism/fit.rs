@@ -1,20 +1,19 @@
 //! A whole private fit: coefficients, then moments at the released coefficients, then projection.
 
-use super::coefficients::{release_coefficients, simulate_coefficients_of};
-use super::costs::Step;
-use super::moment_noise::MomentNoise;
+use super::coefficients::{moment_point, release_coefficients, simulate_coefficients_of};
 use super::moments::{release_moments, simulate_moments};
-use super::projection::{Projection, project_gradient_cov, project_hessian};
-use super::seal::{Seal, Sealed};
-use super::sealing::check_records;
-use super::spec::Spec;
+use super::projection::{project_gradient_cov, project_hessian};
+use super::seal::Sealed;
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, vector};
 use crate::loss::Targets;
 use crate::moments::data_moments;
 use crate::noise::{NoiseGenerator, SimulationGenerator};
 use crate::privacy::{Calibration, Neighbors};
-use crate::records::Records;
+use crate::records::{Records, Request};
+use crate::spec::{
+    MomentNoise, Projection, ROUNDING_ROOM, Seal, Spec, Step, greatest_excess, least_row_norm,
+};
 use crate::{Error, Result};
 
 /// Everything that left the mechanism, before post-processing.
@@ -62,9 +61,9 @@ pub fn release(
     generator: &mut impl NoiseGenerator,
 ) -> Result<Release> {
     check_design(spec, records)?;
-    spec.check_strong_convexity(records, exec)?;
+    check_strong_convexity(spec, records, exec)?;
     let params = release_coefficients(spec, records, exec, generator)?;
-    let point = spec.moment_point(&params);
+    let point = moment_point(spec, &params);
     let Some(noise) = spec.moment_noise(margin_radius(spec, &point))? else {
         return Ok(Release {
             params,
@@ -93,14 +92,14 @@ pub fn simulate_release(
     generator: &mut SimulationGenerator,
 ) -> Result<Release> {
     check_design(spec, records)?;
-    spec.check_strong_convexity(records, exec)?;
+    check_strong_convexity(spec, records, exec)?;
     let params = simulate_coefficients_of(spec, records, exec, generator)?;
-    let point = spec.moment_point(&params);
+    let point = moment_point(spec, &params);
     let noise = spec.moment_noise(margin_radius(spec, &point))?;
     let (mut hessian, mut gradient_cov) = (None, None);
     if let Some(noise) = &noise {
-        let loss = &*spec.choices.loss;
-        let data = data_moments(records, loss, point.values(), spec.bounds.n, exec)?;
+        let loss = &*spec.choices().loss;
+        let data = data_moments(records, loss, point.values(), spec.bounds().n, exec)?;
         let (h, s) = simulate_moments(spec, data, noise, generator)?;
         (hessian, gradient_cov) = (h, Some(s));
     }
@@ -114,7 +113,7 @@ pub fn simulate_release(
 
 /// Refuses rows of another shape than the calibration assumes, or checked against other bounds.
 pub(crate) fn check_design(spec: &Spec, records: &dyn Records) -> Result<()> {
-    let choices = &spec.choices;
+    let choices = spec.choices();
     check_rows(
         records,
         &RowFacts {
@@ -167,6 +166,49 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
     Ok(())
 }
 
+/// Refuses more records under add/remove than the rounding of sums was bounded for.
+///
+/// # Errors
+/// [`Error::TooManyRecords`].
+pub(super) fn check_records(
+    n_samples: f64,
+    neighbors: Neighbors,
+    records: &dyn Records,
+) -> Result<()> {
+    let n_records = records.n_records() as f64;
+    if neighbors == Neighbors::AddRemove && !(n_records <= greatest_excess(neighbors) * n_samples) {
+        return Err(Error::TooManyRecords {
+            n_public: n_samples,
+            n_records,
+        });
+    }
+    Ok(())
+}
+
+/// Refuses rows that are shorter than a declared strong convexity counts on.
+///
+/// # Errors
+/// [`Error::RowTooShort`], [`Error::Interrupted`].
+pub(super) fn check_strong_convexity(
+    spec: &Spec,
+    records: &dyn Records,
+    exec: &Executor<'_>,
+) -> Result<()> {
+    if spec.extra_convexity() == 0.0 {
+        return Ok(());
+    }
+    let least = least_row_norm(spec.choices());
+    let [shortest, _] = records
+        .sums(&Request::Lengths, &*spec.choices().loss, None, exec)?
+        .squares;
+    if shortest >= least * least * (1.0 - ROUNDING_ROOM) {
+        return Ok(());
+    }
+    Err(Error::RowTooShort {
+        norm: shortest.sqrt(),
+    })
+}
+
 /// Bounds on rows and targets in words.
 fn describe_bounds(row_norm: f64, intercept: Option<f64>, targets: Targets) -> String {
     let intercept = intercept.map_or("none".into(), |constant| constant.to_string());
@@ -188,17 +230,17 @@ pub(crate) fn margin_radius(spec: &Spec, params: &Sealed) -> f64 {
 /// [`Error::NotPositiveDefinite`] if an eigendecomposition fails.
 pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
     let dim = spec.n_params();
-    let lambda = spec.choices.l2_strength;
+    let lambda = spec.l2_strength();
     let least = spec.strong_convexity();
-    let point = spec.moment_point(&release.params);
+    let point = moment_point(spec, &release.params);
     let point = point.values();
-    let mut steps = vec![spec.coefficients.clone()];
-    let mut seals = vec![spec.seal];
+    let mut steps = vec![spec.coefficients().clone()];
+    let mut seals = vec![*spec.seal()];
     let spectral_radius = release
         .noise
         .as_ref()
         .map_or(0.0, |n| n.spectral_radius(dim));
-    let projection = spec.choices.projection.decide(spectral_radius, least);
+    let projection = spec.choices().projection.decide(spectral_radius, least);
     let matrices = match &release.gradient_cov {
         None => None,
         Some(noisy) => {
@@ -215,7 +257,7 @@ pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
                 hessian
             };
             let mut gradient_cov = noisy.values().to_vec();
-            if spec.choices.neighbors == Neighbors::ReplaceOne {
+            if spec.choices().neighbors == Neighbors::ReplaceOne {
                 for (i, a) in point.iter().enumerate() {
                     for (j, b) in point.iter().enumerate() {
                         gradient_cov[i * dim + j] -= (lambda * a) * (lambda * b);
@@ -223,7 +265,7 @@ pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
                 }
             }
             // The paper's floor λ for Σ has no foundation, but is its method.
-            let floor = if spec.choices.calibration == Calibration::Paper {
+            let floor = if spec.choices().calibration == Calibration::Paper {
                 least
             } else {
                 0.0
@@ -264,8 +306,8 @@ mod tests {
     use super::*;
     use crate::interval::Perturbation;
     use crate::loss::Logistic;
-    use crate::mechanism::{Choices, Moments, Variant};
     use crate::privacy::Budget;
+    use crate::spec::{Choices, Moments, Variant};
 
     /// The gradient covariance that is made of `2I`, released with the parameters (1, -2), at λ = 0.5.
     fn gradient_cov(neighbors: Neighbors, calibration: Calibration) -> Vec<f64> {

@@ -2,92 +2,18 @@
 //!
 //! Lei 2011, "Differentially private M-estimators"; docs/baselines.md.
 
-use super::costs::{Cost, Step};
-use super::functional::noise_of;
-use super::seal::{Seal, Sealed};
-use super::sealing::share_seal;
-use crate::design::{Design, Grid, OnViolation, RowBounds, Rows};
+use super::seal::Sealed;
+use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::erm::minimize_risk;
-use crate::exec::{Executor, check_room};
+use crate::error::check_length;
+use crate::exec::{BLOCK, Executor, blocks, check_room};
 use crate::loss::Loss;
 use crate::noise::{Gaussian, Laplace, NoiseGenerator};
 use crate::objective::Objective;
-use crate::privacy::{Budget, Neighbors, gaussian_mu};
+use crate::privacy::Cost;
 use crate::solver::{Method, Options};
+use crate::spec::{Grid, HistogramSpec};
 use crate::{Error, Result};
-
-/// A grid with the noise on its counts. Holds no data.
-#[derive(Debug, Clone)]
-pub struct HistogramSpec {
-    grid: Grid,
-    step: Step,
-    seal: Seal,
-}
-
-impl HistogramSpec {
-    /// Calibrates the noise.
-    ///
-    /// # Privacy
-    /// A replaced record moves one count up and one down, by 1 each: L1 sensitivity 2, L2 sensitivity √2. One that is added or removed
-    /// moves one count: 1 and 1.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for a budget whose noise has no finite scale.
-    pub fn new(grid: Grid, budget: Budget, neighbors: Neighbors) -> Result<Self> {
-        let changed = neighbors.changed_records();
-        let (budget, seal) = budget.split_off_seal();
-        let (cost, sensitivity) = match budget {
-            Budget::Pure { epsilon } => (Cost::Epsilon(epsilon), changed),
-            Budget::Zcdp { rho } => (Cost::Rho(rho), changed.sqrt()),
-            Budget::Approx { epsilon, delta } => {
-                let mu = gaussian_mu(epsilon, delta)?;
-                (Cost::MuSquared(mu * mu), changed.sqrt())
-            }
-        };
-        let (noise, scale) = noise_of(cost, sensitivity)?;
-        let step = Step {
-            name: "histogram",
-            noise,
-            cost,
-            scale,
-            hessian_scale: None,
-            sensitivity,
-        };
-        let n_cells = grid.n_cells();
-        let draw = match step.cost {
-            Cost::Epsilon(_) => Laplace::new(n_cells, scale)?.error_bound(),
-            _ => Gaussian::new(n_cells, scale)?.error_bound(),
-        };
-        // Counts are whole numbers and are added on the lattice, so only the noise errs.
-        let seal = Seal::new("the histogram", n_cells, draw, share_seal(seal, 1))?;
-        if seal.lattice() > 1.0 {
-            return Err(Error::OutOfRange {
-                name: "budget",
-                rule: "such that the noise leaves the counts their digits",
-                value: cost.value(),
-            });
-        }
-        Ok(Self { grid, step, seal })
-    }
-
-    /// How the counts are sealed.
-    #[must_use]
-    pub fn seal(&self) -> &Seal {
-        &self.seal
-    }
-
-    /// The grid.
-    #[must_use]
-    pub fn grid(&self) -> &Grid {
-        &self.grid
-    }
-
-    /// What is spent.
-    #[must_use]
-    pub fn step(&self) -> &Step {
-        &self.step
-    }
-}
 
 /// Releases the noisy counts of all cells, the empty ones among them.
 ///
@@ -104,16 +30,44 @@ pub fn release_histogram(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Sealed> {
-    let n_cells = spec.grid.n_cells();
+    let n_cells = spec.grid().n_cells();
     // What the fit to the cells will need, too: once the counts are released it is too late to find out.
-    check_room(n_cells.saturating_mul(3 * spec.grid.n_columns() + 16))?;
-    let scale = spec.step.scale;
-    let noise = match spec.step.cost {
+    check_room(n_cells.saturating_mul(3 * spec.grid().n_columns() + 16))?;
+    let scale = spec.step().scale;
+    let noise = match spec.step().cost {
         Cost::Epsilon(_) => Laplace::new(n_cells, scale)?.sample_bounded(generator)?,
         _ => Gaussian::new(n_cells, scale)?.sample_bounded(generator)?,
     };
-    let exact = spec.grid.counts(design, exec)?;
-    spec.seal.release_sum(&noise, &exact, generator)
+    let exact = counts(spec.grid(), design, exec)?;
+    spec.seal().release_sum(&noise, &exact, generator)
+}
+
+/// How many records each cell has.
+///
+/// # Errors
+/// [`Error::Length`] for rows of another width, [`Error::Interrupted`].
+fn counts(grid: &Grid, design: &Design<'_>, exec: &Executor<'_>) -> Result<Vec<f64>> {
+    let width = design.n_params();
+    let n_columns = width - usize::from(design.intercept().is_some());
+    check_length("the rows of X", grid.n_columns(), n_columns)?;
+    let chunks = design.chunks();
+    let cells = exec.map(chunks.len(), |c| {
+        let mut rows = vec![0.0; BLOCK * width];
+        let mut cells = Vec::with_capacity(chunks[c].len());
+        for range in blocks(chunks[c].clone()) {
+            exec.check()?;
+            design.write_rows(range.clone(), &mut rows);
+            let records = rows.chunks_exact(width).zip(design.targets(range));
+            cells.extend(records.map(|(row, target)| grid.cell(row, *target)));
+        }
+        Ok(cells)
+    })?;
+    let mut counts = vec![0.0; grid.n_cells()];
+    let multiplicities = design.multiplicities();
+    for (i, cell) in cells.into_iter().flatten().enumerate() {
+        counts[cell] += multiplicities.map_or(1.0, |m| f64::from(m[i]));
+    }
+    Ok(counts)
 }
 
 /// A regression that is fitted to the cells.

@@ -1,13 +1,12 @@
 //! Releases the Hessian and the gradient covariance at released parameters.
 
-use super::moment_noise::MomentNoise;
 use super::seal::Sealed;
-use super::spec::Spec;
 use crate::Result;
 use crate::exec::Executor;
 use crate::moments::{DataMoments, data_moments};
 use crate::noise::{NoiseGenerator, SimulationGenerator};
 use crate::records::Records;
+use crate::spec::{MomentNoise, Spec};
 
 /// Releases the data parts `(1/n) Σ l'' x xᵀ` and `(1/n) Σ l'² x xᵀ` at the released `params`.
 ///
@@ -29,20 +28,20 @@ pub fn release_moments(
 ) -> Result<(Option<Sealed>, Sealed)> {
     let data = data_moments(
         records,
-        &*spec.choices.loss,
+        &*spec.choices().loss,
         params.values(),
-        spec.bounds.n,
+        spec.bounds().n,
         exec,
     )?;
     let dim = spec.n_params();
     let hessian = match (noise.hessian, noise.hessian_seal) {
-        (Some(law), Some(seal)) => {
-            let noisy = plus(data.curvature, &law.sample_bounded(dim, generator)?);
+        (Some(noise), Some(seal)) => {
+            let noisy = plus(data.curvature, &noise.law.sample_bounded(dim, generator)?);
             Some(seal.release_symmetric(&noisy, generator)?)
         }
         _ => None,
     };
-    let draw = noise.gradient_cov.sample_bounded(dim, generator)?;
+    let draw = noise.gradient_cov.law.sample_bounded(dim, generator)?;
     let noisy = plus(data.squared_slope, &draw);
     let gradient_cov = noise
         .gradient_cov_seal
@@ -60,12 +59,12 @@ pub(crate) fn simulate_moments(
     let dim = spec.n_params();
     let hessian = match noise.hessian {
         None => None,
-        Some(law) => {
-            let noisy = plus(data.curvature, &law.sample(dim, generator)?);
+        Some(noise) => {
+            let noisy = plus(data.curvature, &noise.law.sample(dim, generator)?);
             Some(Sealed::simulated("hessian", noisy)?)
         }
     };
-    let draw = noise.gradient_cov.sample(dim, generator)?;
+    let draw = noise.gradient_cov.law.sample(dim, generator)?;
     let noisy = plus(data.squared_slope, &draw);
     Ok((hessian, Sealed::simulated("gradient_cov", noisy)?))
 }

@@ -1,135 +1,12 @@
 //! Releases the index of a candidate with a low loss: the exponential mechanism, and the noisy scores that compete in repeated runs.
 
-use std::sync::Arc;
-
-use super::seal::lattice_below;
 use crate::design::Design;
-use crate::exec::{Executor, sum_depth};
-use crate::loss::{Batch, Loss, Targets};
+use crate::exec::Executor;
+use crate::loss::Loss;
 use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SphericalLaplace, exponential_index};
 use crate::objective::{HessianRows, Objective};
+use crate::spec::{GREATEST_STEPS, choice_lattice, whole};
 use crate::{Error, Result};
-
-/// Roundings of one loss from its linear predictor (an exponential, a logarithm, a few products), with room.
-const LOSS_ROUNDINGS: f64 = 32.0;
-
-/// More lattice steps overflow the integers of an exact choice.
-const GREATEST_STEPS: f64 = (1_u64 << 62) as f64;
-
-/// Rounding may add this much of the sensitivity to it; where it would add more, scores say nothing.
-const GREATEST_ROUNDING: f64 = 0.01;
-
-/// Mean validation loss at parameters in a public ball, where one record can move it by no more than its range over the number of
-/// records, and the rounding of two means.
-#[derive(Debug, Clone)]
-pub(crate) struct Score {
-    loss: Arc<dyn Loss>,
-    range: f64,
-    /// Greatest loss of a record, which the rounding of a mean is in proportion to.
-    greatest: f64,
-    /// Rounding of a linear predictor, in units of the loss.
-    predictor_rounding: f64,
-}
-
-impl Score {
-    /// The mean of `loss` at predictors of `n_params` terms and size at most `row_norm · radius`.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for a loss without a known range there.
-    pub(crate) fn new(
-        loss: Arc<dyn Loss>,
-        row_norm: f64,
-        radius: f64,
-        n_params: usize,
-    ) -> Result<Self> {
-        // Up past the rounding of norms, of the projection and of the predictors.
-        let predictor = row_norm * radius * (1.0 + 1e-9);
-        check_predictor(&*loss, predictor)?;
-        let range = loss.value_range(predictor) * (1.0 + 1e-9);
-        if !(range > 0.0 && range.is_finite()) {
-            return Err(Error::Unsupported(format!(
-                "the validation loss must have a known, finite range over predictors up to {predictor}, got {range} for the {} loss",
-                loss.name()
-            )));
-        }
-        let greatest = greatest_value(&*loss, predictor)?;
-        let predictor_rounding =
-            (n_params as f64 + 2.0) * f64::EPSILON * predictor * loss.sup_slope(predictor);
-        Ok(Self {
-            loss,
-            range,
-            greatest,
-            predictor_rounding,
-        })
-    }
-
-    /// The greatest loss of a record.
-    pub(crate) fn greatest(&self) -> f64 {
-        self.greatest
-    }
-
-    /// How far replacing one of `n` records can move the mean *as it is computed*: range/n, and twice a bound on the rounding of a
-    /// mean, which does not fall with n.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] where the rounding would be a share of it that matters.
-    pub(crate) fn sensitivity(&self, n: usize) -> Result<f64> {
-        let exact = self.range / n as f64;
-        // Each term is rounded by all additions that it passes; EPSILON is two unit roundoffs, which leaves room for second order.
-        let roundings = sum_depth(n) as f64 + LOSS_ROUNDINGS;
-        let rounding = roundings * f64::EPSILON * self.greatest + self.predictor_rounding;
-        if !(2.0 * rounding <= GREATEST_ROUNDING * exact) {
-            return Err(Error::Unsupported(format!(
-                "the radius must let one of {n} records move the mean validation loss by more than {:e}, 100 times its rounding, got {exact:e}",
-                2.0 * rounding / GREATEST_ROUNDING
-            )));
-        }
-        Ok((exact + 2.0 * rounding) * (1.0 + 4.0 * f64::EPSILON))
-    }
-
-    /// The mean loss of the records at `params`. Not private.
-    pub(crate) fn mean_loss(
-        &self,
-        design: &Design<'_>,
-        params: &[f64],
-        exec: &Executor<'_>,
-    ) -> Result<f64> {
-        mean_loss(&*self.loss, design, params, exec)
-    }
-}
-
-/// Refuses predictors beyond those that a loss is declared for.
-pub(crate) fn check_predictor(loss: &dyn Loss, predictor: f64) -> Result<()> {
-    match loss.predictor_bound() {
-        Some(bound) if !(predictor <= bound * (1.0 + 2e-9)) => Err(Error::Unsupported(format!(
-            "the greatest radius times the bound on a row must be at most predictor_bound={bound} of the validation loss, got {predictor}"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// The greatest loss over predictors of at most this size: losses are convex in the predictor and in the target, so it is at a corner.
-fn greatest_value(loss: &dyn Loss, predictor: f64) -> Result<f64> {
-    let (lower, upper) = match loss.targets() {
-        Targets::Signs => (-1.0, 1.0),
-        Targets::Interval { lower, upper } => (lower, upper),
-    };
-    let mut greatest = 0.0;
-    for u in [-predictor, predictor] {
-        for y in [lower, upper] {
-            let mut total = 0.0;
-            let out = Batch {
-                total: Some(&mut total),
-                ..Batch::default()
-            };
-            loss.evaluate(&[u], &[y], out)?;
-            if !(total <= greatest) {
-                greatest = total;
-            }
-        }
-    }
-    Ok(greatest)
-}
 
 /// The mean of a loss over the records at `params`. Not private.
 pub(crate) fn mean_loss(
@@ -150,9 +27,6 @@ pub(crate) fn mean_loss(
     };
     Ok(risk.evaluate(params, HessianRows::None)?.value)
 }
-
-/// Least number of lattice steps in the sensitivity of a loss: rounding to the lattice costs one.
-const SENSITIVITY_STEPS: f64 = (1_u64 << 26) as f64;
 
 /// Releases an index of `losses`, the lower the loss the likelier: i with probability proportional to `exp(-ε·lossᵢ/(2Δ))`.
 ///
@@ -187,36 +61,6 @@ pub(crate) fn release_index(
     Ok(exponential_index(&exponents?, denominator, generator))
 }
 
-/// The lattice of the losses, and what their steps are divided by in the exponent.
-///
-/// # Errors
-/// [`Error::OutOfRange`] for an ε beyond the lattice.
-pub(super) fn choice_lattice(epsilon: f64, sensitivity: f64) -> Result<(f64, u64)> {
-    let lattice = lattice_below(sensitivity / SENSITIVITY_STEPS);
-    // One step for the rounding of a loss and of its neighbour; quotients by a power of two are exact.
-    let denominator = whole(2.0 * (sensitivity / lattice + 1.0) / epsilon * (1.0 + 1e-12))?;
-    Ok((lattice, denominator))
-}
-
-/// A number of steps, rounded up.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "checked to be within range"
-)]
-fn whole(steps: f64) -> Result<u64> {
-    let steps = steps.ceil();
-    if (0.0..=GREATEST_STEPS).contains(&steps) {
-        Ok(steps as u64)
-    } else {
-        Err(Error::OutOfRange {
-            name: "the lattice of the validation losses",
-            rule: "within 2^62 steps (the budget or the radius is extreme)",
-            value: steps,
-        })
-    }
-}
-
 /// One draw of a scalar law for a release.
 pub(crate) fn scalar_noise(law: NoiseLaw, generator: &mut impl NoiseGenerator) -> Result<f64> {
     let draw = match law {
@@ -230,12 +74,14 @@ pub(crate) fn scalar_noise(law: NoiseLaw, generator: &mut impl NoiseGenerator) -
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
     use super::*;
     use crate::design::{OnViolation, RowBounds, Rows};
-    use crate::loss::{Logistic, Squared};
+    use crate::loss::{Logistic, Targets};
     use crate::noise::SimulationGenerator;
+    use crate::spec::Score;
 
     #[test]
     fn indexes_have_the_odds_of_the_exponential_mechanism() {
@@ -260,18 +106,6 @@ mod tests {
         // 1 - 1e-6 quantile of chi-square with 3 degrees of freedom.
         assert!(chi_square < 30.7, "{chi_square}");
         assert!(release_index(&[0.0, f64::NAN], 1.0, 1.0, &mut generator).is_err());
-    }
-
-    #[test]
-    fn the_sensitivity_is_the_range_of_the_loss_on_the_ball() {
-        let squared = Squared::new(0.5).unwrap();
-        let score = Score::new(Arc::new(squared), 2.0, 1.5, 3).unwrap();
-        // (RW + B)² = 3.5², attained by (u - y)² from 0 to 3.5².
-        assert!((score.sensitivity(10).unwrap() / (3.5_f64.powi(2) / 10.0) - 1.0).abs() < 1e-7);
-        let score = Score::new(Arc::new(Logistic), 2.0, 1.5, 3).unwrap();
-        // log(1+e³) - log(1+e⁻³) = 3.
-        let sensitivity = score.sensitivity(1).unwrap();
-        assert!((sensitivity / 3.0 - 1.0).abs() < 1e-7 && sensitivity >= 3.0);
     }
 
     #[test]
@@ -308,7 +142,16 @@ mod tests {
             assert_eq!(score.sensitivity(3000).is_err(), radius <= 1e-13);
         }
     }
-}
 
-#[cfg(test)]
-mod edge_tests;
+    #[test]
+    fn losses_beyond_the_lattice_count_as_its_ends() {
+        let mut generator = SimulationGenerator::new(42, 0);
+        // Rounding may leave a mean of losses below 0: it counts as 0. One beyond the lattice counts as its end.
+        let far_below = release_index(&[1.0, -1e-30], 1e6, 1.0, &mut generator).unwrap();
+        assert_eq!(far_below, 1);
+        let beyond = release_index(&[1e300, 0.0], 1e6, 1.0, &mut generator).unwrap();
+        assert_eq!(beyond, 1);
+        assert!(release_index(&[0.1, f64::NAN], 1.0, 1.0, &mut generator).is_err());
+        assert!(release_index(&[0.1, f64::INFINITY], 1.0, 1.0, &mut generator).is_err());
+    }
+}

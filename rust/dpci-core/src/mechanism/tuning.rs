@@ -1,16 +1,15 @@
 //! Releases a choice among public candidates, with the private model that it was chosen by (`docs/tuning.md`).
 
 use super::coefficients::release_coefficients;
-use super::fit::check_design;
-use super::seal::{Seal, Sealed};
-use super::selection::{release_index, scalar_noise};
-use super::spec::Spec;
-use super::tuning_spec::{Procedure, TuningSpec};
+use super::fit::{check_design, check_strong_convexity};
+use super::seal::Sealed;
+use super::selection::{mean_loss, release_index, scalar_noise};
 use crate::design::Design;
 use crate::error::check_length;
 use crate::exec::Executor;
 use crate::noise::{NoiseGenerator, NoiseLaw, partition, uniform_index, weighted_index};
 use crate::privacy::RunCount;
+use crate::spec::{Procedure, Seal, Spec, TuningSpec};
 use crate::{Error, Result};
 
 /// What a tuning releases.
@@ -66,7 +65,7 @@ fn release_from_chunks(
     let mut parts = partition(sizes, generator);
     let validation = design.subset(&parts.pop().unwrap_or_default())?;
     let mut models = Vec::with_capacity(parts.len());
-    for ((candidate, radius), part) in spec.candidates.iter().zip(&spec.radii).zip(&parts) {
+    for ((candidate, radius), part) in spec.candidates().iter().zip(spec.radii()).zip(&parts) {
         models.push(release_model(
             candidate,
             Some(*radius),
@@ -77,9 +76,9 @@ fn release_from_chunks(
     }
     let losses: Result<Vec<f64>> = models
         .iter()
-        .map(|model| spec.score.mean_loss(&validation, model.values(), exec))
+        .map(|model| mean_loss(spec.score.loss(), &validation, model.values(), exec))
         .collect();
-    let index = release_index(&losses?, epsilon, spec.step.sensitivity, generator)?;
+    let index = release_index(&losses?, epsilon, spec.score_step().sensitivity, generator)?;
     Ok(Selected {
         index,
         params: models.swap_remove(index),
@@ -104,15 +103,15 @@ fn release_from_runs(
     let n_runs = 1 + weighted_index(&count.probabilities(), generator);
     let mut best: Option<(f64, Selected)> = None;
     for _ in 0..n_runs {
-        let index = uniform_index(spec.candidates.len(), generator);
+        let index = uniform_index(spec.candidates().len(), generator);
         let params = release_model(
-            &spec.candidates[index],
-            Some(spec.radii[index]),
+            &spec.candidates()[index],
+            Some(spec.radii()[index]),
             &design,
             exec,
             generator,
         )?;
-        let loss = spec.score.mean_loss(&design, params.values(), exec)?;
+        let loss = mean_loss(spec.score.loss(), &design, params.values(), exec)?;
         let noisy = loss + scalar_noise(score.law, generator)?;
         let noisy = score.seal.release(&[noisy], generator)?.values()[0];
         if best.as_ref().is_none_or(|(least, _)| noisy < *least) {
@@ -136,7 +135,7 @@ pub(crate) fn release_model(
     generator: &mut impl NoiseGenerator,
 ) -> Result<Sealed> {
     check_design(candidate, design)?;
-    candidate.check_strong_convexity(design, exec)?;
+    check_strong_convexity(candidate, design, exec)?;
     let params = release_coefficients(candidate, design, exec, generator)?;
     Ok(params.in_ball(radius))
 }

@@ -12,6 +12,7 @@ mod integer;
 mod laplace;
 mod law;
 mod matrix_laplace;
+mod matrix_law;
 mod spherical_laplace;
 mod square_laplace;
 pub mod symmetric;
@@ -26,6 +27,7 @@ pub use generator::{NoiseGenerator, ReleaseGenerator, SimulationGenerator};
 pub use laplace::Laplace;
 pub use law::NoiseLaw;
 pub use matrix_laplace::MatrixLaplace;
+pub use matrix_law::MatrixLaw;
 pub use spherical_laplace::SphericalLaplace;
 pub use square_laplace::SquareLaplace;
 

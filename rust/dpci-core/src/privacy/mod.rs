@@ -6,13 +6,15 @@ mod budget;
 mod calibration;
 mod cms11;
 mod conversion;
+mod cost;
 mod derivative;
 mod epsilon;
 mod gaussian;
-mod objective;
+mod objective_profile;
 mod polynomial;
+pub(crate) mod reach;
 mod rounding;
-mod selection;
+mod run_count;
 mod sensitivity;
 
 pub use budget::{Budget, Calibration, Neighbors, SEAL_SHARE, Split};
@@ -21,15 +23,16 @@ pub use cms11::{cms11_l2_strength, cms11_rate};
 pub use conversion::{
     approx_to_zcdp, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
 };
+pub use cost::Cost;
 pub use derivative::{
     approx_to_zcdp_paper_slope, gaussian_mu_slope, paper_objective_log_slope, zcdp_to_pure_slope,
 };
 pub use epsilon::{EpsilonTable, gaussian_epsilon};
 pub use gaussian::{gaussian_delta, gaussian_mu};
-pub use objective::{ObjectiveProfile, paper_least_l2_strength, paper_objective_std_dev};
+pub use objective_profile::{ObjectiveProfile, paper_least_l2_strength, paper_objective_std_dev};
 pub use polynomial::Polynomial;
 pub(crate) use rounding::least_where;
-pub use selection::{RunCount, exponential_epsilon, pure_epsilon};
+pub use run_count::{RunCount, exponential_epsilon, pure_epsilon};
 pub use sensitivity::DataBounds;
 
 use crate::{Error, Result};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{HessianRows, Request, Sums};
-use crate::design::{Design, Rows, row_norm_bound};
+use crate::design::{Design, Rows};
 use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
 use crate::linalg::{
@@ -136,7 +136,7 @@ impl Pass<'_> {
                 self.loss.name()
             )));
         }
-        let reach = row_norm_bound(self.design.bounds().row_norm, self.design.intercept())
+        let reach = vector::row_norm_bound(self.design.bounds().row_norm, self.design.intercept())
             * vector::norm_bound(params)
             * (1.0 + (params.len() as f64 + 8.0) * f64::EPSILON);
         Ok([self.loss.sup_slope(reach), self.loss.sup_curvature(reach)])

@@ -5,13 +5,12 @@ use std::ops::Range;
 use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
-use crate::mechanism::seal::{Seal, Sealed};
 use crate::mechanism::{
-    FunctionalSpec, HistogramSpec, Release, ReportSpec, Spec, release,
-    release_functional_mechanism, release_histogram, release_report,
+    Release, Sealed, release, release_functional_mechanism, release_histogram, release_report,
 };
 use crate::noise::SimulationGenerator;
 use crate::refusals::is_outcome;
+use crate::spec::{FunctionalSpec, HistogramSpec, ReportSpec, Seal, Spec};
 
 /// Runs of one chunk; a chunk is what one thread does at a time.
 const RUNS_PER_CHUNK: usize = 16;
@@ -51,7 +50,7 @@ pub(super) fn repeat(
 #[must_use]
 pub fn release_width(spec: &Spec) -> usize {
     let d = spec.n_params();
-    let matrices = if spec.choices().moments == crate::mechanism::Moments::None {
+    let matrices = if spec.choices().moments == crate::spec::Moments::None {
         0
     } else {
         2

@@ -2,10 +2,12 @@
 
 use super::replicates::Outcome;
 use crate::interval::{Sandwich, half_widths};
-use crate::mechanism::seal::Sealed;
-use crate::mechanism::{Fit, Release, Spec, margin_radius, project_release, simulate_moments};
+use crate::mechanism::{
+    Fit, Release, Sealed, margin_radius, moment_point, project_release, simulate_moments,
+};
 use crate::moments::DataMoments;
 use crate::noise::SimulationGenerator;
+use crate::spec::Spec;
 use crate::{Error, Result};
 
 /// Releases the moments and forms the intervals of one replicate.
@@ -16,7 +18,7 @@ pub(super) fn intervals(
     level: f64,
     generator: &mut SimulationGenerator,
 ) -> Result<Outcome> {
-    let Some(noise) = spec.moment_noise(margin_radius(spec, &spec.moment_point(&params)))? else {
+    let Some(noise) = spec.moment_noise(margin_radius(spec, &moment_point(spec, &params)))? else {
         return Err(no_moments());
     };
     let (hessian, gradient_cov) = simulate_moments(spec, data, &noise, generator)?;

@@ -11,9 +11,9 @@ use crate::linalg::{
     lanes_predict, lanes_product, lanes_spread, lanes_weigh_moments,
 };
 use crate::loss::Batch;
-use crate::mechanism::Spec;
 use crate::moments::DataMoments;
 use crate::solver::LockstepProblem;
+use crate::spec::Spec;
 
 /// Rows handled at a time: the numbers of all lanes stay in a first-level cache.
 pub(super) const BLOCK: usize = 64;

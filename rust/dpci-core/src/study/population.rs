@@ -8,8 +8,9 @@ use crate::erm::minimize_risk;
 use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::{Cholesky, vector};
 use crate::loss::{Batch, Loss};
-use crate::mechanism::{Spec, solver_options};
+use crate::mechanism::solver_options;
 use crate::objective::{HessianRows, Objective};
+use crate::spec::Spec;
 
 /// The full-data risk of one loss and λ, at its minimiser.
 #[derive(Debug)]

@@ -21,13 +21,13 @@ use crate::erm::minimize_risk;
 use crate::exec::Executor;
 use crate::interval::Perturbation;
 use crate::linalg::{LANES, Lane, LaneCounts, vector};
-use crate::mechanism::seal::Sealed;
 use crate::mechanism::{
-    Spec, check_design, linear_term, simulate_coefficient_noise, simulate_coefficients,
-    solver_options,
+    Sealed, check_design, linear_term, moment_point, simulate_coefficient_noise,
+    simulate_coefficients, solver_options,
 };
 use crate::noise::SimulationGenerator;
 use crate::solver::{Minimum, Options, Start, minimize_lockstep};
+use crate::spec::Spec;
 use crate::{Error, Result};
 
 /// A thread holds the moments of a group at once, 32 matrices twice over: up to 1.6 GB at this size.
@@ -279,7 +279,7 @@ impl Study {
             return Ok(params.into_iter().map(outcome).collect());
         };
         // Where a fit takes them.
-        let points: Vec<Sealed> = params.iter().map(|p| spec.moment_point(p)).collect();
+        let points: Vec<Sealed> = params.iter().map(|p| moment_point(spec, p)).collect();
         let moments = lanes.moments(&points.iter().map(Sealed::values).collect::<Vec<_>>())?;
         let fits = params.into_iter().zip(moments).zip(&mut generators);
         fits.map(|((params, data), generator)| intervals(spec, params, data, level, generator))

@@ -11,11 +11,10 @@ use crate::exec::Executor;
 use crate::interval::Perturbation;
 use crate::linalg::{LaneCounts, vector};
 use crate::loss::{Hinge, HuberHinge, Logistic, Loss, Squared};
-use crate::mechanism::{
-    Choices, Moments, Projection, Spec, Variant, project_release, release, simulate_release,
-};
+use crate::mechanism::{project_release, release, simulate_release};
 use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Calibration, Neighbors};
+use crate::spec::{Choices, Moments, Projection, Spec, Variant};
 
 const N: usize = 1500;
 const WIDTH: usize = 5;

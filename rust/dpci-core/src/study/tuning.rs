@@ -7,10 +7,9 @@ use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::loss::Loss;
-use crate::mechanism::{
-    Spec, TuningSpec, check_common, check_predictor, mean_loss, release_model, release_tuning,
-};
+use crate::mechanism::{mean_loss, release_model, release_tuning};
 use crate::noise::SimulationGenerator;
+use crate::spec::{Spec, TuningSpec, check_common, check_predictor};
 
 /// Runs `n_runs` tunings with noise from `seed`: for each, the index and the parameters, one after the other.
 ///

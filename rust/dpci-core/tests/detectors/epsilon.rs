@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use dpci_core::interval::Perturbation;
 use dpci_core::loss::{HuberHinge, Logistic};
-use dpci_core::mechanism::Choices;
 use dpci_core::privacy::Budget;
+use dpci_core::spec::Choices;
 
 use super::Finding;
 use super::setting::{choices, releases, with_moments};

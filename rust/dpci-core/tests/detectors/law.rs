@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use dpci_core::interval::Perturbation;
 use dpci_core::loss::Logistic;
-use dpci_core::mechanism::{NoiseFamily, Spec};
-use dpci_core::noise::NoiseLaw;
+use dpci_core::noise::{MatrixLaw, NoiseLaw};
 use dpci_core::privacy::Budget;
+use dpci_core::spec::Spec;
 use libm::erfc;
 
 use super::Finding;
@@ -51,11 +51,11 @@ fn normals() -> Vec<Finding> {
     let spec = Spec::new(choices.clone()).unwrap();
     let noise = spec.moment_noise(0.0).unwrap().unwrap();
     let std_dev = |family| match family {
-        NoiseFamily::Gaussian { std_dev } => std_dev,
-        NoiseFamily::MatrixLaplace { rate } | NoiseFamily::SquareLaplace { rate } => 1.0 / rate,
+        MatrixLaw::Gaussian { std_dev } => std_dev,
+        MatrixLaw::MatrixLaplace { rate } | MatrixLaw::SquareLaplace { rate } => 1.0 / rate,
     };
     let [hessian, gradient_cov] =
-        [noise.hessian.unwrap(), noise.gradient_cov].map(|n| std_dev(n.family));
+        [noise.hessian.unwrap(), noise.gradient_cov].map(|n| std_dev(n.law));
     let (off, coefficient) = (std::f64::consts::SQRT_2, spec.law().scale());
     // Params near zero: a quarter of xxᵀ is the Hessian and the gradient covariance, x/2λ the minimiser.
     let standardize = |row: &Vec<f64>| {

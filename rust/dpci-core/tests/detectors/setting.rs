@@ -7,9 +7,9 @@ use dpci_core::design::{Design, OnViolation, RowBounds, Rows};
 use dpci_core::exec::Executor;
 use dpci_core::interval::Perturbation;
 use dpci_core::loss::{HuberHinge, Loss};
-use dpci_core::mechanism::{Choices, Moments, Projection, Spec, Variant};
 use dpci_core::noise::ReleaseGenerator;
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
+use dpci_core::spec::{Choices, Moments, Projection, Spec, Variant};
 use dpci_core::study::{release_width, simulate_releases};
 
 /// A fit of one record with label 1; its params stay where the Huber hinge is a line, so that all is known exactly.

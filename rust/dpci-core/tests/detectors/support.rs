@@ -1,8 +1,8 @@
 //! Tests of single numbers: which can be released at all, and whether two releases are the same.
 
 use dpci_core::interval::Perturbation;
-use dpci_core::mechanism::Spec;
 use dpci_core::privacy::Budget;
+use dpci_core::spec::Spec;
 
 use super::Finding;
 use super::setting::{choices, private_release, releases};

@@ -3,6 +3,7 @@
 use super::*;
 use crate::noise::SimulationGenerator;
 use crate::noise::testing::assert_counts;
+use crate::privacy::Cost;
 
 fn seal(cost: Cost) -> Seal {
     Seal::new("x", 3, 1e-9, cost).unwrap()

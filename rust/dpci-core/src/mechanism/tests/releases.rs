@@ -3,9 +3,9 @@
 use super::*;
 use crate::interval::Perturbation::{Objective, Output};
 use crate::loss::Squared;
-use crate::mechanism::seal::Sealed;
 use crate::mechanism::{
-    Release, check_design, margin_radius, project_release, release, release_fit, simulate_release,
+    Release, Sealed, check_design, margin_radius, project_release, release, release_fit,
+    simulate_release,
 };
 use crate::noise::SimulationGenerator;
 

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::interval::Perturbation::Output;
-use crate::mechanism::{Method, TuningSpec, release_tuning};
+use crate::mechanism::release_tuning;
 use crate::noise::SimulationGenerator;
+use crate::spec::{Method, TuningSpec};
 
 #[test]
 fn the_worse_candidate_wins_where_all_runs_drew_it() {

@@ -23,10 +23,11 @@ use crate::exec::Executor;
 use crate::interval::Perturbation;
 use crate::linalg::{Cholesky, add_diagonal, check_matrix_dim};
 use crate::loss::Loss;
-use crate::mechanism::{Spec, check_design};
+use crate::mechanism::check_design;
 use crate::noise::{Gaussian, NoiseLaw, SimulationGenerator, SphericalLaplace};
 use crate::objective::Objective;
 use crate::solver::{Method, Options};
+use crate::spec::Spec;
 use crate::{Error, Result};
 
 /// Iterations after which a solver gives up.

@@ -10,7 +10,7 @@ use super::{Anchor, Level, Model, Utility, check_finite};
 use crate::Result;
 use crate::exec::Executor;
 use crate::linalg::{Cholesky, LANES, Lane, vector};
-use crate::mechanism::Spec;
+use crate::spec::Spec;
 
 /// Relative residual, in the norm of the inverse preconditioner, at which a step is solved for. Its error adds that share of a
 /// later step, which is itself a small part of the first.

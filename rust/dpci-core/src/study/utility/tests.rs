@@ -8,9 +8,9 @@ use super::*;
 use crate::design::{Csr, OnViolation, RowBounds, Rows};
 use crate::linalg::vector;
 use crate::loss::{Batch, HuberHinge, Logistic};
-use crate::mechanism::{Choices, Moments, Projection, Variant};
 use crate::objective::HessianRows;
 use crate::privacy::{Budget, Calibration, Neighbors};
+use crate::spec::{Choices, Moments, Projection, Variant};
 
 const N: usize = 700;
 const WIDTH: usize = 5;

@@ -1,98 +1,22 @@
 //! Every public choice of a fit, validated and resolved into laws and costs before any data are seen.
 
-use std::sync::Arc;
-
-use super::calibrate::{check_combination, coefficient_law, costs};
-use super::costs::{Cost, Step};
+use super::calibrate::{coefficient_law, costs};
+use super::choices::{Choices, Moments, apply_paper, check_combination, check_scalars};
+use super::distances::{coefficient_seal, noise_gain, noise_rounding, share_seal};
 use super::domain::Domain;
-use super::projection::Projection;
 use super::scales::check_sizes;
-use super::seal::Seal;
-use super::sealing::{coefficient_seal, noise_gain, noise_rounding, share_seal};
 use super::solvable::Solvable;
-use crate::design::row_norm_bound;
-use crate::interval::Perturbation;
-use crate::linalg::check_matrix_dim;
-use crate::loss::Loss;
+use super::{Seal, Step};
+use crate::linalg::vector::row_norm_bound;
 use crate::noise::NoiseLaw;
-use crate::privacy::{Budget, Calibration, DataBounds, Neighbors, Split};
+use crate::privacy::{Budget, Calibration, Cost, DataBounds};
 use crate::{Error, Result};
-
-/// Which moments are released for the intervals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moments {
-    /// Hessian and gradient covariance as one query.
-    Joint,
-    /// Two queries.
-    Separate,
-    /// None: the whole budget goes to the coefficients, and there are no intervals.
-    None,
-}
-
-/// A noise family that the caller asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoiseKind {
-    /// Spherical Laplace.
-    SphericalLaplace,
-    /// Gaussian.
-    Gaussian,
-}
-
-/// How objective perturbation pays for the Jacobian of the map from the noise to the minimiser.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Variant {
-    /// `ln(1+κ)` (Wang, Kifer & Lee); a λ that is too small is refused.
-    Standard,
-    /// `2 ln(1+κ)`, and more regularisation where that is too much (Chaudhuri, Monteleoni & Sarwate 2011).
-    Cms11,
-}
-
-/// What the caller chooses; [`Spec::new`] validates it.
-#[derive(Debug, Clone)]
-pub struct Choices {
-    /// Public number of samples (the public `n₀` under add/remove).
-    pub n_samples: usize,
-    /// Columns of the data, without the intercept.
-    pub n_columns: usize,
-    /// The constant appended to each row.
-    pub intercept: Option<f64>,
-    /// Bound on the norm of a row, without the intercept.
-    pub row_norm: f64,
-    /// Loss.
-    pub loss: Arc<dyn Loss>,
-    /// λ; 0 only for a loss that declares strong convexity.
-    pub l2_strength: f64,
-    /// W: the parameters are those of the ball ‖θ‖ ≤ W; `None`: all.
-    pub radius: Option<f64>,
-    /// Total budget.
-    pub budget: Budget,
-    /// Objective or output perturbation.
-    pub perturbation: Perturbation,
-    /// How objective perturbation shares its ε with the Jacobian.
-    pub variant: Variant,
-    /// Whether output perturbation moves its answer into the ball.
-    pub project: bool,
-    /// Noise of the coefficients; `None`: the one that fits the budget.
-    pub noise: Option<NoiseKind>,
-    /// Shares of the budget.
-    pub split: Option<Split>,
-    /// Moments.
-    pub moments: Moments,
-    /// Share of the budget that is left for other releases at the released parameters, in [0, 1); only without moments.
-    pub reserve: f64,
-    /// Projection of the released moments.
-    pub projection: Projection,
-    /// Tight constants or the paper's.
-    pub calibration: Calibration,
-    /// Neighbouring relation.
-    pub neighbors: Neighbors,
-}
 
 /// Validated choices with the laws and costs that follow from them. Holds no data.
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub(super) choices: Choices,
-    /// λ before [`Variant::Cms11`] raised it.
+    /// λ before [`super::Variant::Cms11`] raised it.
     asked_l2_strength: f64,
     /// The budget with the share of the seal; that of `choices` is without.
     asked_budget: Budget,
@@ -219,6 +143,11 @@ impl Spec {
         self.law
     }
 
+    /// The release of the coefficients.
+    pub(crate) fn coefficients(&self) -> &Step {
+        &self.coefficients
+    }
+
     /// The sensitivity that the coefficients' noise hides, in the norm of its family.
     #[must_use]
     pub fn sensitivity(&self) -> f64 {
@@ -265,7 +194,7 @@ impl Spec {
         &self.seal
     }
 
-    /// λ, with what [`Variant::Cms11`] added to it.
+    /// λ, with what [`super::Variant::Cms11`] added to it.
     #[must_use]
     pub fn l2_strength(&self) -> f64 {
         self.choices.l2_strength
@@ -287,6 +216,11 @@ impl Spec {
     #[must_use]
     pub fn curvature_bound(&self) -> f64 {
         self.domain.curvature_bound
+    }
+
+    /// Strong convexity of the mean loss for every data set, beyond λ.
+    pub(crate) fn extra_convexity(&self) -> f64 {
+        self.domain.extra_convexity
     }
 
     /// Strong convexity of the objective for every data set: λ, and what the loss declares.
@@ -337,48 +271,4 @@ fn asked_epsilon(error: Error, asked: Budget, whole: bool) -> Error {
         }
         (error, _) => error,
     }
-}
-
-fn check_scalars(c: &Choices) -> Result<()> {
-    let strength = (c.loss.curvature_floor() == 0.0).then_some(("l2_strength", c.l2_strength));
-    let scale = c.intercept.map(|s| ("intercept_scale", s));
-    let radius = c.radius.map(|w| ("radius", w));
-    let optional = [strength, scale, radius].into_iter().flatten();
-    for (name, value) in [("row_norm", c.row_norm)].into_iter().chain(optional) {
-        if !(value > 0.0) || !value.is_finite() {
-            return Err(Error::OutOfRange {
-                name,
-                rule: "finite and > 0",
-                value,
-            });
-        }
-    }
-    let params = c.n_columns + usize::from(c.intercept.is_some());
-    if c.moments != Moments::None {
-        check_matrix_dim(params)?;
-    }
-    if c.n_samples == 0 || params == 0 {
-        return Err(Error::Empty {
-            rows: c.n_samples,
-            params,
-        });
-    }
-    Ok(())
-}
-
-/// The paper's method: two matrices released apart, both projected at λ, shares (.5, .25, .25).
-fn apply_paper(c: &mut Choices) -> Result<()> {
-    if c.projection == Projection::Cautious {
-        return Err(Error::Unsupported(
-            "calibration=\"paper\" projects at the floor, got projection=\"cautious\" (use calibration=\"tight\")".into(),
-        ));
-    }
-    c.projection = Projection::Floor;
-    if c.moments == Moments::Joint {
-        c.moments = Moments::Separate;
-    }
-    if c.split.is_none() && c.moments != Moments::None {
-        c.split = Some(Split::PAPER);
-    }
-    Ok(())
 }

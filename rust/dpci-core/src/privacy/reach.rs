@@ -4,18 +4,18 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
 use statrs::function::gamma::checked_gamma_ur;
 
-use crate::privacy::least_where;
+use super::least_where;
 
 /// Relative margin that covers the error of the two tail functions.
 const TAIL_ERROR: f64 = 1e-9;
 
 /// q with `P(|Z| > q) ≤ p` for a standard normal Z.
-pub(super) fn normal(p: f64) -> f64 {
+pub(crate) fn normal(p: f64) -> f64 {
     least_where(|q| libm::erfc(q * FRAC_1_SQRT_2) * (1.0 + TAIL_ERROR) <= p)
 }
 
 /// q with `P(‖Z‖ > q) ≤ p` for a standard normal Z on `R^dim`: the root of a χ² quantile.
-pub(super) fn normal_norm(dim: usize, p: f64) -> f64 {
+pub(crate) fn normal_norm(dim: usize, p: f64) -> f64 {
     let shape = 0.5 * dim as f64;
     least_where(|q| {
         // Refused arguments are 0, where the tail is 1, and a square that overflows, where it is 0.
@@ -29,7 +29,7 @@ pub(super) fn normal_norm(dim: usize, p: f64) -> f64 {
 ///
 /// The mean is at most `√2·std_dev·√d` by Sudakov-Fernique, and `λ₁` is a Lipschitz function of the coordinates with constant 1
 /// (`docs/per_instance.md`, "The Hessian").
-pub(super) fn greatest_eigenvalue(dim: usize, std_dev: f64, p: f64) -> f64 {
+pub(crate) fn greatest_eigenvalue(dim: usize, std_dev: f64, p: f64) -> f64 {
     SQRT_2 * std_dev * ((dim as f64).sqrt() + (-p.ln()).sqrt()) * (1.0 + 8.0 * f64::EPSILON)
 }
 

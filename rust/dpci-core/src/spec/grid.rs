@@ -1,7 +1,5 @@
-//! A public grid of cells, and the cell of each record: the nearest level on every axis.
+//! A public grid of cells, and the cell of a point: the nearest level on every axis.
 
-use super::Design;
-use crate::exec::{BLOCK, Executor, blocks};
 use crate::{Error, Result};
 
 /// Most numbers that the centres of all cells may hold together: 256 MiB.
@@ -96,7 +94,7 @@ impl Grid {
     }
 
     /// The cell of a record: that of its nearest level on each axis, the first of several.
-    fn cell(&self, row: &[f64], target: f64) -> usize {
+    pub(crate) fn cell(&self, row: &[f64], target: f64) -> usize {
         let mut cell = nearest(&self.targets, 1, |_| target);
         for axis in &self.axes {
             let width = axis.columns.len();
@@ -119,34 +117,6 @@ impl Grid {
             rest /= count;
         }
         self.targets[rest]
-    }
-
-    /// How many records each cell has.
-    ///
-    /// # Errors
-    /// [`Error::Length`] for rows of another width, [`Error::Interrupted`].
-    pub fn counts(&self, design: &Design<'_>, exec: &Executor<'_>) -> Result<Vec<f64>> {
-        let width = design.n_params();
-        let n_columns = width - usize::from(design.intercept().is_some());
-        crate::error::check_length("the rows of X", self.n_columns, n_columns)?;
-        let chunks = design.chunks();
-        let cells = exec.map(chunks.len(), |c| {
-            let mut rows = vec![0.0; BLOCK * width];
-            let mut cells = Vec::with_capacity(chunks[c].len());
-            for range in blocks(chunks[c].clone()) {
-                exec.check()?;
-                design.write_rows(range.clone(), &mut rows);
-                let records = rows.chunks_exact(width).zip(design.targets(range));
-                cells.extend(records.map(|(row, target)| self.cell(row, *target)));
-            }
-            Ok(cells)
-        })?;
-        let mut counts = vec![0.0; self.n_cells];
-        let multiplicities = design.multiplicities();
-        for (i, cell) in cells.into_iter().flatten().enumerate() {
-            counts[cell] += multiplicities.map_or(1.0, |m| f64::from(m[i]));
-        }
-        Ok(counts)
     }
 }
 

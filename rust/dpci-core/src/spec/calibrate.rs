@@ -1,68 +1,12 @@
 //! Shares a budget among the steps of a fit and calibrates the noise of the coefficients. Public numbers only.
 
-use super::costs::Cost;
-use super::domain::{Domain, check_domain_choices};
-use super::spec::{Choices, Moments, NoiseKind, Spec, Variant};
+use super::Spec;
+use super::choices::{Choices, Moments, Variant};
+use super::domain::Domain;
 use crate::interval::Perturbation;
 use crate::noise::NoiseLaw;
-use crate::privacy::{self, Budget, Calibration, DataBounds, Neighbors, ObjectiveProfile, Split};
+use crate::privacy::{self, Budget, Calibration, Cost, DataBounds, ObjectiveProfile, Split};
 use crate::{Error, Result};
-
-/// Refuses what no mechanism offers, naming what works.
-pub(super) fn check_combination(c: &Choices) -> Result<()> {
-    let unsupported = |message: &str| Err(Error::Unsupported(message.into()));
-    check_domain_choices(c)?;
-    if c.moments == Moments::None && c.split.is_some() {
-        return unsupported(
-            "split must be None with moments=\"none\", which gives the whole budget to the coefficients",
-        );
-    }
-    if !(c.reserve >= 0.0 && c.reserve < 1.0) || (c.reserve > 0.0 && c.moments != Moments::None) {
-        return Err(Error::OutOfRange {
-            name: "reserve",
-            rule: ">= 0 and < 1, and 0 with moments",
-            value: c.reserve,
-        });
-    }
-    if c.variant == Variant::Cms11 && matches!(c.budget, Budget::Approx { .. }) {
-        return unsupported(
-            "variant=\"cms11\" is proved for spherical Laplace noise: use PureDP or ZCDP, got ApproxDP",
-        );
-    }
-    match (c.perturbation, c.budget, c.noise) {
-        (Perturbation::Objective, Budget::Approx { .. }, Some(NoiseKind::SphericalLaplace)) => {
-            unsupported(
-                "objective perturbation under ApproxDP takes noise=\"gaussian\", got noise=\"spherical_laplace\": use PureDP or ZCDP",
-            )
-        }
-        (
-            Perturbation::Objective,
-            Budget::Pure { .. } | Budget::Zcdp { .. },
-            Some(NoiseKind::Gaussian),
-        ) => unsupported(
-            "objective perturbation under PureDP and ZCDP takes noise=\"spherical_laplace\", got noise=\"gaussian\": use ApproxDP",
-        ),
-        (Perturbation::Objective, Budget::Approx { .. }, _)
-            if c.calibration == Calibration::Paper && c.neighbors == Neighbors::ReplaceOne =>
-        {
-            unsupported(
-                "calibration=\"paper\" of Gaussian objective perturbation (Kifer, Smith & Thakurta) is proved for one record added or removed, \
-                 and too little noise for neighbors=\"replace_one\", got neighbors=\"replace_one\": use neighbors=\"add_remove\" or calibration=\"tight\"",
-            )
-        }
-        (Perturbation::Output, Budget::Pure { .. }, Some(NoiseKind::Gaussian)) => unsupported(
-            "output perturbation under PureDP takes noise=\"spherical_laplace\", got noise=\"gaussian\": use ZCDP or ApproxDP",
-        ),
-        (
-            Perturbation::Output,
-            Budget::Zcdp { .. } | Budget::Approx { .. },
-            Some(NoiseKind::SphericalLaplace),
-        ) => unsupported(
-            "output perturbation under ZCDP and ApproxDP takes noise=\"gaussian\", got noise=\"spherical_laplace\": use PureDP",
-        ),
-        _ => Ok(()),
-    }
-}
 
 /// What each part of a fit may spend.
 pub(super) struct Costs {

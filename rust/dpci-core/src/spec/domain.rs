@@ -1,11 +1,8 @@
 //! The domain of the parameters, and the bounds of the loss on it: what a bounded domain changes in a calibration.
 
-use super::seal::Sealed;
-use super::spec::{Choices, Moments, Spec};
-use crate::exec::Executor;
+use super::{Choices, Spec};
 use crate::interval::Perturbation;
 use crate::privacy::{Calibration, DataBounds, Neighbors};
-use crate::records::{Records, Request};
 use crate::{Error, Result};
 
 /// Bounds of the loss over all records and all parameters of the domain.
@@ -22,7 +19,7 @@ pub(super) struct Domain {
 }
 
 /// Relative room for rows that the caller normalised in floating point, as in the check of their norms.
-const ROUNDING_ROOM: f64 = 1e-9;
+pub(crate) const ROUNDING_ROOM: f64 = 1e-9;
 
 impl Domain {
     /// The bounds for validated scalars.
@@ -116,67 +113,15 @@ fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
 }
 
 /// Least size of a row where strong convexity counts on it: the intercept alone, or `row_norm` up to rounding.
-fn least_row_norm(c: &Choices) -> f64 {
+pub(crate) fn least_row_norm(c: &Choices) -> f64 {
     c.intercept
         .unwrap_or(c.row_norm * (1.0 - 2.0 * ROUNDING_ROOM))
 }
 
 impl Spec {
-    /// Refuses rows that are shorter than a declared strong convexity counts on.
-    ///
-    /// # Errors
-    /// [`Error::RowTooShort`], [`Error::Interrupted`].
-    pub(super) fn check_strong_convexity(
-        &self,
-        records: &dyn Records,
-        exec: &Executor<'_>,
-    ) -> Result<()> {
-        if self.domain.extra_convexity == 0.0 {
-            return Ok(());
-        }
-        let least = least_row_norm(&self.choices);
-        let [shortest, _] = records
-            .sums(&Request::Lengths, &*self.choices.loss, None, exec)?
-            .squares;
-        if shortest >= least * least * (1.0 - ROUNDING_ROOM) {
-            return Ok(());
-        }
-        Err(Error::RowTooShort {
-            norm: shortest.sqrt(),
-        })
-    }
-
     /// The greatest margin at which moments can be taken.
-    pub(super) fn greatest_margin(&self) -> f64 {
+    pub(crate) fn greatest_margin(&self) -> f64 {
         let radius = self.choices.radius;
         radius.map_or(f64::INFINITY, |w| greatest_predictor(&self.bounds, w))
     }
-
-    /// Where the moments are taken: the released parameters, moved into the domain. Post-processing.
-    pub(crate) fn moment_point(&self, params: &Sealed) -> Sealed {
-        params.in_ball(self.choices.radius)
-    }
-}
-
-/// Refuses what the kink of a loss, or a missing radius, rules out.
-pub(super) fn check_domain_choices(c: &Choices) -> Result<()> {
-    let unsupported = |message: String| Err(Error::Unsupported(message));
-    if c.loss.kinked() && c.perturbation == Perturbation::Objective {
-        return unsupported(format!(
-            "the {} loss has no second derivative, which objective perturbation needs: pass mechanism=\"output\", got \
-             mechanism=\"objective\"",
-            c.loss.name()
-        ));
-    }
-    if c.loss.kinked() && c.moments != Moments::None {
-        return unsupported(format!(
-            "the {} loss has no Hessian and so no intervals: pass moments=\"none\", or a loss that rounds the kink \
-             (huber_hinge, smooth_hinge)",
-            c.loss.name()
-        ));
-    }
-    if c.project && c.radius.is_none() {
-        return unsupported("project=True needs radius, got radius=None".into());
-    }
-    Ok(())
 }

@@ -3,15 +3,15 @@
 //! A fit that fails tells something about the data. What stands in the way of a certificate is rounding: that of the gradient, and that
 //! of the systems of Newton's method. Both have bounds that hold for all data and noise (docs/certificates.md, "Every data set").
 
+use super::Choices;
+use super::distances::{greatest_excess, rounded_records};
 use super::domain::Domain;
-use super::sealing::{greatest_excess, rounded_records};
-use super::spec::Choices;
-use crate::erm::{Extent, HINGE_MAX_DIM, has_more_digits, hinge_floor};
 use crate::interval::Perturbation;
 use crate::linalg::{DOUBLED_EPSILON, MAX_MATRIX_DIM};
-use crate::loss::{Batch, Targets};
+use crate::loss::{
+    Batch, Extent, HINGE_MAX_DIM, Targets, has_more_digits, hessian_rounding, hinge_floor,
+};
 use crate::noise::NoiseLaw;
-use crate::objective::hessian_rounding;
 use crate::privacy::DataBounds;
 use crate::{Error, Result};
 
@@ -227,8 +227,8 @@ mod tests {
 
     use crate::Error;
     use crate::loss::{Hinge, Logistic, Loss};
-    use crate::mechanism::{Choices, Moments, Projection, Spec, Variant};
     use crate::privacy::{Budget, Calibration, Neighbors};
+    use crate::spec::{Choices, Moments, Projection, Spec, Variant};
 
     use super::Perturbation;
 

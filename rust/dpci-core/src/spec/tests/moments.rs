@@ -2,10 +2,9 @@
 
 use super::*;
 use crate::interval::Perturbation::Output;
-use crate::loss::{HuberHinge, Squared};
-use crate::mechanism::{MatrixNoise, MomentNoise, NoiseFamily};
-use crate::moments::moment_rounding;
-use crate::noise::SimulationGenerator;
+use crate::loss::{HuberHinge, Squared, moment_rounding};
+use crate::noise::MatrixLaw;
+use crate::spec::{MatrixNoise, MomentNoise};
 
 /// R²/n of the base choices.
 const TERM: f64 = 1.5625 / 1000.0;
@@ -23,7 +22,7 @@ fn joint(budget: Budget) -> Choices {
 
 #[track_caller]
 fn assert_matrix_laplace(noise: MatrixNoise, sensitivity: f64, scale: f64) {
-    let NoiseFamily::MatrixLaplace { rate } = noise.family else {
+    let MatrixLaw::MatrixLaplace { rate } = noise.law else {
         panic!("{noise:?}")
     };
     assert_just_above(noise.sensitivity, sensitivity);
@@ -32,7 +31,7 @@ fn assert_matrix_laplace(noise: MatrixNoise, sensitivity: f64, scale: f64) {
 
 #[track_caller]
 fn assert_gaussian(noise: MatrixNoise, sensitivity: f64, expected: f64) {
-    let NoiseFamily::Gaussian { std_dev } = noise.family else {
+    let MatrixLaw::Gaussian { std_dev } = noise.law else {
         panic!("{noise:?}")
     };
     assert_near(noise.sensitivity, sensitivity, 1e-7);
@@ -149,7 +148,7 @@ fn separate_noise() {
     };
     let found = noise(paper, f64::INFINITY);
     for (matrix, sup) in [(found.hessian.unwrap(), 0.25), (found.gradient_cov, 1.0)] {
-        let NoiseFamily::SquareLaplace { rate } = matrix.family else {
+        let MatrixLaw::SquareLaplace { rate } = matrix.law else {
             panic!("{matrix:?}")
         };
         assert_just_above(matrix.sensitivity, 2.0 * TERM * sup);
@@ -198,37 +197,12 @@ fn a_hessian_that_is_known_is_not_released() {
 }
 
 #[test]
-fn entries_off_the_diagonal() {
-    for (family, variance) in [
-        (NoiseFamily::Gaussian { std_dev: 3.0 }, 9.0 / 2.0),
-        // (d+1)/γ² and (d²+1)/γ² for an isometric coordinate, of which an entry is 1/√2.
-        (NoiseFamily::MatrixLaplace { rate: 0.5 }, 4.0 * 5.0 / 2.0),
-        (NoiseFamily::SquareLaplace { rate: 0.5 }, 4.0 * 17.0 / 2.0),
-    ] {
-        let noise = MatrixNoise {
-            family,
-            sensitivity: 1.0,
-        };
-        assert_near(noise.off_diagonal_std_dev(4), f64::sqrt(variance), 1e-14);
-        // 20,000 draws: six standard errors of a variance whose kurtosis is at most 9 are below .13.
-        let mut generator = SimulationGenerator::new(61, 0);
-        let (mut simulated, mut bounded) = (0.0, 0.0);
-        for _ in 0..10_000 {
-            let draw = noise.sample(4, &mut generator).unwrap();
-            assert_eq!(draw[1].to_bits(), draw[4].to_bits());
-            simulated += 0.5 * (draw[1].powi(2) + draw[11].powi(2));
-            let draw = noise.sample_bounded(4, &mut generator).unwrap();
-            assert_eq!(draw[1].to_bits(), draw[4].to_bits());
-            bounded += 0.5 * (draw[1].powi(2) + draw[11].powi(2));
-        }
-        assert_near(simulated / 1e4, variance, 0.15);
-        assert_near(bounded / 1e4, variance, 0.15);
-    }
+fn the_spectral_radius_is_that_of_gaussian_entries() {
     let found = noise(joint(zcdp(0.5)), 0.0);
     let hessian = found.hessian.unwrap();
     assert_near(
         found.spectral_radius(9),
-        2.0 * 3.0 * hessian.off_diagonal_std_dev(9),
+        2.0 * 3.0 * hessian.law.off_diagonal_std_dev(9),
         1e-14,
     );
 }
@@ -258,7 +232,7 @@ fn seals_hide_the_rounding_of_sums_and_of_noise() {
                 ),
                 (found.gradient_cov, found.gradient_cov_seal, "gradient_cov"),
             ] {
-                let error = noise.error_bound(3).unwrap();
+                let error = noise.law.error_bound(3).unwrap();
                 let most = 1.5 * (sums + 2.0 * error);
                 assert!(
                     seal.distance() >= sums + error && seal.distance() <= most,

@@ -1,7 +1,7 @@
 //! Whether moments can be released, and whether there is a Hessian to release: from public values alone.
 
-use super::sealing::greatest_excess;
-use super::spec::{Moments, Spec};
+use super::distances::greatest_excess;
+use super::{Moments, Spec};
 use crate::Result;
 
 impl Spec {

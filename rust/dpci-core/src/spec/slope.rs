@@ -1,6 +1,6 @@
 //! How the noise of the coefficients changes with the budget: the derivative of its scale, for studies of utility.
 
-use super::spec::{Moments, Spec};
+use super::{Moments, Spec};
 use crate::interval::Perturbation;
 use crate::noise::NoiseLaw;
 use crate::privacy::{self, Budget, Calibration, SEAL_SHARE};

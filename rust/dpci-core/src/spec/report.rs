@@ -1,22 +1,16 @@
-//! Releases a model together with what bounds its privacy loss for each record: the gradient and the Hessian at its parameters.
+//! The choices of a model with its report, validated and calibrated before any data are seen.
 //!
 //! Redberg & Wang 2021, "Privately publishable per-instance privacy", Algorithm 2 (`docs/per_instance.md`).
 
-use super::coefficients::release_coefficients;
-use super::costs::{Cost, Step};
-use super::fit::check_design;
-use super::moment_noise::{MatrixNoise, NoiseFamily};
-use super::seal::{Seal, Sealed};
-use super::sealing::share_seal;
-use super::spec::{Choices, Moments, Spec};
-use crate::design::Design;
-use crate::exec::Executor;
+use super::choices::{Choices, Moments};
+use super::claim::{Claim, HessianBound, check_row_norm};
+use super::distances::share_seal;
+use super::{Seal, Spec, Step};
 use crate::interval::Perturbation;
-use crate::linalg::{check_matrix_dim, vector};
-use crate::noise::{Gaussian, NoiseGenerator, symmetric};
-use crate::objective::{HessianRows, Objective, gradient_rounding, hessian_rounding};
-use crate::per_instance::{Claim, HessianBound, check_row_norm};
-use crate::privacy::{Budget, Calibration, Neighbors, gaussian_mu, gaussian_std_dev};
+use crate::linalg::check_matrix_dim;
+use crate::loss::{gradient_rounding, hessian_rounding};
+use crate::noise::symmetric;
+use crate::privacy::{Budget, Calibration, Cost, Neighbors, gaussian_mu, gaussian_std_dev};
 use crate::{Error, Result};
 
 /// Rounding in three shares of a caller may move their sum this far from 1.
@@ -37,17 +31,6 @@ pub struct ReportSpec {
     choices: Choices,
     /// Steps of the gradient and the Hessian; the latter's scale is that of an isometric coordinate.
     extra: Option<[Step; 2]>,
-}
-
-/// Everything that left the mechanism.
-#[derive(Debug, Clone)]
-pub struct ReportRelease {
-    /// Parameters θ̃.
-    pub params: Sealed,
-    /// Noisy gradient and Hessian (row-major) at θ̃ of the sum objective without its noise term; `None` for a report that needs no data.
-    pub derivatives: Option<[Sealed; 2]>,
-    /// How the values were sealed.
-    pub seals: Vec<Seal>,
 }
 
 impl ReportSpec {
@@ -188,8 +171,13 @@ impl ReportSpec {
         Err(Error::RidgeBelowNoise { least, value })
     }
 
+    /// Steps of the gradient and the Hessian; `None` for a report that needs no data.
+    pub(crate) fn extra(&self) -> Option<&[Step; 2]> {
+        self.extra.as_ref()
+    }
+
     /// The seals of the gradient, whose public part n₀λθ̃ has norm `ridge`, and of the Hessian, whose noise errs by `errors`.
-    fn derivative_seals(&self, ridge: f64, errors: [f64; 2]) -> Result<[Seal; 2]> {
+    pub(crate) fn derivative_seals(&self, ridge: f64, errors: [f64; 2]) -> Result<[Seal; 2]> {
         let (dim, bounds, loss) = (self.fit.n_params(), self.fit.bounds(), &self.choices.loss);
         let [of_gradient, of_hessian] = [gradient_rounding, hessian_rounding]
             .map(|of_rows| bounds.n * self.fit.rounding(of_rows));
@@ -245,76 +233,6 @@ fn check_shares(shares: [f64; 3]) -> Result<[f64; 3]> {
         });
     }
     Ok(shares.map(|share| share / sum))
-}
-
-/// Releases the coefficients and, where the shares say so, the gradient and the Hessian of the sum objective at them.
-///
-/// # Privacy
-/// One record added or removed; spends the whole budget of `spec`. Given the released parameters only `Σ l'x` and `Σ l''xxᵀ` depend
-/// on data: one record moves the gradient by at most LR in Euclidean norm and the Hessian by at most tR² in Frobenius norm, because
-/// the ridge n₀λ is public. Gaussian noise in isometric coordinates of the Hessian (Balle & Wang 2018), composed with the
-/// coefficients as [`ReportSpec::new`] says.
-///
-/// # Errors
-/// As [`super::release`]; nothing is released then.
-pub fn release_report(
-    spec: &ReportSpec,
-    design: &Design<'_>,
-    exec: &Executor<'_>,
-    generator: &mut impl NoiseGenerator,
-) -> Result<ReportRelease> {
-    check_design(&spec.fit, design)?;
-    let params = release_coefficients(&spec.fit, design, exec, generator)?;
-    let Some([gradient_step, hessian_step]) = &spec.extra else {
-        return Ok(ReportRelease {
-            params,
-            derivatives: None,
-            seals: vec![*spec.fit.seal()],
-        });
-    };
-    let (dim, n) = (spec.fit.n_params(), spec.fit.bounds().n);
-    let objective = Objective {
-        records: design,
-        loss: &*spec.choices.loss,
-        weights: None,
-        l2_strength: spec.choices.l2_strength,
-        extra_convexity: 0.0,
-        linear_term: None,
-        n_samples: n,
-        exec,
-    };
-    let at = objective.evaluate(params.values(), HessianRows::All)?;
-    let hessian = at
-        .hessian
-        .ok_or(Error::NotPositiveDefinite("the Hessian"))?;
-    let gradient_noise = Gaussian::new(dim, gradient_step.scale)?;
-    let matrix_noise = MatrixNoise {
-        family: NoiseFamily::Gaussian {
-            std_dev: hessian_step.scale,
-        },
-        sensitivity: hessian_step.sensitivity,
-    };
-    let ridge = spec.ridge() * vector::norm(params.values());
-    let errors = [gradient_noise.error_bound(), matrix_noise.error_bound(dim)?];
-    let seals = spec.derivative_seals(ridge, errors)?;
-    let gradient = sum_plus_noise(at.gradient, n, &gradient_noise.sample_bounded(generator)?);
-    let hessian = sum_plus_noise(hessian, n, &matrix_noise.sample_bounded(dim, generator)?);
-    Ok(ReportRelease {
-        params,
-        derivatives: Some([
-            seals[0].release(&gradient, generator)?,
-            seals[1].release_symmetric(&hessian, generator)?,
-        ]),
-        seals: std::iter::once(*spec.fit.seal()).chain(seals).collect(),
-    })
-}
-
-/// The sum whose mean is given, with noise.
-fn sum_plus_noise(mut mean: Vec<f64>, n: f64, noise: &[f64]) -> Vec<f64> {
-    for (value, noise) in mean.iter_mut().zip(noise) {
-        *value = *value * n + noise;
-    }
-    mean
 }
 
 #[cfg(test)]

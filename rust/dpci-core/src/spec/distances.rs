@@ -1,15 +1,12 @@
 //! How far the coefficients and moments may be from their ideal values, from public numbers alone: the distances that the seal hides.
 
-use super::costs::Cost;
 use super::domain::Domain;
-use super::seal::Seal;
 use super::solvable::Solvable;
-use super::spec::Choices;
+use super::{Choices, Seal};
+use crate::Result;
 use crate::interval::Perturbation;
 use crate::noise::NoiseLaw;
-use crate::privacy::{Budget, DataBounds, Neighbors};
-use crate::records::Records;
-use crate::{Error, Result};
+use crate::privacy::{Budget, Cost, DataBounds, Neighbors};
 
 /// The seal's noise in a coefficient, as a share of the least standard deviation that the mechanism's noise causes there. It lengthens an
 /// interval by at most half its square.
@@ -88,8 +85,8 @@ pub(super) fn noise_rounding(
     }
 }
 
-/// Records for each public one that [`check_records`] lets pass.
-pub(super) fn greatest_excess(neighbors: Neighbors) -> f64 {
+/// Records for each public one that a release lets pass.
+pub(crate) fn greatest_excess(neighbors: Neighbors) -> f64 {
     match neighbors {
         Neighbors::ReplaceOne => 1.0,
         Neighbors::AddRemove => GREATEST_EXCESS,
@@ -99,7 +96,7 @@ pub(super) fn greatest_excess(neighbors: Neighbors) -> f64 {
 /// Relative rounding of a mean of the records' terms plus noise, in units of the greatest term; `of_rows` is that of a sum over so many
 /// rows.
 ///
-/// Under add/remove the number of records is private: the bound holds for as many as [`check_records`] lets pass.
+/// Under add/remove the number of records is private: the bound holds for as many as a release lets pass.
 pub(super) fn mean_rounding(
     of_rows: fn(usize) -> f64,
     n_samples: f64,
@@ -118,23 +115,4 @@ pub(super) fn mean_rounding(
 )]
 pub(super) fn rounded_records(records: f64) -> usize {
     records as usize
-}
-
-/// Refuses more records under add/remove than the rounding of sums was bounded for.
-///
-/// # Errors
-/// [`Error::TooManyRecords`].
-pub(super) fn check_records(
-    n_samples: f64,
-    neighbors: Neighbors,
-    records: &dyn Records,
-) -> Result<()> {
-    let n_records = records.n_records() as f64;
-    if neighbors == Neighbors::AddRemove && !(n_records <= greatest_excess(neighbors) * n_samples) {
-        return Err(Error::TooManyRecords {
-            n_public: n_samples,
-            n_records,
-        });
-    }
-    Ok(())
 }

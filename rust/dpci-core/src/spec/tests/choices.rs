@@ -187,7 +187,7 @@ fn tolerances_are_small_parts_of_the_noise() {
 
 #[test]
 fn costs_keep_their_unit_and_their_proportion() {
-    use crate::mechanism::Cost;
+    use crate::privacy::Cost;
     assert_eq!(Cost::of(pure(2.0)), Cost::Epsilon(2.0));
     assert_eq!(Cost::of(zcdp(2.0)), Cost::Rho(2.0));
     assert_eq!(Cost::Rho(2.0).with(0.5), Cost::Rho(0.5));

@@ -1,10 +1,6 @@
 //! What a fit will cost and how precise it can be, before any data are seen.
 
-use super::costs::Step;
-use super::moment_noise::MomentNoise;
-use super::projection::Projection;
-use super::seal::Seal;
-use super::spec::Spec;
+use super::{MomentNoise, Projection, Seal, Spec, Step};
 use crate::Result;
 use crate::interval::half_width;
 

@@ -1,14 +1,12 @@
 //! Calibrates the noise of the Hessian and the gradient covariance from public values and the released parameters' norm.
 
-use super::costs::{Cost, Step};
-use super::seal::Seal;
-use super::sealing::{greatest_excess, mean_rounding};
-use super::spec::{Moments, Spec};
+use super::choices::Moments;
+use super::distances::{greatest_excess, mean_rounding};
+use super::{Seal, Spec, Step};
 use crate::Result;
-use crate::loss::Loss;
-use crate::moments::moment_rounding;
-use crate::noise::{Gaussian, MatrixLaplace, NoiseGenerator, SquareLaplace, symmetric};
-use crate::privacy::{Calibration, gaussian_std_dev, laplace_rate};
+use crate::loss::{Loss, moment_rounding};
+use crate::noise::{MatrixLaw, symmetric};
+use crate::privacy::{Calibration, Cost, gaussian_std_dev, laplace_rate};
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
 /// measurement, kept within `[L²/2t, L²/t]` for losses of another scale. At `k = L²/t` neither matrix is noisier than
@@ -18,121 +16,19 @@ fn joint_weight(slope_bound: f64, loss: &dyn Loss) -> f64 {
     2.0_f64.max(0.5 * greatest).min(greatest)
 }
 
-/// A noise law on symmetric matrices.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum NoiseFamily {
-    /// Independent normals in isometric coordinates.
-    Gaussian {
-        /// Standard deviation of an isometric coordinate.
-        std_dev: f64,
-    },
-    /// Difference of two Wisharts, density ratio at most `e^{rate·nuclear norm}`.
-    MatrixLaplace {
-        /// Rate γ.
-        rate: f64,
-    },
-    /// Spherical Laplace on all `d²` entries, symmetrised: the paper's.
-    SquareLaplace {
-        /// Rate γ.
-        rate: f64,
-    },
-}
-
 /// The noise of one matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MatrixNoise {
     /// Law.
-    pub family: NoiseFamily,
+    pub law: MatrixLaw,
     /// Sensitivity in the law's norm.
     pub sensitivity: f64,
 }
 
 impl MatrixNoise {
-    fn name(self) -> &'static str {
-        match self.family {
-            NoiseFamily::Gaussian { .. } => "gaussian",
-            NoiseFamily::MatrixLaplace { .. } => "matrix_laplace",
-            NoiseFamily::SquareLaplace { .. } => "spherical_laplace",
-        }
-    }
-
-    fn scale(self) -> f64 {
-        match self.family {
-            NoiseFamily::Gaussian { std_dev } => std_dev,
-            NoiseFamily::MatrixLaplace { rate } | NoiseFamily::SquareLaplace { rate } => 1.0 / rate,
-        }
-    }
-
-    /// Standard deviation of an off-diagonal entry.
-    #[must_use]
-    pub fn off_diagonal_std_dev(self, dim: usize) -> f64 {
-        let d = dim as f64;
-        let coordinate = match self.family {
-            NoiseFamily::Gaussian { std_dev } => std_dev,
-            NoiseFamily::MatrixLaplace { rate } => (d + 1.0).sqrt() / rate,
-            NoiseFamily::SquareLaplace { rate } => (d * d + 1.0).sqrt() / rate,
-        };
-        coordinate / 2.0_f64.sqrt()
-    }
-
     /// Where the spectrum ends if the entries are Gaussian.
     pub(super) fn spectral_radius(self, dim: usize) -> f64 {
-        2.0 * (dim as f64).sqrt() * self.off_diagonal_std_dev(dim)
-    }
-
-    /// A symmetric noise matrix for a release, row-major, within [`Self::error_bound`] of the ideal draw.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] for a scale that is not finite and positive, [`crate::Error::NoiseTail`].
-    pub(super) fn sample_bounded(
-        self,
-        dim: usize,
-        generator: &mut impl NoiseGenerator,
-    ) -> Result<Vec<f64>> {
-        match self.family {
-            NoiseFamily::Gaussian { std_dev } => {
-                let law = Gaussian::new(symmetric::isometric_dim(dim), std_dev)?;
-                let coordinates = law.sample_bounded(generator)?;
-                Ok(symmetric::from_isometric(dim, &coordinates))
-            }
-            NoiseFamily::MatrixLaplace { rate } => {
-                MatrixLaplace::new(dim, rate)?.sample_bounded(generator)
-            }
-            NoiseFamily::SquareLaplace { rate } => {
-                SquareLaplace::new(dim, rate)?.sample_bounded(generator)
-            }
-        }
-    }
-
-    /// Greatest Frobenius distance of [`Self::sample_bounded`] to the ideal draw.
-    pub(super) fn error_bound(self, dim: usize) -> Result<f64> {
-        Ok(match self.family {
-            NoiseFamily::Gaussian { std_dev } => {
-                Gaussian::new(symmetric::isometric_dim(dim), std_dev)?.error_bound()
-            }
-            NoiseFamily::MatrixLaplace { rate } => MatrixLaplace::new(dim, rate)?.error_bound(),
-            NoiseFamily::SquareLaplace { rate } => SquareLaplace::new(dim, rate)?.error_bound(),
-        })
-    }
-
-    /// A symmetric noise matrix for a simulation, row-major.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] for a scale that is not finite and positive.
-    pub(super) fn sample(
-        self,
-        dim: usize,
-        generator: &mut impl NoiseGenerator,
-    ) -> Result<Vec<f64>> {
-        Ok(match self.family {
-            NoiseFamily::Gaussian { std_dev } => {
-                let coordinates =
-                    Gaussian::new(symmetric::isometric_dim(dim), std_dev)?.sample(generator);
-                symmetric::from_isometric(dim, &coordinates)
-            }
-            NoiseFamily::MatrixLaplace { rate } => MatrixLaplace::new(dim, rate)?.sample(generator),
-            NoiseFamily::SquareLaplace { rate } => SquareLaplace::new(dim, rate)?.sample(generator),
-        })
+        2.0 * (dim as f64).sqrt() * self.law.off_diagonal_std_dev(dim)
     }
 }
 
@@ -156,7 +52,7 @@ type Matrices = (Option<MatrixNoise>, MatrixNoise, Vec<Step>);
 
 impl MomentNoise {
     /// The seals.
-    pub(super) fn seals(&self) -> impl Iterator<Item = Seal> {
+    pub(crate) fn seals(&self) -> impl Iterator<Item = Seal> {
         self.hessian_seal
             .into_iter()
             .chain([self.gradient_cov_seal])
@@ -222,7 +118,7 @@ impl Spec {
         let data = self.bounds.row_norm.powi(2)
             * greatest
             * (self.rounding(moment_rounding) + tail * (1.0 + 1e-6));
-        let distance = data + 2.0 * noise.error_bound(dim)?;
+        let distance = data + 2.0 * noise.law.error_bound(dim)?;
         Seal::new(
             name,
             symmetric::isometric_dim(dim),
@@ -246,7 +142,7 @@ impl Spec {
             let sensitivity = self.bounds.nuclear(loss.sup_weighted_sum(weight, radius));
             let rate = laplace_rate(sensitivity, epsilon)?;
             let with = |rate| MatrixNoise {
-                family: NoiseFamily::MatrixLaplace { rate },
+                law: MatrixLaw::MatrixLaplace { rate },
                 sensitivity,
             };
             (with(weight * rate), with(rate))
@@ -261,7 +157,7 @@ impl Spec {
                 .joint_frobenius(loss.sup_joint_norm(alpha, radius));
             let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
             let with = |std_dev| MatrixNoise {
-                family: NoiseFamily::Gaussian { std_dev },
+                law: MatrixLaw::Gaussian { std_dev },
                 sensitivity,
             };
             (with(std_dev / alpha), with(std_dev))
@@ -269,10 +165,10 @@ impl Spec {
         let hessian = has_hessian.then_some(hessian);
         let step = Step {
             name: "moments",
-            noise: gradient_cov.name(),
+            noise: gradient_cov.law.name(),
             cost,
-            scale: gradient_cov.scale(),
-            hessian_scale: hessian.map(MatrixNoise::scale),
+            scale: gradient_cov.law.scale(),
+            hessian_scale: hessian.map(|noise| noise.law.scale()),
             sensitivity: gradient_cov.sensitivity,
         };
         Ok((hessian, gradient_cov, vec![step]))
@@ -285,7 +181,7 @@ impl Spec {
                 let sensitivity = self.bounds.nuclear(sup);
                 let rate = laplace_rate(sensitivity, epsilon)?;
                 MatrixNoise {
-                    family: NoiseFamily::MatrixLaplace { rate },
+                    law: MatrixLaw::MatrixLaplace { rate },
                     sensitivity,
                 }
             }
@@ -293,7 +189,7 @@ impl Spec {
                 let sensitivity = self.bounds.frobenius(sup, calibration);
                 let rate = laplace_rate(sensitivity, epsilon)?;
                 MatrixNoise {
-                    family: NoiseFamily::SquareLaplace { rate },
+                    law: MatrixLaw::SquareLaplace { rate },
                     sensitivity,
                 }
             }
@@ -301,7 +197,7 @@ impl Spec {
                 let sensitivity = self.bounds.frobenius(sup, calibration);
                 let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
                 MatrixNoise {
-                    family: NoiseFamily::Gaussian { std_dev },
+                    law: MatrixLaw::Gaussian { std_dev },
                     sensitivity,
                 }
             }
@@ -320,9 +216,9 @@ impl Spec {
         let gradient_cov = self.separate_noise(sup_squared_slope, cov_cost)?;
         let step = |name, cost, noise: Option<MatrixNoise>| Step {
             name,
-            noise: noise.map_or("none", MatrixNoise::name),
+            noise: noise.map_or("none", |n| n.law.name()),
             cost,
-            scale: noise.map_or(0.0, MatrixNoise::scale),
+            scale: noise.map_or(0.0, |n| n.law.scale()),
             hessian_scale: None,
             sensitivity: noise.map_or(0.0, |n| n.sensitivity),
         };

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use super::costs::Cost;
-use super::seal::Seal;
-use super::sealing::share_seal;
-use super::selection::{Score, choice_lattice};
-use super::spec::{Choices, Moments, NoiseKind, Spec};
-use crate::design::row_norm_bound;
+use super::distances::share_seal;
+use super::score::{Score, choice_lattice};
+use super::{Choices, Moments, NoiseKind, Seal, Spec};
 use crate::interval::Perturbation;
+use crate::linalg::vector::row_norm_bound;
 use crate::loss::Loss;
 use crate::noise::NoiseLaw;
 use crate::privacy::{
-    Budget, Neighbors, RunCount, exponential_epsilon, gaussian_std_dev, laplace_rate, pure_epsilon,
+    Budget, Cost, Neighbors, RunCount, exponential_epsilon, gaussian_std_dev, laplace_rate,
+    pure_epsilon,
 };
 use crate::{Error, Result};
 
@@ -49,18 +48,18 @@ pub struct ScoreStep {
 /// Validated choices of a tuning. Holds no data.
 #[derive(Debug, Clone)]
 pub struct TuningSpec {
-    pub(super) candidates: Vec<Spec>,
+    candidates: Vec<Spec>,
     /// Radius of the ball that each candidate's model is moved into before it is scored.
-    pub(super) radii: Vec<f64>,
-    pub(super) score: Score,
-    pub(super) step: ScoreStep,
-    pub(super) procedure: Procedure,
-    pub(super) n_samples: usize,
+    radii: Vec<f64>,
+    pub(crate) score: Score,
+    step: ScoreStep,
+    pub(crate) procedure: Procedure,
+    pub(crate) n_samples: usize,
 }
 
 /// How a choice is made.
 #[derive(Debug, Clone)]
-pub(super) enum Procedure {
+pub(crate) enum Procedure {
     /// Sizes of the parts, the validation part last, and ε of the exponential mechanism.
     Chunks { sizes: Vec<usize>, epsilon: f64 },
     /// The law of the number of runs, that of the noise of a score, and the seal of the noisy score.

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::sealing::greatest_minimiser;
-use super::spec::{Choices, Spec};
+use super::distances::greatest_minimiser;
+use super::{Choices, Spec};
 use crate::interval::Perturbation;
 use crate::privacy::Budget;
 use crate::{Error, Result};

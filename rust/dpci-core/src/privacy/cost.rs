@@ -1,6 +1,6 @@
-//! What the steps of a release spend, and the record that each leaves.
+//! What the steps of a release spend.
 
-use crate::privacy::{Budget, Calibration, approx_to_zcdp};
+use super::{Budget, Calibration, approx_to_zcdp};
 
 /// The part of a budget that one step spends.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,21 +69,4 @@ impl Cost {
             },
         }
     }
-}
-
-/// One step of a release: its noise, cost and sensitivity. All public.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Step {
-    /// `coefficients`, `hessian`, `gradient_cov`, `moments`, `report_gradient`, `report_hessian`, `polynomial` or `histogram`.
-    pub name: &'static str,
-    /// Name of the noise family.
-    pub noise: &'static str,
-    /// What it spends.
-    pub cost: Cost,
-    /// 1/rate or standard deviation.
-    pub scale: f64,
-    /// The same for the Hessian's part of a joint release.
-    pub hessian_scale: Option<f64>,
-    /// Sensitivity that the noise was calibrated to, in the norm of its family.
-    pub sensitivity: f64,
 }

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::Error;
-use crate::mechanism::{Cost, NoiseKind};
 use crate::noise::NoiseLaw;
-use crate::privacy::Split;
+use crate::privacy::{Cost, Split};
+use crate::spec::NoiseKind;
 
 const OBJECTIVE: Perturbation = Perturbation::Objective;
 const OUTPUT: Perturbation = Perturbation::Output;

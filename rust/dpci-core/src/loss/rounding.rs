@@ -1,0 +1,122 @@
+//! How far rounding moves sums of a loss over rows, and how many digits there are against it: bounds from public numbers.
+
+use super::{Loss, VALUE_ROUNDINGS};
+use crate::linalg::{DOUBLED_EPSILON, GRADIENT_ROUNDINGS, GRAM_ROUNDINGS, sum_rounding};
+
+/// Covers the roundings of the few operations of a bound.
+const ROOM: f64 = 1.0 + 1e-9;
+
+/// One rounding.
+const UNIT: f64 = 0.5 * f64::EPSILON;
+
+/// Parameters up to which systems in doubled precision take seconds, not hours.
+pub(crate) const HINGE_MAX_DIM: usize = 2048;
+
+/// Parameters up to which Hessians and rows take seconds.
+const DOUBLED_MAX_DIM: usize = 2048;
+
+/// Radii whose squares have all digits of doubled precision.
+const DOUBLED_RADII: std::ops::RangeInclusive<f64> = 1e-60..=1e60;
+
+/// Bound on the Euclidean distance of the data part of a gradient of [`Objective::evaluate`] to `(1/n) Σ l'(ûᵢ) xᵢ` in real numbers, `ûᵢ`
+/// the computed predictor of record i, in terms of `N/n·sup|l'|·R` for `N` records.
+#[must_use]
+pub fn gradient_rounding(n_rows: usize) -> f64 {
+    sum_rounding(GRADIENT_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
+}
+
+/// The same for the data part of its Hessian, Frobenius, in terms of `N/n·sup l''·R²`.
+#[must_use]
+pub fn hessian_rounding(n_rows: usize) -> f64 {
+    sum_rounding(GRAM_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
+}
+
+/// Bound on the Frobenius distance of a matrix of [`data_moments`] to `(1/n) Σ cᵢ xᵢxᵢᵀ` in real numbers, in terms of `N/n·sup c·R²` for
+/// `N` records: `cᵢ` is l'' or l'² at the predictor of record i, a function of that record and the parameters alone; `sup c` its supremum
+/// over `|u| ≤ R‖θ‖`, `R` the bound on the rows with their intercept. The predictor is that of [`Design::linear_predictor`], which has the
+/// same bits on every machine and in every storage. The [`Loss::tail_roundings`] of a curvature come on top.
+#[must_use]
+pub fn moment_rounding(n_rows: usize) -> f64 {
+    sum_rounding(GRAM_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
+}
+
+/// The same for [`second_moments`]: its `gram` in terms of `N·R²`, its `cross` of `N·R·B`, `B` the bound on targets (Euclidean).
+#[must_use]
+pub fn second_moment_rounding(n_rows: usize) -> f64 {
+    sum_rounding(GRAM_ROUNDINGS, n_rows)
+}
+
+/// What the rounding of a gradient depends on: the numbers of a data set, or public bounds on those of all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent<'a> {
+    /// Loss.
+    pub(crate) loss: &'a dyn Loss,
+    /// Number of parameters.
+    pub(crate) n_params: usize,
+    /// Number of terms in a sum.
+    pub(crate) n_rows: usize,
+    /// `N/n`.
+    pub(crate) mass: f64,
+    /// Bound on the rows.
+    pub(crate) row_norm: f64,
+    /// λ.
+    pub(crate) l2_strength: f64,
+    /// Norm of the linear term.
+    pub(crate) linear: f64,
+}
+
+impl Extent<'_> {
+    /// Bound on the distance of a gradient computed in doubled precision at a point of this norm to the exact one.
+    pub(crate) fn doubled_rounding(&self, params_norm: f64) -> f64 {
+        let loss = self.loss;
+        let reach = self.row_norm * params_norm;
+        // At most a product and a sum of each entry, with 10·2⁻¹⁰⁶ for the two.
+        let predictor = (self.n_params as f64 + 4.0) * DOUBLED_EPSILON * reach;
+        let bound = loss.slope_bound();
+        let slope = if bound.is_finite() {
+            bound
+        } else {
+            loss.sup_slope(reach)
+        };
+        let slope_error = 8.0 * DOUBLED_EPSILON * slope + loss.curvature_bound() * predictor;
+        let sums = (self.n_rows as f64 + 32.0) * DOUBLED_EPSILON;
+        let data = self.mass * self.row_norm * (slope_error + sums * (slope + slope_error));
+        let ridge = self.l2_strength * params_norm;
+        (data + 4.0 * DOUBLED_EPSILON * (ridge + self.linear)) * ROOM + f64::MIN_POSITIVE
+    }
+
+    /// Bound on the distance of the gradient of [`Objective::evaluate`] at a point of this norm to the exact one: the sum of what each
+    /// step can add; the sizes are bounds that hold for all rows.
+    pub(crate) fn rounding(&self, params_norm: f64) -> f64 {
+        let (loss, dim) = (self.loss, self.n_params as f64);
+        let reach = self.row_norm * params_norm;
+        // A product and a sum of each entry, the scale, the intercept; underflow.
+        let predictor = (dim + 5.0) * UNIT * reach * ROOM + f64::MIN_POSITIVE;
+        let reach = reach + predictor;
+        let slope_error = loss.slope_error(reach) + loss.curvature_bound() * predictor;
+        let slope = loss.sup_slope(reach) + slope_error;
+        let sums = sum_rounding(GRADIENT_ROUNDINGS, self.n_rows);
+        let data = self.mass * self.row_norm * (slope_error + sums * slope);
+        // λθ, its sum with the linear term, and that with the data part.
+        let rest = UNIT * (3.0 * self.l2_strength * params_norm + 2.0 * self.linear);
+        (data + rest) * ROOM + (1.0 + dim) * f64::MIN_POSITIVE
+    }
+}
+
+/// The certificate that every data set of this extent reaches, with a minimiser of at most this norm (`certify.rs`): the roundings of the
+/// residual, and the root of those of the excess at the kinks, one of at most each row.
+pub(crate) fn hinge_floor(extent: &Extent<'_>, params_norm: f64) -> f64 {
+    let lambda = extent.l2_strength;
+    let products = (extent.n_params as f64 + 4.0) * DOUBLED_EPSILON;
+    let sums = products + (extent.n_rows as f64 + 32.0) * DOUBLED_EPSILON;
+    let size = 2.0 * extent.mass * extent.row_norm + extent.linear + lambda * params_norm;
+    let excess = products * extent.mass * (1.0 + extent.row_norm * params_norm);
+    sums * size / lambda + (excess / lambda).sqrt() + f64::MIN_POSITIVE
+}
+
+/// Whether there are more digits than those of f64 for this loss, number of parameters and radius.
+pub(crate) fn has_more_digits(loss: &dyn Loss, n_params: usize, radius: Option<f64>) -> bool {
+    loss.has_doubled_slopes()
+        && n_params <= DOUBLED_MAX_DIM
+        && radius.is_none_or(|w| DOUBLED_RADII.contains(&w))
+}

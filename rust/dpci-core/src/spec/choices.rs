@@ -1,0 +1,240 @@
+//! The public choices of a fit, and which of them go together.
+
+use std::sync::Arc;
+
+use crate::interval::Perturbation;
+use crate::linalg::check_matrix_dim;
+use crate::loss::Loss;
+use crate::privacy::{Budget, Calibration, Neighbors, Split};
+use crate::{Error, Result};
+
+/// Which moments are released for the intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moments {
+    /// Hessian and gradient covariance as one query.
+    Joint,
+    /// Two queries.
+    Separate,
+    /// None: the whole budget goes to the coefficients, and there are no intervals.
+    None,
+}
+
+/// A noise family that the caller asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoiseKind {
+    /// Spherical Laplace.
+    SphericalLaplace,
+    /// Gaussian.
+    Gaussian,
+}
+
+/// How objective perturbation pays for the Jacobian of the map from the noise to the minimiser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// `ln(1+κ)` (Wang, Kifer & Lee); a λ that is too small is refused.
+    Standard,
+    /// `2 ln(1+κ)`, and more regularisation where that is too much (Chaudhuri, Monteleoni & Sarwate 2011).
+    Cms11,
+}
+
+/// What the caller chooses; [`super::Spec::new`] validates it.
+#[derive(Debug, Clone)]
+pub struct Choices {
+    /// Public number of samples (the public `n₀` under add/remove).
+    pub n_samples: usize,
+    /// Columns of the data, without the intercept.
+    pub n_columns: usize,
+    /// The constant appended to each row.
+    pub intercept: Option<f64>,
+    /// Bound on the norm of a row, without the intercept.
+    pub row_norm: f64,
+    /// Loss.
+    pub loss: Arc<dyn Loss>,
+    /// λ; 0 only for a loss that declares strong convexity.
+    pub l2_strength: f64,
+    /// W: the parameters are those of the ball ‖θ‖ ≤ W; `None`: all.
+    pub radius: Option<f64>,
+    /// Total budget.
+    pub budget: Budget,
+    /// Objective or output perturbation.
+    pub perturbation: Perturbation,
+    /// How objective perturbation shares its ε with the Jacobian.
+    pub variant: Variant,
+    /// Whether output perturbation moves its answer into the ball.
+    pub project: bool,
+    /// Noise of the coefficients; `None`: the one that fits the budget.
+    pub noise: Option<NoiseKind>,
+    /// Shares of the budget.
+    pub split: Option<Split>,
+    /// Moments.
+    pub moments: Moments,
+    /// Share of the budget that is left for other releases at the released parameters, in [0, 1); only without moments.
+    pub reserve: f64,
+    /// Projection of the released moments.
+    pub projection: Projection,
+    /// Tight constants or the paper's.
+    pub calibration: Calibration,
+    /// Neighbouring relation.
+    pub neighbors: Neighbors,
+}
+
+/// How the eigenvalues of the released Hessian are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Projection {
+    /// Those below λ become λ.
+    Floor,
+    /// Those below λ + `r_H` become λ: what noise alone can raise is not believed.
+    Cautious,
+    /// Floor while `r_H ≤ 6λ`, else cautious.
+    Auto,
+}
+
+/// With more noise than this many λ the floor alone leaves the Hessian too large and intervals too short (measured on Adult
+/// at d = 10, 50, 104; docs/method.md, "Projection").
+const AUTO_RATIO: f64 = 6.0;
+
+impl Projection {
+    /// Decides [`Projection::Auto`] from public values.
+    #[must_use]
+    pub fn decide(self, spectral_radius: f64, l2_strength: f64) -> Self {
+        match self {
+            Self::Auto if spectral_radius <= AUTO_RATIO * l2_strength => Self::Floor,
+            Self::Auto => Self::Cautious,
+            decided => decided,
+        }
+    }
+
+    /// Name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Floor => "floor",
+            Self::Cautious => "cautious",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+/// Refuses numbers that are out of range.
+pub(super) fn check_scalars(c: &Choices) -> Result<()> {
+    let strength = (c.loss.curvature_floor() == 0.0).then_some(("l2_strength", c.l2_strength));
+    let scale = c.intercept.map(|s| ("intercept_scale", s));
+    let radius = c.radius.map(|w| ("radius", w));
+    let optional = [strength, scale, radius].into_iter().flatten();
+    for (name, value) in [("row_norm", c.row_norm)].into_iter().chain(optional) {
+        if !(value > 0.0) || !value.is_finite() {
+            return Err(Error::OutOfRange {
+                name,
+                rule: "finite and > 0",
+                value,
+            });
+        }
+    }
+    let params = c.n_columns + usize::from(c.intercept.is_some());
+    if c.moments != Moments::None {
+        check_matrix_dim(params)?;
+    }
+    if c.n_samples == 0 || params == 0 {
+        return Err(Error::Empty {
+            rows: c.n_samples,
+            params,
+        });
+    }
+    Ok(())
+}
+
+/// The paper's method: two matrices released apart, both projected at λ, shares (.5, .25, .25).
+pub(super) fn apply_paper(c: &mut Choices) -> Result<()> {
+    if c.projection == Projection::Cautious {
+        return Err(Error::Unsupported(
+            "calibration=\"paper\" projects at the floor, got projection=\"cautious\" (use calibration=\"tight\")".into(),
+        ));
+    }
+    c.projection = Projection::Floor;
+    if c.moments == Moments::Joint {
+        c.moments = Moments::Separate;
+    }
+    if c.split.is_none() && c.moments != Moments::None {
+        c.split = Some(Split::PAPER);
+    }
+    Ok(())
+}
+
+/// Refuses what no mechanism offers, naming what works.
+pub(super) fn check_combination(c: &Choices) -> Result<()> {
+    let unsupported = |message: &str| Err(Error::Unsupported(message.into()));
+    check_domain_choices(c)?;
+    if c.moments == Moments::None && c.split.is_some() {
+        return unsupported(
+            "split must be None with moments=\"none\", which gives the whole budget to the coefficients",
+        );
+    }
+    if !(c.reserve >= 0.0 && c.reserve < 1.0) || (c.reserve > 0.0 && c.moments != Moments::None) {
+        return Err(Error::OutOfRange {
+            name: "reserve",
+            rule: ">= 0 and < 1, and 0 with moments",
+            value: c.reserve,
+        });
+    }
+    if c.variant == Variant::Cms11 && matches!(c.budget, Budget::Approx { .. }) {
+        return unsupported(
+            "variant=\"cms11\" is proved for spherical Laplace noise: use PureDP or ZCDP, got ApproxDP",
+        );
+    }
+    match (c.perturbation, c.budget, c.noise) {
+        (Perturbation::Objective, Budget::Approx { .. }, Some(NoiseKind::SphericalLaplace)) => {
+            unsupported(
+                "objective perturbation under ApproxDP takes noise=\"gaussian\", got noise=\"spherical_laplace\": use PureDP or ZCDP",
+            )
+        }
+        (
+            Perturbation::Objective,
+            Budget::Pure { .. } | Budget::Zcdp { .. },
+            Some(NoiseKind::Gaussian),
+        ) => unsupported(
+            "objective perturbation under PureDP and ZCDP takes noise=\"spherical_laplace\", got noise=\"gaussian\": use ApproxDP",
+        ),
+        (Perturbation::Objective, Budget::Approx { .. }, _)
+            if c.calibration == Calibration::Paper && c.neighbors == Neighbors::ReplaceOne =>
+        {
+            unsupported(
+                "calibration=\"paper\" of Gaussian objective perturbation (Kifer, Smith & Thakurta) is proved for one record added or removed, \
+                 and too little noise for neighbors=\"replace_one\", got neighbors=\"replace_one\": use neighbors=\"add_remove\" or calibration=\"tight\"",
+            )
+        }
+        (Perturbation::Output, Budget::Pure { .. }, Some(NoiseKind::Gaussian)) => unsupported(
+            "output perturbation under PureDP takes noise=\"spherical_laplace\", got noise=\"gaussian\": use ZCDP or ApproxDP",
+        ),
+        (
+            Perturbation::Output,
+            Budget::Zcdp { .. } | Budget::Approx { .. },
+            Some(NoiseKind::SphericalLaplace),
+        ) => unsupported(
+            "output perturbation under ZCDP and ApproxDP takes noise=\"gaussian\", got noise=\"spherical_laplace\": use PureDP",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what the kink of a loss, or a missing radius, rules out.
+pub(super) fn check_domain_choices(c: &Choices) -> Result<()> {
+    let unsupported = |message: String| Err(Error::Unsupported(message));
+    if c.loss.kinked() && c.perturbation == Perturbation::Objective {
+        return unsupported(format!(
+            "the {} loss has no second derivative, which objective perturbation needs: pass mechanism=\"output\", got \
+             mechanism=\"objective\"",
+            c.loss.name()
+        ));
+    }
+    if c.loss.kinked() && c.moments != Moments::None {
+        return unsupported(format!(
+            "the {} loss has no Hessian and so no intervals: pass moments=\"none\", or a loss that rounds the kink \
+             (huber_hinge, smooth_hinge)",
+            c.loss.name()
+        ));
+    }
+    if c.project && c.radius.is_none() {
+        return unsupported("project=True needs radius, got radius=None".into());
+    }
+    Ok(())
+}

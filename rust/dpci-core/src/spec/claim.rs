@@ -1,0 +1,91 @@
+//! What is claimed about bounds on the privacy losses of records.
+
+use crate::privacy::reach;
+use crate::{Error, Result};
+
+/// Quantiles are raised by this much for the noise of the seals, which has a hundredth of the standard deviation of the mechanism's at
+/// most: together with it 10⁻⁴ more variance.
+const SEAL_ROOM: f64 = 1.001;
+
+/// How `xᵀH⁻¹x` is bounded from the released Hessian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HessianBound {
+    /// By the best combination of the released Hessian, lowered by the radius of its noise, with the ridge.
+    Interpolated,
+    /// By 3/2 of the released Hessian's inverse (Redberg & Wang); needs a ridge of twice the radius.
+    Paper,
+}
+
+/// What is claimed about the bounds, and how they are made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Claim {
+    failure_probability: f64,
+    simultaneous: bool,
+    hessian_bound: HessianBound,
+}
+
+impl Claim {
+    /// The bounds of one record fixed beforehand, or of all records `simultaneous`ly, fail with at most this probability.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless the probability is at least 10⁻³⁰⁰, of which a quarter does not underflow, and below 1.
+    pub fn new(
+        failure_probability: f64,
+        simultaneous: bool,
+        hessian_bound: HessianBound,
+    ) -> Result<Self> {
+        if !(1e-300..1.0).contains(&failure_probability) {
+            return Err(Error::OutOfRange {
+                name: "failure_probability",
+                rule: "at least 1e-300 and < 1",
+                value: failure_probability,
+            });
+        }
+        Ok(Self {
+            failure_probability,
+            simultaneous,
+            hessian_bound,
+        })
+    }
+
+    /// With what probability the bounds may fail.
+    #[must_use]
+    pub fn failure_probability(&self) -> f64 {
+        self.failure_probability
+    }
+
+    /// How `xᵀH⁻¹x` is bounded.
+    #[must_use]
+    pub fn hessian_bound(&self) -> HessianBound {
+        self.hessian_bound
+    }
+
+    /// r such that the noise of the Hessian has an eigenvalue above r with half of the failure probability at most; `std_dev` is that
+    /// of an isometric coordinate. Holds for all records at once.
+    #[must_use]
+    pub fn hessian_radius(&self, dim: usize, std_dev: f64) -> f64 {
+        SEAL_ROOM * reach::greatest_eigenvalue(dim, std_dev, 0.5 * self.failure_probability)
+    }
+
+    /// How many standard deviations a normal vector reaches along one fixed direction, or along all at once.
+    pub(crate) fn reach(&self, dim: usize, p: f64) -> f64 {
+        let quantile = if self.simultaneous {
+            reach::normal_norm(dim, p)
+        } else {
+            reach::normal(p)
+        };
+        SEAL_ROOM * quantile
+    }
+}
+
+/// Refuses a bound on the rows whose square could vanish in underflow, which would hide a loss, or overflow.
+pub(crate) fn check_row_norm(row_norm: f64) -> Result<()> {
+    if !(1e-100..=1e100).contains(&row_norm) {
+        return Err(Error::OutOfRange {
+            name: "row_norm of a per-instance report",
+            rule: "at least 1e-100 and at most 1e100",
+            value: row_norm,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The choices of the histogram baseline: a public grid, and the noise on its counts.
+//!
+//! Lei 2011, "Differentially private M-estimators"; docs/baselines.md.
+
+use super::distances::share_seal;
+use super::functional::noise_of;
+use super::{Grid, Seal, Step};
+use crate::noise::{Gaussian, Laplace};
+use crate::privacy::{Budget, Cost, Neighbors, gaussian_mu};
+use crate::{Error, Result};
+
+/// A grid with the noise on its counts. Holds no data.
+#[derive(Debug, Clone)]
+pub struct HistogramSpec {
+    grid: Grid,
+    step: Step,
+    seal: Seal,
+}
+
+impl HistogramSpec {
+    /// Calibrates the noise.
+    ///
+    /// # Privacy
+    /// A replaced record moves one count up and one down, by 1 each: L1 sensitivity 2, L2 sensitivity √2. One that is added or removed
+    /// moves one count: 1 and 1.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a budget whose noise has no finite scale.
+    pub fn new(grid: Grid, budget: Budget, neighbors: Neighbors) -> Result<Self> {
+        let changed = neighbors.changed_records();
+        let (budget, seal) = budget.split_off_seal();
+        let (cost, sensitivity) = match budget {
+            Budget::Pure { epsilon } => (Cost::Epsilon(epsilon), changed),
+            Budget::Zcdp { rho } => (Cost::Rho(rho), changed.sqrt()),
+            Budget::Approx { epsilon, delta } => {
+                let mu = gaussian_mu(epsilon, delta)?;
+                (Cost::MuSquared(mu * mu), changed.sqrt())
+            }
+        };
+        let (noise, scale) = noise_of(cost, sensitivity)?;
+        let step = Step {
+            name: "histogram",
+            noise,
+            cost,
+            scale,
+            hessian_scale: None,
+            sensitivity,
+        };
+        let n_cells = grid.n_cells();
+        let draw = match step.cost {
+            Cost::Epsilon(_) => Laplace::new(n_cells, scale)?.error_bound(),
+            _ => Gaussian::new(n_cells, scale)?.error_bound(),
+        };
+        // Counts are whole numbers and are added on the lattice, so only the noise errs.
+        let seal = Seal::new("the histogram", n_cells, draw, share_seal(seal, 1))?;
+        if seal.lattice() > 1.0 {
+            return Err(Error::OutOfRange {
+                name: "budget",
+                rule: "such that the noise leaves the counts their digits",
+                value: cost.value(),
+            });
+        }
+        Ok(Self { grid, step, seal })
+    }
+
+    /// How the counts are sealed.
+    #[must_use]
+    pub fn seal(&self) -> &Seal {
+        &self.seal
+    }
+
+    /// The grid.
+    #[must_use]
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// What is spent.
+    #[must_use]
+    pub fn step(&self) -> &Step {
+        &self.step
+    }
+}

@@ -1,0 +1,48 @@
+//! Every public choice, validated and resolved into noise laws, costs and seals before any data are seen: numbers only.
+
+mod calibrate;
+mod choices;
+mod claim;
+mod distances;
+mod domain;
+mod fit;
+mod functional;
+mod grid;
+mod histogram;
+mod moment_checks;
+mod moments;
+mod plan;
+mod report;
+mod scales;
+mod score;
+mod seal;
+mod slope;
+mod solvable;
+mod step;
+#[cfg(test)]
+pub(crate) mod testing;
+mod tuning;
+
+pub use choices::{Choices, Moments, NoiseKind, Projection, Variant};
+pub(crate) use claim::check_row_norm;
+pub use claim::{Claim, HessianBound};
+pub(crate) use distances::greatest_excess;
+pub(crate) use domain::{ROUNDING_ROOM, least_row_norm};
+pub use fit::Spec;
+pub use functional::{FunctionalChoices, FunctionalSpec};
+pub use grid::{Axis, Grid};
+pub use histogram::HistogramSpec;
+pub use moments::{MatrixNoise, MomentNoise};
+pub use plan::Plan;
+pub use report::ReportSpec;
+#[cfg(test)]
+pub(crate) use score::Score;
+pub(crate) use score::{GREATEST_STEPS, check_predictor, choice_lattice, whole};
+pub(crate) use seal::LatticeNoise;
+pub use seal::Seal;
+pub use step::Step;
+pub use tuning::{Method, ScoreStep, TuningSpec};
+pub(crate) use tuning::{Procedure, check_common};
+
+#[cfg(test)]
+mod tests;

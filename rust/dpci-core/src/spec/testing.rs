@@ -1,0 +1,106 @@
+//! Choices of which calibrations are known by hand, for tests of this module and of the mechanisms.
+
+use std::sync::Arc;
+
+use super::{Choices, Moments, Projection, Spec, Variant};
+use crate::interval::Perturbation;
+use crate::loss::{Custom, Declaration, Evaluate, Logistic, Loss, Targets};
+use crate::privacy::{Budget, Calibration, Neighbors};
+
+/// What the seal leaves of a budget.
+pub(crate) const LEFT: f64 = 0.999;
+
+/// 1000 rows of two columns with norm at most 1 and a constant .75, so R = 1.25: κ = .25·1.25²/(1000·.01) = .0390625.
+pub(crate) fn choices(perturbation: Perturbation, budget: Budget) -> Choices {
+    Choices {
+        n_samples: 1000,
+        n_columns: 2,
+        intercept: Some(0.75),
+        row_norm: 1.0,
+        loss: Arc::new(Logistic),
+        l2_strength: 0.01,
+        radius: None,
+        budget,
+        perturbation,
+        variant: Variant::Standard,
+        project: false,
+        noise: None,
+        split: None,
+        moments: Moments::None,
+        reserve: 0.0,
+        projection: Projection::Auto,
+        calibration: Calibration::Tight,
+        neighbors: Neighbors::ReplaceOne,
+    }
+}
+
+pub(crate) fn pure(epsilon: f64) -> Budget {
+    Budget::Pure { epsilon }
+}
+
+pub(crate) fn zcdp(rho: f64) -> Budget {
+    Budget::Zcdp { rho }
+}
+
+pub(crate) fn approx(epsilon: f64, delta: f64) -> Budget {
+    Budget::Approx { epsilon, delta }
+}
+
+pub(crate) fn spec(choices: Choices) -> Spec {
+    Spec::new(choices).unwrap()
+}
+
+pub(crate) fn refusal(choices: Choices) -> String {
+    Spec::new(choices).unwrap_err().to_string()
+}
+
+/// At least the exact value, and above it by rounding alone.
+#[track_caller]
+pub(crate) fn assert_just_above(got: f64, exact: f64) {
+    assert!(
+        got >= exact * (1.0 - 2.0 * f64::EPSILON) && got <= exact * (1.0 + 1e-11),
+        "{got:?} against {exact:?}"
+    );
+}
+
+#[track_caller]
+pub(crate) fn assert_near(got: f64, expected: f64, relative: f64) {
+    assert!(
+        (got - expected).abs() <= relative * expected.abs(),
+        "{got:?} against {expected:?}"
+    );
+}
+
+/// `u²/4` with targets ±1 up to predictors of size 4, of which a floor of the curvature is declared.
+#[derive(Debug)]
+pub(crate) struct Parabola;
+
+impl Evaluate for Parabola {
+    fn value(&self, u: &[f64], _y: &[f64], out: &mut [f64]) -> crate::Result<()> {
+        out.iter_mut().zip(u).for_each(|(o, u)| *o = 0.25 * u * u);
+        Ok(())
+    }
+
+    fn slope(&self, u: &[f64], _y: &[f64], out: &mut [f64]) -> crate::Result<()> {
+        out.iter_mut().zip(u).for_each(|(o, u)| *o = 0.5 * u);
+        Ok(())
+    }
+
+    fn curvature(&self, _u: &[f64], _y: &[f64], out: &mut [f64]) -> crate::Result<()> {
+        out.fill(0.5);
+        Ok(())
+    }
+}
+
+/// Slope at most 2, curvature .5, strong convexity as declared, predictors up to 4.
+pub(crate) fn parabola(strong_convexity: f64) -> Arc<dyn Loss> {
+    let declared = Declaration {
+        slope_bound: 2.0,
+        curvature_bound: 0.5,
+        strong_convexity,
+        one_signed: false,
+        targets: Targets::Signs,
+        predictor_bound: Some(4.0),
+    };
+    Arc::new(Custom::new(Arc::new(Parabola), declared).unwrap())
+}

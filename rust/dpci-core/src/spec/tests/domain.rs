@@ -1,0 +1,233 @@
+//! Bounds on a ball, declared domains and declared strong convexity.
+
+use super::*;
+use crate::interval::Perturbation::{Objective, Output};
+use crate::loss::{Hinge, Squared};
+
+#[test]
+fn a_ball_bounds_slopes_and_shifts() {
+    let squared = Arc::new(Squared::new(2.0).unwrap());
+    let base = Choices {
+        loss: squared,
+        radius: Some(4.0),
+        ..choices(Output, pure(1.0))
+    };
+    // 2(RW + B) = 2(5 + 2).
+    let on_ball = spec(base.clone());
+    assert_just_above(on_ball.slope_bound(), 14.0);
+    assert_near(on_ball.curvature_bound(), 2.0, 1e-14);
+    assert!(on_ball.sensitivity() <= 2.0 * 14.0 * 1.25 / 10.0 * (1.0 + 1e-12));
+    let add_remove = Choices {
+        neighbors: Neighbors::AddRemove,
+        ..base.clone()
+    };
+    assert_just_above(spec(add_remove).sensitivity(), 14.0 * 1.25 / 10.0);
+    let paper = Choices {
+        calibration: Calibration::Paper,
+        ..base.clone()
+    };
+    assert_just_above(spec(paper.clone()).slope_bound(), 14.0);
+    let message = refusal(Choices {
+        radius: None,
+        ..base
+    });
+    assert!(message.contains("got radius=None"), "{message}");
+
+    let logistic = Choices {
+        radius: Some(4.0),
+        ..choices(Output, pure(1.0))
+    };
+    assert_just_above(
+        spec(logistic.clone()).slope_bound(),
+        1.0 / (1.0 + (-5.0_f64).exp()),
+    );
+    // The published constants do without the ball.
+    let paper = Choices {
+        calibration: Calibration::Paper,
+        ..logistic.clone()
+    };
+    assert_near(spec(paper).slope_bound(), 1.0, 0.0);
+    let replaced = spec(logistic).sensitivity();
+    assert_just_above(replaced, 2.0 * 1.25 / (1.0 + (-5.0_f64).exp()) / 10.0);
+}
+
+#[test]
+fn a_ball_must_be_neither_too_great_nor_too_small() {
+    let at = |radius| Choices {
+        radius: Some(radius),
+        ..choices(Output, pure(1.0))
+    };
+    for radius in [1.1e60, 1e200, 0.9e-60, 1e-200] {
+        let message = refusal(at(radius));
+        assert!(
+            message.starts_with("radius must be at least 1e-60"),
+            "{message}"
+        );
+    }
+    for radius in [0.9e60, 1.1e-60] {
+        let refused = Spec::new(at(radius)).err().map(|e| e.to_string());
+        assert!(
+            !refused.is_some_and(|m| m.starts_with("radius")),
+            "{radius}"
+        );
+    }
+}
+
+#[test]
+fn a_loss_is_used_where_it_is_declared() {
+    // Predictors up to 4 = 1.25 · 3.2.
+    let at = |radius| Choices {
+        loss: parabola(0.0),
+        radius,
+        ..choices(Output, pure(1.0))
+    };
+    assert!(Spec::new(at(Some(3.2))).is_ok());
+    for radius in [None, Some(3.2 * (1.0 + 1e-13)), Some(4.0)] {
+        let message = refusal(at(radius));
+        assert!(
+            message.contains("needs a radius of at most 3.19"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn declared_strong_convexity_counts_with_the_square_of_the_row() {
+    let one_column = |row_norm| Choices {
+        n_columns: 1,
+        intercept: None,
+        row_norm,
+        loss: parabola(0.4),
+        radius: Some(4.0 / row_norm),
+        ..choices(Output, pure(1.0))
+    };
+    for (row_norm, square) in [(2.0, 4.0), (0.5, 0.25), (1.0, 1.0)] {
+        let spec = spec(one_column(row_norm));
+        let extra = spec.strong_convexity() - 0.01;
+        // Down, for rows that are shorter by rounding.
+        assert!(
+            extra < 0.4 * square && extra > 0.4 * square * (1.0 - 1e-8),
+            "{extra}"
+        );
+        assert_near(
+            spec.sensitivity(),
+            2.0 * 2.0 * row_norm / (1000.0 * spec.strong_convexity()),
+            0.5,
+        );
+    }
+    // λ = 0 serves where the loss is strongly convex itself.
+    assert!(
+        Spec::new(Choices {
+            l2_strength: 0.0,
+            ..one_column(2.0)
+        })
+        .is_ok()
+    );
+    let constant = Choices {
+        n_columns: 0,
+        intercept: Some(0.75),
+        ..one_column(1.0)
+    };
+    let refused = Spec::new(constant.clone()).unwrap_err().to_string();
+    // The bound of the row counts the column that is not there: 4/1.25.
+    assert!(refused.contains("radius of at most 3.19"), "{refused}");
+    let spec = spec(Choices {
+        radius: Some(3.0),
+        ..constant
+    });
+    assert_near(spec.strong_convexity() - 0.01, 0.4 * 0.5625, 1e-8);
+    // Down: .5·.75² is a float, and what counts is below it.
+    let half = super::spec(Choices {
+        loss: parabola(0.5),
+        l2_strength: 0.0,
+        ..spec.asked_choices()
+    });
+    assert!(
+        half.strong_convexity() < 0.281_25 && half.strong_convexity() > 0.281_25 * (1.0 - 1e-14)
+    );
+}
+
+#[test]
+fn strong_convexity_is_refused_where_it_does_not_hold() {
+    let base = Choices {
+        n_columns: 1,
+        intercept: None,
+        loss: parabola(0.4),
+        radius: Some(4.0),
+        ..choices(Output, pure(1.0))
+    };
+    assert!(Spec::new(base.clone()).is_ok());
+    for (broken, why) in [
+        (
+            Choices {
+                n_columns: 2,
+                ..base.clone()
+            },
+            "2 parameters",
+        ),
+        (
+            Choices {
+                intercept: Some(0.5),
+                radius: Some(3.0),
+                ..base.clone()
+            },
+            "2 parameters",
+        ),
+        (
+            Choices {
+                perturbation: Objective,
+                ..base.clone()
+            },
+            "mechanism=\"objective\"",
+        ),
+        (
+            Choices {
+                neighbors: Neighbors::AddRemove,
+                ..base.clone()
+            },
+            "neighbors=\"add_remove\"",
+        ),
+    ] {
+        let message = refusal(broken);
+        assert!(message.ends_with(&format!("got {why}")), "{message}");
+    }
+    // Nothing of this matters to a loss that declares none.
+    let none = Choices {
+        loss: parabola(0.0),
+        n_columns: 2,
+        ..base
+    };
+    assert_near(spec(none).strong_convexity(), 0.01, 0.0);
+}
+
+#[test]
+fn kinks_rule_out_what_needs_a_hessian() {
+    let base = Choices {
+        loss: Arc::new(Hinge),
+        ..choices(Output, pure(1.0))
+    };
+    assert!(Spec::new(base.clone()).is_ok());
+    let message = refusal(Choices {
+        perturbation: Objective,
+        ..base.clone()
+    });
+    assert!(message.contains("no second derivative"), "{message}");
+    let message = refusal(Choices {
+        moments: Moments::Joint,
+        ..base.clone()
+    });
+    assert!(message.contains("no Hessian"), "{message}");
+    let message = refusal(Choices {
+        project: true,
+        ..base.clone()
+    });
+    assert!(message.contains("project=True needs radius"), "{message}");
+    assert!(
+        Spec::new(Choices {
+            project: true,
+            radius: Some(1.0),
+            ..base
+        })
+        .is_ok()
+    );
+}
