@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 use arbitrary::Arbitrary;
 use dpci_core::design::{Design, OnViolation, RowBounds, Rows};
 use dpci_core::exec::Executor;
-use dpci_core::interval::{Perturbation, Sandwich, half_widths};
+use dpci_core::interval::{Sandwich, half_widths};
 use dpci_core::loss::{Hinge, HuberHinge, Logistic, Loss, SmoothHinge, SoftLogistic, Squared};
 use dpci_core::mechanism::release_fit;
-use dpci_core::spec::{Choices, Moments, NoiseKind, Projection, Spec, Variant};
 use dpci_core::noise::SimulationGenerator;
-use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
+use dpci_core::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
+use dpci_core::spec::{Choices, Moments, NoiseKind, Projection, Spec, Variant};
 
 use crate::number::{Number, plain};
 

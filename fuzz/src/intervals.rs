@@ -3,8 +3,9 @@
 use std::sync::atomic::AtomicBool;
 
 use arbitrary::Arbitrary;
-use dpci_core::interval::{Perturbation, Sandwich, half_widths, monte_carlo, tails};
+use dpci_core::interval::{Sandwich, half_widths, monte_carlo, tails};
 use dpci_core::noise::{NoiseLaw, SimulationGenerator};
+use dpci_core::privacy::Perturbation;
 
 use crate::number::{Number, plain};
 

@@ -2,8 +2,8 @@
 
 use arbitrary::Arbitrary;
 use dpci_core::mechanism::seal::Seal;
-use dpci_core::privacy::Cost;
 use dpci_core::noise::{DiscreteGaussian, DiscreteLaplace, SimulationGenerator};
+use dpci_core::privacy::Cost;
 
 use crate::number::{Number, plain};
 

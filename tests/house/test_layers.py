@@ -138,6 +138,12 @@ def test_calibrations_see_neither_data_nor_randomness():
     assert both == {"mechanism", "study"}
 
 
+def test_where_noise_is_added_is_a_choice_and_not_a_fact_of_intervals():
+    for path in (CORE / "interval").rglob("*.rs"):
+        assert "enum Perturbation" not in path.read_text(encoding="utf-8"), path.name
+    assert "pub enum Perturbation" in (CORE / "privacy" / "perturbation.rs").read_text(encoding="utf-8")
+
+
 def test_nothing_rests_on_studies():
     assert not [module for module, allowed in ALLOWED.items() if "study" in allowed]
 

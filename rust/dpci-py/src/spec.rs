@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use dpci_core::design::RowBounds;
-use dpci_core::interval::Perturbation;
-use dpci_core::privacy::{Budget, Calibration, Cost, Neighbors, Split};
+use dpci_core::privacy::{Budget, Calibration, Cost, Neighbors, Perturbation, Split};
 use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Seal, Step, Variant};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

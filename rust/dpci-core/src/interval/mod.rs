@@ -11,7 +11,7 @@ mod spread;
 
 pub use exact::{half_width, half_widths, tail, tails};
 pub use monte_carlo::monte_carlo;
-pub use sandwich::{Perturbation, Sandwich};
+pub use sandwich::Sandwich;
 
 use crate::{Error, Result};
 

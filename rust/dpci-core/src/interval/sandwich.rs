@@ -5,16 +5,8 @@
 
 use crate::linalg::{Cholesky, vector};
 use crate::noise::NoiseLaw;
+use crate::privacy::Perturbation;
 use crate::{Error, Result};
-
-/// How the noise of the coefficients enters the estimate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Perturbation {
-    /// `bᵀθ/n` is added to the objective.
-    Objective,
-    /// `b` is added to the minimiser.
-    Output,
-}
 
 /// The released matrices, factorised for the sandwich `V = H⁻¹ΣH⁻¹/n`.
 #[derive(Debug)]

@@ -304,9 +304,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::interval::Perturbation;
     use crate::loss::Logistic;
-    use crate::privacy::Budget;
+    use crate::privacy::{Budget, Perturbation};
     use crate::spec::{Choices, Moments, Variant};
 
     /// The gradient covariance that is made of `2I`, released with the parameters (1, -2), at λ = 0.5.

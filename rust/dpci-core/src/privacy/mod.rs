@@ -11,6 +11,7 @@ mod derivative;
 mod epsilon;
 mod gaussian;
 mod objective_profile;
+mod perturbation;
 mod polynomial;
 pub(crate) mod reach;
 mod rounding;
@@ -30,6 +31,7 @@ pub use derivative::{
 pub use epsilon::{EpsilonTable, gaussian_epsilon};
 pub use gaussian::{gaussian_delta, gaussian_mu};
 pub use objective_profile::{ObjectiveProfile, paper_least_l2_strength, paper_objective_std_dev};
+pub use perturbation::Perturbation;
 pub use polynomial::Polynomial;
 pub(crate) use rounding::least_where;
 pub use run_count::{RunCount, exponential_epsilon, pure_epsilon};

@@ -3,9 +3,10 @@
 use super::Spec;
 use super::choices::{Choices, Moments, Variant};
 use super::domain::Domain;
-use crate::interval::Perturbation;
 use crate::noise::NoiseLaw;
-use crate::privacy::{self, Budget, Calibration, Cost, DataBounds, ObjectiveProfile, Split};
+use crate::privacy::{
+    self, Budget, Calibration, Cost, DataBounds, ObjectiveProfile, Perturbation, Split,
+};
 use crate::{Error, Result};
 
 /// What each part of a fit may spend.

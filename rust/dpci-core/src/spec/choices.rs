@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::interval::Perturbation;
 use crate::linalg::check_matrix_dim;
 use crate::loss::Loss;
-use crate::privacy::{Budget, Calibration, Neighbors, Split};
+use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
 use crate::{Error, Result};
 
 /// Which moments are released for the intervals.

@@ -4,9 +4,8 @@ use super::domain::Domain;
 use super::solvable::Solvable;
 use super::{Choices, Seal};
 use crate::Result;
-use crate::interval::Perturbation;
 use crate::noise::NoiseLaw;
-use crate::privacy::{Budget, Cost, DataBounds, Neighbors};
+use crate::privacy::{Budget, Cost, DataBounds, Neighbors, Perturbation};
 
 /// The seal's noise in a coefficient, as a share of the least standard deviation that the mechanism's noise causes there. It lengthens an
 /// interval by at most half its square.

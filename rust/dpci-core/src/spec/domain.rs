@@ -1,8 +1,7 @@
 //! The domain of the parameters, and the bounds of the loss on it: what a bounded domain changes in a calibration.
 
 use super::{Choices, Spec};
-use crate::interval::Perturbation;
-use crate::privacy::{Calibration, DataBounds, Neighbors};
+use crate::privacy::{Calibration, DataBounds, Neighbors, Perturbation};
 use crate::{Error, Result};
 
 /// Bounds of the loss over all records and all parameters of the domain.

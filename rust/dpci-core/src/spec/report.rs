@@ -6,11 +6,12 @@ use super::choices::{Choices, Moments};
 use super::claim::{Claim, HessianBound, check_row_norm};
 use super::distances::share_seal;
 use super::{Seal, Spec, Step};
-use crate::interval::Perturbation;
 use crate::linalg::check_matrix_dim;
 use crate::loss::{gradient_rounding, hessian_rounding};
 use crate::noise::symmetric;
-use crate::privacy::{Budget, Calibration, Cost, Neighbors, gaussian_mu, gaussian_std_dev};
+use crate::privacy::{
+    Budget, Calibration, Cost, Neighbors, Perturbation, gaussian_mu, gaussian_std_dev,
+};
 use crate::{Error, Result};
 
 /// Rounding in three shares of a caller may move their sum this far from 1.

@@ -4,8 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::distances::greatest_minimiser;
 use super::{Choices, Spec};
-use crate::interval::Perturbation;
-use crate::privacy::Budget;
+use crate::privacy::{Budget, Perturbation};
 use crate::{Error, Result};
 
 /// Sizes of which products of four, and ratios of squares, are normal numbers: intervals are computed from variances, and tests from

@@ -1,9 +1,8 @@
 //! How the noise of the coefficients changes with the budget: the derivative of its scale, for studies of utility.
 
 use super::{Moments, Spec};
-use crate::interval::Perturbation;
 use crate::noise::NoiseLaw;
-use crate::privacy::{self, Budget, Calibration, SEAL_SHARE};
+use crate::privacy::{self, Budget, Calibration, Perturbation, SEAL_SHARE};
 
 impl Spec {
     /// Share of the coefficients in the budget.

@@ -6,13 +6,12 @@
 use super::Choices;
 use super::distances::{greatest_excess, rounded_records};
 use super::domain::Domain;
-use crate::interval::Perturbation;
 use crate::linalg::{DOUBLED_EPSILON, MAX_MATRIX_DIM};
 use crate::loss::{
     Batch, Extent, HINGE_MAX_DIM, Targets, has_more_digits, hessian_rounding, hinge_floor,
 };
 use crate::noise::NoiseLaw;
-use crate::privacy::DataBounds;
+use crate::privacy::{DataBounds, Perturbation};
 use crate::{Error, Result};
 
 /// The certificate of a point at which rounding stops f64, in terms of the rounding bound: the gradient is below it, and it is added.

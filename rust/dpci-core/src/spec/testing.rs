@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::{Choices, Moments, Projection, Spec, Variant};
-use crate::interval::Perturbation;
 use crate::loss::{Custom, Declaration, Evaluate, Logistic, Loss, Targets};
-use crate::privacy::{Budget, Calibration, Neighbors};
+use crate::privacy::{Budget, Calibration, Neighbors, Perturbation};
 
 /// What the seal leaves of a budget.
 pub(crate) const LEFT: f64 = 0.999;

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use super::distances::share_seal;
 use super::score::{Score, choice_lattice};
 use super::{Choices, Moments, NoiseKind, Seal, Spec};
-use crate::interval::Perturbation;
 use crate::linalg::vector::row_norm_bound;
 use crate::loss::Loss;
 use crate::noise::NoiseLaw;
 use crate::privacy::{
-    Budget, Cost, Neighbors, RunCount, exponential_epsilon, gaussian_std_dev, laplace_rate,
-    pure_epsilon,
+    Budget, Cost, Neighbors, Perturbation, RunCount, exponential_epsilon, gaussian_std_dev,
+    laplace_rate, pure_epsilon,
 };
 use crate::{Error, Result};
 

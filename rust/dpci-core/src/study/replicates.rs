@@ -19,13 +19,13 @@ use super::weights::Resampler;
 use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::Executor;
-use crate::interval::Perturbation;
 use crate::linalg::{LANES, Lane, LaneCounts, vector};
 use crate::mechanism::{
     Sealed, check_design, linear_term, moment_point, simulate_coefficient_noise,
     simulate_coefficients, solver_options,
 };
 use crate::noise::SimulationGenerator;
+use crate::privacy::Perturbation;
 use crate::solver::{Minimum, Options, Start, minimize_lockstep};
 use crate::spec::Spec;
 use crate::{Error, Result};

@@ -8,12 +8,11 @@ use super::*;
 use crate::Error;
 use crate::design::{Csr, Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
-use crate::interval::Perturbation;
 use crate::linalg::{LaneCounts, vector};
 use crate::loss::{Hinge, HuberHinge, Logistic, Loss, Squared};
 use crate::mechanism::{project_release, release, simulate_release};
 use crate::noise::SimulationGenerator;
-use crate::privacy::{Budget, Calibration, Neighbors};
+use crate::privacy::{Budget, Calibration, Neighbors, Perturbation};
 use crate::spec::{Choices, Moments, Projection, Spec, Variant};
 
 const N: usize = 1500;

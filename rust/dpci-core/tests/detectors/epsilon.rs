@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use dpci_core::interval::Perturbation;
 use dpci_core::loss::{HuberHinge, Logistic};
-use dpci_core::privacy::Budget;
+use dpci_core::privacy::{Budget, Perturbation};
 use dpci_core::spec::Choices;
 
 use super::Finding;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use dpci_core::interval::Perturbation;
 use dpci_core::loss::Logistic;
 use dpci_core::noise::{MatrixLaw, NoiseLaw};
-use dpci_core::privacy::Budget;
+use dpci_core::privacy::{Budget, Perturbation};
 use dpci_core::spec::Spec;
 use libm::erfc;
 

@@ -5,10 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use dpci_core::design::{Design, OnViolation, RowBounds, Rows};
 use dpci_core::exec::Executor;
-use dpci_core::interval::Perturbation;
 use dpci_core::loss::{HuberHinge, Loss};
 use dpci_core::noise::ReleaseGenerator;
-use dpci_core::privacy::{Budget, Calibration, Neighbors, Split};
+use dpci_core::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
 use dpci_core::spec::{Choices, Moments, Projection, Spec, Variant};
 use dpci_core::study::{release_width, simulate_releases};
 

@@ -1,7 +1,6 @@
 //! Tests of single numbers: which can be released at all, and whether two releases are the same.
 
-use dpci_core::interval::Perturbation;
-use dpci_core::privacy::Budget;
+use dpci_core::privacy::{Budget, Perturbation};
 use dpci_core::spec::Spec;
 
 use super::Finding;

@@ -1,9 +1,9 @@
 //! Bounds on a ball, declared domains and declared strong convexity.
 
 use super::*;
-use crate::interval::Perturbation::Output;
 use crate::mechanism::fit::check_strong_convexity;
 use crate::mechanism::moment_point;
+use crate::privacy::Perturbation::Output;
 
 #[test]
 fn rows_must_be_as_long_as_strong_convexity_counts_on() {

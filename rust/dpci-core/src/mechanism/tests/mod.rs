@@ -13,9 +13,8 @@ use std::sync::atomic::AtomicBool;
 
 use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
-use crate::interval::Perturbation;
 use crate::loss::{Logistic, Loss, Targets};
-use crate::privacy::{Budget, Calibration, Neighbors};
+use crate::privacy::{Budget, Calibration, Neighbors, Perturbation};
 use crate::spec::testing::*;
 use crate::spec::{Choices, Moments, Projection, Spec};
 

@@ -1,13 +1,13 @@
 //! Whole releases: with almost no noise they are the minimiser and its moments, and post-processing is what the formulas say.
 
 use super::*;
-use crate::interval::Perturbation::{Objective, Output};
 use crate::loss::Squared;
 use crate::mechanism::{
     Release, Sealed, check_design, margin_radius, project_release, release, release_fit,
     simulate_release,
 };
 use crate::noise::SimulationGenerator;
+use crate::privacy::Perturbation::{Objective, Output};
 
 /// Six rows of two columns with targets in ±1.
 const ROWS: [f64; 12] = [

@@ -1,10 +1,10 @@
 //! Models with per-instance reports: what each of the three releases spends, and what leaves.
 
 use super::*;
-use crate::interval::Perturbation::Objective;
 use crate::loss::{gradient_rounding, hessian_rounding};
 use crate::mechanism::release_report;
 use crate::noise::SimulationGenerator;
+use crate::privacy::Perturbation::Objective;
 use crate::spec::{ReportSpec, Seal};
 
 const SHARES: [f64; 3] = [0.6, 0.2, 0.2];

@@ -1,9 +1,9 @@
 //! How many runs compete for a choice.
 
 use super::*;
-use crate::interval::Perturbation::Output;
 use crate::mechanism::release_tuning;
 use crate::noise::SimulationGenerator;
+use crate::privacy::Perturbation::Output;
 use crate::spec::{Method, TuningSpec};
 
 #[test]

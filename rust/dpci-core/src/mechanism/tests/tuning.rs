@@ -1,10 +1,10 @@
 //! Private choices among candidates: how parts and budgets are shared, and what is refused.
 
 use super::*;
-use crate::interval::Perturbation::Output;
 use crate::loss::HuberHinge;
 use crate::mechanism::{mean_loss, release_tuning};
 use crate::noise::SimulationGenerator;
+use crate::privacy::Perturbation::Output;
 use crate::spec::{Method, TuningSpec};
 
 const REPEAT: Method = Method::Repeat {

@@ -1,7 +1,7 @@
 //! What a specification refuses before any data are seen, and what it remembers of the choices.
 
 use super::*;
-use crate::interval::Perturbation::{Objective, Output};
+use crate::privacy::Perturbation::{Objective, Output};
 
 #[test]
 fn scalars_must_be_finite_and_positive() {

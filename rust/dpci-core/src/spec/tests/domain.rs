@@ -1,8 +1,8 @@
 //! Bounds on a ball, declared domains and declared strong convexity.
 
 use super::*;
-use crate::interval::Perturbation::{Objective, Output};
 use crate::loss::{Hinge, Squared};
+use crate::privacy::Perturbation::{Objective, Output};
 
 #[test]
 fn a_ball_bounds_slopes_and_shifts() {

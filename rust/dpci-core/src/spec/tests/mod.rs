@@ -14,6 +14,5 @@ use std::sync::Arc;
 
 use super::testing::*;
 use super::{Choices, Moments, Projection, Spec, Variant};
-use crate::interval::Perturbation;
 use crate::loss::Logistic;
-use crate::privacy::{Budget, Calibration, Neighbors};
+use crate::privacy::{Budget, Calibration, Neighbors, Perturbation};

@@ -1,9 +1,9 @@
 //! The noise of the Hessian and of the gradient covariance at margins where the suprema are known.
 
 use super::*;
-use crate::interval::Perturbation::Output;
 use crate::loss::{HuberHinge, Squared, moment_rounding};
 use crate::noise::MatrixLaw;
+use crate::privacy::Perturbation::Output;
 use crate::spec::{MatrixNoise, MomentNoise};
 
 /// R²/n of the base choices.

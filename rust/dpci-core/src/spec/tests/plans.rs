@@ -1,7 +1,7 @@
 //! What a plan says before any data are seen, and how the noise follows the budget.
 
 use super::*;
-use crate::interval::Perturbation::{Objective, Output};
+use crate::privacy::Perturbation::{Objective, Output};
 
 #[test]
 fn a_plan_names_the_least_regularisation() {

@@ -1,8 +1,8 @@
 //! Models with per-instance reports: what each of the three releases spends, and what leaves.
 
 use super::*;
-use crate::interval::Perturbation::{Objective, Output};
 use crate::privacy::Cost;
+use crate::privacy::Perturbation::{Objective, Output};
 use crate::spec::{Claim, HessianBound, ReportSpec};
 
 const SHARES: [f64; 3] = [0.6, 0.2, 0.2];

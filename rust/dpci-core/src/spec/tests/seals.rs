@@ -1,9 +1,9 @@
 //! Distances and costs of seals, and what they say where there is none.
 
 use super::*;
-use crate::interval::Perturbation::{Objective, Output};
 use crate::loss::gradient_rounding;
 use crate::privacy::Cost;
+use crate::privacy::Perturbation::{Objective, Output};
 use crate::spec::distances::{mean_rounding, noise_rounding, share_seal};
 use crate::spec::seal::{Seal, lattice_below};
 

@@ -1,9 +1,9 @@
 //! Private choices among candidates: how parts and budgets are shared, and what is refused.
 
 use super::*;
-use crate::interval::Perturbation::{Objective, Output};
 use crate::loss::Squared;
 use crate::noise::NoiseLaw;
+use crate::privacy::Perturbation::{Objective, Output};
 use crate::privacy::RunCount;
 use crate::spec::{Method, NoiseKind, TuningSpec, check_common, check_predictor};
 

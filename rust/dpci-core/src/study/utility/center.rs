@@ -11,9 +11,9 @@ use std::ops::Range;
 use super::{Metric, Utility};
 use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
-use crate::interval::Perturbation;
 use crate::linalg::{Cholesky, GramAccumulator, PackedBlock, add_diagonal, vector};
 use crate::loss::Batch;
+use crate::privacy::Perturbation;
 use crate::{Error, Result};
 
 /// The minimiser without noise, and how far unit noise moves each row's predictor.
