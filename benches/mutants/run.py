@@ -31,8 +31,8 @@ RUST = {
         "loss/rounding.rs",
         "objective.rs",
         "moments.rs",
-        "erm/certify.rs",
-        "erm/kink_split.rs",
+        "erm/hinge/certify.rs",
+        "erm/hinge/kink_split.rs",
     ],
     "mechanism": ["spec", "mechanism"],
 }

@@ -1,17 +1,10 @@
 //! Minimises an empirical risk with a certificate: the objective handed to a solver, refined where rounding stops it, or to that of the
 //! hinge.
 
-#[cfg(test)]
-mod certificate_tests;
-mod certify;
 mod hinge;
-mod kink_split;
-mod multipliers;
-mod polish;
 mod quadratic;
 mod refine;
 mod risk;
-mod smoothed;
 
 use crate::error::check_length;
 use crate::loss::PREDICTOR_ROOM;
@@ -150,6 +143,3 @@ fn longest_row(objective: &Objective<'_>) -> Result<f64> {
     let longest = sums.squares[1].sqrt().max(f64::MIN_POSITIVE);
     Ok(longest * (1.0 + f64::EPSILON) + LEAST_LENGTH)
 }
-
-#[cfg(test)]
-mod tests;

@@ -11,7 +11,7 @@
 //! returned, rounded to f64, is farther from the minimiser only by that rounding. No rank of the rows at the kink
 //! has to be known.
 
-use super::hinge::distance;
+use super::distance;
 use super::polish::{Polish, Terms};
 use crate::linalg::{DOUBLED_EPSILON, Doubled, vector};
 

@@ -3,14 +3,14 @@
 use std::sync::atomic::AtomicBool;
 
 use super::certify::Polished;
-use super::hinge::{Limit, Limits, approach, settle};
 use super::kink_split::split;
-use super::minimize_risk;
 use super::multipliers::NearRisk;
 use super::polish::{Polish, Terms};
 use super::smoothed::Factor;
+use super::{Limit, Limits, approach, settle};
 use crate::Error;
 use crate::design::{Design, OnViolation, RowBounds, Rows};
+use crate::erm::minimize_risk;
 use crate::exec::Executor;
 use crate::linalg::{Doubled, vector};
 use crate::loss::{Hinge, Targets};

@@ -10,28 +10,37 @@
 //!
 //! The duality gap is *not* the stopping rule: it certifies the distance only up to its root, half of the digits.
 
+#[cfg(test)]
+mod certificate_tests;
+mod certify;
+mod kink_split;
+mod multipliers;
+mod polish;
+mod smoothed;
+#[cfg(test)]
+mod tests;
+
 use std::ops::RangeInclusive;
 
-use super::Unrounded;
-use super::kink_split::{Split, sample, split};
-use super::longest_row;
-use super::multipliers::NearRisk;
-use super::polish::{Terms, polish};
 use super::risk::Risk;
+use super::{Unrounded, longest_row};
 use crate::linalg::vector;
 use crate::loss::{HINGE_MAX_DIM, HuberHinge};
 use crate::objective::Objective;
 use crate::solver::{self, Method, Minimum, Options};
 use crate::{Error, Result};
+use kink_split::{Split, sample, split};
+use multipliers::NearRisk;
+use polish::{Terms, polish};
 
 /// Radii whose squares, and the second halves of those in doubled precision, neither over- nor underflow.
 const RADII: RangeInclusive<f64> = 1e-60..=1e60;
 
 /// Numbers of entries: at least `entries`, and those of so many rows for each parameter.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limit {
-    pub(super) entries: usize,
-    pub(super) rows: usize,
+struct Limit {
+    entries: usize,
+    rows: usize,
 }
 
 impl Limit {
@@ -42,11 +51,11 @@ impl Limit {
 
 /// How much the method of multipliers is given at once.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+struct Limits {
     /// Rows that need no approach, and those of a sample.
-    pub(super) direct: Limit,
+    direct: Limit,
     /// Near rows that are not worth another, narrower approach.
-    pub(super) near: Limit,
+    near: Limit,
 }
 
 const LIMITS: Limits = Limits {
@@ -67,16 +76,16 @@ const WIDTHS: [f64; 4] = [0.1, 0.02, 0.004, 0.0008];
 const MAX_ROUNDS: usize = 60;
 
 /// A point near the minimiser with the rows split there.
-pub(super) struct Near {
-    pub(super) params: Vec<f64>,
+struct Near {
+    params: Vec<f64>,
     /// Kinks within this distance are near.
-    pub(super) reach: f64,
+    reach: f64,
     /// Rows whose slack is below this may be at their kink.
-    pub(super) width: f64,
+    width: f64,
     /// `nλ`, or about what it takes to stay in the ball.
     ridge: f64,
-    pub(super) split: Split,
-    pub(super) iterations: usize,
+    split: Split,
+    iterations: usize,
 }
 
 impl Near {
@@ -147,7 +156,7 @@ pub(super) fn minimize(
 ///
 /// # Errors
 /// [`Error::NotConverged`], [`Error::Interrupted`].
-pub(super) fn settle(
+fn settle(
     objective: &Objective<'_>,
     options: &Options,
     mut near: Near,
@@ -220,7 +229,7 @@ pub(super) fn settle(
 ///
 /// # Errors
 /// [`Error::Interrupted`].
-pub(super) fn approach(
+fn approach(
     objective: &Objective<'_>,
     start: &[f64],
     options: &Options,
@@ -275,7 +284,7 @@ pub(super) fn approach(
 }
 
 /// The distance between two points, rounded up.
-pub(super) fn distance(a: &[f64], b: &[f64]) -> f64 {
+fn distance(a: &[f64], b: &[f64]) -> f64 {
     let difference: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
     vector::norm(&difference) * (1.0 + 1e-6)
 }
