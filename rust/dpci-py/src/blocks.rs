@@ -22,9 +22,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rand::Rng;
 
-use crate::data::{Data, Features, on_violation};
+use crate::data::{Data, Features, Matrices, on_violation};
 use crate::errors::{InvalidInput, to_python};
-use crate::fit::Matrices;
 use crate::loss::Loss;
 use crate::task;
 

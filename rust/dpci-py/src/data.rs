@@ -3,7 +3,7 @@
 use dpci_core::Result;
 use dpci_core::design::{Csr, Design, Numbers, OnViolation, Rows};
 use dpci_core::exec::Executor;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -146,3 +146,6 @@ impl<'a> Data<'a> {
         )
     }
 }
+
+/// Two matrices.
+pub(crate) type Matrices<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);

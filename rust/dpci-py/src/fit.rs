@@ -5,7 +5,7 @@ use dpci_core::exec::Executor;
 use dpci_core::mechanism::{Fit, release_fit};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::records::Records;
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -110,6 +110,3 @@ fn to_dict<'py>(
     dict.set_item("private", private)?;
     Ok(dict)
 }
-
-/// Two matrices.
-pub(crate) type Matrices<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);

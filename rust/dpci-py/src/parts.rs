@@ -15,9 +15,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::blocks::{check_l2_strength, method_of, minimum_dict, regularised_moments};
-use crate::data::{Data, Features, on_violation};
+use crate::data::{Data, Features, Matrices, on_violation};
 use crate::errors::to_python;
-use crate::fit::Matrices;
 use crate::loss::Loss;
 use crate::task;
 

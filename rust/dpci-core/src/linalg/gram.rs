@@ -5,13 +5,11 @@ use pulp::{Simd, WithSimd};
 use super::compensated::CompensatedSum;
 use super::doubled::two_sum;
 use super::lanes::index;
-use super::packed::PackedBlock;
+use super::packed::{PackedBlock, RIGHT};
 use super::symmetric::mirror_lower;
 use crate::exec::{BLOCK, Executor, matrix_chunks};
 use crate::{Error, Result};
 
-/// Columns of a right panel (the contiguous operand of a tile).
-pub(super) const RIGHT: usize = 16;
 /// Columns of a left panel (the broadcast operand of a tile).
 pub(super) const LEFT: usize = 8;
 /// Blocks that are added up plainly before their sum is added to the compensated one.

@@ -2,8 +2,9 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::gram::{LEFT, RIGHT, tile_kernel};
+use super::gram::{LEFT, tile_kernel};
 use super::lanes::{LANES, Lane, SparseRow, index};
+use super::packed::RIGHT;
 use super::symmetric::mirror_lower;
 
 /// Matrices of each lane.

@@ -2,7 +2,8 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::gram::RIGHT;
+/// Columns of a panel: the contiguous operand of a tile.
+pub(super) const RIGHT: usize = 16;
 
 /// A block of rows, packed in panels of 16 columns so that a tile reads memory in order.
 #[derive(Debug)]

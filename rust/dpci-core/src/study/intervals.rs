@@ -1,6 +1,5 @@
 //! From a replicate's data sums to the bounds of its intervals, by the functions that a fit uses.
 
-use super::replicates::Outcome;
 use crate::interval::{Sandwich, half_widths};
 use crate::mechanism::{
     Fit, Release, Sealed, margin_radius, moment_point, project_release, simulate_moments,
@@ -9,6 +8,15 @@ use crate::moments::DataMoments;
 use crate::noise::SimulationGenerator;
 use crate::spec::Spec;
 use crate::{Error, Result};
+
+/// What a replicate leaves behind: parameters, and the bounds of its intervals where they were asked for.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Released parameters.
+    pub params: Vec<f64>,
+    /// Lower and upper bounds; empty without a level.
+    pub bounds: [Vec<f64>; 2],
+}
 
 /// Releases the moments and forms the intervals of one replicate.
 pub(super) fn intervals(

@@ -15,7 +15,8 @@ pub use audit::{
     simulate_histograms, simulate_releases, simulate_reports, simulate_seals,
 };
 pub use ex_post::ex_post_losses;
-pub use replicates::{GROUP, Outcome, Study};
+pub use intervals::Outcome;
+pub use replicates::{GROUP, Study};
 pub use tuning::{simulate_losses, simulate_tunings};
 pub use utility::{Anchor, Center, Metric, Smoothed, Utility};
 pub use weights::Resampler;

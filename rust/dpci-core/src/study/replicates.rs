@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::intervals::intervals;
+use super::intervals::{Outcome, intervals};
 use super::lanes::{WeightedLanes, shared_slope_sums};
 use super::population::{Population, risk, same_risk};
 use super::weights::Resampler;
@@ -70,15 +70,6 @@ struct Group<'g> {
     slope_sums: Vec<Option<Vec<Lane>>>,
     /// By population: minimisers of the samples' risk without noise.
     minima: Vec<Option<Vec<Minimum>>>,
-}
-
-/// What a replicate leaves behind: parameters, and the bounds of its intervals where they were asked for.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    /// Released parameters.
-    pub params: Vec<f64>,
-    /// Lower and upper bounds; empty without a level.
-    pub bounds: [Vec<f64>; 2],
 }
 
 impl Study {
