@@ -56,8 +56,8 @@ pub(crate) fn error_cov<'py>(
     let law = NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?;
     let (hessian, gradient_cov) = (hessian.as_slice()?, gradient_cov.as_slice()?);
     let mechanism = perturbation(mechanism)?;
-    let cov = py.detach(|| {
-        Sandwich::new(hessian, gradient_cov, dim, n_samples as f64, mechanism)?.cov(&law)
+    let cov: Result<Vec<f64>> = py.detach(|| {
+        Ok(Sandwich::new(hessian, gradient_cov, dim, n_samples as f64, mechanism)?.cov(&law))
     });
     PyArray1::from_vec(py, cov.map_err(to_python)?).reshape([dim, dim])
 }

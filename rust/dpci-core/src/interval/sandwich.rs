@@ -88,10 +88,8 @@ impl<'a> Sandwich<'a> {
     }
 
     /// The covariance of the error, sampling and noise together (row-major).
-    ///
-    /// # Errors
-    /// Never for a factorised Hessian; kept for the shape of the calls.
-    pub fn cov(&self, law: &NoiseLaw) -> Result<Vec<f64>> {
+    #[must_use]
+    pub fn cov(&self, law: &NoiseLaw) -> Vec<f64> {
         let d = self.dim;
         let noise = law.coordinate_variance();
         let mut identity = vec![0.0; d * d];
@@ -117,6 +115,6 @@ impl<'a> Sandwich<'a> {
                 out[j * d + i] = out[i * d + j];
             }
         }
-        Ok(out)
+        out
     }
 }
