@@ -2,11 +2,9 @@
 
 use super::Spec;
 use super::choices::{Choices, Moments, Variant};
-use super::domain::Domain;
+use super::domain::Bounded;
 use crate::noise::NoiseLaw;
-use crate::privacy::{
-    self, Budget, Calibration, Cost, DataBounds, ObjectiveProfile, Perturbation, Split,
-};
+use crate::privacy::{self, Budget, Calibration, Cost, ObjectiveProfile, Perturbation, Split};
 use crate::{Error, Result};
 
 /// What each part of a fit may spend.
@@ -19,7 +17,8 @@ pub(super) struct Costs {
 }
 
 /// The costs of the steps; they add up to the budget.
-pub(super) fn costs(c: &Choices, bounds: &DataBounds, domain: &Domain) -> Result<Costs> {
+pub(super) fn costs(of: Bounded<'_>) -> Result<Costs> {
+    let c = of.choices;
     let split = (c.moments != Moments::None)
         .then(|| c.split.unwrap_or_else(|| Split::default_for(&c.budget)));
     let share = split.map_or(1.0 - c.reserve, |s| s.coefficients);
@@ -31,13 +30,9 @@ pub(super) fn costs(c: &Choices, bounds: &DataBounds, domain: &Domain) -> Result
             Cost::MuSquared(privacy::gaussian_mu(epsilon, delta)?.powi(2))
         }
         (Budget::Approx { epsilon, delta }, Calibration::Tight, Perturbation::Objective) => {
-            let profile = objective_profile(c, bounds, domain)?;
+            let profile = objective_profile(of)?;
             if !(profile.remaining(epsilon) >= 0.0) {
-                return Err(too_small(
-                    c,
-                    least_l2_strength(c, bounds, domain, epsilon),
-                    epsilon,
-                ));
+                return Err(too_small(c, least_l2_strength(of, epsilon), epsilon));
             }
             Cost::MuSquared(profile.mu_squared(epsilon, delta, share)?)
         }
@@ -76,13 +71,23 @@ pub(super) fn costs(c: &Choices, bounds: &DataBounds, domain: &Domain) -> Result
     })
 }
 
-/// The law of the coefficients' noise, and the sensitivity that it hides.
-pub(super) fn coefficient_law(
-    c: &mut Choices,
-    bounds: &DataBounds,
-    domain: &Domain,
-    cost: Cost,
-) -> Result<(NoiseLaw, f64)> {
+/// The noise of the coefficients.
+pub(super) struct CoefficientNoise {
+    pub(super) law: NoiseLaw,
+    /// The sensitivity that it hides.
+    pub(super) sensitivity: f64,
+    /// The λ that it takes: that of the choices, or more with [`Variant::Cms11`].
+    pub(super) l2_strength: f64,
+}
+
+/// The noise of the coefficients for this cost.
+pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<CoefficientNoise> {
+    let Bounded {
+        choices: c,
+        bounds,
+        domain,
+    } = of;
+    let mut l2_strength = c.l2_strength;
     let laplace = |rate| NoiseLaw::SphericalLaplace {
         dim: bounds.params,
         rate,
@@ -99,18 +104,18 @@ pub(super) fn coefficient_law(
             let mut pure = |epsilon| {
                 let t = domain.curvature_bound;
                 if c.variant == Variant::Cms11 {
-                    c.l2_strength = privacy::cms11_l2_strength(bounds, t, c.l2_strength, epsilon)?;
-                    let rate = privacy::cms11_rate(bounds, shift, t, c.l2_strength, epsilon);
+                    l2_strength = privacy::cms11_l2_strength(bounds, t, l2_strength, epsilon)?;
+                    let rate = privacy::cms11_rate(bounds, shift, t, l2_strength, epsilon);
                     return rate.map(laplace);
                 }
-                privacy::objective_rate(bounds, shift, t, c.l2_strength, epsilon).map(laplace)
+                privacy::objective_rate(bounds, shift, t, l2_strength, epsilon).map(laplace)
             };
             let law = match cost {
                 Cost::Epsilon(epsilon) => pure(epsilon)?,
                 Cost::Rho(rho) => pure(privacy::zcdp_to_pure(rho, calibration)?)?,
                 Cost::MuSquared(_) => gaussian(privacy::gaussian_std_dev(shift, cost.mu())?),
                 Cost::EpsilonDelta { epsilon, delta } => {
-                    let least = least_l2_strength(c, bounds, domain, epsilon);
+                    let least = least_l2_strength(of, epsilon);
                     // Room for the rounding of a caller who computed the least λ: the noise is twice what is needed.
                     if !(c.l2_strength >= least * (1.0 - 1e-12)) {
                         return Err(too_small(c, least, epsilon));
@@ -118,7 +123,11 @@ pub(super) fn coefficient_law(
                     gaussian(privacy::paper_objective_std_dev(shift, epsilon, delta)?)
                 }
             };
-            Ok((law, shift))
+            Ok(CoefficientNoise {
+                law,
+                sensitivity: shift,
+                l2_strength,
+            })
         }
         Perturbation::Output => {
             let convexity = c.l2_strength + domain.extra_convexity;
@@ -133,7 +142,11 @@ pub(super) fn coefficient_law(
             } else {
                 gaussian(privacy::gaussian_std_dev(sensitivity, cost.mu())?)
             };
-            Ok((law, sensitivity))
+            Ok(CoefficientNoise {
+                law,
+                sensitivity,
+                l2_strength,
+            })
         }
     }
 }
@@ -152,7 +165,7 @@ impl Spec {
             // Squared ratios are shares of (ε, δ) budgets alone.
             (_, Cost::MuSquared(_), _) => return Ok(f64::INFINITY),
         };
-        Ok(least_l2_strength(c, &self.bounds, &self.domain, epsilon))
+        Ok(least_l2_strength(self.bounded(), epsilon))
     }
 
     /// How Gaussian objective perturbation composes with what follows; `None` for other mechanisms.
@@ -160,22 +173,28 @@ impl Spec {
     pub fn objective_profile(&self) -> Option<ObjectiveProfile> {
         let gaussian = matches!(self.law, NoiseLaw::Gaussian { .. });
         (gaussian && self.choices.perturbation == Perturbation::Objective)
-            .then(|| objective_profile(&self.choices, &self.bounds, &self.domain).ok())
+            .then(|| objective_profile(self.bounded()).ok())
             .flatten()
     }
 }
 
-fn objective_profile(
-    c: &Choices,
-    bounds: &DataBounds,
-    domain: &Domain,
-) -> Result<ObjectiveProfile> {
+fn objective_profile(of: Bounded<'_>) -> Result<ObjectiveProfile> {
+    let Bounded {
+        choices: c,
+        bounds,
+        domain,
+    } = of;
     let t = domain.curvature_bound;
     ObjectiveProfile::new(bounds, c.loss.one_signed(), t, c.l2_strength)
 }
 
 /// The least λ at which objective perturbation has noise to offer for its ε.
-fn least_l2_strength(c: &Choices, bounds: &DataBounds, domain: &Domain, epsilon: f64) -> f64 {
+fn least_l2_strength(of: Bounded<'_>, epsilon: f64) -> f64 {
+    let Bounded {
+        choices: c,
+        bounds,
+        domain,
+    } = of;
     let t = domain.curvature_bound;
     match (c.budget, c.calibration) {
         (Budget::Approx { .. }, Calibration::Paper) => {

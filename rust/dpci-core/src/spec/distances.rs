@@ -1,11 +1,11 @@
 //! How far the coefficients and moments may be from their ideal values, from public numbers alone: the distances that the seal hides.
 
-use super::domain::Domain;
+use super::Seal;
+use super::domain::Bounded;
 use super::solvable::Solvable;
-use super::{Choices, Seal};
 use crate::Result;
 use crate::noise::NoiseLaw;
-use crate::privacy::{Budget, Cost, DataBounds, Neighbors, Perturbation};
+use crate::privacy::{Budget, Cost, Neighbors, Perturbation};
 
 /// The seal's noise in a coefficient, as a share of the least standard deviation that the mechanism's noise causes there. It lengthens an
 /// interval by at most half its square.
@@ -27,7 +27,12 @@ pub(super) fn share_seal(seal: Budget, vectors: u32) -> Cost {
 }
 
 /// Least and greatest factor from the noise to a coefficient's error, over all Hessians λI ≤ H ≤ (λ + tR²)I.
-pub(super) fn noise_gain(c: &Choices, bounds: &DataBounds, domain: &Domain) -> [f64; 2] {
+pub(super) fn noise_gain(of: Bounded<'_>) -> [f64; 2] {
+    let Bounded {
+        choices: c,
+        bounds,
+        domain,
+    } = of;
     match c.perturbation {
         Perturbation::Output => [1.0, 1.0],
         Perturbation::Objective => {
@@ -42,25 +47,28 @@ pub(super) fn noise_gain(c: &Choices, bounds: &DataBounds, domain: &Domain) -> [
 
 /// The seal of the coefficients: its distance leaves half of itself to the solver, and its noise is a small part of the mechanism's.
 pub(super) fn coefficient_seal(
-    c: &Choices,
-    bounds: &DataBounds,
-    domain: &Domain,
+    of: Bounded<'_>,
     law: &NoiseLaw,
     least_gain: f64,
     cost: Cost,
 ) -> Result<Seal> {
+    let bounds = of.bounds;
     let wanted = SEAL_NOISE * law.coordinate_std_dev() * least_gain;
-    let parameters =
-        greatest_minimiser(c, bounds, domain).min(GREATEST_PREDICTOR / bounds.row_norm);
+    let parameters = greatest_minimiser(of).min(GREATEST_PREDICTOR / bounds.row_norm);
     let distance = Seal::distance_for(wanted, bounds.params, cost)?
-        .max(2.0 * noise_rounding(c, bounds, domain, law))
-        .max(2.0 * Solvable::new(c, bounds, domain, law).single_floor())
+        .max(2.0 * noise_rounding(of, law))
+        .max(2.0 * Solvable::new(of, law).single_floor())
         .max(LEAST_DISTANCE * parameters);
     Seal::new("params", bounds.params, distance, cost)
 }
 
 /// `(N/n)·LR/λ` for the greatest number N of records, or W: no minimiser without noise has a greater norm.
-pub(super) fn greatest_minimiser(c: &Choices, bounds: &DataBounds, domain: &Domain) -> f64 {
+pub(super) fn greatest_minimiser(of: Bounded<'_>) -> f64 {
+    let Bounded {
+        choices: c,
+        bounds,
+        domain,
+    } = of;
     let convexity = c.l2_strength + domain.extra_convexity;
     let greatest =
         greatest_excess(bounds.neighbors) * domain.slope_bound * bounds.row_norm / convexity;
@@ -71,16 +79,14 @@ pub(super) fn greatest_minimiser(c: &Choices, bounds: &DataBounds, domain: &Doma
 ///
 /// Objective perturbation: noise that errs by e moves the minimiser by at most `e/(nλ)`; the division by n errs by less than the draw
 /// itself. Output perturbation: the draw's error, and that of adding it to coefficients of norm at most LR/λ or W.
-pub(super) fn noise_rounding(
-    c: &Choices,
-    bounds: &DataBounds,
-    domain: &Domain,
-    law: &NoiseLaw,
-) -> f64 {
+pub(super) fn noise_rounding(of: Bounded<'_>, law: &NoiseLaw) -> f64 {
+    let Bounded {
+        choices: c, bounds, ..
+    } = of;
     let draw = 2.0 * law.error_bound(bounds.params);
     match c.perturbation {
         Perturbation::Objective => draw / (bounds.n * c.l2_strength),
-        Perturbation::Output => draw + 2.0 * f64::EPSILON * greatest_minimiser(c, bounds, domain),
+        Perturbation::Output => draw + 2.0 * f64::EPSILON * greatest_minimiser(of),
     }
 }
 

@@ -17,6 +17,14 @@ pub(super) struct Domain {
     pub(super) extra_convexity: f64,
 }
 
+/// Validated choices with the bounds that hold for them: what a calibration rests on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounded<'a> {
+    pub(super) choices: &'a Choices,
+    pub(super) bounds: &'a DataBounds,
+    pub(super) domain: &'a Domain,
+}
+
 /// Relative room for rows that the caller normalised in floating point, as in the check of their norms.
 pub(crate) const ROUNDING_ROOM: f64 = 1e-9;
 

@@ -1,9 +1,9 @@
 //! Every public choice of a fit, validated and resolved into laws and costs before any data are seen.
 
-use super::calibrate::{coefficient_law, costs};
+use super::calibrate::{CoefficientNoise, coefficient_noise, costs};
 use super::choices::{Choices, Moments, apply_paper, check_combination, check_scalars};
 use super::distances::{coefficient_seal, noise_gain, noise_rounding, share_seal};
-use super::domain::Domain;
+use super::domain::{Bounded, Domain};
 use super::scales::check_sizes;
 use super::solvable::Solvable;
 use super::{Seal, Step};
@@ -76,10 +76,25 @@ impl Spec {
             params,
         )?;
         let domain = Domain::new(&choices, &bounds)?;
-        let costs = costs(&choices, &bounds, &domain)?;
+        let of = Bounded {
+            choices: &choices,
+            bounds: &bounds,
+            domain: &domain,
+        };
+        let costs = costs(of)?;
         let cost = costs.coefficients;
+        let CoefficientNoise {
+            law,
+            sensitivity,
+            l2_strength,
+        } = coefficient_noise(of, cost)?;
         let asked_l2_strength = choices.l2_strength;
-        let (law, sensitivity) = coefficient_law(&mut choices, &bounds, &domain, cost)?;
+        choices.l2_strength = l2_strength;
+        let of = Bounded {
+            choices: &choices,
+            bounds: &bounds,
+            domain: &domain,
+        };
         let coefficients = Step {
             name: "coefficients",
             noise: law.name(),
@@ -88,8 +103,8 @@ impl Spec {
             hessian_scale: None,
             sensitivity,
         };
-        let gain = noise_gain(&choices, &bounds, &domain);
-        let seal = coefficient_seal(&choices, &bounds, &domain, &law, gain[0], seal_cost)?;
+        let gain = noise_gain(of);
+        let seal = coefficient_seal(of, &law, gain[0], seal_cost)?;
         let spec = Self {
             choices,
             asked_l2_strength,
@@ -118,8 +133,7 @@ impl Spec {
             });
         }
         // What public values rule out is refused before anything is paid.
-        Solvable::new(&spec.choices, &spec.bounds, &spec.domain, &spec.law)
-            .check(spec.tolerance())?;
+        Solvable::new(spec.bounded(), &spec.law).check(spec.tolerance())?;
         spec.check_moment_noise()?;
         spec.check_scales()?;
         Ok(spec)
@@ -233,7 +247,7 @@ impl Spec {
     /// noise. A function of public values only.
     #[must_use]
     pub fn tolerance(&self) -> f64 {
-        let rounding = noise_rounding(&self.choices, &self.bounds, &self.domain, &self.law);
+        let rounding = noise_rounding(self.bounded(), &self.law);
         (self.seal.distance() - rounding) * (1.0 - 4.0 * f64::EPSILON)
     }
 
@@ -245,9 +259,18 @@ impl Spec {
         (1e-6 * noise).max(1e-9_f64.min(1e-4 * noise))
     }
 
+    /// What the calibrations rest on.
+    pub(super) fn bounded(&self) -> Bounded<'_> {
+        Bounded {
+            choices: &self.choices,
+            bounds: &self.bounds,
+            domain: &self.domain,
+        }
+    }
+
     /// Least and greatest factor from the noise to a coefficient's error, over all Hessians λI ≤ H ≤ (λ + tR²)I.
     pub(super) fn noise_gain(&self) -> [f64; 2] {
-        noise_gain(&self.choices, &self.bounds, &self.domain)
+        noise_gain(self.bounded())
     }
 }
 

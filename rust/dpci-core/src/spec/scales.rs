@@ -76,7 +76,7 @@ impl Spec {
             ),
             (
                 "the greatest norm of the coefficients without noise",
-                greatest_minimiser(&self.choices, &self.bounds, &self.domain),
+                greatest_minimiser(self.bounded()),
             ),
         ];
         for (what, value) in scales {

@@ -5,13 +5,13 @@
 
 use super::Choices;
 use super::distances::{greatest_excess, rounded_records};
-use super::domain::Domain;
+use super::domain::{Bounded, Domain};
 use crate::linalg::{DOUBLED_EPSILON, MAX_MATRIX_DIM};
 use crate::loss::{
     Batch, Extent, HINGE_MAX_DIM, Targets, has_more_digits, hessian_rounding, hinge_floor,
 };
 use crate::noise::NoiseLaw;
-use crate::privacy::{DataBounds, Perturbation};
+use crate::privacy::Perturbation;
 use crate::{Error, Result};
 
 /// The certificate of a point at which rounding stops f64, in terms of the rounding bound: the gradient is below it, and it is added.
@@ -45,12 +45,12 @@ pub(super) struct Solvable<'a> {
 }
 
 impl<'a> Solvable<'a> {
-    pub(super) fn new(
-        c: &'a Choices,
-        bounds: &DataBounds,
-        domain: &'a Domain,
-        law: &NoiseLaw,
-    ) -> Self {
+    pub(super) fn new(of: Bounded<'a>, law: &NoiseLaw) -> Self {
+        let Bounded {
+            choices: c,
+            bounds,
+            domain,
+        } = of;
         let excess = greatest_excess(bounds.neighbors);
         let linear = match c.perturbation {
             Perturbation::Objective => law.greatest_norm(bounds.params) / bounds.n,
