@@ -115,6 +115,8 @@ def projected_histogram(
         budget=budget,
         neighbors=neighbors,
         n_public=n_public,
+        row_norm=sys.float_info.max,  # every record has a nearest cell
+        on_violation="clip",
         seed=seed,
     )
     payment = choices.payment("dpci.baselines.projected_histogram", ledger)
@@ -133,18 +135,15 @@ def projected_histogram(
             **choices.core_numbers(payment.budget),
         )
 
-    # Every record has a nearest cell, so rows need no bound.
-    with payment.release(X, choices, resolve, on_violation="clip") as till:
-        rows, spec = choices.taken(X, y, till, resolve, row_norm=sys.float_info.max, clip=True)
-        values, n_threads = rows.features.values, choices.n_threads
-        release = _core.release_histogram(spec, values, rows.targets, n_threads=n_threads, seed=choices.seed)
+    with payment.release(X, choices, resolve) as till:
+        rows, spec = till.read(X, y, sums=False, stacklevel=2)
+        n_threads = choices.n_threads
+        release = _core.release_histogram(spec, rows.values, rows.targets, n_threads=n_threads, seed=choices.seed)
     return choices.result(
         "projected_histogram",
         release["params"],
-        rows.features,
-        rows.names,
-        rows.coding,
+        rows,
         l2_strength=l2_strength,
         n_cells=spec.n_cells,
-        **choices.released(release, rows.features.shape[0]),
+        **choices.released(release, rows.shape[0]),
     )

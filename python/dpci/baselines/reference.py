@@ -11,6 +11,7 @@ from dpci.base.validation import check_positive
 from dpci.baselines.choices import Choices, unbounded_loss
 from dpci.baselines.result import BaselineFit
 from dpci.data.arrays import Table
+from dpci.data.rows import read
 from dpci.errors import PrivacyLeakWarning
 from dpci.losses import LossLike
 
@@ -81,11 +82,10 @@ def non_private(
     )
     l2_strength = check_positive("l2_strength", l2_strength)
     radius = None if radius is None else check_positive("radius", radius)
-    features, names = choices.shape(X)
-    targets, *coding = choices.targets(X, y, features.shape[0])
+    rows, _ = read(X, y, choices, lambda *_: None)
     minimum = _core.minimize_erm(
-        features.values,
-        targets,
+        rows.values,
+        rows.targets,
         loss=core_loss,
         l2_strength=l2_strength,
         radius=radius,
@@ -100,9 +100,7 @@ def non_private(
     return choices.result(
         "non_private",
         minimum["params"],
-        features,
-        names,
-        coding,
+        rows,
         l2_strength=l2_strength,
         radius=radius,
     )

@@ -226,7 +226,7 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     RowNormViolation
         For a row above the bound.
     """
-    _check_smooth(_to_core(rules.loss))
+    check_smooth(_to_core(rules.loss))
     if rules.classes is None and rules.two_classes:
         rules = dataclasses.replace(rules, classes=getattr(partitions, "classes", None))
     if rules.n_threads is None and getattr(partitions, "concurrent", False):
@@ -247,7 +247,8 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     return DescribedParts((work.lengths, found.sums), found.n_columns, names, classes, partitions, rules)
 
 
-def _check_smooth(loss: _core.Loss) -> None:
+def check_smooth(loss: _core.Loss) -> None:
+    """Refuse the hinge, whose minimiser needs the rows themselves."""
     if loss.kinked:
         raise InvalidInput(
             "the hinge needs all rows in memory, got rows in parts (huber_hinge and smooth_hinge round its kink and "

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 from dpci import _core
+from dpci.accounting.seals import Seal
+from dpci.accounting.steps import Step
 from dpci.base.validation import (
     check_choice,
     check_count,
@@ -20,9 +22,11 @@ from dpci.budgets import Budget, Calibration, Neighbors, check_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.parts import PartRules
+from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, check_mechanism
+from dpci.released.record import FitRecord
 
 Moments: TypeAlias = Literal["joint", "separate", "none"]
 Projection: TypeAlias = Literal["auto", "floor", "cautious"]
@@ -34,6 +38,15 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "on_violation": ("error", "clip"),
     "neighbors": ("replace_one", "add_remove"),
 }
+
+
+_WITHOUT_MOMENTS: dict[str, Any] = {
+    "hessian": None,
+    "gradient_cov": None,
+    "projection": "none",
+    "noise_spectral_radius": 0.0,
+}
+_MADE: dict[str, type[Step | Seal]] = {"steps": Step, "seals": Seal}
 
 
 class BudgetlessKeywords(TypedDict, total=False):
@@ -76,7 +89,10 @@ class DerivedFacts:
     classes: Sequence[Any] | None
     fit_intercept: bool
     intercept_scale: float
+    row_norm: float
+    on_violation: OnViolation
     n_public: int | None
+    n_threads: int | None
 
     @property
     def two_classes(self) -> bool:
@@ -96,6 +112,16 @@ class DerivedFacts:
     def public_n(self, n_samples: int) -> int:
         """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
         return n_samples if self.n_public is None else self.n_public
+
+    def row_bounds(self) -> dict[str, Any]:
+        """Return the bounds that the rows are checked against, as the core takes them."""
+        return {
+            "loss": self.core_loss,
+            "row_norm": self.row_norm,
+            "intercept": self.intercept,
+            "clip": self.on_violation == "clip",
+            "n_threads": self.n_threads,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,16 +224,6 @@ class Settings(DerivedFacts):
             neighbors=self.neighbors,
         )
 
-    def row_bounds(self) -> dict[str, Any]:
-        """Return the bounds that the rows are checked against, as the core takes them."""
-        return {
-            "loss": self.core_loss,
-            "row_norm": self.row_norm,
-            "intercept": self.intercept,
-            "clip": self.on_violation == "clip",
-            "n_threads": self.n_threads,
-        }
-
     def part_rules(self) -> PartRules:
         """Return how the rows and the targets of a part are understood and checked."""
         return PartRules(
@@ -218,6 +234,20 @@ class Settings(DerivedFacts):
             clip=self.on_violation == "clip",
             n_threads=self.n_threads,
         )
+
+    def record(self, spec: _core.Spec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:
+        """Return what a release leaves behind; one without moments need not have their fields."""
+        made = {name: tuple(kind.from_mapping(part) for part in release[name]) for name, kind in _MADE.items()}
+        fields_of_record = {
+            **self.public_record(spec),
+            "names": rows.names,
+            "named_columns": rows.named_columns,
+            "classes": rows.classes,
+            "classes_inferred": rows.classes_inferred,
+            "n_samples": self.public_n(rows.shape[0]),
+            "version": _core.__version__,
+        }
+        return FitRecord(**{**fields_of_record, **_WITHOUT_MOMENTS, **release, **made})
 
     def public_record(self, spec: _core.Spec) -> dict[str, Any]:
         """Return the settings that a result keeps, as plain values, with what the specification made of them."""

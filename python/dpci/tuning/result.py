@@ -11,10 +11,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci import _core
 from dpci.accounting.guarantee import Guarantee
-from dpci.accounting.seals import Seal
-from dpci.accounting.steps import Step
 from dpci.base.tables import format_facts, number_format
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
@@ -112,29 +109,6 @@ def _refuse(name: str, instead: str) -> NoReturn:
 def _restored(record: FitRecord) -> SelectedFit:
     # Pickle restores arrays writable; making the record again does not.
     return SelectedFit(dataclasses.replace(record))
-
-
-def selected_fit(
-    selection: Selection, noise: tuple[str, float, float], seals: tuple[Seal, ...], public: dict[str, Any]
-) -> SelectedFit:
-    """Wrap the parameters that a selection released, with law, scale and sensitivity of their noise, and their seal."""
-    law, scale, sensitivity = noise
-    cost = next(iter(selection.budget.parameters().values()))
-    facts = {**public, "radius": selection.facts["radii"][selection.index]}
-    return SelectedFit(
-        FitRecord(
-            hessian=None,
-            gradient_cov=None,
-            projection="none",
-            noise_law=law,
-            noise_scale=scale,
-            noise_spectral_radius=0.0,
-            steps=(Step("coefficients", law, cost, scale, None, sensitivity),),
-            seals=seals,
-            version=_core.__version__,
-            **facts,
-        )
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
