@@ -4,6 +4,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,6 +32,17 @@ class Targets(NamedTuple):
     """(negative, positive); None for real targets."""
     classes_inferred: bool
     """Whether the classes were inferred from the labels, so that they are not public."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodedLabels:
+    """Labels that are coded -1 and 1 already, as a schema codes them, with the classes that they stand for."""
+
+    values: NDArray[np.float64]
+    classes: Classes
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's
+        return np.array(self.values, dtype=dtype, copy=copy)
 
 
 def check_classes(classes: object) -> Classes:
@@ -69,6 +81,9 @@ def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stac
         Where the warning points: 1 is this function, 2 its caller. None: no warning, for results that are marked as not
         private anyway.
     """
+    if isinstance(y, CodedLabels):
+        _check_length(len(y.values), n_samples)
+        return Targets(y.values, y.classes, classes_inferred=False)
     labels = _labels(y, n_samples)
     if inferred := classes is None and not is_boolean(y, labels):
         classes = _read_off(labels)
