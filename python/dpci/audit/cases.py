@@ -84,7 +84,7 @@ class FitCase(WorstCase):
     @cached_property
     def settings(self) -> Settings:
         """All keywords of the fit."""
-        return Settings(budget=self.budget, fit_intercept=False, neighbors=self.neighbors, **self.keywords)
+        return Settings.checked(budget=self.budget, fit_intercept=False, neighbors=self.neighbors, **self.keywords)
 
     @cached_property
     def spec(self) -> _core.Spec:
@@ -110,7 +110,7 @@ class ReportCase(WorstCase):
     @cached_property
     def settings(self) -> Settings:
         """All keywords of the fit."""
-        return Settings(
+        return Settings.checked(
             budget=self.budget, moments="none", fit_intercept=False, neighbors=self.neighbors, **self.keywords
         )
 
@@ -201,7 +201,7 @@ class TuningCase(WorstCase):
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Parameters of the winner."""
-        settings = Settings(
+        settings = Settings.checked(
             budget=self.budget, fit_intercept=False, moments="none", neighbors=self.neighbors, **self.keywords
         )
         spec = _core.TuningSpec(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from dpci.baselines.record import BaselineRecord, Method
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation
-from dpci.data.labels import check_classes
+from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
@@ -40,20 +40,16 @@ class Choices(DerivedFacts):
     """The public choices that every baseline has, validated."""
 
     loss: Loss
-    core_loss: _core.Loss
     fit_intercept: bool
     intercept_scale: float
-    classes: Sequence[Any] | None
+    classes: Classes | None
     n_threads: int | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fit_intercept", check_flag("fit_intercept", self.fit_intercept))
         object.__setattr__(self, "intercept_scale", check_positive("intercept_scale", self.intercept_scale))
         object.__setattr__(self, "n_threads", check_threads(self.n_threads))
-        if self.classes is not None:
-            object.__setattr__(self, "classes", check_classes(self.classes))
-            if not self.two_classes:
-                raise InvalidInput(f"classes must be None for a loss with real targets, got classes={self.classes!r}")
+        self.check_targets()
 
     @property
     def target_bounds(self) -> tuple[float, float] | None:
@@ -118,9 +114,15 @@ class PrivateChoices(Choices):
 
     def core_numbers(self, budget: Budget) -> CoreNumbers:
         """Return these choices, with this budget, as the core takes them."""
-        fixed = {"intercept": self.intercept, "neighbors": self.neighbors, "notion": budget.notion}
-        unused = {"epsilon": 0.0, "rho": 0.0, "delta": 0.0}
-        return cast("CoreNumbers", {**fixed, **unused, **budget.parameters()})
+        numbers = budget.parameters()
+        return {
+            "intercept": self.intercept,
+            "neighbors": self.neighbors,
+            "notion": budget.notion,
+            "epsilon": numbers.get("epsilon", 0.0),
+            "rho": numbers.get("rho", 0.0),
+            "delta": numbers.get("delta", 0.0),
+        }
 
     def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
         """Return the fields of a record that follow from a release; warns if its noise is seeded."""
@@ -163,11 +165,16 @@ def polynomial_numbers(loss: Squared | Logistic) -> PolynomialNumbers:
     return {"polynomial": "logistic", "target_bound": 1.0}
 
 
-def unbounded_loss(loss: LossLike, *, kinks: bool) -> tuple[Loss, _core.Loss]:
-    """Return a loss that can be minimised without bounds on the rows, and the core's."""
+def public_classes(classes: Sequence[Any] | None) -> Classes | None:
+    """Return the caller's (negative, positive), if given."""
+    return None if classes is None else check_classes(classes)
+
+
+def unbounded_loss(loss: LossLike, *, kinks: bool) -> Loss:
+    """Return a loss that can be minimised without bounds on the rows."""
     checked = check_loss(loss)
     core_loss = checked.to_core()
     if core_loss.predictor_bound is not None or (core_loss.kinked and not kinks):
         smooth = "" if kinks else "that are smooth and "
         raise InvalidInput(f"this baseline takes losses {smooth}defined for every predictor, got loss={loss!r}")
-    return checked, core_loss
+    return checked

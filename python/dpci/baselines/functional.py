@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_choice, check_not_negative
-from dpci.baselines.choices import PrivateChoices, polynomial_loss, polynomial_numbers
+from dpci.baselines.choices import PrivateChoices, polynomial_loss, polynomial_numbers, public_classes
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Calibration, Neighbors
 from dpci.data.arrays import OnViolation, Table
@@ -109,10 +109,9 @@ def functional_mechanism(
     checked = polynomial_loss(loss, target_bound)
     choices = PrivateChoices(
         loss=checked,
-        core_loss=checked.to_core(),
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
-        classes=classes,
+        classes=public_classes(classes),
         n_threads=n_threads,
         budget=budget,
         neighbors=neighbors,

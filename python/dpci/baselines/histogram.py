@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.base.validation import check_positive
 from dpci.baselines.axes import Axis, bin_centers, check_axes, check_bins
-from dpci.baselines.choices import PrivateChoices, unbounded_loss
+from dpci.baselines.choices import PrivateChoices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors
 from dpci.data.arrays import Table
@@ -104,13 +104,12 @@ def projected_histogram(
     selects attributes with part of the budget, where this function takes public axes. Fredrikson, Lantz, Jha, Lin, Page
     & Ristenpart, "Privacy in pharmacogenetics", 2014, compare such histograms with the functional mechanism.
     """
-    checked, core_loss = unbounded_loss(loss, kinks=False)
+    checked = unbounded_loss(loss, kinks=False)
     choices = PrivateChoices(
         loss=checked,
-        core_loss=core_loss,
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
-        classes=classes,
+        classes=public_classes(classes),
         n_threads=n_threads,
         budget=budget,
         neighbors=neighbors,
@@ -130,7 +129,7 @@ def projected_histogram(
             axes=[(list(axis.columns), axis.levels.ravel().tolist()) for axis in axes],
             n_columns=n_columns,
             targets=[-1.0, 1.0] if bounds is None else bin_centers(target_bins, *bounds).tolist(),
-            loss=core_loss,
+            loss=choices.core_loss,
             l2_strength=l2_strength,
             **choices.core_numbers(payment.budget),
         )

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_positive
-from dpci.baselines.choices import Choices, unbounded_loss
+from dpci.baselines.choices import Choices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
 from dpci.data.arrays import Table
 from dpci.data.rows import read
@@ -71,13 +71,12 @@ def non_private(
     warnings.warn(
         "the result is NOT PRIVATE: it is the minimiser itself, without noise", PrivacyLeakWarning, stacklevel=2
     )
-    checked, core_loss = unbounded_loss(loss, kinks=True)
+    checked = unbounded_loss(loss, kinks=True)
     choices = Choices(
         loss=checked,
-        core_loss=core_loss,
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
-        classes=classes,
+        classes=public_classes(classes),
         n_threads=n_threads,
     )
     l2_strength = check_positive("l2_strength", l2_strength)
@@ -86,7 +85,7 @@ def non_private(
     minimum = _core.minimize_erm(
         rows.values,
         rows.targets,
-        loss=core_loss,
+        loss=choices.core_loss,
         l2_strength=l2_strength,
         radius=radius,
         intercept=choices.intercept,

@@ -30,7 +30,7 @@ class ModelChoices(Protocol):
         """Whether the loss is one of two classes."""
 
     @property
-    def label_classes(self) -> Classes | None:
+    def classes(self) -> Classes | None:
         """The caller's public classes."""
 
 
@@ -118,7 +118,7 @@ def read(
     n_rows = features.shape[0]
     if choices.two_classes:
         above = None if stacklevel is None else stacklevel + 1
-        targets = encode_labels(y, choices.label_classes, n_rows, stacklevel=above)
+        targets = encode_labels(y, choices.classes, n_rows, stacklevel=above)
     else:
         targets = Targets(encode_reals(y, n_rows), classes=None, classes_inferred=False)
     rows = Rows(

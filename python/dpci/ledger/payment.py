@@ -221,7 +221,7 @@ class Till(Generic[_Resolved]):
         ledger, choices = self._payment.ledger, self._choices
         assert ledger is not None  # noqa: S101  # for the type checker
         rule = "with a ledger that has errors='private'"
-        if choices.two_classes and choices.label_classes is None:
+        if choices.two_classes and choices.classes is None:
             raise InvalidInput(f"classes=(negative, positive) must be given {rule}, got classes=None")
         if choices.on_violation != "clip":
             raise InvalidInput(f"on_violation must be 'clip' {rule}, got on_violation={choices.on_violation!r}")

@@ -166,7 +166,7 @@ def fit(
     >>> result.names
     ('x0', 'x1', 'intercept')
     """
-    settings = Settings(
+    settings = Settings.checked(
         budget=budget,
         l2_strength=l2_strength,
         loss=loss,

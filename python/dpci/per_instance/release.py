@@ -148,7 +148,7 @@ def report(
         raise InvalidInput(
             f"budget must be dpci.ApproxDP for a per-instance report, which has Gaussian noise, got budget={budget!r}"
         )
-    settings = Settings(
+    settings = Settings.checked(
         budget=budget,
         l2_strength=l2_strength,
         loss=loss,
@@ -167,7 +167,7 @@ def report(
     if settings.core_loss.kinked or not math.isfinite(settings.core_loss.slope_bound):
         raise InvalidInput(
             "loss must have a bounded slope and a second derivative for a per-instance report, got "
-            f"loss={settings.checked_loss!r}"
+            f"loss={settings.loss!r}"
         )
     payment = Payment.due("dpci.per_instance.report", ledger, budget=budget, neighbors="add_remove", seed=settings.seed)
     kind = check_choice("kind", kind, KINDS)
@@ -204,4 +204,4 @@ def report(
         hessian=release["hessian"],
         **public,
     )
-    return Report(record, settings.checked_loss)
+    return Report(record, settings.loss)

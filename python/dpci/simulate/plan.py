@@ -91,7 +91,7 @@ class StudyPlan:
     ) -> "StudyPlan":
         """Return the study that the arguments describe, checked."""
         configurations = _merged(kind, keywords, configs)
-        settings = tuple(Settings(**configuration) for configuration in configurations)
+        settings = tuple(Settings.checked(**configuration) for configuration in configurations)
         _check_targets_agree(settings)
 
         def check(n_samples: int, _: int) -> None:
@@ -190,7 +190,7 @@ def _check_targets_agree(settings: Sequence[Settings]) -> None:
 
 def _description(settings: Settings) -> dict[str, Any]:
     """Return the keywords of a configuration as JSON values, the loss by its declaration."""
-    loss = declaration(settings.checked_loss, settings.core_loss)
+    loss = declaration(settings.loss, settings.core_loss)
     others = {name: repr(getattr(settings, name)) for name in MODEL_KEYWORDS if name not in {"loss", "classes"}}
     return {**others, "loss": loss}
 

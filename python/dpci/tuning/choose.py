@@ -292,7 +292,7 @@ def _tune_by_rule(
         if name in options:
             raise InvalidInput(f"{name} must be left to method='public_rule', got {name}={options[name]!r}")
     # Any λ will do to validate the others.
-    settings = Settings(**{**options, "budget": budget, "l2_strength": 1.0})
+    settings = Settings.checked(**{**options, "budget": budget, "l2_strength": 1.0})
 
     def resolve(n_samples: int, n_columns: int) -> tuple[dict[str, float], Settings, _core.Spec]:
         params = public_rule(settings.public_n(n_samples), n_columns + settings.fit_intercept, budget)

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import warnings
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,18 +155,18 @@ def _settings(at: object, keywords: CurveKeywords) -> Settings:
     complete: dict[str, Any] = {"moments": moments, **keywords, "budget": at}
     if asks_add_remove(complete) and complete.get("n_public") is None:
         complete["n_public"] = 1  # stands for the number of rows, which is not known yet
-    settings = Settings(**cast("ModelKeywords", complete))
+    settings = Settings.checked(**complete)
     core = settings.core_loss
     if core.kinked or core.predictor_bound is not None or math.isinf(core.slope_bound):
         raise InvalidInput(
             "a utility curve needs a loss without a kink whose slope is bounded for all parameters, got "
-            f"loss={settings.checked_loss.name!r}"
+            f"loss={settings.loss.name!r}"
         )
     if settings.radius is not None:
         raise InvalidInput(
             f"radius must be None for a utility curve, which follows the unconstrained minimiser, got {settings.radius}"
         )
-    if settings.checked_mechanism.variant != "standard":
+    if settings.mechanism.variant != "standard":
         raise InvalidInput("a utility curve needs variant='standard', got variant='cms11'")
     return settings
 
