@@ -20,6 +20,7 @@ from dpci.mechanisms import Mechanism, ObjectivePerturbation, OutputPerturbation
 from dpci.model.result import PrivateFit
 from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
+from dpci.released.saved import read_record
 from dpci.tuning.selection import Method, Selection
 
 SCHEMA = "dpci.TuneResult"
@@ -257,7 +258,7 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
     chosen = privacy["selection"]
     selection = None if chosen is None else Selection.from_dict(chosen, method=privacy["method"], notion=budget.notion)
     selected = values["model"] is not None
-    record = FitRecord.from_json(json.dumps(values["model"] if selected else values["fit"]), selected=selected)
+    record = read_record(json.dumps(values["model"] if selected else values["fit"]), selected=selected)
     fit = SelectedFit(record) if selected else PrivateFit(record)
     parts = [fit.budget] if selection is None or selected else [selection.budget, fit.budget]
     for name, whole in budget.parameters().items():
