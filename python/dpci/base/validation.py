@@ -77,7 +77,7 @@ def warn_of_seed(what: str, stacklevel: int) -> None:
     warnings.warn(
         f"the noise comes from the caller's seed: the {what} is NOT PRIVATE (pass seed=None for a private release)",
         SeededNoiseWarning,
-        stacklevel=stacklevel + 1,
+        stacklevel=stacklevel,
     )
 
 

@@ -127,7 +127,7 @@ class PrivateChoices(Choices):
     def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
         """Return the fields of a record that follow from a release; warns if its noise is seeded."""
         if not release["private"]:
-            warn_of_seed("result", 3)
+            warn_of_seed("result", 4)
         return {
             "n_samples": self.public_n(n_samples),
             "neighbors": self.neighbors,

@@ -136,7 +136,7 @@ def functional_mechanism(
         )
 
     with payment.release(X, choices, resolve) as till:
-        rows, spec = till.read(X, y, stacklevel=2)
+        rows, spec = till.read(X, y, stacklevel=3)
         clip, n_threads = choices.on_violation == "clip", choices.n_threads
         release = _core.release_functional_mechanism(
             spec, rows.values, rows.targets, clip=clip, n_threads=n_threads, seed=choices.seed

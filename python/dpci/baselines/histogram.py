@@ -135,7 +135,7 @@ def projected_histogram(
         )
 
     with payment.release(X, choices, resolve) as till:
-        rows, spec = till.read(X, y, sums=False, stacklevel=2)
+        rows, spec = till.read(X, y, sums=False, stacklevel=3)
         n_threads = choices.n_threads
         release = _core.release_histogram(spec, rows.values, rows.targets, n_threads=n_threads, seed=choices.seed)
     return choices.result(

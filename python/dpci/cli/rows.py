@@ -156,7 +156,7 @@ class Passes:
     How many passes a fit makes depends on the data: the bar is for whoever holds them.
     """
 
-    def __init__(self, rows: TableRows, *, labels: Classes | None, progress: bool) -> None:
+    def __init__(self, rows: TableRows, *, labels: Classes | None = None, progress: bool) -> None:
         self._rows = rows
         self._labels = labels
         self._progress = progress

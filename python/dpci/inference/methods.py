@@ -19,7 +19,7 @@ from dpci.inference.prediction import mean_intervals
 from dpci.inference.simultaneous import bonferroni_level, joint_level
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
 from dpci.inference.wald import Method, WaldTest, wald_test
-from dpci.released.facts import Released
+from dpci.released.facts import FitFacts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MONTE_CARLO_DRAWS = 10_000
 
 
-class Inference(Released):
+class Inference(FitFacts):
     """What follows from released parameters and matrices about the population; k is the number of parameters."""
 
     __slots__ = ()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpci.inference.contrasts import Contrast
 from dpci.inference.methods import Inference
-from dpci.released.record import FitRecord
 from dpci.released.saved import read_record
 from dpci.report.html.page import html_report
 from dpci.report.plot import Order, forest_plot
@@ -24,10 +23,7 @@ class PrivateFit(Inference):
     Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
     """
 
-    __slots__ = ("_record",)
-
-    def __init__(self, record: FitRecord) -> None:
-        self._record = record
+    __slots__ = ()
 
     def summary(self, *, level: float = 0.95) -> str:
         """Table of estimates and intervals, and the facts that a reader needs to judge them."""

@@ -184,7 +184,7 @@ def report(
         return spec_of_fit, _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
 
     with payment.release(X, settings, resolve) as till:
-        rows, (spec_of_fit, spec) = till.read(X, y, stacklevel=2)
+        rows, (spec_of_fit, spec) = till.read(X, y, stacklevel=3)
         release = _core.release_report(
             spec,
             rows.values,
@@ -194,7 +194,7 @@ def report(
             seed=settings.seed,
         )
     if not release["private"]:
-        warn_of_seed("report", 2)
+        warn_of_seed("report", 3)
     model = {name: value for name, value in release.items() if name not in {"gradient", "hessian"}}
     record = ReportRecord(
         fit=settings.record(spec_of_fit, rows, {**model, "noise_law": "gaussian"}),

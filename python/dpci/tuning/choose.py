@@ -215,7 +215,7 @@ def release_tuned(
     selection = Selection.from_facts(
         spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
     )
-    model: PrivateFit
+    model: PrivateFit | SelectedFit
     if fitted is None:
         if not private:
             warn_of_seed("choice", stacklevel + 1)
