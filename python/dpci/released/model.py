@@ -10,6 +10,7 @@ from scipy.special import expit
 from dpci.data.arrays import Table, as_features, check_columns
 from dpci.data.labels import Classes, label_array
 from dpci.errors import InvalidInput
+from dpci.losses import PROBABILISTIC
 
 
 class ModelRecord(Protocol):
@@ -125,7 +126,7 @@ class Released(Generic[_Record]):
     def predict_proba(self, X: Table) -> NDArray[np.float64]:
         """Probabilities of (negative, positive), or of labels (0, 1), by row, shape (n, 2); logistic losses only."""
         name = self._record.loss["name"]
-        if name not in {"logistic", "soft_logistic"}:
+        if name not in PROBABILISTIC:
             raise InvalidInput(f"predict_proba needs a logistic loss, which models a probability, got {name!r}")
         score = self.decision_function(X)
         return np.column_stack([expit(-score), expit(score)])

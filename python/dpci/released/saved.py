@@ -6,7 +6,7 @@ from typing import Any
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_count, check_flag, check_not_negative, check_positive
 from dpci.errors import InvalidInput
-from dpci.losses import declaration, from_declaration
+from dpci.losses import NAMES, PARAMETERS, declaration, from_declaration
 from dpci.released.consistency import check_consistent
 from dpci.released.record import SCHEMA, SCHEMA_VERSION, FitRecord
 from dpci.released.rules import (
@@ -56,7 +56,7 @@ def _check_loss(name: str, value: object) -> dict[str, Any]:
         if key not in value:
             raise InvalidInput(f"{name} must have {key}, got {name}={value!r}")
         rule(f"{name}.{key}", value[key])
-    for key in ("h", "s", "target_bound"):
+    for key in PARAMETERS:
         check_positive(f"{name}.{key}", value.get(key, 1.0))
     built_in = from_declaration(value)
     if built_in is not None and value != declaration(built_in, built_in.to_core()):
@@ -76,7 +76,7 @@ def _check_steps(name: str, value: object) -> tuple[Step, ...]:
 
 # What a saved record has to obey, field by field.
 _LOSS_RULES: dict[str, Rule] = {
-    "name": one_of("logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge", "custom"),
+    "name": one_of(*NAMES),
     "slope_bound": optional(check_positive),
     "curvature_bound": optional(check_positive),
     "predictor_bound": optional(check_positive),
