@@ -184,7 +184,7 @@ class Report:
 
     def summary(self) -> str:
         """Text of what was released, what it cost, and what is claimed about the bounds."""
-        unit = str(self.result.privacy["cost_unit"]).replace("_", " ")
+        unit = self._record.fit.cost_unit.replace("_", " ")
         rows = [
             [step.step.removeprefix("report_"), f"{step.cost:.4g}", f"{step.sensitivity:.4g}", f"{step.scale:.4g}"]
             for step in self._record.fit.steps

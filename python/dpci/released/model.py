@@ -130,3 +130,8 @@ class Released(Generic[_Record]):
             raise InvalidInput(f"predict_proba needs a logistic loss, which models a probability, got {name!r}")
         score = self.decision_function(X)
         return np.column_stack([expit(-score), expit(score)])
+
+
+def record_of(model: Released[_Record]) -> _Record:
+    """Return the record of a model, for the rooms that show it."""
+    return model._record  # noqa: SLF001  # of this module's own class

@@ -19,7 +19,7 @@ from dpci.losses import Loss, declaration, describe
 from dpci.mechanisms import Mechanism, ObjectivePerturbation, OutputPerturbation
 from dpci.model.result import PrivateFit
 from dpci.released.facts import conditions, constants
-from dpci.released.model import Released
+from dpci.released.model import Released, record_of
 from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
 from dpci.released.saved import read_record
@@ -64,11 +64,11 @@ class SelectedFit(Released[FitRecord]):
     @property
     def interval_refusal(self) -> str:
         """Why there are no intervals, standard errors and p-values."""
-        return _NOT_FRESH
+        return f"intervals need fresh noise, got a selected model: {_NOT_FRESH}"
 
     def conf_int(self, **_keywords: object) -> NoReturn:
         """Raise ``InvalidInput``: a selected model has no valid intervals; the message says why."""
-        raise InvalidInput(_NOT_FRESH)
+        raise InvalidInput(self.interval_refusal)
 
     def summary(self, *, level: float = 0.95) -> str:  # noqa: ARG002  # of the same form as that of a fit
         """Return a table of the parameters."""
@@ -142,7 +142,7 @@ class TuneResult:
         """
         fit = self.result
         selected = isinstance(fit, SelectedFit)
-        facts = _facts_of_model(fit._record) if isinstance(fit, SelectedFit) else fit.privacy  # noqa: SLF001  # of this file
+        facts = _facts_of_model(record_of(fit)) if isinstance(fit, SelectedFit) else fit.privacy
         conditions = list(facts["conditions"])
         if self.selection is not None:
             conditions.append("the candidates were chosen without looking at the data")
@@ -184,7 +184,7 @@ class TuneResult:
         """
         fit = self.result
         selected = isinstance(fit, SelectedFit)
-        record = json.loads(fit._record.to_json())  # noqa: SLF001  # a selected model has no JSON of its own
+        record = json.loads(record_of(fit).to_json())  # a selected model has no JSON of its own
         values = {
             "params": _plain(self.params),
             "privacy": self.privacy,
