@@ -27,10 +27,8 @@ USERS = {"papers"}
 MOST_FILES = {"cli": 14}
 # What papers import that is not public.
 PRIVATE_IN_PAPERS = {
-    *("dpci.base.optional", "dpci.base.tables", "dpci.base.validation"),
-    *("dpci.accounting.seals.unsealed", "dpci.budgets.Budget", "dpci.budgets.Calibration", "dpci.mechanisms.Mechanism"),
-    *("dpci.datasets.catalogue", "dpci.datasets.paper", "dpci.datasets.tables", "dpci.model.settings.ModelKeywords"),
-    "dpci.sources.files.read_table",
+    *("dpci.base.tables", "dpci.accounting.seals.unsealed", "dpci.sources.files.read_table"),
+    *("dpci.datasets.catalogue", "dpci.datasets.paper", "dpci.datasets.tables"),
 }
 CORE_IN_PAPERS = {"dpci.papers.li.measure", "dpci.papers.redberg.experiments"}
 

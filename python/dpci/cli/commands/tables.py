@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from dpci.base.optional import optional
 from dpci.base.validation import check_choice
 from dpci.budgets import Calibration
 from dpci.cli import options
@@ -248,7 +249,7 @@ def _write(output: Path, save: Callable[[Path], object], *, otherwise: str | Non
     """Save a file, or print what it would have held before the error: it may have taken hours."""
     try:
         # What it replaces follows from its seed, and stays until the new one is complete.
-        with new_file("--output", output, force=True) as path:
+        with new_file("--output", output, force=True) as path, optional("matplotlib", extra="plot", what="a drawing"):
             save(path)
     except InvalidInput:
         if otherwise is not None:
