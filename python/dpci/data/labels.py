@@ -42,7 +42,7 @@ class CodedLabels:
     classes: Classes
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's
-        return np.array(self.values, dtype=dtype, copy=copy)
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
 
 def check_classes(classes: object) -> Classes:
