@@ -24,17 +24,6 @@ from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss, declarati
 from dpci.model.settings import DerivedFacts, check_n_public
 
 
-class CoreNumbers(TypedDict):
-    """Intercept, relation and budget as the core takes them; numbers that its notion does not use are 0."""
-
-    intercept: float | None
-    neighbors: str
-    notion: str
-    epsilon: float
-    rho: float
-    delta: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class Choices(DerivedFacts):
     """The public choices that every baseline has, validated."""
@@ -111,18 +100,6 @@ class PrivateChoices(Choices):
     def payment(self, source: str, ledger: Ledger | None) -> Payment:
         """Return what the release owes its ledger."""
         return Payment.due(source, ledger, budget=self.budget, neighbors=self.neighbors, seed=self.seed)
-
-    def core_numbers(self, budget: Budget) -> CoreNumbers:
-        """Return these choices, with this budget, as the core takes them."""
-        numbers = budget.parameters()
-        return {
-            "intercept": self.intercept,
-            "neighbors": self.neighbors,
-            "notion": budget.notion,
-            "epsilon": numbers.get("epsilon", 0.0),
-            "rho": numbers.get("rho", 0.0),
-            "delta": numbers.get("delta", 0.0),
-        }
 
     def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
         """Return the fields of a record that follow from a release; warns if its noise is seeded."""

@@ -9,7 +9,7 @@ from dpci import _core
 from dpci.base.validation import check_choice, check_not_negative
 from dpci.baselines.choices import PrivateChoices, polynomial_loss, polynomial_numbers, public_classes
 from dpci.baselines.result import BaselineFit
-from dpci.budgets import Budget, Calibration, Neighbors
+from dpci.budgets import Budget, Calibration, Neighbors, core_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Logistic, Squared
@@ -132,7 +132,9 @@ def functional_mechanism(
             **polynomial_numbers(checked),
             l2_strength=l2_strength,
             calibration=calibration,
-            **choices.core_numbers(payment.budget),
+            intercept=choices.intercept,
+            neighbors=choices.neighbors,
+            **core_budget(payment.budget),
         )
 
     with payment.release(X, choices, resolve) as till:

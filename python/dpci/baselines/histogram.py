@@ -11,7 +11,7 @@ from dpci.base.validation import check_positive
 from dpci.baselines.axes import Axis, bin_centers, check_axes, check_bins
 from dpci.baselines.choices import PrivateChoices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
-from dpci.budgets import Budget, Neighbors
+from dpci.budgets import Budget, Neighbors, core_budget
 from dpci.data.arrays import Table
 from dpci.ledger.ledger import Ledger
 from dpci.losses import LossLike
@@ -131,7 +131,9 @@ def projected_histogram(
             targets=[-1.0, 1.0] if bounds is None else bin_centers(target_bins, *bounds).tolist(),
             loss=choices.core_loss,
             l2_strength=l2_strength,
-            **choices.core_numbers(payment.budget),
+            intercept=choices.intercept,
+            neighbors=choices.neighbors,
+            **core_budget(payment.budget),
         )
 
     with payment.release(X, choices, resolve) as till:

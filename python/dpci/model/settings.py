@@ -19,7 +19,7 @@ from dpci.base.validation import (
     check_seed,
     check_threads,
 )
-from dpci.budgets import Budget, Calibration, Neighbors, check_budget
+from dpci.budgets import Budget, Calibration, Neighbors, check_budget, core_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.parts import PartRules
@@ -209,8 +209,6 @@ class Settings(DerivedFacts):
         RegularizationTooSmall
             If the mechanism needs a greater ``l2_strength``.
         """
-        budget = self.budget if budget is None else budget
-        numbers = budget.parameters()
         mechanism = self.mechanism
         return _core.Spec(
             n_samples=self.public_n(n_samples),
@@ -220,10 +218,7 @@ class Settings(DerivedFacts):
             loss=self.core_loss,
             l2_strength=self.l2_strength if l2_strength is None else l2_strength,
             radius=self.radius,
-            notion=budget.notion,
-            epsilon=numbers.get("epsilon", 0.0),
-            rho=numbers.get("rho", 0.0),
-            delta=numbers.get("delta", 0.0),
+            **core_budget(self.budget if budget is None else budget),
             mechanism=mechanism.name,
             noise=mechanism.noise,
             variant=mechanism.variant,

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_choice, check_count, check_positive, check_real, warn_of_seed
-from dpci.budgets import ZCDP, Budget, check_budget
+from dpci.budgets import ZCDP, Budget, check_budget, core_budget
 from dpci.data.arrays import Table
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
@@ -192,7 +192,7 @@ def release_tuned(
             method=method,
             shape=shape,
             expected_runs=runs,
-            **_numbers(parts[0]),
+            **core_budget(parts[0]),
         )
 
     first = settings[0]
@@ -306,11 +306,6 @@ def _tune_by_rule(
         fitted = fit_rows(rows, spec, chosen)
     fitted.announce(stacklevel + 1)
     return TuneResult(params=params, result=fitted.result, budget=budget, selection=None)
-
-
-def _numbers(budget: Budget) -> dict[str, Any]:
-    given = budget.parameters()
-    return {"notion": budget.notion, **{name: given.get(name, 0.0) for name in ("epsilon", "rho", "delta")}}
 
 
 def _other_seed(seed: int | None) -> int | None:
