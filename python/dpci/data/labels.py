@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.data.arrays import as_vector
-from dpci.data.frames import decoded
+from dpci.data.frames import check_same_index, decoded
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
 Label: TypeAlias = bool | int | float | str
@@ -62,6 +62,22 @@ def check_classes(classes: object) -> Classes:
     if negative == positive:
         raise InvalidInput(f"{_CLASSES_RULE}, got {negative!r} twice")
     return negative, positive
+
+
+def encode(
+    X: object,
+    y: ArrayLike,
+    n_samples: int,
+    *,
+    two_classes: bool,
+    classes: Classes | None,
+    stacklevel: int | None = None,
+) -> Targets:
+    """Return the targets of ``X``, of which only the index is used; see :func:`encode_labels` for the rest."""
+    check_same_index(X, y)
+    if not two_classes:
+        return Targets(encode_reals(y, n_samples), classes=None, classes_inferred=False)
+    return encode_labels(y, classes, n_samples, stacklevel=None if stacklevel is None else stacklevel + 1)
 
 
 def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stacklevel: int | None = 2) -> Targets:

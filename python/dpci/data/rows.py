@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.data.arrays import Csr, Floats, NamedRows, as_features
 from dpci.data.dask import dask_partitions, is_dask
-from dpci.data.frames import check_same_index
-from dpci.data.labels import Classes, Targets, encode_labels, encode_reals
+from dpci.data.labels import Classes, encode
 from dpci.data.parts import DescribedParts, Partitions, PartRules, check_smooth, describe
 from dpci.errors import InvalidInput
 
@@ -114,13 +113,10 @@ def read(
     features = as_features(X)
     names = _param_names(features.names, features.shape[1], choices)
     resolved = resolve(*features.shape)
-    check_same_index(X, y)
-    n_rows = features.shape[0]
-    if choices.two_classes:
-        above = None if stacklevel is None else stacklevel + 1
-        targets = encode_labels(y, choices.classes, n_rows, stacklevel=above)
-    else:
-        targets = Targets(encode_reals(y, n_rows), classes=None, classes_inferred=False)
+    above = None if stacklevel is None else stacklevel + 1
+    targets = encode(
+        X, y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes, stacklevel=above
+    )
     rows = Rows(
         shape=features.shape,
         names=names,
@@ -142,7 +138,7 @@ def _param_names(columns: tuple[str, ...] | None, n_columns: int, choices: Model
     return (*names, "intercept")
 
 
-def _is_source(X: object) -> bool:
+def _is_source(X: object) -> TypeGuard[Partitions]:
     # The class, not the object: frames take the names of their columns for attributes.
     return isinstance(X, Partitions) and hasattr(type(X), "reduce")
 
@@ -156,7 +152,7 @@ def known_shape(X: object) -> tuple[int | None, int | None]:
         For rows in memory that have no shape before they are read, such as lists.
     """
     if _is_source(X):
-        names = cast("Partitions", X).names
+        names = X.names
         return None, None if names is None else len(names)
     shape = getattr(X.values if isinstance(X, NamedRows) else X, "shape", None)
     if not isinstance(shape, tuple) or len(shape) != 2:
@@ -197,7 +193,7 @@ def as_partitions(X: object, y: object) -> Partitions | None:
                 f"y must be None if X holds the targets, got X of type {type(X).__name__} and y of type "
                 f"{type(y).__name__}"
             )
-        return cast("Partitions", X)
+        return X
     if y is None:
         if isinstance(X, Iterator):
             raise InvalidInput(
