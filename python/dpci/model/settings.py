@@ -71,7 +71,7 @@ _WITHOUT_MOMENTS: dict[str, Any] = {
     "projection": "none",
     "noise_spectral_radius": 0.0,
 }
-_MADE: dict[str, type[Step | Seal]] = {"steps": Step, "seals": Seal}
+_LISTS: dict[str, type[Step | Seal]] = {"steps": Step, "seals": Seal}
 
 
 class BudgetlessKeywords(TypedDict, total=False):
@@ -243,8 +243,8 @@ class Settings(DerivedFacts):
 
     def record(self, spec: _core.Spec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:
         """Return what a release leaves behind; one without moments need not have their fields."""
-        made = {name: tuple(kind.from_mapping(part) for part in release[name]) for name, kind in _MADE.items()}
-        fields_of_record = {
+        lists = {name: tuple(kind.from_mapping(part) for part in release[name]) for name, kind in _LISTS.items()}
+        public = {
             **self.public_record(spec),
             "names": rows.names,
             "named_columns": rows.named_columns,
@@ -253,7 +253,7 @@ class Settings(DerivedFacts):
             "n_samples": self.public_n(rows.shape[0]),
             "version": _core.__version__,
         }
-        return FitRecord(**{**fields_of_record, **_WITHOUT_MOMENTS, **release, **made})
+        return FitRecord(**{**public, **_WITHOUT_MOMENTS, **release, **lists})
 
     def public_record(self, spec: _core.Spec) -> dict[str, Any]:
         """Return the settings that a result keeps, as plain values, with what the specification made of them."""
