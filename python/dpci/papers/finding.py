@@ -80,23 +80,12 @@ class Repeats:
         Threads; None: all cores.
     announce : callable
         Takes a line of text when a part begins.
-
-    Raises
-    ------
-    InvalidInput
-        For numbers out of range.
     """
 
     n_repeats: int = 10
     seed: int = 0
     n_threads: int | None = None
     announce: Callable[[str], None] = silent
-
-    def __post_init__(self) -> None:
-        if self.n_repeats < 1:
-            raise dpci.InvalidInput(f"repeats must be at least 1, got repeats={self.n_repeats}")
-        if not 0 <= self.seed < 2**64:
-            raise dpci.InvalidInput(f"seed must be an integer in [0, 2**64), got seed={self.seed}")
 
     def generator(self, *parts: str) -> np.random.Generator:
         """Return the generator of one part of an experiment: it does not depend on which other parts are run."""

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dpci.base.optional import optional
-from dpci.base.validation import check_choice
+from dpci.base.validation import check_choice, check_count, check_seed, check_threads
 from dpci.budgets import Calibration
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, wants_progress
@@ -130,9 +130,9 @@ def tables(
             names = tuple(known) if experiment is None else (check_choice("--experiment", experiment, tuple(known)),)
             _check_drawing(output, names)
             run_of = Repeats(
-                n_repeats=catalogue.REPEATS[paper] if repeats is None else repeats,
-                seed=seed,
-                n_threads=threads,
+                n_repeats=catalogue.REPEATS[paper] if repeats is None else check_count("repeats", repeats),
+                seed=check_seed(seed) or 0,
+                n_threads=check_threads(threads),
                 announce=announce,
             )
             _experiments(paper, names, run_of, shape, output)
