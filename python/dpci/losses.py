@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,27 +203,34 @@ class Custom:
         )
 
 
-Loss: TypeAlias = Logistic | HuberHinge | SmoothHinge | SoftLogistic | Squared | Hinge | Custom
+BuiltIn: TypeAlias = Logistic | HuberHinge | SmoothHinge | SoftLogistic | Squared | Hinge
+LossName: TypeAlias = Literal["logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge"]
+Loss: TypeAlias = BuiltIn | Custom
 """Any loss of this module."""
-_BUILT_IN = (Logistic, HuberHinge, SmoothHinge, SoftLogistic, Squared, Hinge)
-_BY_NAME = {kind.name: kind for kind in _BUILT_IN}
-# Parameters by which two losses of one name differ.
-_SHAPE = ("h", "s", "target_bound")
+LossLike: TypeAlias = LossName | Loss
+
+BUILT_IN: dict[str, type[BuiltIn]] = {kind.name: kind for kind in get_args(BuiltIn)}
+"""The losses that have a name, by name: whatever lists losses asks here."""
+NAMES = (*BUILT_IN, Custom.name)
+PARAMETERS = tuple(part.name for kind in BUILT_IN.values() for part in fields(kind))
+"""Parameters by which two losses of one name differ."""
+PROBABILISTIC = (Logistic.name, SoftLogistic.name)
+"""Those that model a probability."""
 
 
 def check_loss(loss: object) -> Loss:
     """Return a loss from its name (with default parameters) or itself."""
-    if isinstance(loss, (*_BUILT_IN, Custom)):
+    if isinstance(loss, Loss):
         return loss
-    if isinstance(loss, str) and loss in _BY_NAME:
-        return _BY_NAME[loss]()
-    names = ", ".join(map(repr, _BY_NAME))
+    if isinstance(loss, str) and loss in BUILT_IN:
+        return BUILT_IN[loss]()
+    names = ", ".join(map(repr, BUILT_IN))
     raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={loss!r}")
 
 
 def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:
     """Return what is public about a loss: its name, its parameter and its bounds, None for one that is infinite."""
-    shape = {key: getattr(loss, key) for key in _SHAPE if hasattr(loss, key)}
+    shape = {key: getattr(loss, key) for key in PARAMETERS if hasattr(loss, key)}
     return {
         "name": loss.name,
         **shape,
@@ -238,7 +245,7 @@ def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:
 
 def from_declaration(loss: Mapping[str, Any]) -> Loss | None:
     """Return the loss of a :func:`declaration`; None for a custom one, whose code no record holds."""
-    kind = _BY_NAME.get(loss["name"])
+    kind = BUILT_IN.get(loss["name"])
     if kind is None:
         return None
     return kind(**{part.name: loss[part.name] for part in fields(kind) if part.name in loss})
@@ -246,12 +253,9 @@ def from_declaration(loss: Mapping[str, Any]) -> Loss | None:
 
 def describe(loss: Mapping[str, Any]) -> str:
     """Return one phrase for a :func:`declaration`."""
-    shape = "".join(f" ({key}={loss[key]:g})" for key in _SHAPE if key in loss)
+    shape = "".join(f" ({key}={loss[key]:g})" for key in PARAMETERS if key in loss)
     return f"{str(loss['name']).replace('_', ' ')}{shape}"
 
 
 def _finite(bound: float) -> float | None:
     return bound if math.isfinite(bound) else None
-
-
-LossLike: TypeAlias = Literal["logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge"] | Loss

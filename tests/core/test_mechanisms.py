@@ -36,7 +36,7 @@ def rows():
 
 
 def make_spec(n=N, dim=DIM, **keywords):
-    return Settings(**{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, **keywords}).spec(n, dim)
+    return Settings.checked(**{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, **keywords}).spec(n, dim)
 
 
 def releases(rows, *, n_runs=N_RUNS, seed=31, **keywords):

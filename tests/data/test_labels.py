@@ -65,12 +65,8 @@ def outcome(call):
 def facts_of(released):
     """The record of the guarantee behind a release, and the classes of its model."""
     model = released.result if hasattr(released, "result") else released
-    facts = model.public_facts() if isinstance(released, dpci.tuning.TuneResult) and _selected(model) else model.privacy
-    return facts, model.classes
-
-
-def _selected(model):
-    return type(model).__name__ == "SelectedFit"
+    selected = isinstance(model, dpci.tuning.SelectedFit)
+    return released.privacy["model"] if selected else model.privacy, model.classes
 
 
 def read_off(released):

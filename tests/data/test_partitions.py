@@ -278,7 +278,7 @@ def test_the_hinge_needs_its_rows():
         lambda chunks: dpci.tuning.tune(chunks, Y, budget=BUDGETS["pure"], candidates=[{"l2_strength": 0.1}]),
         lambda chunks: dpci.per_instance.report(chunks, Y, budget=BUDGETS["approx"], l2_strength=0.1, n_public=N),
         lambda chunks: dpci.baselines.functional_mechanism(chunks, Y, budget=BUDGETS["pure"]),
-        lambda chunks: dpci.utility.curve(chunks, Y, at=1.0, budget=BUDGETS["approx"], l2_strength=0.1),
+        lambda chunks: dpci.utility.curve(chunks, Y, at=BUDGETS["approx"], l2_strength=0.1),
         lambda chunks: lowlevel.erm_value_and_gradient(chunks, Y, np.zeros(D), l2_strength=0.1),
         lambda chunks: in_memory(X, Y).predict(chunks),
     ],

@@ -44,7 +44,7 @@ SITES = {
     "data/rows": {
         "as_partitions": (3, ()),
         "known_shape": (1, ("form",)),
-        "param_names": (1, ()),
+        "_param_names": (1, ()),
     },
     "sources/chunks": {
         "Chunks.__init__": (2, ()),
@@ -62,7 +62,7 @@ SITES = {
         "_keyed_request": (1, ()),
         "DescribedParts.evaluate": (1, ("parts_change",)),
         "describe": (3, ("no_parts", "parts_columns")),
-        "_check_smooth": (1, ()),
+        "check_smooth": (1, ()),
     },
     "data/dask": {
         "dask_partitions": (2, ("form",)),

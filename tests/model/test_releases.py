@@ -23,7 +23,7 @@ def rows():
 
 
 def make_spec(n=N, dim=DIM, **keywords):
-    return Settings(**{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, **keywords}).spec(n, dim)
+    return Settings.checked(**{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, **keywords}).spec(n, dim)
 
 
 def raw_release(spec, rows, seed):

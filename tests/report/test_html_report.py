@@ -305,14 +305,6 @@ def test_files_and_bad_arguments(tmp_path):
     assert lone.encode("utf-8")
 
 
-def test_a_selected_model_has_no_page():
-    grid = [{"l2_strength": 0.5}, {"l2_strength": 1.0}]
-    keywords = {"validation_radius": 2.0, "seed": 1, "selection_share": 1.0}
-    tuned = dpci.tuning.tune(*make_rows(), budget=dpci.PureDP(4.0), candidates=grid, **keywords)
-    with pytest.raises(dpci.InvalidInput, match="whole tuning"):
-        tuned.result.to_html()
-
-
 def test_elements():
     assert tag("p", "<", class_="a&b") == '<p class="a&amp;b">&lt;</p>'
     assert tag("line", x1='"') == '<line x1="&quot;"/>'

@@ -7,6 +7,7 @@ import scipy.sparse
 import dpci
 from dpci import _core, simulate
 from dpci.errors import PrivacyLeakWarning
+from dpci.model.settings import Settings
 from dpci.simulate import replicates as _replicates
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
@@ -66,7 +67,7 @@ def test_rows_of_other_bounds_are_refused():
     X, y = np.full((50, 2), 0.1), np.resize([1.0, -1.0], 50)
     settings = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
     wide, narrow = (
-        dpci.model.settings.Settings(**settings, row_norm=norm, fit_intercept=False).spec(50, 2) for norm in (1.0, 0.01)
+        Settings.checked(**settings, row_norm=norm, fit_intercept=False).spec(50, 2) for norm in (1.0, 0.01)
     )
     with pytest.raises(dpci.DpciError, match=r"row_norm=0\.01, .* got row_norm=1,"):
         _core.Study([wide, narrow], X, y, clip=False, n_threads=1)

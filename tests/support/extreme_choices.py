@@ -6,13 +6,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dpci
+from dpci.losses import BUILT_IN
 
 PATTERN = np.array(
     [[0.6, 0.0], [-0.6, 0.1], [0.1, -0.3], [-0.2, 0.7], [0.3, 0.3], [-0.4, -0.5], [0.0, 0.2], [0.5, -0.6]]
 )
 CLASSES = np.array([1, 0, 1, 0, 1, 0, 0, 1])
 LEVELS = (1e-12, 0.5, 0.95, 1.0 - 1e-9)
-LOSSES = ("logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge")
+LOSSES = tuple(BUILT_IN)
 
 
 def extreme(rng, *, usual, share):

@@ -48,8 +48,8 @@ class Left:
         "AuditReport", "BaselineFit", "Comparison",
         "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound",
         "Event", "ExPostLosses", "ExpectedUtility", "LowerBound", "Minimum", "ModelInversion", "OracleSearch",
-        "Plan", "PrivateFit", "RecordLosses", "Report", "TuneResult", "UtilityCurve", "VariabilityStudy",
-        "WaldTest", "WorstCase",
+        "Plan", "PrivateFit", "RecordLosses", "Report", "SelectedFit", "TuneResult", "UtilityCurve",
+        "VariabilityStudy", "WaldTest", "WorstCase",
     })  # fmt: skip
     # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample.
     METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private"})

@@ -35,11 +35,11 @@ def tuning_spec(
 ):
     """Return the specification of a tuning as ``dpci.tuning.tune`` makes it, without an intercept."""
     values = {"loss": Squared(), "mechanism": "output", "fit_intercept": False, "moments": "none", **keywords}
-    settings = [Settings(budget=budget, **{**values, **candidate}) for candidate in candidates]
+    settings = [Settings.checked(budget=budget, **{**values, **candidate}) for candidate in candidates]
     numbers = {name: budget.parameters().get(name, 0.0) for name in ("epsilon", "rho", "delta")}
     return _core.TuningSpec(
         [s.spec(n, n_columns) for s in settings],
-        loss=(validation or settings[0].checked_loss).to_core(),
+        loss=(validation or settings[0].loss).to_core(),
         validation_radius=None,
         method=method,
         shape=shape,

@@ -54,7 +54,7 @@ def refit(found, value, rows=ROWS, *, draw=0):
     path = found.path
     spec = path.spec(value)
     noise = spec.noise_scale * _core.Utility.draw_noise(spec, found.seed, draw)
-    objective = path.settings.checked_mechanism.name == "objective"
+    objective = path.settings.mechanism.name == "objective"
     y = rows[1] if path.settings.core_loss.target_bounds else 2.0 * rows[1] - 1.0
     minimum = _core.minimize_erm(
         rows[0],

@@ -100,7 +100,7 @@ def test_small_noise_gives_the_formula_with_third_derivatives(name):
     hessian = X.T @ (X * (p * (1 - p))[:, np.newaxis]) / n
     inverse = np.linalg.inv(hessian + lam * np.eye(d))
     variance = spec.noise_scale**2 * (1 if spec.noise_law == "gaussian" else d + 1)
-    objective = path.settings.checked_mechanism.name == "objective"
+    objective = path.settings.mechanism.name == "objective"
     C = variance * (inverse @ inverse / n**2 if objective else np.eye(d))
     gradient = X.T @ (p - ROWS[1]) / n
     third = X.T @ (p * (1 - p) * (1 - 2 * p) * np.einsum("ij,jk,ik->i", X, C, X)) / n

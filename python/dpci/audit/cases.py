@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.audit.bounds import with_failures
 from dpci.audit.scores import Rows, additive_scores, fit_scores, report_scores
-from dpci.budgets import ApproxDP, Budget, Neighbors
+from dpci.budgets import ApproxDP, Budget, Neighbors, core_budget
 from dpci.losses import Logistic
 from dpci.model.settings import Settings
 
@@ -84,7 +84,7 @@ class FitCase(WorstCase):
     @cached_property
     def settings(self) -> Settings:
         """All keywords of the fit."""
-        return Settings(budget=self.budget, fit_intercept=False, neighbors=self.neighbors, **self.keywords)
+        return Settings.checked(budget=self.budget, fit_intercept=False, neighbors=self.neighbors, **self.keywords)
 
     @cached_property
     def spec(self) -> _core.Spec:
@@ -110,7 +110,7 @@ class ReportCase(WorstCase):
     @cached_property
     def settings(self) -> Settings:
         """All keywords of the fit."""
-        return Settings(
+        return Settings.checked(
             budget=self.budget, moments="none", fit_intercept=False, neighbors=self.neighbors, **self.keywords
         )
 
@@ -150,7 +150,7 @@ class FunctionalCase(WorstCase):
             calibration="tight",
             neighbors=self.neighbors,
             polynomial="squared",
-            **_numbers(self.budget),
+            **core_budget(self.budget),
         )
         return _core.simulate_functional_mechanism(spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
 
@@ -174,7 +174,7 @@ class HistogramCase(WorstCase):
             l2_strength=1.0,
             intercept=None,
             neighbors=self.neighbors,
-            **_numbers(self.budget),
+            **core_budget(self.budget),
         )
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
@@ -201,7 +201,7 @@ class TuningCase(WorstCase):
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Parameters of the winner."""
-        settings = Settings(
+        settings = Settings.checked(
             budget=self.budget, fit_intercept=False, moments="none", neighbors=self.neighbors, **self.keywords
         )
         spec = _core.TuningSpec(
@@ -211,7 +211,7 @@ class TuningCase(WorstCase):
             method=self.method,
             shape=1.0,
             expected_runs=self.expected_runs,
-            **_numbers(self.budget),
+            **core_budget(self.budget),
         )
         return _core.simulate_tunings(spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)[:, 1:]
 
@@ -229,7 +229,7 @@ class SealCase(WorstCase):
     @cached_property
     def spec(self) -> _core.Seal:
         """Lattice and noise."""
-        return _core.Seal(dim=self.first[0].shape[1], distance=self.distance, **_numbers(self.budget))
+        return _core.Seal(dim=self.first[0].shape[1], distance=self.distance, **core_budget(self.budget))
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Return sealed values."""
@@ -250,8 +250,3 @@ def delta_of(budget: Budget, fallback: float) -> float:
     if isinstance(budget, ApproxDP):
         return budget.delta
     return 0.0 if budget.notion == "pure" else fallback
-
-
-def _numbers(budget: Budget) -> dict[str, Any]:
-    """Return the fields of a budget as the core takes them."""
-    return {"notion": budget.notion, "epsilon": 0.0, "rho": 0.0, "delta": 0.0, **budget.parameters()}

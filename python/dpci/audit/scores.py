@@ -19,7 +19,7 @@ _TOLERANCE = 1e-9
 def fit_scores(settings: Settings, spec: _core.Spec, first: Rows, second: Rows, outputs: _F64) -> _F64:
     """Of releases of a fit, one a row: parameters, then lower triangles of the noisy matrices."""
     bounded = settings.radius is not None
-    if bounded and (settings.checked_mechanism.name == "objective" or settings.checked_mechanism.project):
+    if bounded and (settings.mechanism.name == "objective" or settings.mechanism.project):
         # No density on the sphere: the parameters along the direction in which the neighbours pull.
         pull = np.subtract(*(_minimum(settings, spec, data) for data in (first, second)))
         return np.asarray(outputs[:, : len(pull)] @ (pull / np.linalg.norm(pull)))
@@ -83,19 +83,19 @@ def _fit_density(
     """Log density on ``data``, up to what does not depend on the data; close to it for matrix Laplace noise."""
     (X, y), (theta, matrices) = data, parts
     n = settings.public_n(len(X))
-    if settings.checked_mechanism.name == "output":
+    if settings.mechanism.name == "output":
         total = _log_noise(
             spec.noise_law, spec.noise_scale, np.linalg.norm(theta - _minimum(settings, spec, data), axis=1)
         )
     else:
         total = np.zeros(len(theta))
-    if settings.checked_mechanism.name == "output" and not matrices:
+    if settings.mechanism.name == "output" and not matrices:
         return total
     u = theta @ X.T
     _, slopes, curvatures = settings.core_loss.evaluate(u.ravel(), np.tile(y, len(theta)))
     slopes, curvatures = slopes.reshape(u.shape), curvatures.reshape(u.shape)
     squares = X[:, :, None] * X[:, None, :]
-    if settings.checked_mechanism.name == "objective":
+    if settings.mechanism.name == "objective":
         ridge = n * spec.l2_strength
         jacobian = np.einsum("rn,nij->rij", curvatures, squares) + ridge * np.eye(X.shape[1])
         noise = np.linalg.norm(slopes @ X + ridge * theta, axis=1)
@@ -118,7 +118,7 @@ def _minimum(settings: Settings, spec: _core.Spec, data: Rows) -> _F64:
     return minimize_erm(
         X,
         y,
-        loss=settings.checked_loss,
+        loss=settings.loss,
         # Of the mean over the public number of records.
         l2_strength=spec.l2_strength * settings.public_n(len(X)) / len(X),
         radius=settings.radius,

@@ -3,12 +3,13 @@
 import math
 import numbers
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
 
-from dpci.errors import InvalidInput
+from dpci.errors import InvalidInput, SeededNoiseWarning
 
 _SEED_END = 2**64
 
@@ -69,6 +70,15 @@ def check_seed(value: object) -> int | None:
     if not 0 <= number < _SEED_END:
         raise InvalidInput(f"seed must be None or an integer in [0, 2**64), got seed={number}")
     return number
+
+
+def warn_of_seed(what: str, stacklevel: int) -> None:
+    """Warn that ``what`` is not private because its noise was seeded, ``stacklevel`` frames up: 2 is the caller."""
+    warnings.warn(
+        f"the noise comes from the caller's seed: the {what} is NOT PRIVATE (pass seed=None for a private release)",
+        SeededNoiseWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def check_threads(value: object) -> int | None:

@@ -6,10 +6,10 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import check_choice, check_not_negative, check_positive
-from dpci.baselines.choices import PrivateChoices, polynomial_loss, polynomial_numbers
+from dpci.base.validation import check_choice, check_not_negative
+from dpci.baselines.choices import PrivateChoices, polynomial_loss, polynomial_numbers, public_classes
 from dpci.baselines.result import BaselineFit
-from dpci.budgets import Budget, Calibration, Neighbors
+from dpci.budgets import Budget, Calibration, Neighbors, core_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Logistic, Squared
@@ -109,48 +109,47 @@ def functional_mechanism(
     checked = polynomial_loss(loss, target_bound)
     choices = PrivateChoices(
         loss=checked,
-        core_loss=checked.to_core(),
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
-        classes=classes,
+        classes=public_classes(classes),
         n_threads=n_threads,
         budget=budget,
         neighbors=neighbors,
         n_public=n_public,
+        row_norm=row_norm,
+        on_violation=on_violation,
         seed=seed,
     )
     payment = choices.payment("dpci.baselines.functional_mechanism", ledger)
     calibration = check_choice("calibration", calibration, ("tight", "paper"))
     l2_strength = check_not_negative("l2_strength", l2_strength)
-    row_norm = check_positive("row_norm", row_norm)
-    on_violation = check_choice("on_violation", on_violation, ("error", "clip"))
-    clip = on_violation == "clip"
 
     def resolve(n_samples: int, n_columns: int) -> _core.FunctionalSpec:
         return _core.FunctionalSpec(
             n_samples=choices.public_n(n_samples),
             n_columns=n_columns,
-            row_norm=row_norm,
+            row_norm=choices.row_norm,
             **polynomial_numbers(checked),
             l2_strength=l2_strength,
             calibration=calibration,
-            **choices.core_numbers(payment.budget),
+            intercept=choices.intercept,
+            neighbors=choices.neighbors,
+            **core_budget(payment.budget),
         )
 
-    with payment.release(X, choices, resolve, on_violation=on_violation) as till:
-        rows, spec = choices.taken(X, y, till, resolve, n_public=n_public, row_norm=row_norm, clip=clip)
+    with payment.release(X, choices, resolve) as till:
+        rows, spec = till.read(X, y, stacklevel=3)
+        clip, n_threads = choices.on_violation == "clip", choices.n_threads
         release = _core.release_functional_mechanism(
-            spec, rows.features.values, rows.targets, clip=clip, n_threads=choices.n_threads, seed=choices.seed
+            spec, rows.values, rows.targets, clip=clip, n_threads=n_threads, seed=choices.seed
         )
     return choices.result(
         "functional_mechanism",
         release["params"],
-        rows.features,
-        rows.names,
-        rows.coding,
+        rows,
         l2_strength=l2_strength,
-        row_norm=row_norm,
-        on_violation=on_violation,
+        row_norm=choices.row_norm,
+        on_violation=choices.on_violation,
         calibration=calibration,
-        **choices.released(release, rows.features.shape[0]),
+        **choices.released(release, rows.shape[0]),
     )

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.base.validation import check_positive
 from dpci.baselines.axes import Axis, bin_centers, check_axes, check_bins
-from dpci.baselines.choices import PrivateChoices, unbounded_loss
+from dpci.baselines.choices import PrivateChoices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
-from dpci.budgets import Budget, Neighbors
+from dpci.budgets import Budget, Neighbors, core_budget
 from dpci.data.arrays import Table
 from dpci.ledger.ledger import Ledger
 from dpci.losses import LossLike
@@ -104,17 +104,18 @@ def projected_histogram(
     selects attributes with part of the budget, where this function takes public axes. Fredrikson, Lantz, Jha, Lin, Page
     & Ristenpart, "Privacy in pharmacogenetics", 2014, compare such histograms with the functional mechanism.
     """
-    checked, core_loss = unbounded_loss(loss, kinks=False)
+    checked = unbounded_loss(loss, kinks=False)
     choices = PrivateChoices(
         loss=checked,
-        core_loss=core_loss,
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
-        classes=classes,
+        classes=public_classes(classes),
         n_threads=n_threads,
         budget=budget,
         neighbors=neighbors,
         n_public=n_public,
+        row_norm=sys.float_info.max,  # every record has a nearest cell
+        on_violation="clip",
         seed=seed,
     )
     payment = choices.payment("dpci.baselines.projected_histogram", ledger)
@@ -128,23 +129,22 @@ def projected_histogram(
             axes=[(list(axis.columns), axis.levels.ravel().tolist()) for axis in axes],
             n_columns=n_columns,
             targets=[-1.0, 1.0] if bounds is None else bin_centers(target_bins, *bounds).tolist(),
-            loss=core_loss,
+            loss=choices.core_loss,
             l2_strength=l2_strength,
-            **choices.core_numbers(payment.budget),
+            intercept=choices.intercept,
+            neighbors=choices.neighbors,
+            **core_budget(payment.budget),
         )
 
-    # Every record has a nearest cell, so rows need no bound.
-    with payment.release(X, choices, resolve, on_violation="clip") as till:
-        rows, spec = choices.taken(X, y, till, resolve, row_norm=sys.float_info.max, clip=True)
-        values, n_threads = rows.features.values, choices.n_threads
-        release = _core.release_histogram(spec, values, rows.targets, n_threads=n_threads, seed=choices.seed)
+    with payment.release(X, choices, resolve) as till:
+        rows, spec = till.read(X, y, sums=False, stacklevel=3)
+        n_threads = choices.n_threads
+        release = _core.release_histogram(spec, rows.values, rows.targets, n_threads=n_threads, seed=choices.seed)
     return choices.result(
         "projected_histogram",
         release["params"],
-        rows.features,
-        rows.names,
-        rows.coding,
+        rows,
         l2_strength=l2_strength,
         n_cells=spec.n_cells,
-        **choices.released(release, rows.features.shape[0]),
+        **choices.released(release, rows.shape[0]),
     )

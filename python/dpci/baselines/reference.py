@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_positive
-from dpci.baselines.choices import Choices, unbounded_loss
+from dpci.baselines.choices import Choices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
 from dpci.data.arrays import Table
+from dpci.data.rows import read
 from dpci.errors import PrivacyLeakWarning
 from dpci.losses import LossLike
 
@@ -70,23 +71,21 @@ def non_private(
     warnings.warn(
         "the result is NOT PRIVATE: it is the minimiser itself, without noise", PrivacyLeakWarning, stacklevel=2
     )
-    checked, core_loss = unbounded_loss(loss, kinks=True)
+    checked = unbounded_loss(loss, kinks=True)
     choices = Choices(
         loss=checked,
-        core_loss=core_loss,
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
-        classes=classes,
+        classes=public_classes(classes),
         n_threads=n_threads,
     )
     l2_strength = check_positive("l2_strength", l2_strength)
     radius = None if radius is None else check_positive("radius", radius)
-    features, names = choices.shape(X)
-    targets, *coding = choices.targets(X, y, features.shape[0])
+    rows, _ = read(X, y, choices, lambda *_: None)
     minimum = _core.minimize_erm(
-        features.values,
-        targets,
-        loss=core_loss,
+        rows.values,
+        rows.targets,
+        loss=choices.core_loss,
         l2_strength=l2_strength,
         radius=radius,
         intercept=choices.intercept,
@@ -100,9 +99,7 @@ def non_private(
     return choices.result(
         "non_private",
         minimum["params"],
-        features,
-        names,
-        coding,
+        rows,
         l2_strength=l2_strength,
         radius=radius,
     )

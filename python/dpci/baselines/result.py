@@ -1,6 +1,5 @@
 """The result of a baseline: parameters and predictions as those of a fit, without intervals, and what it cost."""
 
-import copy
 import textwrap
 from typing import Any, NoReturn
 
@@ -11,10 +10,10 @@ from dpci.accounting.seals import describe_seals, seal_facts
 from dpci.base.tables import format_facts, format_table, number_format, positive_class
 from dpci.baselines.record import NON_PRIVATE, BaselineRecord
 from dpci.budgets import ApproxDP, Budget
-from dpci.data.labels import CLASSES_READ_OFF, Classes
+from dpci.data.labels import CLASSES_READ_OFF
 from dpci.errors import InvalidInput
 from dpci.losses import describe
-from dpci.released.model import LinearModel
+from dpci.released.model import Released
 
 __all__ = ["BaselineFit"]
 
@@ -30,30 +29,18 @@ _NO_INTERVALS = {
 }
 
 
-class BaselineFit(LinearModel):
+class BaselineFit(Released[BaselineRecord]):
     """A model by another mechanism, for comparison. Made by the functions of :mod:`dpci.baselines`, never changed.
 
     Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
     """
 
-    __slots__ = ("_record",)
-
-    def __init__(self, record: BaselineRecord) -> None:
-        self._record = record
-
-    @property
-    def _facts(self) -> BaselineRecord:
-        return self._record
+    __slots__ = ()
 
     @property
     def method(self) -> str:
         """The function that made it: "functional_mechanism", "projected_histogram" or "non_private"."""
         return self._record.method
-
-    @property
-    def private(self) -> bool:
-        """Whether noise from the operating system protects the data: False for seeded noise and for none."""
-        return self._record.private
 
     @property
     def budget(self) -> Budget | None:
@@ -64,26 +51,6 @@ class BaselineFit(LinearModel):
     def spent(self) -> Budget | None:
         """What was spent: the whole budget."""
         return self.budget
-
-    @property
-    def n_samples(self) -> int:
-        """The public number of samples: ``n_public`` under add/remove."""
-        return self._record.n_samples
-
-    @property
-    def l2_strength(self) -> float:
-        """The regularisation λ of the mean objective."""
-        return self._record.l2_strength
-
-    @property
-    def loss(self) -> dict[str, Any]:
-        """Name, parameter and public bounds of the loss."""
-        return copy.deepcopy(self._record.loss)
-
-    @property
-    def classes(self) -> Classes | None:
-        """(negative, positive) in the caller's labels; None for real targets."""
-        return self._record.classes
 
     @property
     def privacy(self) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Hands over what a fit has released: writes, prints and draws it, and never loses a model that was paid for."""
 
 import contextlib
-import dataclasses
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -13,21 +12,11 @@ from dpci.cli.documents import result_document
 from dpci.cli.output import NotDelivered, new_file
 from dpci.model.result import PrivateFit
 from dpci.report.plot import figure_height
-from dpci.schema.columns import ClassTarget, NumericTarget
-
-
-def class_labels(target: ClassTarget | NumericTarget) -> tuple[str, str] | None:
-    """Return the two classes as the table has them: several labels of one class are joined by ``|``."""
-    if not isinstance(target, ClassTarget):
-        return None
-    negative, positive = "|".join(target.negative), "|".join(target.positive)
-    return None if negative == positive else (negative, positive)
 
 
 def deliver(
     result: PrivateFit,
     *,
-    labels: tuple[str, str] | None,
     output: Path | None,
     plot: Path | None,
     level: float,
@@ -36,8 +25,6 @@ def deliver(
     quiet: bool,
 ) -> None:
     """Write the model, print its intervals and draw them; print the model when any of it fails before it is written.
-
-    The fit had classes -1 and 1; readers know them by ``labels``.
 
     Raises
     ------
@@ -49,8 +36,6 @@ def deliver(
     is_saved = False
     streams: tuple[TextIO, ...] = (sys.stdout, sys.stderr)
     try:
-        if labels is not None:
-            result = PrivateFit(dataclasses.replace(result._facts, classes=labels))  # noqa: SLF001  # the same release
         if output is not None:
             _save(result, output, force=force)
             is_saved = True

@@ -9,15 +9,15 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from dpci import losses
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.datasets.loaders import load_schema, schema_names
 from dpci.errors import InvalidInput
-from dpci.losses import Loss
+from dpci.losses import BUILT_IN, Loss
 from dpci.model.settings import ModelKeywords
 from dpci.schema.table import Schema
 
-LOSSES = "logistic, huber_hinge[:h], smooth_hinge[:s], soft_logistic, squared[:target_bound] or hinge"
+_FORMS = [name + "".join(f"[:{part.name}]" for part in dataclasses.fields(kind)) for name, kind in BUILT_IN.items()]
+LOSSES = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 
 BUDGET, MODEL, INTERVALS = "Budget", "Model", "Intervals"
 INPUT, OUTPUT, RUNNING = "Input", "Output", "Running"
@@ -73,7 +73,7 @@ NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under 
 L2Strength = Annotated[float, _option(MODEL, "Strength of the L2 regularisation of the mean objective.")]
 LossText = Annotated[
     str | None,
-    _one_of(MODEL, f"{LOSSES}.", "logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge"),
+    _one_of(MODEL, f"{LOSSES}.", *BUILT_IN),
 ]
 Radius = Annotated[float | None, _option(MODEL, "Bound on the norm of the parameters; squared needs one.")]
 Mechanism = Annotated[str | None, _one_of(MODEL, "objective or output.", "objective", "output")]
@@ -187,26 +187,14 @@ def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) 
 
 def parse_loss(text: str) -> Loss:
     """Return the loss of a text such as ``huber_hinge:0.5``."""
-    kinds: dict[str, tuple[Callable[..., Loss], str | None]] = {
-        "logistic": (losses.Logistic, None),
-        "huber_hinge": (losses.HuberHinge, "h"),
-        "smooth_hinge": (losses.SmoothHinge, "s"),
-        "soft_logistic": (losses.SoftLogistic, None),
-        "squared": (losses.Squared, "target_bound"),
-        "hinge": (losses.Hinge, None),
-    }
-    kind, colon, width = text.partition(":")
-    if kind not in kinds or (colon and kinds[kind][1] is None):
+    name, colon, width = text.partition(":")
+    kind = BUILT_IN.get(name)
+    n_parameters = 0 if kind is None else len(dataclasses.fields(kind))
+    values = numbers("loss", width) if colon and n_parameters else ()
+    if kind is None or (colon and (not values or len(values) != n_parameters)):
         msg = f"loss must be {LOSSES}, got {text!r}"
         raise InvalidInput(msg)
-    loss, parameter = kinds[kind]
-    if not (colon and parameter):
-        return loss()
-    values = numbers("loss", width)
-    if len(values) != 1:
-        msg = f"loss must be {LOSSES}, got {text!r}"
-        raise InvalidInput(msg)
-    return loss(**{parameter: values[0]})
+    return kind(*values)
 
 
 def numbers(option: str, text: str) -> tuple[float, ...]:

@@ -4,13 +4,14 @@ import math
 import numbers
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.data.arrays import as_vector
-from dpci.data.frames import decoded
+from dpci.data.frames import check_same_index, decoded
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
 Label: TypeAlias = bool | int | float | str
@@ -33,6 +34,17 @@ class Targets(NamedTuple):
     """Whether the classes were inferred from the labels, so that they are not public."""
 
 
+@dataclass(frozen=True, eq=False)
+class CodedLabels:
+    """Labels that are coded -1 and 1 already, as a schema codes them, with the classes that they stand for."""
+
+    values: NDArray[np.float64]
+    classes: Classes
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+
 def check_classes(classes: object) -> Classes:
     """Return the caller's (negative, positive) as plain Python values."""
     if (
@@ -52,6 +64,22 @@ def check_classes(classes: object) -> Classes:
     return negative, positive
 
 
+def encode(
+    X: object,
+    y: ArrayLike,
+    n_samples: int,
+    *,
+    two_classes: bool,
+    classes: Classes | None,
+    stacklevel: int | None = None,
+) -> Targets:
+    """Return the targets of ``X``, of which only the index is used; see :func:`encode_labels` for the rest."""
+    check_same_index(X, y)
+    if not two_classes:
+        return Targets(encode_reals(y, n_samples), classes=None, classes_inferred=False)
+    return encode_labels(y, classes, n_samples, stacklevel=None if stacklevel is None else stacklevel + 1)
+
+
 def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stacklevel: int | None = 2) -> Targets:
     """Return the labels coded -1 and 1, and the (negative, positive) that they stand for.
 
@@ -69,6 +97,9 @@ def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stac
         Where the warning points: 1 is this function, 2 its caller. None: no warning, for results that are marked as not
         private anyway.
     """
+    if isinstance(y, CodedLabels):
+        _check_length(len(y.values), n_samples)
+        return Targets(y.values, y.classes, classes_inferred=False)
     labels = _labels(y, n_samples)
     if inferred := classes is None and not is_boolean(y, labels):
         classes = _read_off(labels)

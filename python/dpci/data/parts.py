@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.data.arrays import Features, as_features, check_columns
-from dpci.data.frames import check_same_index
-from dpci.data.labels import BOOLEANS, Classes, check_public_classes, encode_labels, encode_reals
+from dpci.data.labels import BOOLEANS, Classes, check_public_classes, encode
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import Loss
 
@@ -95,10 +94,8 @@ class PartRules:
 
     def targets(self, X: Any, y: Any, n_rows: int) -> NDArray[np.float64]:  # noqa: ANN401  # whatever a source gives
         """Return the targets of a part, whose classes are public: they are the same in every part."""
-        check_same_index(X, y)
-        if not self.two_classes:
-            return encode_reals(y, n_rows)
-        return encode_labels(y, check_public_classes(y, self.classes, n_rows), n_rows).values
+        classes = check_public_classes(y, self.classes, n_rows) if self.two_classes else None
+        return encode(X, y, n_rows, two_classes=self.two_classes, classes=classes).values
 
     def sums(self, request: _core.Request, features: Features, targets: NDArray[np.float64]) -> _core.Sums:
         """Check the rows of a part and sum over them."""
@@ -226,7 +223,7 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     RowNormViolation
         For a row above the bound.
     """
-    _check_smooth(_to_core(rules.loss))
+    check_smooth(_to_core(rules.loss))
     if rules.classes is None and rules.two_classes:
         rules = dataclasses.replace(rules, classes=getattr(partitions, "classes", None))
     if rules.n_threads is None and getattr(partitions, "concurrent", False):
@@ -247,7 +244,8 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     return DescribedParts((work.lengths, found.sums), found.n_columns, names, classes, partitions, rules)
 
 
-def _check_smooth(loss: _core.Loss) -> None:
+def check_smooth(loss: _core.Loss) -> None:
+    """Refuse the hinge, whose minimiser needs the rows themselves."""
     if loss.kinked:
         raise InvalidInput(
             "the hinge needs all rows in memory, got rows in parts (huber_hinge and smooth_hinge round its kink and "

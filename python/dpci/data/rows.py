@@ -1,18 +1,20 @@
-"""The single entry point for X and y: names of the parameters and coding of the targets."""
+"""The one way in for X and y: rows and targets as the core takes them, in memory or in parts, read once."""
 
-from collections.abc import Iterator
-from typing import Protocol, cast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.data.arrays import NamedRows, Table
+from dpci.data.arrays import Csr, Floats, NamedRows, as_features
 from dpci.data.dask import dask_partitions, is_dask
-from dpci.data.frames import check_same_index
-from dpci.data.labels import Classes, Targets, encode_labels, encode_reals
-from dpci.data.parts import Partitions, _check_smooth
+from dpci.data.labels import Classes, encode
+from dpci.data.parts import DescribedParts, Partitions, PartRules, check_smooth, describe
 from dpci.errors import InvalidInput
+
+_Resolved = TypeVar("_Resolved")
 
 
 class ModelChoices(Protocol):
@@ -27,38 +29,116 @@ class ModelChoices(Protocol):
         """Whether the loss is one of two classes."""
 
     @property
-    def label_classes(self) -> Classes | None:
+    def classes(self) -> Classes | None:
         """The caller's public classes."""
 
 
-def param_names(columns: tuple[str, ...] | None, n_columns: int, settings: ModelChoices) -> tuple[str, ...]:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Rows:
+    """Rows and targets as the core takes them, and what they are called; made by :func:`read`, and handed on.
+
+    Rows in memory are ``values`` and ``targets``; rows in parts, which every pass reads anew, are ``parts``.
+    """
+
+    shape: tuple[int, int]
+    """Numbers of rows and of columns."""
+    names: tuple[str, ...]
+    """Names of the parameters."""
+    named_columns: bool
+    """Whether the names came with the caller's table."""
+    classes: Classes | None
+    """(negative, positive); None for real targets."""
+    classes_inferred: bool
+    """Whether the classes were inferred from the labels, so that they are not public."""
+    parts: DescribedParts | None = None
+    held: tuple[Floats | Csr, NDArray[np.float64]] | None = None
+
+    @property
+    def values(self) -> Floats | Csr:
+        """The rows, in memory."""
+        assert self.held is not None  # noqa: S101  # for the type checker: ``read`` takes parts only where it may
+        return self.held[0]
+
+    @property
+    def targets(self) -> NDArray[np.float64]:
+        """The targets, in memory: -1 and 1, or real numbers."""
+        assert self.held is not None  # noqa: S101  # as above
+        return self.held[1]
+
+
+def read(
+    X: Any,  # noqa: ANN401  # whatever the caller has
+    y: Any,  # noqa: ANN401
+    choices: ModelChoices,
+    resolve: Callable[[int, int], _Resolved],
+    *,
+    parts: PartRules | None = None,
+    stacklevel: int | None = None,
+) -> tuple[Rows, _Resolved]:
+    """Return the rows, and what ``resolve`` makes of their numbers of rows and columns.
+
+    Parameters
+    ----------
+    X, y
+        As the caller gave them.
+    choices : ModelChoices
+        What names and targets depend on.
+    resolve : callable
+        Called with both numbers. Where the rows are in memory it is called before the targets are looked at: what
+        public choices rule out is refused first.
+    parts : PartRules, optional
+        How rows in parts are understood and checked; None: they are refused.
+    stacklevel : int, optional
+        Where a warning about inferred classes points: 1 is this function, 2 its caller. None: no such warning, for
+        results that are marked as not private anyway.
+
+    Raises
+    ------
+    InvalidInput, RowNormViolation
+        For malformed data; for rows in parts also where they break the bounds, which all others meet in the core.
+    """
+    partitions = None if parts is None else as_partitions(X, y)
+    if parts is not None and partitions is not None:
+        found = describe(partitions, parts)
+        names = _param_names(found.names, found.n_columns, choices)
+        rows = Rows(
+            shape=(found.n_rows, found.n_columns),
+            names=names,
+            named_columns=found.names is not None,
+            classes=found.classes,
+            classes_inferred=False,
+            parts=found,
+        )
+        return rows, resolve(*rows.shape)
+    features = as_features(X)
+    names = _param_names(features.names, features.shape[1], choices)
+    resolved = resolve(*features.shape)
+    above = None if stacklevel is None else stacklevel + 1
+    targets = encode(
+        X, y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes, stacklevel=above
+    )
+    rows = Rows(
+        shape=features.shape,
+        names=names,
+        named_columns=features.names is not None,
+        classes=targets.classes,
+        classes_inferred=targets.classes_inferred,
+        held=(features.values, targets.values),
+    )
+    return rows, resolved
+
+
+def _param_names(columns: tuple[str, ...] | None, n_columns: int, choices: ModelChoices) -> tuple[str, ...]:
     """Return the names of the parameters: those of the columns, or x0, x1, ..., and the intercept last."""
     names = tuple(f"x{i}" for i in range(n_columns)) if columns is None else columns
-    if not settings.fit_intercept:
+    if not choices.fit_intercept:
         return names
     if "intercept" in names:
         raise InvalidInput("no column of X may be called 'intercept' with fit_intercept=True, got one (rename it)")
     return (*names, "intercept")
 
 
-def encode_targets(
-    X: Table, y: ArrayLike, settings: ModelChoices, n_samples: int, *, stacklevel: int | None
-) -> Targets:
-    """Return the targets as the core takes them, and the (negative, positive) that they stand for.
-
-    Only the index of ``X`` is used. It must equal the index of ``y`` if both have one.
-
-    The warning about inferred classes points ``stacklevel`` frames up: 1 is this function, 2 its caller. None: no such
-    warning, for results that are marked as not private anyway.
-    """
-    check_same_index(X, y)
-    if settings.two_classes:
-        above = None if stacklevel is None else stacklevel + 1
-        return encode_labels(y, settings.label_classes, n_samples, stacklevel=above)
-    return Targets(encode_reals(y, n_samples), classes=None, classes_inferred=False)
-
-
-def _is_source(X: object) -> bool:
+def _is_source(X: object) -> TypeGuard[Partitions]:
     # The class, not the object: frames take the names of their columns for attributes.
     return isinstance(X, Partitions) and hasattr(type(X), "reduce")
 
@@ -72,7 +152,7 @@ def known_shape(X: object) -> tuple[int | None, int | None]:
         For rows in memory that have no shape before they are read, such as lists.
     """
     if _is_source(X):
-        names = cast("Partitions", X).names
+        names = X.names
         return None, None if names is None else len(names)
     shape = getattr(X.values if isinstance(X, NamedRows) else X, "shape", None)
     if not isinstance(shape, tuple) or len(shape) != 2:
@@ -96,7 +176,7 @@ def check_source(X: object, y: object, loss: _core.Loss) -> None:
     if in_parts != (y is None):
         as_partitions(X, y)
     if in_parts or is_dask(X):
-        _check_smooth(loss)
+        check_smooth(loss)
 
 
 def as_partitions(X: object, y: object) -> Partitions | None:
@@ -113,7 +193,7 @@ def as_partitions(X: object, y: object) -> Partitions | None:
                 f"y must be None if X holds the targets, got X of type {type(X).__name__} and y of type "
                 f"{type(y).__name__}"
             )
-        return cast("Partitions", X)
+        return X
     if y is None:
         if isinstance(X, Iterator):
             raise InvalidInput(

@@ -16,9 +16,11 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.error_law import ErrorLaw, mixing_nodes
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.methods import Inference, law_of
+from dpci.released.model import record_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 __all__ = ["Comparison", "compare"]
 
@@ -195,21 +197,21 @@ def compare(
         intervals,
         shared_data,
         private=result_a.private and result_b.private,
-        private_n_samples=any(result.privacy["relation"] == "add_remove" for result in (result_a, result_b)),
+        private_n_samples=any(record_of(result).neighbors == "add_remove" for result in (result_a, result_b)),
     )
 
 
 def _check_comparable(result_a: Inference, result_b: Inference) -> None:
     facts = [
         {
-            "names": result.names,
-            "loss": result.loss,
-            "l2_strength": result.l2_strength,
-            "classes": result.classes,
-            "intercept_scale": result.privacy["constants"]["intercept_scale"],
-            "row_norm, to which rows were clipped,": _clipped(result),
+            "names": record.names,
+            "loss": record.loss,
+            "l2_strength": record.l2_strength,
+            "classes": record.classes,
+            "intercept_scale": record.intercept_scale,
+            "row_norm, to which rows were clipped,": record.row_norm if record.on_violation == "clip" else None,
         }
-        for result in (result_a, result_b)
+        for record in (record_of(result_a), record_of(result_b))
     ]
     for name, value in facts[0].items():
         other = facts[1][name]
@@ -217,11 +219,6 @@ def _check_comparable(result_a: Inference, result_b: Inference) -> None:
             raise InvalidInput(f"two results must have the same {name} to be compared, got {value!r} and {other!r}")
     if result_a is result_b or np.array_equal(result_a.params, result_b.params):
         raise InvalidInput("two results must be two releases, got the same parameters twice")
-
-
-def _clipped(result: Inference) -> float | None:
-    constants = result.privacy["constants"]
-    return constants["row_norm"] if constants["on_violation"] == "clip" else None
 
 
 class _Difference:

@@ -19,7 +19,8 @@ from dpci.inference.prediction import mean_intervals
 from dpci.inference.simultaneous import bonferroni_level, joint_level
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
 from dpci.inference.wald import Method, WaldTest, wald_test
-from dpci.released.facts import Released
+from dpci.released.facts import FitFacts
+from dpci.released.model import record_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _MONTE_CARLO_DRAWS = 10_000
 
 
-class Inference(Released):
+class Inference(FitFacts):
     """What follows from released parameters and matrices about the population; k is the number of parameters."""
 
     __slots__ = ()
@@ -87,8 +88,7 @@ class Inference(Released):
 
         "interval_notes" lists the assumptions of the intervals other than large samples.
         """
-        notes = [] if self.interval_refusal else validity_notes(self._record, room_of(self))
-        return {**super().privacy, "interval_notes": notes}
+        return {**super().privacy, "interval_notes": interval_notes(self)}
 
     @property
     def pvalues(self) -> NDArray[np.float64]:
@@ -317,6 +317,11 @@ def room_of(result: Inference) -> float | None:
         return None if result.interval_refusal is not None else result.curvature_room
     except DpciError:
         return None
+
+
+def interval_notes(result: Inference) -> list[str]:
+    """Return the assumptions of the intervals other than large samples; none where there are no intervals."""
+    return [] if result.interval_refusal else validity_notes(record_of(result), room_of(result))
 
 
 def law_of(result: Inference) -> ErrorLaw:

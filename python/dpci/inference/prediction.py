@@ -9,11 +9,11 @@ from dpci import _core
 from dpci.data.arrays import Table, as_features, check_columns
 from dpci.inference.error_law import ErrorLaw
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.losses import PROBABILISTIC
 from dpci.released.record import FitRecord
 
 _F64 = NDArray[np.float64]
 
-_LOGISTIC = ("logistic", "soft_logistic")
 # The quantile of an error in standard units depends on the share of noise in its variance alone, smoothly.
 _DEGREE = 60
 # Below it the quantile is no smooth function of the share where noise is all, in few dimensions: like a square root.
@@ -34,7 +34,7 @@ def mean_intervals(record: FitRecord, law: ErrorLaw, table: Table, level: float)
     half_width = _half_widths(sampling, noise**2 * law.mean_omega, law, level)
     names = tuple(f"row[{i}]" for i in range(n))
     columns = (predictor, predictor - half_width, predictor + half_width)
-    estimate, lower, upper = map(expit, columns) if record.loss["name"] in _LOGISTIC else columns
+    estimate, lower, upper = map(expit, columns) if record.loss["name"] in PROBABILISTIC else columns
     return ConfidenceIntervals(names, estimate, lower, upper, level, "exact")
 
 

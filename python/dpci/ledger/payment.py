@@ -1,7 +1,7 @@
 """How a release pays: it is refused before anything is computed, or recorded before any noise is drawn.
 
 The order (docs/ledger.md): ``Payment.due`` comes before any access to the data; ``with payment.release(...)`` encloses
-all access to them. With detailed errors the data are checked inside the context, and then ``settle`` records the spend.
+all access to them, and ``till.read`` reads them. With detailed errors it checks the data and then records the spend.
 With private errors the spend is recorded on entry, before any data are read, and every error inside the context becomes
 the same error.
 """
@@ -11,14 +11,14 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from dpci import _core
 from dpci.base.startup import EndedBySignal
 from dpci.budgets import Budget, Neighbors, check_budget
-from dpci.data.arrays import OnViolation, as_features
-from dpci.data.labels import Classes
-from dpci.data.rows import known_shape
+from dpci.data.arrays import OnViolation
+from dpci.data.parts import PartRules
+from dpci.data.rows import ModelChoices, Rows, known_shape, read
 from dpci.errors import InvalidInput, ReleaseFailed
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.ledger import Ledger
@@ -30,24 +30,26 @@ _FAILED = "the release failed after its budget was spent; a ledger with errors='
 
 _REQUESTS_TO_END = (KeyboardInterrupt, SystemExit, GeneratorExit, EndedBySignal)
 
-Resolve = Callable[[int, int], object]
-"""Calibrates for a number of records and columns, and refuses impossible public choices."""
+_Resolved = TypeVar("_Resolved")
 
 
-class PublicChoices(Protocol):
-    """What private errors ask of the choices of a release."""
-
-    @property
-    def two_classes(self) -> bool:
-        """Whether the loss is one of two classes."""
+class PublicChoices(ModelChoices, Protocol):
+    """What reading and paying ask of the choices of a release."""
 
     @property
-    def label_classes(self) -> Classes | None:
-        """The caller's public classes."""
+    def on_violation(self) -> OnViolation:
+        """What happens to rows above the bound."""
 
     @property
     def n_public(self) -> int | None:
         """The public stand-in for the number of records."""
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the noise; None for a private release."""
+
+    def row_bounds(self) -> dict[str, Any]:
+        """Return the bounds that the rows are checked against, as the core takes them."""
 
 
 @dataclass(frozen=True)
@@ -93,24 +95,14 @@ class Payment:
         """Whether errors must not describe the data."""
         return self.ledger is not None and self.ledger.errors == "private"
 
-    def shape(self, X: Any) -> tuple[int, int]:  # noqa: ANN401  # whatever the caller has
-        """Return the shape of rows in memory. The rows are read only if errors may describe them."""
-        if not self.private:
-            return as_features(X).shape
-        rows, columns = known_shape(X)
-        if rows is None or columns is None:
-            raise InvalidInput(f"X must have all rows in memory for this function, got {type(X).__name__}")
-        return rows, columns
-
     def release(
         self,
         X: Any,  # noqa: ANN401  # whatever the caller has
         choices: PublicChoices,
-        resolve: Resolve,
+        resolve: Callable[[int, int], _Resolved],
         *,
-        on_violation: OnViolation,
-        in_parts: bool = False,
-    ) -> "Till":
+        parts: PartRules | None = None,
+    ) -> "Till[_Resolved]":
         """Return the context in which the data are read and the release is made.
 
         Parameters
@@ -120,50 +112,35 @@ class Payment:
         choices : PublicChoices
             Public choices of the release.
         resolve : callable
-            Calibrates for a number of records and columns. With private errors it is called before anything is spent,
-            if both numbers are public and known.
-        on_violation : {"error", "clip"}
-            What happens to rows above the bound.
-        in_parts : bool
-            Whether the release takes rows in parts too.
+            Calibrates for a number of records and columns, and refuses impossible public choices. With private errors
+            it is called before anything is spent, if both numbers are public and known.
+        parts : PartRules, optional
+            How rows in parts are understood; None: the release takes rows in memory only.
         """
-
-        def check() -> None:
-            self._check_choices(choices, on_violation)
-            rows, columns = known_shape(X) if in_parts else self.shape(X)
-            # The number of rows is private exactly where there is a stand-in for it.
-            n_records = rows if choices.n_public is None else choices.n_public
-            if n_records is not None and columns is not None:
-                resolve(n_records, columns)
-
-        return Till(self, check)
-
-    def _check_choices(self, choices: PublicChoices, on_violation: OnViolation) -> None:
-        """Refuse public choices under which failures could reveal facts about the data."""
-        assert self.ledger is not None  # noqa: S101  # for the type checker
-        rule = "with a ledger that has errors='private'"
-        if choices.two_classes and choices.label_classes is None:
-            raise InvalidInput(f"classes=(negative, positive) must be given {rule}, got classes=None")
-        if on_violation != "clip":
-            raise InvalidInput(f"on_violation must be 'clip' {rule}, got on_violation={on_violation!r}")
-        if choices.n_public != self.ledger.n_public:
-            raise InvalidInput(
-                f"n_public must equal the ledger's n_public={self.ledger.n_public} {rule}, "
-                f"got n_public={choices.n_public}"
-            )
+        return Till(self, X, choices, resolve, parts)
 
 
-class Till:
-    """The context of one release: ensures that it is paid for and that private errors stay private."""
+class Till(Generic[_Resolved]):
+    """The context of one release: reads the data, ensures that it is paid for and that private errors stay private."""
 
-    def __init__(self, payment: Payment, check_public: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        payment: Payment,
+        X: Any,  # noqa: ANN401  # whatever the caller has
+        choices: PublicChoices,
+        resolve: Callable[[int, int], _Resolved],
+        parts: PartRules | None,
+    ) -> None:
         self._payment = payment
-        self._check_public = check_public
+        self._choices = choices
+        self._resolve = resolve
+        self._parts = parts
         self._is_paid = False
+        if payment.private:
+            self._check_public(X)
 
     def __enter__(self) -> Self:
         if self._payment.private:
-            self._check_public()
             self._pay()
             _Silence.begin()
         return self
@@ -189,10 +166,31 @@ class Till:
                 # What happened would be printed as its context.
                 failed.__context__ = None
 
-    def settle(self, rows: Any, targets: Any, *, n_public: int | None = None, **bounds: Any) -> None:  # noqa: ANN401
-        """Check the rows as the release will, then write the spend, unless it is written.
+    def read(
+        self,
+        X: Any,  # noqa: ANN401  # whatever the caller has
+        y: Any,  # noqa: ANN401
+        *,
+        sums: bool = True,
+        stacklevel: int,
+    ) -> tuple[Rows, _Resolved]:
+        """Read the data and check them as the release will, then write the spend, unless it is written.
 
-        ``n_public`` is for releases that sum over the records: their rounding is bounded only up to a limit.
+        Parameters
+        ----------
+        X, y
+            As the caller gave them.
+        sums : bool
+            Whether the release sums over the records: the rounding of sums is bounded only up to a number of them.
+        stacklevel : int
+            Where a warning about inferred classes points: 1 is this function, 2 its caller.
+
+        Returns
+        -------
+        rows : Rows
+            The rows.
+        resolved : object
+            What was calibrated for their numbers of rows and columns.
 
         Raises
         ------
@@ -203,19 +201,41 @@ class Till:
         LedgerError
             If the spend could not be written for certain.
         """
+        choices = self._choices
+        above = None if choices.seed is not None else stacklevel + 1
+        rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, stacklevel=above)
         if self._payment.ledger is not None and not self._is_paid:
-            _core.check_rows(rows, targets, **bounds)
-            self.settle_checked(len(targets), n_public=n_public)
-
-    def settle_checked(self, n_records: int, *, n_public: int | None = None) -> None:
-        """Write the spend for rows that were checked as the release will check them; parameters and errors as above."""
-        if self._payment.ledger is not None and not self._is_paid:
-            if n_public is not None and n_records > _GREATEST_EXCESS * n_public:
+            if rows.parts is None:  # those in parts were checked when they were described
+                _core.check_rows(rows.values, rows.targets, **choices.row_bounds())
+            n_rows, n_public = rows.shape[0], choices.n_public
+            if sums and n_public is not None and n_rows > _GREATEST_EXCESS * n_public:
                 raise InvalidInput(
                     "n_public must be at least a sixteenth of the number of rows, "
-                    f"got n_public={n_public} for {n_records} rows"
+                    f"got n_public={n_public} for {n_rows} rows"
                 )
             self._pay()
+        return rows, resolved
+
+    def _check_public(self, X: Any) -> None:  # noqa: ANN401  # whatever the caller has
+        """Refuse public choices under which failures could reveal facts about the data, and impossible ones."""
+        ledger, choices = self._payment.ledger, self._choices
+        assert ledger is not None  # noqa: S101  # for the type checker
+        rule = "with a ledger that has errors='private'"
+        if choices.two_classes and choices.classes is None:
+            raise InvalidInput(f"classes=(negative, positive) must be given {rule}, got classes=None")
+        if choices.on_violation != "clip":
+            raise InvalidInput(f"on_violation must be 'clip' {rule}, got on_violation={choices.on_violation!r}")
+        if choices.n_public != ledger.n_public:
+            raise InvalidInput(
+                f"n_public must equal the ledger's n_public={ledger.n_public} {rule}, got n_public={choices.n_public}"
+            )
+        rows, columns = known_shape(X)
+        if self._parts is None and (rows is None or columns is None):
+            raise InvalidInput(f"X must have all rows in memory for this function, got {type(X).__name__}")
+        # The number of rows is private exactly where there is a stand-in for it.
+        n_records = rows if choices.n_public is None else choices.n_public
+        if n_records is not None and columns is not None:
+            self._resolve(n_records, columns)
 
     def _pay(self) -> None:
         payment = self._payment

@@ -1,7 +1,7 @@
 """Typed building blocks for other libraries and for tests; none of them is private by itself."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,9 +16,9 @@ from dpci.base.validation import (
     check_seed,
     check_threads,
 )
-from dpci.data.arrays import Table, as_features, as_matrix, as_square, as_vector, check_finite
+from dpci.data.arrays import Csr, Floats, Table, as_features, as_matrix, as_square, as_vector, check_finite
 from dpci.data.frames import check_same_index
-from dpci.data.parts import Partitions, PartRules, describe
+from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
 from dpci.data.rows import as_partitions
 from dpci.losses import LossLike, check_loss
 
@@ -132,15 +132,12 @@ def minimize_erm(
         "tolerance": check_positive("tolerance", tolerance),
         "max_iterations": check_count("max_iterations", max_iterations),
     }
-    partitions = as_partitions(X, y)
-    if partitions is None:
-        rows, targets = as_features(cast("Table", X)).values, as_vector("y", cast("ArrayLike", y))
-        check_same_index(X, y)
-        found = _core.minimize_erm(rows, targets, n_threads=n_threads, **problem)
+    rows = _rows(X, y, PartRules.unbounded(checked_loss, intercept, n_threads))
+    if isinstance(rows, tuple):
+        found = _core.minimize_erm(*rows, n_threads=n_threads, **problem)
     else:
-        parts = describe(partitions, PartRules.unbounded(checked_loss, intercept, n_threads))
         found = _core.minimize_erm_parts(
-            parts.evaluate, first=parts.first, n_params=parts.n_columns + (intercept is not None), **problem
+            rows.evaluate, first=rows.first, n_params=rows.n_columns + (intercept is not None), **problem
         )
     return Minimum(found["params"], found["certificate"], found["n_iterations"], found["solver"])
 
@@ -191,25 +188,32 @@ def hessian_and_gradient_cov(
     checked_loss, intercept, n_threads = check_loss(loss), _intercept(intercept_scale), check_threads(n_threads)
     point, core_loss = _vector("params", params), checked_loss.to_core()
     strength = check_positive("l2_strength", l2_strength)
-    partitions = as_partitions(X, y)
-    if partitions is None:
-        rows, targets = as_features(cast("Table", X)).values, as_vector("y", cast("ArrayLike", y))
-        check_same_index(X, y)
+    rows = _rows(X, y, PartRules.unbounded(checked_loss, intercept, n_threads))
+    if isinstance(rows, tuple):
         hessian, gradient_cov = _core.hessian_and_gradient_cov(
-            rows, targets, point, loss=core_loss, l2_strength=strength, intercept=intercept, n_threads=n_threads
+            *rows, point, loss=core_loss, l2_strength=strength, intercept=intercept, n_threads=n_threads
         )
     else:
-        parts = describe(partitions, PartRules.unbounded(checked_loss, intercept, n_threads))
         hessian, gradient_cov = _core.hessian_and_gradient_cov_parts(
-            parts.evaluate,
+            rows.evaluate,
             point,
-            first=parts.first,
-            n_params=parts.n_columns + (intercept is not None),
+            first=rows.first,
+            n_params=rows.n_columns + (intercept is not None),
             loss=core_loss,
             l2_strength=strength,
             intercept=intercept,
         )
     return check_finite("the Hessian", hessian), check_finite("the gradient covariance", gradient_cov)
+
+
+def _rows(X: Any, y: Any, rules: PartRules) -> tuple[Floats | Csr, _F64] | DescribedParts:  # noqa: ANN401  # the caller's
+    """Return rows and targets in memory, or rows in parts that were read once."""
+    partitions = as_partitions(X, y)
+    if partitions is not None:
+        return describe(partitions, rules)
+    rows, targets = as_features(X).values, as_vector("y", y)
+    check_same_index(X, y)
+    return rows, targets
 
 
 def checked_rows(

@@ -2,27 +2,25 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.accounting.seals import seals_from
-from dpci.accounting.steps import Step
+from dpci.base.validation import warn_of_seed
 from dpci.budgets import Budget, Calibration, Neighbors
-from dpci.data.arrays import OnViolation, Table, as_features
-from dpci.data.parts import Partitions, describe
-from dpci.data.rows import as_partitions, check_source, encode_targets, param_names
-from dpci.errors import CurvatureWarning, MomentNoiseWarning, SeededNoiseWarning
+from dpci.data.arrays import OnViolation, Table
+from dpci.data.parts import Partitions
+from dpci.data.rows import Rows, check_source
+from dpci.errors import CurvatureWarning, MomentNoiseWarning
 from dpci.inference.curvature import TRUSTED_ROOM, shown
 from dpci.inference.methods import room_of
 from dpci.ledger.ledger import Ledger
-from dpci.ledger.payment import Payment, Till
+from dpci.ledger.payment import Payment
 from dpci.losses import LossLike
 from dpci.mechanisms import MechanismLike
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, Projection, Settings
-from dpci.released.record import FitRecord
 
 __all__ = ["fit"]
 
@@ -168,7 +166,7 @@ def fit(
     >>> result.names
     ('x0', 'x1', 'intercept')
     """
-    settings = Settings(
+    settings = Settings.checked(
         budget=budget,
         l2_strength=l2_strength,
         loss=loss,
@@ -211,10 +209,11 @@ def release_fit(
 
     if prepare is None:
         check_source(X, y, settings.core_loss)
-    with payment.release(X, settings, resolve, on_violation=settings.on_violation, in_parts=True) as till:
+    with payment.release(X, settings, resolve, parts=settings.part_rules()) as till:
         if prepare is not None:
             X, y = prepare(X, y)
-        fitted = fit_rows(X, y, settings, budget=payment.budget, till=till, stacklevel=stacklevel + 1)
+        rows, spec = till.read(X, y, stacklevel=stacklevel + 1)
+        fitted = fit_rows(rows, spec, settings)
     fitted.announce(stacklevel + 1)
     return fitted.result
 
@@ -227,81 +226,25 @@ class Fitted(NamedTuple):
 
     def announce(self, stacklevel: int) -> None:
         """Warn, ``stacklevel`` frames up: 2 is the caller."""
+        if not self.result.private:
+            warn_of_seed("result", stacklevel + 1)
         for message, category in self.remarks:
             warnings.warn(message, category, stacklevel=stacklevel)
 
 
-def fit_rows(
-    X: Table | Partitions,
-    y: ArrayLike | None,
-    settings: Settings,
-    *,
-    budget: Budget,
-    till: Till | None,
-    classes_inferred: bool = False,
-    stacklevel: int,
-) -> Fitted:
-    """Look at the data and fit, at a budget that may be less than that of the settings.
-
-    Without a ``till`` nothing is written to a ledger: the caller has paid. ``classes_inferred``: the caller read the
-    classes of the settings off ``y``, and has warned.
-    """
+def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
+    """Release a fit of rows that are read and paid for, at the budget of ``spec``."""
     clip = settings.on_violation == "clip"
-    partitions = as_partitions(X, y)
-    if partitions is None:
-        features = as_features(cast("Table", X))
-        n_samples, n_columns = features.shape
-        column_names = features.names
-        names = param_names(column_names, n_columns, settings)
-        spec = settings.spec(n_samples, n_columns, budget=budget)
-        targets, label_classes, inferred = encode_targets(
-            cast("Table", X),
-            cast("ArrayLike", y),
-            settings,
-            n_samples,
-            stacklevel=None if settings.seed is not None else stacklevel + 1,
-        )
-        if till is not None:
-            till.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
-        release = _core.fit(spec, features.values, targets, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
+    if rows.parts is None:
+        n_threads = settings.n_threads
+        release = _core.fit(spec, rows.values, rows.targets, clip=clip, n_threads=n_threads, seed=settings.seed)
     else:
-        parts = describe(partitions, settings.part_rules())
-        n_samples, column_names, label_classes, inferred = parts.n_rows, parts.names, parts.classes, False
-        names = param_names(column_names, parts.n_columns, settings)
-        spec = settings.spec(n_samples, parts.n_columns, budget=budget)
-        if till is not None:
-            till.settle_checked(n_samples, n_public=settings.n_public)
-        release = _core.fit_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=settings.seed)
-    result = PrivateFit(
-        FitRecord(
-            params=release["params"],
-            hessian=release["hessian"],
-            gradient_cov=release["gradient_cov"],
-            names=names,
-            named_columns=column_names is not None,
-            classes=label_classes,
-            classes_inferred=classes_inferred or inferred,
-            n_samples=settings.public_n(n_samples),
-            projection=release["projection"],
-            noise_law=release["noise_law"],
-            noise_scale=release["noise_scale"],
-            noise_spectral_radius=release["noise_spectral_radius"],
-            steps=tuple(Step.from_mapping(step) for step in release["steps"]),
-            seals=seals_from(release["seals"]),
-            private=release["private"],
-            version=_core.__version__,
-            **settings.public_record(spec),
-        )
-    )
+        release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
+    result = PrivateFit(settings.record(spec, rows, release))
     return Fitted(result, (*_remarks(release, settings, spec), *_remarks_on_curvature(result)))
 
 
 def _remarks(release: "_core.FitDict", settings: Settings, spec: _core.Spec) -> Iterator[tuple[str, type[Warning]]]:
-    if not release["private"]:
-        yield (
-            "the noise comes from the caller's seed: the result is NOT PRIVATE (pass seed=None for a private release)",
-            SeededNoiseWarning,
-        )
     if settings.projection == "auto" and release["projection"] == "cautious":
         ratio = release["noise_spectral_radius"] / spec.strong_convexity
         declared = "" if spec.strong_convexity == spec.l2_strength else " and the declared strong_convexity"

@@ -135,7 +135,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     if asks_add_remove(keywords):
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
     check_keywords("plan", keywords, allowed=KEYWORDS)
-    settings = Settings(**keywords)
+    settings = Settings.checked(**keywords)
     spec = settings.spec(n_samples, n_features)
     core = spec.plan()
     record = settings.public_record(spec)
@@ -145,7 +145,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     return Plan(
         steps=steps,
         seals=seals,
-        cost_unit=cost_unit(settings.budget.notion, settings.calibration, settings.checked_mechanism.name),
+        cost_unit=cost_unit(settings.budget.notion, settings.calibration, settings.mechanism.name),
         least_l2_strength=core["least_l2_strength"],
         noise_spectral_radius=core["noise_spectral_radius"],
         noise_ratio=core["noise_ratio"],
@@ -161,7 +161,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
             n_samples=settings.public_n(n_samples),
             **{name: record[name] for name in GUARANTEE_FACTS},
         ),
-        title=f"Plan: {loss} loss, {settings.checked_mechanism.name} perturbation, {settings.budget}, "
+        title=f"Plan: {loss} loss, {settings.mechanism.name} perturbation, {settings.budget}, "
         f"n={settings.public_n(n_samples):,}, lambda={spec.l2_strength:g}"
         + ("" if settings.radius is None else f", radius={settings.radius:g}"),
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpci.inference.contrasts import Contrast
 from dpci.inference.methods import Inference
-from dpci.released.record import FitRecord
+from dpci.released.saved import read_record
 from dpci.report.html.page import html_report
 from dpci.report.plot import Order, forest_plot
 from dpci.report.summary import summary_text
@@ -23,10 +23,7 @@ class PrivateFit(Inference):
     Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
     """
 
-    __slots__ = ("_record",)
-
-    def __init__(self, record: FitRecord) -> None:
-        self._record = record
+    __slots__ = ()
 
     def summary(self, *, level: float = 0.95) -> str:
         """Table of estimates and intervals, and the facts that a reader needs to judge them."""
@@ -114,7 +111,7 @@ class PrivateFit(Inference):
         InvalidInput
             If the text is not a saved result, or of another schema version.
         """
-        return cls(FitRecord.from_json(text))
+        return cls(read_record(text))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PrivateFit.from_json, (self.to_json(),)

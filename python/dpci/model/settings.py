@@ -1,11 +1,14 @@
 """The keywords of a fit: validated together before any data are looked at, then one specification for the core."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias, TypedDict, cast
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from dpci import _core
+from dpci.accounting.seals import Seal
+from dpci.accounting.steps import Step
 from dpci.base.validation import (
     check_choice,
     check_count,
@@ -16,24 +19,59 @@ from dpci.base.validation import (
     check_seed,
     check_threads,
 )
-from dpci.budgets import Budget, Calibration, Neighbors, check_budget
+from dpci.budgets import Budget, Calibration, Neighbors, check_budget, core_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.parts import PartRules
+from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
-from dpci.losses import Loss, LossLike, check_loss, declaration
-from dpci.mechanisms import Mechanism, MechanismLike, check_mechanism
+from dpci.losses import Logistic, Loss, LossLike, check_loss, declaration
+from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
+from dpci.released.record import FitRecord
 
 Moments: TypeAlias = Literal["joint", "separate", "none"]
 Projection: TypeAlias = Literal["auto", "floor", "cautious"]
 
-_OPTIONS: dict[str, tuple[str, ...]] = {
-    "moments": ("joint", "separate", "none"),
-    "projection": ("auto", "floor", "cautious"),
-    "calibration": ("tight", "paper"),
-    "on_violation": ("error", "clip"),
-    "neighbors": ("replace_one", "add_remove"),
+
+def _optional(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else rule(value)
+
+
+def _positive(name: str) -> Callable[[Any], float]:
+    return lambda value: check_positive(name, value)
+
+
+def _one_of(name: str, *choices: str) -> Callable[[Any], str]:
+    return lambda value: check_choice(name, value, choices)
+
+
+# Of each keyword alone; :class:`Settings` looks at those that depend on another.
+_RULES: dict[str, Callable[[Any], Any]] = {
+    "budget": check_budget,
+    "intercept_scale": _positive("intercept_scale"),
+    "row_norm": _positive("row_norm"),
+    "loss": check_loss,
+    "radius": _optional(_positive("radius")),
+    "mechanism": check_mechanism,
+    "split": _optional(lambda value: check_reals("split", value, 3)),
+    "moments": _one_of("moments", "joint", "separate", "none"),
+    "projection": _one_of("projection", "auto", "floor", "cautious"),
+    "calibration": _one_of("calibration", "tight", "paper"),
+    "on_violation": _one_of("on_violation", "error", "clip"),
+    "neighbors": _one_of("neighbors", "replace_one", "add_remove"),
+    "fit_intercept": lambda value: check_flag("fit_intercept", value),
+    "n_threads": check_threads,
+    "seed": check_seed,
+    "classes": _optional(check_classes),
 }
+
+_WITHOUT_MOMENTS: dict[str, Any] = {
+    "hessian": None,
+    "gradient_cov": None,
+    "projection": "none",
+    "noise_spectral_radius": 0.0,
+}
+_LISTS: dict[str, type[Step | Seal]] = {"steps": Step, "seals": Seal}
 
 
 class BudgetlessKeywords(TypedDict, total=False):
@@ -72,11 +110,19 @@ class FitKeywords(ModelKeywords, total=False):
 class DerivedFacts:
     """What follows from the public choices of a fit or of a baseline."""
 
-    core_loss: _core.Loss
-    classes: Sequence[Any] | None
+    loss: Loss
+    classes: Classes | None
     fit_intercept: bool
     intercept_scale: float
+    row_norm: float
+    on_violation: OnViolation
     n_public: int | None
+    n_threads: int | None
+
+    @cached_property
+    def core_loss(self) -> _core.Loss:
+        """The loss as the core takes it."""
+        return self.loss.to_core()
 
     @property
     def two_classes(self) -> bool:
@@ -84,34 +130,44 @@ class DerivedFacts:
         return self.core_loss.target_bounds is None
 
     @property
-    def label_classes(self) -> Classes | None:
-        """The public (negative, positive), if given."""
-        return cast("Classes | None", self.classes)
-
-    @property
     def intercept(self) -> float | None:
         """The constant that the core appends to every row."""
         return self.intercept_scale if self.fit_intercept else None
+
+    def check_targets(self) -> None:
+        """Refuse classes for a loss that has none."""
+        if self.classes is not None and not self.two_classes:
+            raise InvalidInput(f"classes must be None for a loss with real targets, got classes={self.classes!r}")
 
     def public_n(self, n_samples: int) -> int:
         """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
         return n_samples if self.n_public is None else self.n_public
 
+    def row_bounds(self) -> dict[str, Any]:
+        """Return the bounds that the rows are checked against, as the core takes them."""
+        return {
+            "loss": self.core_loss,
+            "row_norm": self.row_norm,
+            "intercept": self.intercept,
+            "clip": self.on_violation == "clip",
+            "n_threads": self.n_threads,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(DerivedFacts):
-    """Validated keywords of a fit. All of them are public; none is computed from data."""
+    """The keywords of a fit: :meth:`checked` makes them of the caller's. All are public; none is computed from data."""
 
     budget: Budget
     l2_strength: float
-    loss: LossLike = "logistic"
-    mechanism: MechanismLike = "objective"
-    split: Sequence[float] | None = None
+    loss: Loss = field(default_factory=Logistic)
+    mechanism: Mechanism = field(default_factory=ObjectivePerturbation)
+    split: tuple[float, float, float] | None = None
     moments: Moments = "joint"
     projection: Projection = "auto"
     calibration: Calibration = "tight"
     radius: float | None = None
-    classes: Sequence[Any] | None = None
+    classes: Classes | None = None
     fit_intercept: bool = True
     intercept_scale: float = 1.0
     row_norm: float = 1.0
@@ -120,45 +176,26 @@ class Settings(DerivedFacts):
     n_public: int | None = None
     n_threads: int | None = None
     seed: int | None = None
-    core_loss: _core.Loss = field(init=False, repr=False, compare=False)
+
+    @classmethod
+    def checked(cls, **keywords: Unpack[FitKeywords]) -> "Settings":
+        """Return the settings that a caller's keywords describe.
+
+        Raises
+        ------
+        InvalidInput
+            For a value out of range or a contradiction.
+        """
+        values: dict[str, Any] = {**keywords}
+        return cls(**values | {name: rule(values[name]) for name, rule in _RULES.items() if name in values})
 
     def __post_init__(self) -> None:
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
-        put("budget", check_budget(self.budget))
-        for name in ("intercept_scale", "row_norm"):
-            put(name, check_positive(name, getattr(self, name)))
-        put("loss", check_loss(self.loss))
         # Without regularisation only for a loss that declares strong convexity, which the core looks at.
         strong = getattr(self.loss, "strong_convexity", 0.0) > 0.0
-        put("l2_strength", (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength))
-        if self.radius is not None:
-            put("radius", check_positive("radius", self.radius))
-        put("mechanism", check_mechanism(self.mechanism))
-        if self.split is not None:
-            put("split", check_reals("split", self.split, 3))
-        for name, choices in _OPTIONS.items():
-            put(name, check_choice(name, getattr(self, name), choices))
-        put("fit_intercept", check_flag("fit_intercept", self.fit_intercept))
-        put("n_public", check_n_public(self.neighbors, self.n_public))
-        put("n_threads", check_threads(self.n_threads))
-        put("seed", check_seed(self.seed))
-        put("core_loss", self.checked_loss.to_core())
-        if self.classes is not None:
-            put("classes", check_classes(self.classes))
-            if not self.two_classes:
-                raise InvalidInput(f"classes must be None for a loss with real targets, got classes={self.classes!r}")
-
-    @property
-    def checked_loss(self) -> Loss:
-        """The loss, an object also where the caller gave a name."""
-        return cast("Loss", self.loss)
-
-    @property
-    def checked_mechanism(self) -> Mechanism:
-        """The mechanism, an object also where the caller gave a name."""
-        return cast("Mechanism", self.mechanism)
+        strength = (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength)
+        object.__setattr__(self, "l2_strength", strength)
+        object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
+        self.check_targets()
 
     def spec(
         self, n_samples: int, n_columns: int, *, budget: Budget | None = None, l2_strength: float | None = None
@@ -172,9 +209,7 @@ class Settings(DerivedFacts):
         RegularizationTooSmall
             If the mechanism needs a greater ``l2_strength``.
         """
-        budget = self.budget if budget is None else budget
-        numbers = budget.parameters()
-        mechanism = self.checked_mechanism
+        mechanism = self.mechanism
         return _core.Spec(
             n_samples=self.public_n(n_samples),
             n_columns=n_columns,
@@ -183,41 +218,42 @@ class Settings(DerivedFacts):
             loss=self.core_loss,
             l2_strength=self.l2_strength if l2_strength is None else l2_strength,
             radius=self.radius,
-            notion=budget.notion,
-            epsilon=numbers.get("epsilon", 0.0),
-            rho=numbers.get("rho", 0.0),
-            delta=numbers.get("delta", 0.0),
+            **core_budget(self.budget if budget is None else budget),
             mechanism=mechanism.name,
             noise=mechanism.noise,
             variant=mechanism.variant,
             project=mechanism.project,
-            split=cast("tuple[float, float, float] | None", self.split),
+            split=self.split,
             moments=self.moments,
             projection=self.projection,
             calibration=self.calibration,
             neighbors=self.neighbors,
         )
 
-    def row_bounds(self) -> dict[str, Any]:
-        """Return the bounds that the rows are checked against, as the core takes them."""
-        return {
-            "loss": self.core_loss,
-            "row_norm": self.row_norm,
-            "intercept": self.intercept,
-            "clip": self.on_violation == "clip",
-            "n_threads": self.n_threads,
-        }
-
     def part_rules(self) -> PartRules:
         """Return how the rows and the targets of a part are understood and checked."""
         return PartRules(
-            loss=self.checked_loss,
-            classes=self.label_classes,
+            loss=self.loss,
+            classes=self.classes,
             row_norm=self.row_norm,
             intercept=self.intercept,
             clip=self.on_violation == "clip",
             n_threads=self.n_threads,
         )
+
+    def record(self, spec: _core.Spec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:
+        """Return what a release leaves behind; one without moments need not have their fields."""
+        lists = {name: tuple(kind.from_mapping(part) for part in release[name]) for name, kind in _LISTS.items()}
+        public = {
+            **self.public_record(spec),
+            "names": rows.names,
+            "named_columns": rows.named_columns,
+            "classes": rows.classes,
+            "classes_inferred": rows.classes_inferred,
+            "n_samples": self.public_n(rows.shape[0]),
+            "version": _core.__version__,
+        }
+        return FitRecord(**{**public, **_WITHOUT_MOMENTS, **release, **lists})
 
     def public_record(self, spec: _core.Spec) -> dict[str, Any]:
         """Return the settings that a result keeps, as plain values, with what the specification made of them."""
@@ -227,10 +263,10 @@ class Settings(DerivedFacts):
             "l2_strength": spec.l2_strength,
             "slope_bound": spec.slope_bound,
             "curvature_bound": spec.curvature_bound if math.isfinite(spec.curvature_bound) else None,
-            "loss": declaration(self.checked_loss, self.core_loss),
-            "mechanism": self.checked_mechanism.name,
-            "variant": self.checked_mechanism.variant,
-            "project": self.checked_mechanism.project,
+            "loss": declaration(self.loss, self.core_loss),
+            "mechanism": self.mechanism.name,
+            "variant": self.mechanism.variant,
+            "project": self.mechanism.project,
             "intercept_scale": self.intercept,
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
@@ -273,7 +309,7 @@ def check_no_ledger(function: str, keyword: str) -> None:
         raise InvalidInput(f"a ledger pays for private releases only, got ledger= for {function}(), which makes none")
 
 
-KEYWORDS = tuple(part.name for part in fields(Settings) if part.init)
+KEYWORDS = tuple(part.name for part in fields(Settings))
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
 
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 import dpci
-from dpci.base.optional import optional
 from dpci.base.tables import format_facts, format_table
-from dpci.base.validation import check_count, check_seed, check_threads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Calibration: TypeAlias = Literal["tight", "paper"]
 Format: TypeAlias = Literal["text", "markdown", "json"]
 FORMATS: tuple[Format, ...] = ("text", "markdown", "json")
 
@@ -57,8 +56,7 @@ class Finding:
 
     def save(self, path: Path) -> None:
         """Draw into a file, whose ending says in which format; SVG keeps its text as text, which is smaller."""
-        with optional("matplotlib", extra="plot", what="a drawing"):
-            from matplotlib import rc_context  # noqa: PLC0415  # optional
+        from matplotlib import rc_context  # noqa: PLC0415  # optional
 
         with rc_context({"svg.fonttype": "none"}):
             self.draw().savefig(path, dpi=150)
@@ -82,23 +80,12 @@ class Repeats:
         Threads; None: all cores.
     announce : callable
         Takes a line of text when a part begins.
-
-    Raises
-    ------
-    InvalidInput
-        For numbers out of range.
     """
 
     n_repeats: int = 10
     seed: int = 0
     n_threads: int | None = None
     announce: Callable[[str], None] = silent
-
-    def __post_init__(self) -> None:
-        check_count("repeats", self.n_repeats)
-        if check_seed(self.seed) is None:
-            raise dpci.errors.InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
-        check_threads(self.n_threads)
 
     def generator(self, *parts: str) -> np.random.Generator:
         """Return the generator of one part of an experiment: it does not depend on which other parts are run."""

@@ -13,8 +13,7 @@ from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_threads
 from dpci.budgets import Budget
 from dpci.data.arrays import Features, Table, as_features, check_columns
-from dpci.data.frames import check_same_index
-from dpci.data.labels import encode_labels, encode_reals
+from dpci.data.labels import encode
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.losses import Loss, check_loss, declaration, describe, from_declaration
 from dpci.model.result import PrivateFit
@@ -112,10 +111,8 @@ class Report:
         """Return records as the core takes them. Not private; raises as a call does."""
         fit = self._record.fit
         features = check_columns(as_features(X), fit.columns, named=fit.named_columns)
-        check_same_index(X, y)
-        if fit.classes is None:
-            return features, encode_reals(y, features.shape[0])
-        return features, encode_labels(y, fit.classes, features.shape[0]).values
+        two_classes = fit.classes is not None
+        return features, encode(X, y, features.shape[0], two_classes=two_classes, classes=fit.classes).values
 
     @property
     def result(self) -> PrivateFit:
@@ -184,7 +181,7 @@ class Report:
 
     def summary(self) -> str:
         """Text of what was released, what it cost, and what is claimed about the bounds."""
-        unit = str(self.result.privacy["cost_unit"]).replace("_", " ")
+        unit = self._record.fit.cost_unit.replace("_", " ")
         rows = [
             [step.step.removeprefix("report_"), f"{step.cost:.4g}", f"{step.sensitivity:.4g}", f"{step.scale:.4g}"]
             for step in self._record.fit.steps

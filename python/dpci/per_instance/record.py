@@ -14,6 +14,7 @@ from dpci.data.arrays import check_finite
 from dpci.errors import InvalidInput
 from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
+from dpci.released.saved import read_record
 
 SCHEMA = "dpci.PerInstanceReport"
 SCHEMA_VERSION = 2
@@ -114,7 +115,7 @@ class ReportRecord:
         """
         values = read_saved(text, what="a saved report", schema=SCHEMA, version=SCHEMA_VERSION)
         try:
-            fit = FitRecord.from_json(json.dumps(values["result"]))
+            fit = read_record(json.dumps(values["result"]))
             return cls(fit=fit, **{name: values[name] for name in _FIELDS})
         except InvalidInput:
             raise

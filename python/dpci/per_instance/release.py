@@ -5,27 +5,22 @@ docs/per_instance.md.
 """
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.accounting.seals import seals_from
-from dpci.accounting.steps import Step
-from dpci.base.validation import check_choice, check_flag, check_real
+from dpci.base.validation import check_choice, check_flag, check_real, warn_of_seed
 from dpci.budgets import ApproxDP, Calibration
-from dpci.data.arrays import OnViolation, Table, as_features
-from dpci.data.rows import encode_targets, param_names
-from dpci.errors import InvalidInput, SeededNoiseWarning
+from dpci.data.arrays import OnViolation, Table
+from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import LossLike
 from dpci.model.settings import Settings
 from dpci.per_instance.bounds import Report
 from dpci.per_instance.record import BOUNDS, KINDS, Bound, Kind, ReportRecord, check_shares
-from dpci.released.record import FitRecord
 
 __all__ = ["report"]
 
@@ -153,7 +148,7 @@ def report(
         raise InvalidInput(
             f"budget must be dpci.ApproxDP for a per-instance report, which has Gaussian noise, got budget={budget!r}"
         )
-    settings = Settings(
+    settings = Settings.checked(
         budget=budget,
         l2_strength=l2_strength,
         loss=loss,
@@ -172,7 +167,7 @@ def report(
     if settings.core_loss.kinked or not math.isfinite(settings.core_loss.slope_bound):
         raise InvalidInput(
             "loss must have a bounded slope and a second derivative for a per-instance report, got "
-            f"loss={settings.checked_loss!r}"
+            f"loss={settings.loss!r}"
         )
     payment = Payment.due("dpci.per_instance.report", ledger, budget=budget, neighbors="add_remove", seed=settings.seed)
     kind = check_choice("kind", kind, KINDS)
@@ -188,54 +183,25 @@ def report(
         spec_of_fit = settings.spec(n_samples, n_columns, budget=payment.budget)
         return spec_of_fit, _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
 
-    with payment.release(X, settings, resolve, on_violation=settings.on_violation) as till:
-        features = as_features(X)
-        n_samples, n_columns = features.shape
-        names = param_names(features.names, n_columns, settings)
-        spec_of_fit, spec = resolve(n_samples, n_columns)
-        targets, label_classes, classes_inferred = encode_targets(
-            X, y, settings, n_samples, stacklevel=None if settings.seed is not None else 3
-        )
-        till.settle(features.values, targets, n_public=settings.n_public, **settings.row_bounds())
+    with payment.release(X, settings, resolve) as till:
+        rows, (spec_of_fit, spec) = till.read(X, y, stacklevel=3)
         release = _core.release_report(
             spec,
-            features.values,
-            targets,
+            rows.values,
+            rows.targets,
             clip=settings.on_violation == "clip",
             n_threads=settings.n_threads,
             seed=settings.seed,
         )
     if not release["private"]:
-        warnings.warn(
-            "the noise comes from the caller's seed: the report is NOT PRIVATE (leave seed=None to release)",
-            SeededNoiseWarning,
-            stacklevel=2,
-        )
-    fit = FitRecord(
-        params=release["params"],
-        hessian=None,
-        gradient_cov=None,
-        names=names,
-        named_columns=features.names is not None,
-        classes=label_classes,
-        classes_inferred=classes_inferred,
-        n_samples=settings.public_n(n_samples),
-        projection="none",
-        noise_law="gaussian",
-        noise_scale=release["noise_scale"],
-        noise_spectral_radius=0.0,
-        steps=tuple(Step.from_mapping(step) for step in release["steps"]),
-        seals=seals_from(release["seals"]),
-        private=release["private"],
-        version=_core.__version__,
-        **settings.public_record(spec_of_fit),
-    )
+        warn_of_seed("report", 3)
+    model = {name: value for name, value in release.items() if name not in {"gradient", "hessian"}}
     record = ReportRecord(
-        fit=fit,
+        fit=settings.record(spec_of_fit, rows, {**model, "noise_law": "gaussian"}),
         kind=kind,
         shares=given_shares,
         gradient=release["gradient"],
         hessian=release["hessian"],
         **public,
     )
-    return Report(record, settings.checked_loss)
+    return Report(record, settings.loss)

@@ -1,22 +1,19 @@
 """Whether the fields of a saved fit go together: each may be legal alone, and the record still of no possible fit."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci.accounting.seals import seal_cost
 from dpci.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from dpci.released.record import FitRecord
+from dpci.released.record import FitRecord
 
 # Of the greatest entry: what rounding may do to a matrix that was projected and saved exactly; and of the budget.
 _ROUNDING = 1e-9
 
 
-def check_consistent(record: "FitRecord", *, selected: bool) -> None:
+def check_consistent(record: FitRecord, *, selected: bool) -> None:
     """Refuse a record that no fit leaves behind, and on which intervals would fail or mean nothing.
 
     ``selected``: the model won a selection, whose runs may be of another notion than the budget and have its noise.
@@ -35,7 +32,7 @@ def check_consistent(record: "FitRecord", *, selected: bool) -> None:
             _check_matrix(name, matrix)
 
 
-def _contradictions(record: "FitRecord", *, selected: bool) -> Iterator[tuple[bool, str, str]]:
+def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool, str, str]]:
     """Yield, for each rule, whether it is broken, the rule and the value."""
     loss, mechanism = record.loss["name"], record.mechanism
     hinge = loss == "hinge"
@@ -80,7 +77,7 @@ def _contradictions(record: "FitRecord", *, selected: bool) -> Iterator[tuple[bo
     yield from _seal_contradictions(record, selected=selected)
 
 
-def _seal_contradictions(record: "FitRecord", *, selected: bool) -> Iterator[tuple[bool, str, str]]:
+def _seal_contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool, str, str]]:
     """Yield the rules of the seals, as :func:`_contradictions` does."""
     expected: list[tuple[str, ...]]
     if any(step.step == "report_gradient" for step in record.steps):

@@ -1,4 +1,4 @@
-"""The facts of a released model: what was released, what is public about it, and what the guarantee rests on."""
+"""The facts of a private fit: what was released, what is public about it, and what the guarantee rests on."""
 
 from copy import deepcopy
 from typing import Any
@@ -9,24 +9,18 @@ from numpy.typing import NDArray
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.accounting.seals import seal_cost, seal_facts
 from dpci.budgets import Budget, budget_from_parameters
-from dpci.data.labels import CLASSES_READ_OFF, Classes
-from dpci.released.model import LinearModel
+from dpci.data.labels import CLASSES_READ_OFF
+from dpci.released.model import Released
 from dpci.released.record import FitRecord
 
 # Steps add up to the budget except for rounding.
 _ROUNDING = 1e-9
 
 
-class Released(LinearModel):
+class FitFacts(Released[FitRecord]):
     """A linear model with the facts of its release; k is the number of parameters."""
 
     __slots__ = ()
-
-    _record: FitRecord
-
-    @property
-    def _facts(self) -> FitRecord:
-        return self._record
 
     # What was released.
 
@@ -62,34 +56,9 @@ class Released(LinearModel):
         return total if cost >= whole * (1 - _ROUNDING) else budget_from_parameters(record.notion, {name: cost})
 
     @property
-    def n_samples(self) -> int:
-        """The public number of samples: ``n_public`` under add/remove."""
-        return self._record.n_samples
-
-    @property
-    def l2_strength(self) -> float:
-        """The regularisation λ, which is part of the definition of the target."""
-        return self._record.l2_strength
-
-    @property
-    def loss(self) -> dict[str, Any]:
-        """Name, parameter and public bounds of the loss."""
-        return deepcopy(self._record.loss)
-
-    @property
     def mechanism(self) -> str:
         """Where the noise enters: "objective" or "output"."""
         return self._record.mechanism
-
-    @property
-    def classes(self) -> Classes | None:
-        """(negative, positive) in the caller's labels; None for real targets."""
-        return self._record.classes
-
-    @property
-    def private(self) -> bool:
-        """Whether the noise came from the operating system; False for seeded fits."""
-        return self._record.private
 
     @property
     def privacy(self) -> dict[str, Any]:
@@ -111,17 +80,7 @@ class Released(LinearModel):
             "calibration": record.calibration,
             "moments": record.moments,
             "projection": record.projection,
-            "constants": {
-                "n_public": record.n_samples,
-                "l2_strength": record.l2_strength,
-                "radius": record.radius,
-                "slope_bound": record.slope_bound,
-                "curvature_bound": record.curvature_bound,
-                "row_norm": record.row_norm,
-                "intercept_scale": record.intercept_scale,
-                "on_violation": record.on_violation,
-                "loss": deepcopy(record.loss),
-            },
+            "constants": constants(record),
             "conditions": conditions(record),
             "version": record.version,
         }
@@ -132,6 +91,21 @@ class Released(LinearModel):
         record = self._record
         facts = {name: getattr(record, name) for name in GUARANTEE_FACTS}
         return guarantee_of(self.budget, record.steps, record.seals, n_samples=record.n_samples, **facts)
+
+
+def constants(record: FitRecord) -> dict[str, Any]:
+    """Return the public numbers that the theorem is about."""
+    return {
+        "n_public": record.n_samples,
+        "l2_strength": record.l2_strength,
+        "radius": record.radius,
+        "slope_bound": record.slope_bound,
+        "curvature_bound": record.curvature_bound,
+        "row_norm": record.row_norm,
+        "intercept_scale": record.intercept_scale,
+        "on_violation": record.on_violation,
+        "loss": deepcopy(record.loss),
+    }
 
 
 def conditions(record: FitRecord) -> list[str]:

@@ -1,7 +1,7 @@
-"""What every fitted linear model can do with new rows: private fits and baselines share it."""
+"""A released linear model: parameters, predictions and the facts that fits, selected models and baselines share."""
 
-from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from copy import deepcopy
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +10,11 @@ from scipy.special import expit
 from dpci.data.arrays import Table, as_features, check_columns
 from dpci.data.labels import Classes, label_array
 from dpci.errors import InvalidInput
+from dpci.losses import PROBABILISTIC
 
 
-class ModelFacts(Protocol):
-    """What a record has to know for its model to predict."""
+class ModelRecord(Protocol):
+    """What a record has to know for its model to predict, and to say what it is."""
 
     @property
     def params(self) -> NDArray[np.float64]:
@@ -43,29 +44,68 @@ class ModelFacts(Protocol):
     def loss(self) -> dict[str, Any]:
         """Name, parameter and bounds of the loss."""
 
-
-class LinearModel(ABC):
-    """Parameters and predictions of a linear model, from its record."""
-
-    __slots__ = ()
+    @property
+    def l2_strength(self) -> float:
+        """The regularisation λ."""
 
     @property
-    @abstractmethod
-    def _facts(self) -> ModelFacts: ...
+    def n_samples(self) -> int:
+        """The public number of samples."""
+
+    @property
+    def private(self) -> bool:
+        """Whether noise from the operating system protects the data."""
+
+
+_Record = TypeVar("_Record", bound=ModelRecord)
+
+
+class Released(Generic[_Record]):
+    """Parameters, predictions and public facts of a linear model, from its record."""
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: _Record) -> None:
+        self._record = record
 
     @property
     def params(self) -> NDArray[np.float64]:
         """Parameters, shape (k,), the intercept last; those of a private model are released."""
-        return self._facts.params
+        return self._record.params
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the parameters; the intercept is called "intercept"."""
-        return self._facts.names
+        return self._record.names
+
+    @property
+    def n_samples(self) -> int:
+        """The public number of samples: ``n_public`` under add/remove."""
+        return self._record.n_samples
+
+    @property
+    def l2_strength(self) -> float:
+        """The regularisation λ of the mean objective, which is part of the definition of the target."""
+        return self._record.l2_strength
+
+    @property
+    def loss(self) -> dict[str, Any]:
+        """Name, parameter and public bounds of the loss."""
+        return deepcopy(self._record.loss)
+
+    @property
+    def classes(self) -> Classes | None:
+        """(negative, positive) in the caller's labels; None for real targets."""
+        return self._record.classes
+
+    @property
+    def private(self) -> bool:
+        """Whether noise from the operating system protects the data: False for seeded noise and for none."""
+        return self._record.private
 
     def decision_function(self, X: Table) -> NDArray[np.float64]:
         """Linear predictor of each row, shape (n,), the intercept included."""
-        facts = self._facts
+        facts = self._record
         features = check_columns(as_features(X), facts.columns, named=facts.named_columns)
         if facts.intercept_scale is None:
             return features.product(facts.params)
@@ -74,7 +114,7 @@ class LinearModel(ABC):
 
     def predict(self, X: Table) -> NDArray[Any]:
         """Predicted class of each row in the caller's labels, or predicted target of a squared loss, shape (n,)."""
-        facts = self._facts
+        facts = self._record
         if facts.loss["name"] == "squared":
             return self.decision_function(X)
         if facts.classes is None:
@@ -85,8 +125,13 @@ class LinearModel(ABC):
 
     def predict_proba(self, X: Table) -> NDArray[np.float64]:
         """Probabilities of (negative, positive), or of labels (0, 1), by row, shape (n, 2); logistic losses only."""
-        name = self._facts.loss["name"]
-        if name not in {"logistic", "soft_logistic"}:
+        name = self._record.loss["name"]
+        if name not in PROBABILISTIC:
             raise InvalidInput(f"predict_proba needs a logistic loss, which models a probability, got {name!r}")
         score = self.decision_function(X)
         return np.column_stack([expit(-score), expit(score)])
+
+
+def record_of(model: Released[_Record]) -> _Record:
+    """Return the record of a model, for the rooms that show it."""
+    return model._record  # noqa: SLF001  # of this module's own class

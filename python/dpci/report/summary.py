@@ -2,13 +2,11 @@
 
 import math
 import textwrap
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from dpci import _core
-from dpci.accounting.seals import describe_seals, seals_from
+from dpci.accounting.seals import describe_seals
 from dpci.base.tables import (
     format_facts,
     format_percent,
@@ -18,9 +16,11 @@ from dpci.base.tables import (
     positive_class,
 )
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.methods import Inference
+from dpci.inference.methods import Inference, interval_notes
 from dpci.inference.validity import TRUSTED_NOISE
 from dpci.losses import describe
+from dpci.released.model import record_of
+from dpci.released.record import FitRecord
 
 _WIDTH = 100
 
@@ -57,58 +57,49 @@ def estimate_rows(result: Inference, intervals: ConfidenceIntervals) -> list[lis
 
 def fact_lines(result: Inference) -> list[tuple[str, str]]:
     """Return names and values of the public facts; details of a fact are indented below it."""
-    privacy = result.privacy
-    unit = str(privacy["cost_unit"]).replace("_", " ")
+    record = record_of(result)
+    unit = record.cost_unit.replace("_", " ")
     steps = [
-        (f"  {step['step'].replace('_', ' ')}", f"{unit} {step['cost']:.4g}, {step['noise'].replace('_', ' ')} noise")
-        for step in privacy["steps"]
+        (f"  {step.step.replace('_', ' ')}", f"{unit} {step.cost:.4g}, {step.noise.replace('_', ' ')} noise")
+        for step in record.steps
     ]
-    relation = {"replace_one": "replace one record", "add_remove": "add or remove one record"}[privacy["relation"]]
-    radius = privacy["constants"]["radius"]
-    n_name = "n (public)" if privacy["relation"] == "add_remove" else "n"
+    relation = {"replace_one": "replace one record", "add_remove": "add or remove one record"}[record.neighbors]
+    n_name = "n (public)" if record.neighbors == "add_remove" else "n"
     return [
-        ("mechanism", _mechanism(privacy)),
-        ("loss", _loss(result)),
+        ("mechanism", _mechanism(record)),
+        ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),
         ("budget spent", str(result.spent)),
         *steps,
-        ("  seal", describe_seals(seals_from(privacy["seal"]["releases"]))),
+        ("  seal", describe_seals(record.seals)),
         ("neighbours", relation),
         (n_name, f"{result.n_samples:,}"),
-        ("lambda", f"{result.l2_strength:g}" + (", raised by cms11" if _was_raised(privacy) else "")),
-        *([] if radius is None else [("radius", f"{radius:g}")]),
-        (
-            "moments",
-            "none released" if result.hessian is None else f"{privacy['moments']}, projection {privacy['projection']}",
-        ),
+        ("lambda", f"{result.l2_strength:g}" + (", raised by cms11" if _was_raised(record) else "")),
+        *([] if record.radius is None else [("radius", f"{record.radius:g}")]),
+        ("moments", "none released" if result.hessian is None else f"{record.moments}, projection {record.projection}"),
     ]
 
 
-def _mechanism(privacy: Mapping[str, Any]) -> str:
-    variant = "" if privacy["variant"] == "standard" else f", variant {privacy['variant']}"
-    project = ", params moved into the ball" if privacy["project"] else ""
-    return f"{privacy['mechanism']} perturbation{variant}, calibration {privacy['calibration']}{project}"
+def _mechanism(record: FitRecord) -> str:
+    variant = "" if record.variant == "standard" else f", variant {record.variant}"
+    project = ", params moved into the ball" if record.project else ""
+    return f"{record.mechanism} perturbation{variant}, calibration {record.calibration}{project}"
 
 
-def _was_raised(privacy: Mapping[str, Any]) -> bool:
+def _was_raised(record: FitRecord) -> bool:
     """Return whether cms11 raised lambda, which leaves exactly half of the coefficients' epsilon for their noise."""
-    if privacy["variant"] != "cms11":
+    if record.variant != "cms11":
         return False
-    step = next(step for step in privacy["steps"] if step["step"] == "coefficients")
-    zcdp = privacy["notion"] == "zcdp"
-    epsilon = _core.zcdp_to_pure(step["cost"], privacy["calibration"]) if zcdp else step["cost"]
-    return math.isclose(step["sensitivity"], step["scale"] * epsilon / 2.0, rel_tol=1e-9)
-
-
-def _loss(result: Inference) -> str:
-    return describe(result.loss) + positive_class(result.classes, inferred=result.privacy["classes_inferred"])
+    step = next(step for step in record.steps if step.step == "coefficients")
+    epsilon = _core.zcdp_to_pure(step.cost, record.calibration) if record.notion == "zcdp" else step.cost
+    return math.isclose(step.sensitivity, step.scale * epsilon / 2.0, rel_tol=1e-9)
 
 
 def target_note(result: Inference) -> str:
     """Return a note on the target of the estimates."""
-    radius = result.privacy["constants"]["radius"]
-    domain = "" if radius is None else f" over the ball ||params|| <= {radius:g}"
+    record = record_of(result)
+    domain = "" if record.radius is None else f" over the ball ||params|| <= {record.radius:g}"
     ridge = f"lambda={result.l2_strength:g}"
-    if result.privacy["relation"] == "add_remove":
+    if record.neighbors == "add_remove":
         ridge += f" * {result.n_samples:,} / (number of records, which is private)"
     return (
         f"Target: the minimiser of the population's regularised risk at {ridge}{domain}, "
@@ -119,7 +110,7 @@ def target_note(result: Inference) -> str:
 def interval_note(result: Inference) -> str | None:
     """Return the reason why there are no intervals, or None if there are intervals."""
     if result.hessian is None:
-        whole = len(result.privacy["steps"]) == 1
+        whole = len(record_of(result).steps) == 1
         spent = "the whole budget went to the coefficients" if whole else "the rest of the budget went to a report"
         return f"No intervals: {spent} (moments='none')."
     if result.interval_refusal is not None:
@@ -138,16 +129,13 @@ def noise_note(result: Inference) -> str | None:
 
 
 def _notes(result: Inference) -> list[str]:
-    notes = [target_note(result), interval_note(result), noise_note(result), *result.privacy["interval_notes"]]
-    if result.loss["name"] == "custom":
+    notes = [target_note(result), interval_note(result), noise_note(result), *interval_notes(result)]
+    loss = record_of(result).loss
+    if loss["name"] == "custom":
         notes.append(
             "The privacy claim relies on the declared bounds of the custom loss: "
-            f"slope_bound={result.loss['slope_bound']:g}, curvature_bound={result.loss['curvature_bound']:g}"
-            + "".join(
-                f", {name}={result.loss[name]:g}"
-                for name in ("predictor_bound", "strong_convexity")
-                if result.loss[name]
-            )
+            f"slope_bound={loss['slope_bound']:g}, curvature_bound={loss['curvature_bound']:g}"
+            + "".join(f", {name}={loss[name]:g}" for name in ("predictor_bound", "strong_convexity") if loss[name])
             + "."
         )
     return [textwrap.fill(note, _WIDTH) for note in notes if note is not None]

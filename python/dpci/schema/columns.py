@@ -181,6 +181,14 @@ class NumericTarget:
         return column.encode(values)[:, 0]
 
 
+def class_labels(target: ClassTarget | NumericTarget) -> tuple[str, str] | None:
+    """Return the two classes as the table has them: several labels of one class are joined by ``|``."""
+    if not isinstance(target, ClassTarget):
+        return None
+    negative, positive = "|".join(target.negative), "|".join(target.positive)
+    return None if negative == positive else (negative, positive)
+
+
 Column: TypeAlias = NumericColumn | CategoricalColumn
 Target: TypeAlias = ClassTarget | NumericTarget
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.validation import check_choice, check_flag, check_seed, check_threads
-from dpci.data.arrays import Csr, Floats, Table, as_features, read_only
-from dpci.data.rows import encode_targets, param_names
+from dpci.data.arrays import Csr, Floats, Table, read_only
+from dpci.data.rows import read
 from dpci.errors import InvalidInput
 from dpci.losses import declaration
 from dpci.model.settings import MODEL_KEYWORDS, ModelKeywords, Settings, check_keywords
@@ -91,19 +91,19 @@ class StudyPlan:
     ) -> "StudyPlan":
         """Return the study that the arguments describe, checked."""
         configurations = _merged(kind, keywords, configs)
-        settings = tuple(Settings(**configuration) for configuration in configurations)
+        settings = tuple(Settings.checked(**configuration) for configuration in configurations)
         _check_targets_agree(settings)
-        features = as_features(X)
-        n_samples, n_columns = features.shape
-        for one in settings:
-            if one.public_n(n_samples) != n_samples:
-                raise InvalidInput(
-                    f"n_public must be the number of rows in a study, {n_samples}, got n_public={one.n_public}"
-                )
-        names = param_names(features.names, n_columns, settings[0])
-        targets = encode_targets(X, y, settings[0], n_samples, stacklevel=None).values
-        problem = Problem(features.values, targets, features.shape, configurations)
-        return cls(kind=kind, problem=problem, settings=settings, names=names, execution=execution)
+
+        def check(n_samples: int, _: int) -> None:
+            for one in settings:
+                if one.public_n(n_samples) != n_samples:
+                    raise InvalidInput(
+                        f"n_public must be the number of rows in a study, {n_samples}, got n_public={one.n_public}"
+                    )
+
+        rows, _ = read(X, y, settings[0], check)
+        problem = Problem(rows.values, rows.targets, rows.shape, configurations)
+        return cls(kind=kind, problem=problem, settings=settings, names=rows.names, execution=execution)
 
     def run(self, phases: Sequence[Phase], *, level: float | None) -> tuple[_core.Study, dict[str, list[Outcomes]]]:
         """Run the phases, whose intervals have this level, going on from the checkpoint if there is one."""
@@ -190,7 +190,7 @@ def _check_targets_agree(settings: Sequence[Settings]) -> None:
 
 def _description(settings: Settings) -> dict[str, Any]:
     """Return the keywords of a configuration as JSON values, the loss by its declaration."""
-    loss = declaration(settings.checked_loss, settings.core_loss)
+    loss = declaration(settings.loss, settings.core_loss)
     others = {name: repr(getattr(settings, name)) for name in MODEL_KEYWORDS if name not in {"loss", "classes"}}
     return {**others, "loss": loss}
 

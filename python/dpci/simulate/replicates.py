@@ -52,7 +52,7 @@ class Problem:
 
     def study(self, n_threads: int | None) -> _core.Study:
         """Merge duplicate rows and solve the full-data problems."""
-        settings = [Settings(**keywords) for keywords in self.configurations]
+        settings = [Settings.checked(**keywords) for keywords in self.configurations]
         return _core.Study(
             [one.spec(*self.shape) for one in settings],
             _aligned_rows(self.values),

@@ -116,7 +116,7 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
             As :func:`dpci.fit`.
         """
         warn_of_fitting()
-        settings = Settings(**self._fit_keywords())
+        settings = Settings.checked(**self._fit_keywords())
         payment = Payment.due(
             f"dpci.sklearn.{type(self).__name__}",
             self.ledger,

@@ -3,8 +3,8 @@
 from dpci.base.naming import name_publicly
 from dpci.tuning.choose import public_rule, tune
 from dpci.tuning.oracle import oracle_not_private
-from dpci.tuning.result import OracleSearch, TuneResult
+from dpci.tuning.result import OracleSearch, SelectedFit, TuneResult
 
-__all__ = ["OracleSearch", "TuneResult", "oracle_not_private", "public_rule", "tune"]
+__all__ = ["OracleSearch", "SelectedFit", "TuneResult", "oracle_not_private", "public_rule", "tune"]
 
 name_publicly(__name__, __all__)

@@ -103,7 +103,7 @@ def candidate_settings(grid: Sequence[dict[str, Any]], options: Mapping[str, Any
         values = {**options, **candidate, "budget": budget}
         if "l2_strength" not in values:
             raise InvalidInput(f"every candidate must have an l2_strength, got {candidate!r}")
-        found.append(Settings(**values))
+        found.append(Settings.checked(**values))
     return found
 
 
@@ -111,7 +111,7 @@ def validation_loss_of(given: LossLike | None, settings: Sequence[Settings]) -> 
     """Return what candidates are compared by: the loss that was given, or the one that they share."""
     if given is not None:
         return check_loss(given)
-    first, *others = (candidate.checked_loss for candidate in settings)
+    first, *others = (candidate.loss for candidate in settings)
     for other in others:
         if other != first:
             raise InvalidInput(

@@ -2,22 +2,20 @@
 
 import dataclasses
 import math
-import warnings
 from typing import Any, Literal, Unpack
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.accounting.seals import seals_from
-from dpci.base.validation import check_choice, check_count, check_positive, check_real
-from dpci.budgets import ZCDP, Budget, check_budget
-from dpci.data.arrays import Table, as_features
-from dpci.data.rows import encode_targets, param_names
-from dpci.errors import InvalidInput, SeededNoiseWarning
+from dpci.accounting.steps import Step
+from dpci.base.validation import check_choice, check_count, check_positive, check_real, warn_of_seed
+from dpci.budgets import ZCDP, Budget, check_budget, core_budget
+from dpci.data.arrays import Table
+from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import LossLike
-from dpci.model.fit import Fitted, Prepare, fit_rows, release_fit
+from dpci.model.fit import Fitted, Prepare, fit_rows
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Settings
 from dpci.tuning.candidates import (
@@ -31,7 +29,7 @@ from dpci.tuning.candidates import (
     split_budget,
     validation_loss_of,
 )
-from dpci.tuning.result import TuneResult, selected_fit
+from dpci.tuning.result import SelectedFit, TuneResult
 from dpci.tuning.selection import METHODS, Selection
 
 __all__ = ["public_rule", "tune"]
@@ -172,7 +170,7 @@ def release_tuned(
         seed=keywords.get("seed"),
     )
     if method == "public_rule":
-        return _tune_by_rule(X, y, payment, keywords, stacklevel=stacklevel + 1)
+        return _tune_by_rule(X, y, payment, keywords, prepare=prepare, stacklevel=stacklevel + 1)
     parts = split_budget(payment.budget, check_share(given["selection_share"]))
     grid = check_candidates(given["candidates"])
     settings = candidate_settings(grid, keywords, parts[0])
@@ -194,62 +192,52 @@ def release_tuned(
             method=method,
             shape=shape,
             expected_runs=runs,
-            **_numbers(parts[0]),
+            **core_budget(parts[0]),
         )
 
     first = settings[0]
     fitted: Fitted | None = None
-    with payment.release(X, first, resolve, on_violation=first.on_violation) as till:
+    with payment.release(X, first, resolve) as till:
         if prepare is not None:
             X, y = prepare(X, y)
-        features = as_features(X)
-        spec = resolve(*features.shape)
-        names = param_names(features.names, features.shape[1], first)
-        targets, classes, inferred = encode_targets(
-            X, y, first, features.shape[0], stacklevel=None if first.seed is not None else stacklevel + 1
-        )
-        till.settle(features.values, targets, **first.row_bounds())
+        rows, spec = till.read(X, y, stacklevel=stacklevel + 1)
         index, params, private = _core.release_tuning(
             spec,
-            features.values,
-            targets,
+            rows.values,
+            rows.targets,
             clip=first.on_violation == "clip",
             n_threads=first.n_threads,
             seed=first.seed,
         )
         if parts[1] is not None:
-            again = {**keywords, **grid[index], "budget": parts[1], "seed": _other_seed(first.seed), "classes": classes}
-            fitted = fit_rows(
-                X,
-                y,
-                Settings(**again),
-                budget=parts[1],
-                till=None,
-                classes_inferred=inferred,
-                stacklevel=stacklevel + 1,
-            )
+            again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
+            fitted = fit_rows(rows, again.spec(*rows.shape), again)
     selection = Selection.from_facts(
         spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
     )
-    model: PrivateFit
+    model: PrivateFit | SelectedFit
     if fitted is None:
         if not private:
-            _warn_seeded(stacklevel + 1)
-        public = {
-            "params": params,
-            "names": names,
-            "named_columns": features.names is not None,
-            "classes": classes,
-            "classes_inferred": inferred,
-            "n_samples": features.shape[0],
-            "private": private,
-            **models[index].public_record(spec.model(index)),
-        }
-        model = selected_fit(selection, spec.model_noise(index), seals_from(spec.model_seals(index)), public)
+            warn_of_seed("choice", stacklevel + 1)
+        release = {"params": params, "private": private, **_noise_of_choice(spec, selection)}
+        model = SelectedFit(models[index].record(spec.model(index), rows, release))
     else:
         fitted.announce(stacklevel + 1)
         model = fitted.result
     return TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
+
+
+def _noise_of_choice(spec: _core.TuningSpec, selection: Selection) -> dict[str, Any]:
+    """Return noise, seal and ball of the model that won a selection."""
+    law, scale, sensitivity = spec.model_noise(selection.index)
+    cost = next(iter(selection.budget.parameters().values()))
+    return {
+        "radius": selection.facts["radii"][selection.index],
+        "noise_law": law,
+        "noise_scale": scale,
+        "steps": [Step("coefficients", law, cost, scale, None, sensitivity).to_dict()],
+        "seals": spec.model_seals(selection.index),
+    }
 
 
 def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, float]:
@@ -290,33 +278,36 @@ def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, floa
     return {"l2_strength": math.sqrt(square), "radius": 1.0}
 
 
-def _tune_by_rule(X: Table, y: ArrayLike, payment: Payment, options: dict[str, Any], *, stacklevel: int) -> TuneResult:
+def _tune_by_rule(
+    X: Table,
+    y: ArrayLike,
+    payment: Payment,
+    options: dict[str, Any],
+    *,
+    prepare: Prepare | None,
+    stacklevel: int,
+) -> TuneResult:
     budget = payment.charged
     for name in ("l2_strength", "radius"):
         if name in options:
             raise InvalidInput(f"{name} must be left to method='public_rule', got {name}={options[name]!r}")
     # Any λ will do to validate the others.
-    settings = Settings(**{**options, "budget": budget, "l2_strength": 1.0})
-    n_samples, n_columns = payment.shape(X)
-    params = public_rule(settings.public_n(n_samples), n_columns + settings.fit_intercept, budget)
-    chosen = Settings(**{**options, **params, "budget": budget})
-    model = release_fit(X, y, chosen, payment=payment, stacklevel=stacklevel + 1)
-    return TuneResult(params=params, result=model, budget=budget, selection=None)
+    settings = Settings.checked(**{**options, "budget": budget, "l2_strength": 1.0})
 
+    def resolve(n_samples: int, n_columns: int) -> tuple[dict[str, float], Settings, _core.Spec]:
+        params = public_rule(settings.public_n(n_samples), n_columns + settings.fit_intercept, budget)
+        chosen = dataclasses.replace(settings, l2_strength=params["l2_strength"], radius=params["radius"])
+        return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
 
-def _numbers(budget: Budget) -> dict[str, Any]:
-    given = budget.parameters()
-    return {"notion": budget.notion, **{name: given.get(name, 0.0) for name in ("epsilon", "rho", "delta")}}
+    with payment.release(X, settings, resolve) as till:
+        if prepare is not None:
+            X, y = prepare(X, y)
+        rows, (params, chosen, spec) = till.read(X, y, stacklevel=stacklevel + 1)
+        fitted = fit_rows(rows, spec, chosen)
+    fitted.announce(stacklevel + 1)
+    return TuneResult(params=params, result=fitted.result, budget=budget, selection=None)
 
 
 def _other_seed(seed: int | None) -> int | None:
     """Return a seed whose noise is independent of that of the choice."""
     return None if seed is None else seed ^ _SEED_BITS
-
-
-def _warn_seeded(stacklevel: int) -> None:
-    warnings.warn(
-        "the noise comes from the caller's seed: the choice is NOT PRIVATE (leave seed=None to release)",
-        SeededNoiseWarning,
-        stacklevel=stacklevel,
-    )

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.base.validation import check_count
 from dpci.budgets import Budget, check_budget
-from dpci.data.arrays import Table, as_features
-from dpci.data.rows import encode_targets
+from dpci.data.arrays import Table
+from dpci.data.rows import read
 from dpci.errors import PrivacyLeakWarning
 from dpci.losses import LossLike
 from dpci.tuning.candidates import (
@@ -82,16 +82,15 @@ def oracle_not_private(
     grid = check_candidates(candidates)
     n_runs = check_count("n_runs", n_runs)
     settings = candidate_settings(grid, dict(keywords), check_budget(budget))
-    features = as_features(X)
     loss = validation_loss_of(validation_loss, settings)
     first = settings[0]
     models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
-    targets = encode_targets(X, y, first, features.shape[0], stacklevel=None).values
+    rows, specs = read(X, y, first, lambda n, d: [model.spec(n, d) for model in models])
     losses = _core.candidate_losses(
-        [model.spec(*features.shape) for model in models],
+        specs,
         loss.to_core(),
-        features.values,
-        targets,
+        rows.values,
+        rows.targets,
         clip=first.on_violation == "clip",
         n_runs=n_runs,
         seed=first.seed or 0,

@@ -11,18 +11,18 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci import _core
-from dpci.accounting.guarantee import Guarantee
-from dpci.accounting.seals import Seal
-from dpci.accounting.steps import Step
+from dpci.accounting.seals import seal_facts
 from dpci.base.tables import format_facts, number_format
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, declaration, describe
 from dpci.mechanisms import Mechanism, ObjectivePerturbation, OutputPerturbation
 from dpci.model.result import PrivateFit
+from dpci.released.facts import conditions, constants
+from dpci.released.model import Released, record_of
 from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
+from dpci.released.saved import read_record
 from dpci.tuning.selection import Method, Selection
 
 SCHEMA = "dpci.TuneResult"
@@ -37,13 +37,19 @@ _TIME = (
 )
 
 
-class SelectedFit(PrivateFit):
+class SelectedFit(Released[FitRecord]):
     """The model that won a selection: parameters and predictions, but no intervals, because its noise is not fresh.
 
-    It lies in the ball in which it was compared, whose radius its record holds.
+    It lies in the ball in which it was compared, whose radius its record holds. What it cost and what is guaranteed is
+    known of the whole tuning only: :attr:`TuneResult.spent` and :attr:`TuneResult.privacy`.
     """
 
     __slots__ = ()
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of the tuning."""
+        return self._record.total_budget()
 
     @property
     def spent(self) -> Budget:
@@ -51,90 +57,35 @@ class SelectedFit(PrivateFit):
         return self.budget
 
     @property
+    def mechanism(self) -> str:
+        """Where the noise enters: "objective" or "output"."""
+        return self._record.mechanism
+
+    @property
     def interval_refusal(self) -> str:
         """Why there are no intervals, standard errors and p-values."""
         return f"intervals need fresh noise, got a selected model: {_NOT_FRESH}"
 
-    @property
-    def privacy(self) -> dict[str, Any]:
-        """Not of the model alone; see :attr:`TuneResult.privacy`."""
-        return _refuse("privacy", "TuneResult.privacy")
+    def conf_int(self, **_keywords: object) -> NoReturn:
+        """Raise ``InvalidInput``: a selected model has no valid intervals; the message says why."""
+        raise InvalidInput(self.interval_refusal)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Not known: a selection has a budget (:attr:`TuneResult.spent`), and no curve is claimed for it."""
-        return _refuse("guarantee", "TuneResult.spent, beyond which no curve is claimed")
-
-    def public_facts(self) -> dict[str, Any]:
-        """Return what is public about the model, without a claim: mechanism, noise and the constants behind it."""
-        known = super().privacy
-        kept = ("relation", "mechanism", "variant", "project", "calibration", "constants", "conditions", "version")
-        noise = known["steps"][0]
-        return {
-            **{name: known[name] for name in kept},
-            "noise": noise["noise"],
-            "noise_scale": noise["scale"],
-            "noise_sensitivity": noise["sensitivity"],
-            "seal": known["seal"],
-        }
-
-    def summary(self, *, level: float = 0.95) -> str:  # noqa: ARG002  # of the same form as its base
+    def summary(self, *, level: float = 0.95) -> str:  # noqa: ARG002  # of the same form as that of a fit
         """Return a table of the parameters."""
         shown = number_format(np.abs(self.params).max(), self.params)
         rows = [(name, f"{value:{shown}}") for name, value in zip(self.names, self.params, strict=True)]
         banner = "" if self.private else "NOT PRIVATE (seeded)\n\n"
         return f"{banner}{format_facts(rows)}\n\n{textwrap.fill(f'No intervals: {_NOT_FRESH}.', 100)}"
 
-    def to_json(self) -> str:
-        """Not of the model alone; see :meth:`TuneResult.to_json`."""
-        return _refuse("to_json", "TuneResult.to_json")
+    def __getstate__(self) -> str:
+        return self._record.to_json()
 
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "PrivateFit":  # noqa: ARG003  # of the same form as its base
-        """Not of the model alone; see :meth:`TuneResult.from_json`."""
-        return _refuse("from_json", "TuneResult.from_json")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._record,)
+    def __setstate__(self, record: str) -> None:
+        self._record = read_record(record, selected=True)
 
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
         return f"<SelectedFit: {len(self.names)} parameters, {self.mechanism} perturbation, no intervals{seeded}>"
-
-    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        raise InvalidInput(self.interval_refusal)
-
-
-def _refuse(name: str, instead: str) -> NoReturn:
-    raise InvalidInput(f"{name} must be that of the whole tuning ({instead}), got a selected model")
-
-
-def _restored(record: FitRecord) -> SelectedFit:
-    # Pickle restores arrays writable; making the record again does not.
-    return SelectedFit(dataclasses.replace(record))
-
-
-def selected_fit(
-    selection: Selection, noise: tuple[str, float, float], seals: tuple[Seal, ...], public: dict[str, Any]
-) -> SelectedFit:
-    """Wrap the parameters that a selection released, with law, scale and sensitivity of their noise, and their seal."""
-    law, scale, sensitivity = noise
-    cost = next(iter(selection.budget.parameters().values()))
-    facts = {**public, "radius": selection.facts["radii"][selection.index]}
-    return SelectedFit(
-        FitRecord(
-            hessian=None,
-            gradient_cov=None,
-            projection="none",
-            noise_law=law,
-            noise_scale=scale,
-            noise_spectral_radius=0.0,
-            steps=(Step("coefficients", law, cost, scale, None, sensitivity),),
-            seals=seals,
-            version=_core.__version__,
-            **facts,
-        )
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,7 +98,7 @@ class TuneResult:
     ----------
     params : mapping
         The chosen candidate, as it was given (or what the public rule says); read-only.
-    result : PrivateFit
+    result : PrivateFit or SelectedFit
         The fit at the chosen parameters, with the rest of the budget and fresh noise; with ``selection_share=1`` the
         model that was chosen, which has no intervals.
     budget : PureDP, ZCDP or ApproxDP
@@ -155,7 +106,7 @@ class TuneResult:
     """
 
     params: Mapping[str, Any]
-    result: PrivateFit
+    result: PrivateFit | SelectedFit
     budget: Budget
     selection: Selection | None
     """How the candidate was chosen; None for the public rule, which spends nothing on it."""
@@ -191,7 +142,7 @@ class TuneResult:
         """
         fit = self.result
         selected = isinstance(fit, SelectedFit)
-        facts = fit.public_facts() if isinstance(fit, SelectedFit) else fit.privacy
+        facts = _facts_of_model(record_of(fit)) if isinstance(fit, SelectedFit) else fit.privacy
         conditions = list(facts["conditions"])
         if self.selection is not None:
             conditions.append("the candidates were chosen without looking at the data")
@@ -233,7 +184,7 @@ class TuneResult:
         """
         fit = self.result
         selected = isinstance(fit, SelectedFit)
-        record = json.loads(fit._record.to_json())  # noqa: SLF001  # a selected model has no JSON of its own
+        record = json.loads(record_of(fit).to_json())  # a selected model has no JSON of its own
         values = {
             "params": _plain(self.params),
             "privacy": self.privacy,
@@ -265,16 +216,35 @@ class TuneResult:
             raise InvalidInput("a saved tuning must say the same in all its fields, got a contradiction")
         return found
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (dict(self.params), self.result, self.budget, self.selection)
+    def __getstate__(self) -> dict[str, Any]:
+        return {"params": dict(self.params), "saved": self.to_json()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        params = MappingProxyType(state["params"])  # as they were given; saved are descriptions
+        vars(self).update(vars(TuneResult.from_json(state["saved"])) | {"params": params})
 
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
         return f"<TuneResult: {_plain(self.params)} by {self.method}, {self.spent}{seeded}>"
 
 
-def _rebuilt(params: dict[str, Any], result: PrivateFit, budget: Budget, selection: Selection | None) -> TuneResult:
-    return TuneResult(params=params, result=result, budget=budget, selection=selection)
+def _facts_of_model(record: FitRecord) -> dict[str, Any]:
+    """Return what is public about a selected model, without a claim."""
+    (noise,) = record.steps
+    return {
+        "relation": record.neighbors,
+        "mechanism": record.mechanism,
+        "variant": record.variant,
+        "project": record.project,
+        "calibration": record.calibration,
+        "constants": constants(record),
+        "conditions": conditions(record),
+        "version": record.version,
+        "noise": noise.noise,
+        "noise_scale": noise.scale,
+        "noise_sensitivity": noise.sensitivity,
+        "seal": seal_facts(record.seals),
+    }
 
 
 def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
@@ -283,8 +253,8 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
     chosen = privacy["selection"]
     selection = None if chosen is None else Selection.from_dict(chosen, method=privacy["method"], notion=budget.notion)
     selected = values["model"] is not None
-    record = FitRecord.from_json(json.dumps(values["model"] if selected else values["fit"]), selected=selected)
-    fit = SelectedFit(record) if selected else PrivateFit(record)
+    record = read_record(json.dumps(values["model"] if selected else values["fit"]), selected=selected)
+    fit: PrivateFit | SelectedFit = SelectedFit(record) if selected else PrivateFit(record)
     parts = [fit.budget] if selection is None or selected else [selection.budget, fit.budget]
     for name, whole in budget.parameters().items():
         total = sum(Fraction(part.parameters().get(name, 0.0)) for part in parts)

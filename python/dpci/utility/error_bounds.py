@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, Unpack, cast
+from typing import Any, Final, Literal, TypeAlias, Unpack
 
 import numpy as np
 from scipy.special import chdtri, gammainccinv
@@ -168,8 +168,8 @@ def _settings(keywords: BoundKeywords, n_samples: int) -> Settings:
     complete: dict[str, Any] = {"mechanism": "output", "moments": moments, **keywords}
     if asks_add_remove(complete):
         complete["n_public"] = check_n_planned(n_samples, complete.get("n_public"))
-    settings = Settings(**cast("ModelKeywords", complete))
-    if settings.checked_mechanism.name != "output":
+    settings = Settings.checked(**complete)
+    if settings.mechanism.name != "output":
         raise InvalidInput("bounds are for output perturbation, got mechanism='objective'")
     return settings
 
@@ -198,7 +198,7 @@ class _Problem:
         self.dim, self.row_norm, self.tolerance = plan["n_params"], plan["row_norm"], plan["tolerance"]
         self.law, self.scale = spec.noise_law, spec.noise_scale
         self.loss, self.l2_strength, self.strong_convexity = settings.core_loss, spec.l2_strength, spec.strong_convexity
-        self.radius, self.projected = settings.radius, settings.checked_mechanism.project
+        self.radius, self.projected = settings.radius, settings.mechanism.project
         if self.radius is None and of in {"empirical", "population"}:
             raise InvalidInput(f"radius must be given with of={of!r}, which compares with the best of a ball, got None")
         # Strong convexity bounds the minimiser by the gradient at zero.

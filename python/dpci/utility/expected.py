@@ -52,7 +52,7 @@ class NoiseAverage:
     @cached_property
     def _response(self) -> _F64:
         """How the parameters follow the noise: H⁻¹/n, or the identity for output perturbation."""
-        if self.path.settings.checked_mechanism.name == "output":
+        if self.path.settings.mechanism.name == "output":
             return np.eye(len(self.center.params))
         return np.asarray(np.linalg.inv(self.center.hessian) / self.path.n_public)
 
@@ -103,7 +103,7 @@ def worst_case_loss(path: BudgetPath, value: float, plain: NoiseAverage) -> floa
     dim, n = len(params), path.n_public
     spec = path.spec(value)
     variance = spec.noise_scale**2 * (1.0 if spec.noise_law == "gaussian" else dim + 1.0)
-    if path.settings.checked_mechanism.name == "output":
+    if path.settings.mechanism.name == "output":
         return plain.value + path.settings.core_loss.curvature_bound * path.row_norm**2 * variance / 2.0
     l2_strength = path.l2_strength(value)
     excess = l2_strength / 2.0 * float(params @ params) + dim * variance / (2.0 * n**2 * l2_strength)

@@ -1,8 +1,9 @@
 """Utility as a function of epsilon: how good a private model would be at other budgets, from one fit. Never private."""
 
+import dataclasses
 import math
 import warnings
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.base.validation import check_count, check_seed, check_threads
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
-from dpci.data.arrays import Table, as_features, as_vector
-from dpci.data.rows import encode_targets, param_names
+from dpci.data.arrays import Table, as_vector
+from dpci.data.rows import read
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.model.settings import MODEL_KEYWORDS, ModelKeywords, Settings, asks_add_remove, check_keywords
 from dpci.utility.metrics import MetricLike, SmoothedAccuracy, check_metric, evaluator
@@ -104,22 +105,26 @@ def curve(
     >>> bool(curve.predict_utility(2.0) < curve.predict_utility(0.5))
     True
     """
-    features = as_features(X)
-    settings = _settings(at, keywords, features.shape[0])
+    settings = _settings(at, keywords)
     chosen = check_metric(metric)
     counts = {"n_draws": check_count("n_draws", n_draws), "n_steps": check_count("n_steps", n_steps)}
     number = check_seed(seed)
     if number is None:
         raise InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
     n_threads = check_threads(n_threads)
-    path = BudgetPath(settings=settings, n_samples=features.shape[0], n_columns=features.shape[1])
-    names = param_names(features.names, features.shape[1], settings)
+
+    def path_of(n_samples: int, n_columns: int) -> BudgetPath:
+        # Nothing here is private, so the number of rows may stand for the public one.
+        counted = asks_add_remove(keywords) and keywords.get("n_public") is None
+        chosen = dataclasses.replace(settings, n_public=n_samples) if counted else settings
+        return BudgetPath(settings=chosen, n_samples=n_samples, n_columns=n_columns)
+
+    rows, path = read(X, y, settings, path_of)
     if isinstance(chosen, SmoothedAccuracy) and not settings.two_classes:
         raise InvalidInput("metric='smoothed_accuracy' needs a loss of two classes, got one with real targets")
-    given = None if params is None else _checked_params(params, len(names), counts["n_draws"])
-    targets = encode_targets(X, y, settings, features.shape[0], stacklevel=None).values
+    given = None if params is None else _checked_params(params, len(rows.names), counts["n_draws"])
     spec = path.spec(path.at)
-    utility = _core.Utility(spec, features.values, targets, clip=settings.on_violation == "clip", n_threads=n_threads)
+    utility = _core.Utility(spec, rows.values, rows.targets, clip=settings.on_violation == "clip", n_threads=n_threads)
     warnings.warn(
         "a utility curve is NOT PRIVATE: it reads utilities at private and non-private parameters off the data",
         PrivacyLeakWarning,
@@ -132,7 +137,7 @@ def curve(
         anchors.append(utility.anchor(spec, noise, params=given, start=start))
     return UtilityCurve(
         path=path,
-        names=names,
+        names=rows.names,
         seed=number,
         n_steps=counts["n_steps"],
         core=utility,
@@ -141,7 +146,7 @@ def curve(
     )
 
 
-def _settings(at: object, keywords: CurveKeywords, n_samples: int) -> Settings:
+def _settings(at: object, keywords: CurveKeywords) -> Settings:
     check_keywords("curve", keywords, allowed=_KEYWORDS, required=("l2_strength",))
     if not isinstance(at, PureDP | ZCDP | ApproxDP):
         raise InvalidInput(f"at must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP, got at={at!r}")
@@ -149,20 +154,19 @@ def _settings(at: object, keywords: CurveKeywords, n_samples: int) -> Settings:
     moments = "none" if keywords.get("split") is None else "joint"
     complete: dict[str, Any] = {"moments": moments, **keywords, "budget": at}
     if asks_add_remove(complete) and complete.get("n_public") is None:
-        # Nothing here is private, so the number of rows may stand for the public one.
-        complete["n_public"] = n_samples
-    settings = Settings(**cast("ModelKeywords", complete))
+        complete["n_public"] = 1  # stands for the number of rows, which is not known yet
+    settings = Settings.checked(**complete)
     core = settings.core_loss
     if core.kinked or core.predictor_bound is not None or math.isinf(core.slope_bound):
         raise InvalidInput(
             "a utility curve needs a loss without a kink whose slope is bounded for all parameters, got "
-            f"loss={settings.checked_loss.name!r}"
+            f"loss={settings.loss.name!r}"
         )
     if settings.radius is not None:
         raise InvalidInput(
             f"radius must be None for a utility curve, which follows the unconstrained minimiser, got {settings.radius}"
         )
-    if settings.checked_mechanism.variant != "standard":
+    if settings.mechanism.variant != "standard":
         raise InvalidInput("a utility curve needs variant='standard', got variant='cms11'")
     return settings
 

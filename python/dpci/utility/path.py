@@ -51,7 +51,7 @@ class BudgetPath:
         return (
             settings.calibration == "paper"
             and settings.budget.notion == "approx"
-            and settings.checked_mechanism.name == "objective"
+            and settings.mechanism.name == "objective"
         )
 
     @property

@@ -40,7 +40,7 @@ class Refits:
         """Return the parameters at a budget, shape (n_draws, k); output perturbation is predicted exactly."""
         spec = self.path.spec(value)
         points = np.array([self.utility.predict(anchor, [spec], self.n_steps)[0] for anchor in self.anchors])
-        if self.path.settings.checked_mechanism.name == "output":
+        if self.path.settings.mechanism.name == "output":
             return points
         found = []
         for (noise, residual), start in zip(self._terms, points, strict=True):

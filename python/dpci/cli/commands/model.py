@@ -13,7 +13,6 @@ import typer
 from dpci.base.validation import check_fraction
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
-from dpci.cli.delivery import class_labels
 from dpci.cli.documents import result_document
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_new, check_text, new_file
@@ -21,7 +20,7 @@ from dpci.cli.rows import TableRows, find_tables, progress_bar
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
-from dpci.schema.columns import ClassTarget
+from dpci.schema.columns import ClassTarget, class_labels
 from dpci.schema.table import Schema
 from dpci.sources.files import open_text
 

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from dpci.base.validation import check_choice
+from dpci.base.optional import optional
+from dpci.base.validation import check_choice, check_count, check_seed, check_threads
 from dpci.budgets import Calibration
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, wants_progress
@@ -129,9 +130,9 @@ def tables(
             names = tuple(known) if experiment is None else (check_choice("--experiment", experiment, tuple(known)),)
             _check_drawing(output, names)
             run_of = Repeats(
-                n_repeats=catalogue.REPEATS[paper] if repeats is None else repeats,
-                seed=seed,
-                n_threads=threads,
+                n_repeats=catalogue.REPEATS[paper] if repeats is None else check_count("repeats", repeats),
+                seed=check_seed(seed) or 0,
+                n_threads=check_threads(threads),
                 announce=announce,
             )
             _experiments(paper, names, run_of, shape, output)
@@ -248,7 +249,7 @@ def _write(output: Path, save: Callable[[Path], object], *, otherwise: str | Non
     """Save a file, or print what it would have held before the error: it may have taken hours."""
     try:
         # What it replaces follows from its seed, and stays until the new one is complete.
-        with new_file("--output", output, force=True) as path:
+        with new_file("--output", output, force=True) as path, optional("matplotlib", extra="plot", what="a drawing"):
             save(path)
     except InvalidInput:
         if otherwise is not None:

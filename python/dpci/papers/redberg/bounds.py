@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 import dpci
-from dpci.budgets import Calibration
-from dpci.papers.finding import Finding, Repeats
+from dpci.papers.finding import Calibration, Finding, Repeats
 from dpci.papers.redberg import figures as per_instance_figures
 from dpci.papers.redberg.figures import RecordLosses
 from dpci.papers.redberg.setup import (

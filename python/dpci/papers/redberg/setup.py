@@ -5,9 +5,7 @@ from typing import Any, Final
 
 import dpci
 from dpci.accounting.seals import unsealed
-from dpci.budgets import Calibration
-from dpci.model.settings import ModelKeywords
-from dpci.papers.finding import Repeats, Report
+from dpci.papers.finding import Calibration, Repeats, Report
 from dpci.papers.rows import NOMINAL, DataSet, credit_default, soft_labels
 from dpci.papers.sources import Sources
 
@@ -50,7 +48,7 @@ def data_sets(sources: Sources, run: Repeats) -> list[DataSet]:
     ]
 
 
-def fit_keywords(data: DataSet, epsilon: float, ridge: float, calibration: Calibration) -> ModelKeywords:
+def fit_keywords(data: DataSet, epsilon: float, ridge: float, calibration: Calibration) -> dict[str, Any]:
     """Return the keywords of :func:`dpci.fit` for the coefficients alone."""
     n_samples = len(data.X)
     return {

@@ -1,12 +1,11 @@
 """The experiments of Wang, Kifer & Lee (2019), section 7: what each cell of a table and each panel of a figure fits."""
 
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import dpci
-from dpci.budgets import Budget, Calibration
 from dpci.losses import Loss
-from dpci.model.settings import ModelKeywords
+from dpci.papers.finding import Calibration
 from dpci.papers.wang.published import Setting
 
 Varied: TypeAlias = Literal["n", "d", "epsilon_1", "epsilon_2", "epsilon_3"]
@@ -51,12 +50,12 @@ class Cell(NamedTuple):
     setting: Setting
     epsilons: tuple[float, float, float]
 
-    def keywords(self, calibration: Calibration) -> ModelKeywords:
+    def keywords(self, calibration: Calibration) -> dict[str, Any]:
         """Return the keywords of :func:`dpci.fit` that differ from cell to cell."""
         pure = self.setting.notion == "DP"
         costs = [epsilon if pure else epsilon**2 / 2.0 for epsilon in self.epsilons]
         total = sum(costs)
-        budget: Budget = dpci.PureDP(epsilon=total) if pure else dpci.ZCDP(rho=total)
+        budget = dpci.PureDP(epsilon=total) if pure else dpci.ZCDP(rho=total)
         return {
             "budget": budget,
             "split": tuple(cost / total for cost in costs),

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpci.base.optional import optional
 from dpci.papers.wang.experiments import N_COLUMNS, TITLES, Panel
 from dpci.papers.wang.published import LOSSES
 from dpci.papers.wang.report import FigureData
@@ -23,8 +22,7 @@ def draw(data: FigureData) -> "Figure":
     Intervals (CI) are solid, with bars of one standard deviation over the replicates; variability intervals (VI) are
     dashed and have no bars.
     """
-    with optional("matplotlib", extra="plot", what="a drawing"):
-        from matplotlib.figure import Figure  # noqa: PLC0415  # optional
+    from matplotlib.figure import Figure  # noqa: PLC0415  # optional
 
     n_rows = -(-len(data.panels) // _N_COLUMNS)
     figure = Figure(figsize=(4.0 * _N_COLUMNS, 3.1 * n_rows + 0.9), layout="constrained")

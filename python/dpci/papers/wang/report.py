@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpci.budgets import Calibration
 from dpci.errors import InvalidInput
-from dpci.papers.finding import Report
+from dpci.papers.finding import Calibration, Report
 from dpci.papers.sources import Sources
 from dpci.papers.wang.experiments import FIGURES, TABLES, TITLES, Cell, FigurePlan, Panel
 from dpci.papers.wang.published import COVERAGE, LOSSES, SETTINGS, Setting

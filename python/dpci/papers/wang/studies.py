@@ -9,10 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import dpci
-from dpci.budgets import Calibration
 from dpci.errors import InvalidInput, RegularizationTooSmall
-from dpci.model.settings import ModelKeywords
-from dpci.papers.finding import run_facts, run_values, silent
+from dpci.papers.finding import Calibration, run_facts, run_values, silent
 from dpci.papers.sources import Sources
 from dpci.papers.wang.experiments import L2_STRENGTH, TITLES, Cell, Rows
 from dpci.simulate import CoverageStudy
@@ -185,7 +183,7 @@ def _check_extract(experiment: str, dataset: str, keys: Sequence[Key], sources: 
 
 def _least_rows(cell: Cell, calibration: Calibration, n: int) -> int:
     """Return the least number of rows, from n on, at which lambda suffices: more rows need less."""
-    keywords: ModelKeywords = {**cell.keywords(calibration), "l2_strength": L2_STRENGTH, "fit_intercept": False}
+    keywords: dict[str, Any] = {**cell.keywords(calibration), "l2_strength": L2_STRENGTH, "fit_intercept": False}
 
     def suffices(n_samples: int) -> bool:
         try:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from dpci.mechanisms import Mechanism
 from dpci.papers.wu.setup import LOSS, Split
 
+Mechanism: TypeAlias = dpci.ObjectivePerturbation | dpci.OutputPerturbation
 _F64: TypeAlias = NDArray[np.float64]
 Method: TypeAlias = Callable[[Split, float, int], _F64]
 

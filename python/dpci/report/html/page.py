@@ -10,8 +10,10 @@ from dpci.base.tables import format_bound, format_percent, number_format, printa
 from dpci.base.validation import check_fraction
 from dpci.budgets import ApproxDP, PureDP
 from dpci.errors import InvalidInput
-from dpci.inference.methods import Inference
+from dpci.inference.methods import Inference, interval_notes
 from dpci.losses import describe
+from dpci.released.facts import conditions
+from dpci.released.model import record_of
 from dpci.report.html.elements import Content, Html, join, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
@@ -48,7 +50,7 @@ def html_report(result: Inference, *, level: float, title: str | None) -> str:
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        tag("meta", name="generator", content=f"dpci {result.privacy['version']}"),
+        tag("meta", name="generator", content=f"dpci {record_of(result).version}"),
         tag("title", heading),
         tag("style", Html(STYLE)),
     ]
@@ -87,11 +89,11 @@ def _list(items: list[Content]) -> Html:
 
 def _lead(result: Inference) -> str:
     records = f"{result.n_samples:,} records"
-    if result.privacy["relation"] == "add_remove":
+    if record_of(result).neighbors == "add_remove":
         records = f"records whose number is private (taken as {result.n_samples:,})"
     if not result.private:
         return f"Estimated from {records}, with noise as for {result.spent}."
-    inferred = result.privacy["classes_inferred"]
+    inferred = record_of(result).classes_inferred
     return (
         f"Estimated from {records} under differential privacy, {result.spent}. Every number on this "
         "page is released or public. It may be shared as it is, and computing from it costs no more privacy."
@@ -179,7 +181,7 @@ def _distance(guarantee: Guarantee, whole: float) -> float:
 def _attack(result: Inference, epsilon: float, distance: float, delta: float) -> list[Content]:
     """Say what the guarantee means; ``distance`` bounds the total variation, ``delta`` is the profile at epsilon."""
     doubt = "whether a person's record is among the data at all, thought as likely as not"
-    if result.privacy["relation"] == "replace_one":
+    if record_of(result).neighbors == "replace_one":
         doubt = "which of two records, thought equally likely, a person really has"
     percent = format_bound(50.0 * (1.0 + distance), 4)
     guess = (
@@ -220,15 +222,15 @@ def _caveats(result: Inference) -> list[Html]:
             "the noise in the parameters and for their rounding, not for the noise in the two matrices behind them."
         )
         noise = noise_note(result)
-        items += [accounted, *([] if noise is None else [noise]), *result.privacy["interval_notes"]]
+        items += [accounted, *([] if noise is None else [noise]), *interval_notes(result)]
         items += ["They are valid one by one, for a model that was chosen before the data were seen."]
-    constants = result.privacy["constants"]
-    if constants["on_violation"] == "clip":
+    record = record_of(result)
+    if record.on_violation == "clip":
         items.append(
-            f"Records beyond the public bounds (row norm {constants['row_norm']:g}) were moved to them; the target is "
+            f"Records beyond the public bounds (row norm {record.row_norm:g}) were moved to them; the target is "
             "that of the records so moved."
         )
-    rests: list[Content] = [f"{fact[0].upper()}{fact[1:]}." for fact in result.privacy["conditions"]]
+    rests: list[Content] = [f"{fact[0].upper()}{fact[1:]}." for fact in conditions(record)]
     return [
         _section("caveats", "What to keep in mind", _list(items)),
         _section("conditions", "What the guarantee rests on", _list(rests)),
@@ -236,5 +238,5 @@ def _caveats(result: Inference) -> list[Html]:
 
 
 def _footer(result: Inference) -> Html:
-    made = f"dpci {result.privacy['version']}. The same facts for machines: "
+    made = f"dpci {record_of(result).version}. The same facts for machines: "
     return join([made, tag("code", "result.to_json()"), "."])

@@ -1,0 +1,126 @@
+"""Reads the saved record of a fit: every field by its rule, then all of them together. A file can hold anything."""
+
+from dataclasses import fields
+from typing import Any
+
+from dpci.accounting.steps import Step
+from dpci.base.validation import check_count, check_flag, check_not_negative, check_positive
+from dpci.errors import InvalidInput
+from dpci.losses import NAMES, PARAMETERS, declaration, from_declaration
+from dpci.released.consistency import check_consistent
+from dpci.released.record import SCHEMA, SCHEMA_VERSION, FitRecord
+from dpci.released.rules import (
+    Rule,
+    check_array,
+    check_interval,
+    check_labels,
+    check_names,
+    check_seals,
+    check_text,
+    one_of,
+    optional,
+    read_saved,
+)
+
+
+def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
+    """Rebuild a record from :meth:`FitRecord.to_json`; ``selected``: that of a model that won a selection.
+
+    Raises
+    ------
+    InvalidInput
+        If the text is not such a record, or of another schema version.
+    """
+    values = read_saved(text, what="a saved fit", schema=SCHEMA, version=SCHEMA_VERSION)
+    names = [part.name for part in fields(FitRecord)]
+    missing = [name for name in names if name not in values]
+    if missing or len(values) > len(names):
+        got = f"none called {missing[0]!r}" if missing else f"{next(n for n in values if n not in names)!r} too"
+        raise InvalidInput(f"a saved fit must hold every field of its schema and no other, got {got}")
+    try:
+        for name, rule in _RULES.items():
+            values[name] = rule(name, values[name])
+        record = FitRecord(**values)
+    except InvalidInput:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"a saved fit must hold every field of its schema, got {error!r}") from error
+    check_consistent(record, selected=selected)
+    return record
+
+
+def _check_loss(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{name} must be an object, got {name}={value!r}")
+    for key, rule in _LOSS_RULES.items():
+        if key not in value:
+            raise InvalidInput(f"{name} must have {key}, got {name}={value!r}")
+        rule(f"{name}.{key}", value[key])
+    for key in PARAMETERS:
+        check_positive(f"{name}.{key}", value.get(key, 1.0))
+    built_in = from_declaration(value)
+    if built_in is not None and value != declaration(built_in, built_in.to_core()):
+        raise InvalidInput(f"{name} must have the declaration of {built_in!r}, got {name}={value!r}")
+    return value
+
+
+def _check_steps(name: str, value: object) -> tuple[Step, ...]:
+    if not isinstance(value, list) or not value:
+        raise InvalidInput(f"{name} must be a list of at least one step, got {name}={value!r}")
+    steps = tuple(Step.from_mapping(step) for step in value)
+    for step in steps:
+        for part, rule in _STEP_RULES.items():
+            rule(f"{name}.{part}", getattr(step, part))
+    return steps
+
+
+# What a saved record has to obey, field by field.
+_LOSS_RULES: dict[str, Rule] = {
+    "name": one_of(*NAMES),
+    "slope_bound": optional(check_positive),
+    "curvature_bound": optional(check_positive),
+    "predictor_bound": optional(check_positive),
+    "strong_convexity": check_not_negative,
+    "one_signed": check_flag,
+    "target_bounds": optional(check_interval),
+}
+_STEP_RULES: dict[str, Rule] = {
+    "step": one_of("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"),
+    "noise": one_of("spherical_laplace", "gaussian", "matrix_laplace", "none"),
+    "cost": check_positive,
+    "scale": check_not_negative,
+    "hessian_scale": optional(check_positive),
+    "sensitivity": check_not_negative,
+}
+_RULES: dict[str, Rule] = {
+    "params": check_array,
+    "hessian": optional(check_array),
+    "gradient_cov": optional(check_array),
+    "names": check_names,
+    "named_columns": check_flag,
+    "classes": optional(check_labels),
+    "classes_inferred": check_flag,
+    "n_samples": check_count,
+    "l2_strength": check_not_negative,
+    "radius": optional(check_positive),
+    "loss": _check_loss,
+    "slope_bound": check_positive,
+    "curvature_bound": optional(check_not_negative),
+    "mechanism": one_of("objective", "output"),
+    "variant": one_of("standard", "cms11"),
+    "project": check_flag,
+    "moments": one_of("joint", "separate", "none"),
+    "projection": one_of("floor", "cautious", "none"),
+    "calibration": one_of("tight", "paper"),
+    "row_norm": check_positive,
+    "on_violation": one_of("error", "clip"),
+    "neighbors": one_of("replace_one", "add_remove"),
+    "intercept_scale": optional(check_positive),
+    "noise_law": one_of("spherical_laplace", "gaussian"),
+    "noise_scale": check_positive,
+    "noise_spectral_radius": check_not_negative,
+    "steps": _check_steps,
+    "seals": check_seals,
+    "private": check_flag,
+    "version": check_text,
+}
