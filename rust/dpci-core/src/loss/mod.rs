@@ -149,6 +149,11 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// `t`: bound on l'' over all predictors and targets.
     fn curvature_bound(&self) -> f64;
 
+    /// A `c` with `|l'''| ≤ c·l''` everywhere, which bounds the steps of Newton's method; infinite where none is known.
+    fn self_concordance(&self) -> f64 {
+        f64::INFINITY
+    }
+
     /// Whether, for a given target, l' never changes sign.
     fn one_signed(&self) -> bool;
 
