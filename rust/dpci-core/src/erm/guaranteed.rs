@@ -48,6 +48,9 @@ pub(super) fn minimize(
         options: newton,
         unrounded,
     };
+    if !search.can_end()? {
+        return Err(refused);
+    }
     let start = search.continued()?;
     if let Some(found) = search.attempt(&start)? {
         return Ok(found);
@@ -62,6 +65,18 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// Whether rounding leaves room for the tolerance at every minimiser, and factors to the Hessians: no steps would help otherwise. Fits
+    /// with other parameters are refused beforehand.
+    fn can_end(&self) -> Result<bool> {
+        let (risk, strength) = (self.risk, self.risk.strong_convexity());
+        let norm = greatest_norm(risk)?;
+        let rounded = if self.unrounded { 0.0 } else { norm };
+        let floor = risk.doubled_rounding(norm) / strength + f64::EPSILON * rounded;
+        let factorised = 10.0 * (risk.dim() as f64).powf(1.5) * f64::EPSILON;
+        let condition = risk.steepness() / strength;
+        Ok(2.0 * floor <= self.options.tolerance && factorised * condition <= 1.0)
+    }
+
     /// Where the continuation ends.
     fn continued(&self) -> Result<Vec<f64>> {
         let objective = self.risk.objective;
@@ -231,6 +246,44 @@ mod tests {
                 assert!(search.attempt(&continued).unwrap().is_some());
             });
         }
+    }
+
+    #[test]
+    fn nothing_is_tried_where_rounding_decides() {
+        with_search(&Logistic, |search, objective, _| {
+            assert!(search.can_end().unwrap());
+            let with = |options| Search { options, ..*search };
+            let fine = with(Options {
+                tolerance: 1e-14,
+                ..search.options
+            });
+            assert!(!fine.can_end().unwrap());
+            assert!(
+                Search {
+                    unrounded: true,
+                    ..fine
+                }
+                .can_end()
+                .unwrap()
+            );
+            let flat = Objective {
+                l2_strength: 1e-16,
+                ..*objective
+            };
+            let coarse = Options {
+                tolerance: 1e30,
+                ..search.options
+            };
+            let risk = &Risk::new(&flat).unwrap();
+            assert!(
+                !Search {
+                    risk,
+                    ..with(coarse)
+                }
+                .can_end()
+                .unwrap()
+            );
+        });
     }
 
     #[test]
