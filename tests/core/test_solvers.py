@@ -9,6 +9,7 @@ from statsmodels.discrete.discrete_model import Logit
 import dpci
 from dpci import lowlevel
 from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge
+from support.extreme import far_out
 
 LOSSES = [Logistic(), HuberHinge(h=0.5), HuberHinge(h=0.1), SmoothHinge(s=0.1), SmoothHinge(s=1.0)]
 by_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -292,3 +293,15 @@ def test_hard_problems(loss, solver):
 def plain_gradient(loss, X, y, params):
     with np.errstate(over="ignore"):
         return X.T @ (plain_loss(loss, y * (X @ params))[1] * y) / len(y)
+
+
+# Found by benches/far_minimisers.py.
+@pytest.mark.parametrize(
+    ("seed", "condition"), [(24, 1e10), (30, 5e10), (36, 5e10)], ids=["huber", "logistic", "smooth"]
+)
+def test_minimisers_that_newtons_method_alone_misses(seed, condition):
+    X, y, keywords, tolerance = far_out(seed, condition)
+    problem = {**keywords, "tolerance": tolerance, "n_threads": 1}
+    with pytest.raises(dpci.errors.NotConverged):
+        lowlevel.minimize_erm(X, y, solver="newton", **problem)
+    assert lowlevel.minimize_erm(X, y, **problem).certificate <= tolerance

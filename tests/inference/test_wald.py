@@ -1,6 +1,7 @@
 """Wald tests: tails of quadratic forms against closed forms, Imhof's integral and draws, and the tests themselves."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from dpci.inference.error_law import mixing_nodes
 from dpci.inference.quadratic_tail import chi2_sum_tail
 from dpci.inference.validity import gradient_noise, hessian_noise
 from dpci.inference.wald import statistic_tail
+from dpci.report.summary import noise_note
 from support.fits import SETTINGS, make_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
@@ -210,6 +212,14 @@ def test_noise_in_either_matrix_makes_a_test_by_rows(rows, matrix):
     assert result.wald_test("x0").method == "joint"
     for text in (result.summary(), result.to_html()):
         assert "The noise in the released matrices may be" in text.replace("\n", " ")
+
+
+def test_noise_over_nothing_is_infinite(rows):
+    result = dpci.fit(*rows, **SETTINGS)
+    nothing = np.zeros_like(result.cov)
+    assert gradient_noise(result._record, result.hessian, nothing) == math.inf
+    shown = SimpleNamespace(interval_refusal=None, moment_noise=math.inf)
+    assert "may be any multiple of their least eigenvalue" in noise_note(shown)
 
 
 @pytest.mark.filterwarnings("error::dpci.MomentNoiseWarning")

@@ -40,8 +40,8 @@ def test_no_accepted_parameters_fail():
 
 
 def test_no_accepted_parameters_fail_where_the_minimiser_lies_far_out():
-    """In up to 80 parameters. At fifty times this condition up to two in five such fits failed."""
-    found = [attempt_far_out(seed) for seed in range(40)]
+    """In up to 80 parameters (docs/evidence/far_minimisers.md)."""
+    found = [attempt_far_out(seed) for seed in range(20)]
     outcomes = [outcome for outcome, _ in found]
     assert [facts for outcome, facts in found if outcome == "failed"] == []
-    assert outcomes.count("fitted") > 15
+    assert outcomes.count("fitted") > 8

@@ -86,3 +86,24 @@ def test_levels_at_both_ends_have_intervals():
     result = dpci.fit(PATTERN, CLASSES, **COMMON, budget=BUDGET, l2_strength=1.0, projection="floor", seed=1)
     for level in (5e-324, 1e-12, np.nextafter(1.0, 0.0)):
         assert np.isfinite(np.asarray(result.conf_int(level=level))).all()
+
+
+@pytest.mark.parametrize("loss", [dpci.losses.HuberHinge(1e300), dpci.losses.SmoothHinge(1e-3)], ids=["small", "tail"])
+@pytest.mark.parametrize("moments", ["separate", "joint"])
+def test_curvatures_that_vanish_beside_the_ridge_have_no_hessian_to_release(loss, moments):
+    assert 0.0 < loss.to_core().sup_curvature(0.1) < 1e-300
+    keywords = {"loss": loss, "radius": 0.1, "l2_strength": 1.0, "moments": moments, "fit_intercept": False}
+    with pytest.warns(dpci.SeededNoiseWarning):
+        result = dpci.fit(PATTERN, CLASSES, **COMMON, **keywords, budget=BUDGET, seed=1)
+    np.testing.assert_array_equal(result.hessian, np.eye(2))
+    assert np.isfinite(result.params).all()
+    assert np.isfinite(result.gradient_cov).all()
+
+
+def test_a_subnormal_curvature_is_refused():
+    """Of 8 records as of 200: the sum of the losses would overflow for some number of them."""
+    loss = dpci.losses.HuberHinge(1e308)
+    assert 0.0 < loss.to_core().sup_curvature(0.1) < np.finfo(float).tiny
+    for n_samples in (8, 200):
+        with pytest.raises(InvalidInput, match="sum of losses must be finite"):
+            dpci.plan(n_samples=n_samples, n_features=2, loss=loss, radius=0.1, l2_strength=1.0, budget=BUDGET)

@@ -122,35 +122,52 @@ def attempt(seed: int, *, dims: tuple[int, ...] = (1, 2, 3, 8)) -> tuple[str, st
     return "fitted", facts
 
 
-def attempt_far_out(seed: int) -> tuple[str, str]:
-    """Return what :func:`attempt` does, of fits that are hard and just accepted.
+def _far_out(rng: np.random.Generator) -> tuple[Any, Any, float, Any, float, float]:
+    """Return rows, targets, the bound on the rows, a loss, its curvature bound and a budget's rho.
 
     Strong noise of the objective pulls along columns of very different sizes; along the small ones the rows hardly
     curve the risk.
     """
-    rng = np.random.default_rng(seed)
     n, d = int(rng.choice([50, 100, 300])), int(rng.choice([20, 40, 80]))
     row_norm = _size(rng, 0.0, 3.6)
     h, s = _size(rng, -3.0, 0.0), _size(rng, -3.0, 0.0)
     losses = dpci.losses.Logistic(), dpci.losses.HuberHinge(h), dpci.losses.SmoothHinge(s)
     kind = rng.integers(3)
-    loss, curvature = losses[kind], (0.25, 0.5 / h, 0.25 / s)[kind]
     X = rng.normal(size=(n, d)) * np.logspace(0.0, -float(rng.choice([0.0, 3.0, 6.0])), d)
     X *= row_norm * _EDGE / np.linalg.norm(X, axis=1)[:, None]
+    rho = _size(rng, 0.0, 2.6)
+    y = np.where(rng.uniform(size=n) < 0.5, -1.0, 1.0)
+    return X, y, row_norm, losses[kind], (0.25, 0.5 / h, 0.25 / s)[kind], rho
+
+
+def far_out(seed: int, condition: float) -> tuple[Any, Any, dict[str, Any], float]:
+    """Return rows, targets and keywords of a hard minimisation, and a tolerance."""
+    rng = np.random.default_rng(seed)
+    X, y, row_norm, loss, curvature, rho = _far_out(rng)
+    linear_term = rng.normal(size=X.shape[1]) * 2.0 * row_norm / np.sqrt(2.0 * rho) / len(X)
+    l2_strength = curvature * row_norm**2 / condition
+    keywords = {"loss": loss, "l2_strength": l2_strength, "linear_term": linear_term}
+    return X, y, keywords, 1e-8 * float(np.linalg.norm(linear_term)) / l2_strength
+
+
+def attempt_far_out(seed: int) -> tuple[str, str]:
+    """Return what :func:`attempt` does, of hard fits: conditions from 10⁸ to 10¹¹, some refused."""
+    rng = np.random.default_rng(seed)
+    X, y, row_norm, loss, curvature, rho = _far_out(rng)
     keywords: dict[str, Any] = {
-        "budget": dpci.ZCDP(_size(rng, 0.0, 2.6)),
-        "l2_strength": curvature * row_norm**2 * 1.001e-9 * _size(rng, 0.0, 1.0),
+        "budget": dpci.ZCDP(rho),
+        "l2_strength": curvature * row_norm**2 / _size(rng, 8.0, 11.0),
         "row_norm": row_norm,
         "loss": loss,
         "moments": "none",
         "fit_intercept": False,
-        "classes": (False, True),
+        "classes": (-1, 1),
     }
-    facts = f"seed {seed}: n={n}, d={d}, {keywords}"
+    facts = f"seed {seed}: n={len(X)}, d={X.shape[1]}, {keywords}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpciWarning)
         try:
-            dpci.fit(X, rng.uniform(size=n) < 0.5, seed=seed, **keywords)
+            dpci.fit(X, y, seed=seed, **keywords)
         except (RegularizationTooSmall, InvalidInput) as error:
             return "refused", f"{facts}: {error}"
         except DpciError as error:

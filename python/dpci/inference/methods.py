@@ -62,8 +62,9 @@ class Inference(FitFacts):
         """Bound on the noise in the released matrices, over their least eigenvalues.
 
         Of the Hessian, and of the covariance of the gradient's error; the greater of both. One release in twenty at
-        most exceeds it. From released values alone. Intervals and p-values do not account for this noise; above 1/2 a
-        joint test of several parameters may reject true hypotheses too often (docs/inference.md).
+        most exceeds it. Infinite if a least eigenvalue vanishes or a matrix overflows. From released values alone.
+        Intervals and p-values do not account for this noise; above 1/2 a joint test of several parameters may reject
+        true hypotheses too often (docs/inference.md).
         """
         return moment_noise(self._record, self._moments()[0], self.cov)
 

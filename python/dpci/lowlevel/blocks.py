@@ -109,7 +109,8 @@ def minimize_erm(
         Bound on the certified distance to the minimiser.
     max_iterations : int
         Greatest number of steps in double precision. A point that misses ``tolerance`` then is refined in doubled
-        precision, in up to 200 steps more, where the loss has it: all built-in losses do.
+        precision, in up to 200 steps more, where the loss has it: all built-in losses do. With ``solver="auto"`` and
+        no radius a smooth built-in loss then goes on, with up to 2048 parameters, until a minimiser is found.
     n_threads : int, optional
         Threads; None: all cores.
 

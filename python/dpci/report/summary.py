@@ -122,8 +122,9 @@ def noise_note(result: Inference) -> str | None:
     """Return a note on the noise in the released matrices, or None if it is small or there are no matrices."""
     if result.interval_refusal is not None or (ratio := result.moment_noise) <= TRUSTED_NOISE:
         return None
+    size = f"{ratio:.2g} times" if math.isfinite(ratio) else "any multiple of"
     return (
-        f"The noise in the released matrices may be {ratio:.2g} times their least eigenvalue. The intervals do not "
+        f"The noise in the released matrices may be {size} their least eigenvalue. The intervals do not "
         "account for it; a joint test of several parameters may reject too often."
     )
 

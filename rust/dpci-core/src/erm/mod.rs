@@ -1,16 +1,20 @@
 //! Minimises an empirical risk with a certificate: the objective handed to a solver, refined where rounding stops it, or to that of the
 //! hinge.
 
+mod guaranteed;
 mod hinge;
 mod quadratic;
 mod refine;
 mod risk;
 
+use refine::Progress;
+use risk::Risk;
+
 use crate::error::check_length;
-use crate::loss::PREDICTOR_ROOM;
+use crate::loss::{PREDICTOR_ROOM, always_converges};
 use crate::objective::Objective;
 use crate::records::Request;
-use crate::solver::{self, Method, Minimum, Options};
+use crate::solver::{self, Attempt, Method, Minimum, Options, Problem, Stall};
 use crate::{Error, Result};
 
 /// Rows shorter than this could vanish in underflow when their squares are summed.
@@ -35,6 +39,15 @@ pub(crate) struct Unrounded {
     pub(crate) minimum: Minimum,
     /// What rounding took from the point, at most one rounding of each number; zeros where f64 alone found it.
     pub(crate) rest: Vec<f64>,
+}
+
+impl Unrounded {
+    fn whole(minimum: Minimum) -> Self {
+        Self {
+            rest: vec![0.0; minimum.params.len()],
+            minimum,
+        }
+    }
 }
 
 /// The certified minimiser of `objective` from zero, with all digits that were found: a point too long for the tolerance in f64 may have
@@ -64,6 +77,7 @@ fn minimize(
     if let Some(bound) = objective.loss.predictor_bound() {
         check_domain(bound, longest_row(objective)?, options.radius)?;
     }
+    let automatic = options.method == Method::Auto;
     let options = &Options {
         method: method_for(objective, options),
         ..*options
@@ -71,35 +85,43 @@ fn minimize(
     if objective.loss.kinked() {
         return hinge::minimize(objective, start, options, unrounded);
     }
-    let risk = risk::Risk::new(objective)?;
-    let whole = |minimum: Minimum| Unrounded {
-        rest: vec![0.0; minimum.params.len()],
-        minimum,
-    };
+    let risk = Risk::new(objective)?;
     let mut start = start.to_vec();
     if quadratic::serves(objective, options) {
         match quadratic::minimize(&risk, options)? {
-            Ok(minimum) => return Ok(whole(minimum)),
+            Ok(minimum) => return Ok(Unrounded::whole(minimum)),
             Err(stall) => start = stall.params,
         }
     }
     let stall = match solver::attempt(&risk, &start, options)? {
-        Ok(minimum) => return Ok(whole(minimum)),
+        Ok(minimum) => return Ok(Unrounded::whole(minimum)),
         Err(stall) => stall,
     };
-    // Gradients alone need steps without end where curvatures differ by many powers of ten; Hessians do not.
-    let by_gradients = matches!(stall.method, Method::Lbfgs | Method::Preconditioned);
-    if by_gradients && dim <= FALLBACK_MAX_DIM && options.method == Method::Auto {
-        let newton = Options {
-            method: Method::Newton,
-            ..*options
-        };
-        return match solver::attempt(&risk, &stall.params, &newton)? {
-            Ok(minimum) => Ok(whole(minimum)),
-            Err(stall) => refine::refine(&risk, stall, options, unrounded),
-        };
+    let stall = match again_by_newton(&risk, stall, options)? {
+        Ok(minimum) => return Ok(Unrounded::whole(minimum)),
+        Err(stall) => stall,
+    };
+    match refine::refine(&risk, stall, options, unrounded, Progress::Residual) {
+        Err(refused @ Error::NotConverged { .. })
+            if automatic && always_converges(objective.loss, dim, options.radius) =>
+        {
+            guaranteed::minimize(&risk, refused, options, unrounded)
+        }
+        found => found,
     }
-    refine::refine(&risk, stall, options, unrounded)
+}
+
+/// Gradients alone need steps without end where curvatures differ by many powers of ten; Hessians do not.
+fn again_by_newton(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result<Attempt> {
+    let by_gradients = matches!(stall.method, Method::Lbfgs | Method::Preconditioned);
+    if !by_gradients || risk.dim() > FALLBACK_MAX_DIM || options.method != Method::Auto {
+        return Ok(Err(stall));
+    }
+    let newton = Options {
+        method: Method::Newton,
+        ..*options
+    };
+    solver::attempt(risk, &stall.params, &newton)
 }
 
 /// Up to this size a Hessian takes seconds at most.

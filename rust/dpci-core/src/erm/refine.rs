@@ -28,6 +28,15 @@ const FAST: f64 = 0.1;
 /// Points whose length is this near to the radius are moved to the sphere: an f64 solver keeps a few roundings away from it.
 const NEAR: f64 = 32.0 * f64::EPSILON;
 
+/// What a step has to lessen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// `‖r‖`, which where curvatures differ much takes only short steps of Newton's method.
+    Residual,
+    /// `rᵀH⁻¹r`, H of the last point: takes whole steps wherever Newton's method converges quadratically.
+    Energy,
+}
+
 /// A point and what its gradient says.
 struct State {
     point: Vec<Doubled>,
@@ -48,6 +57,7 @@ pub(super) fn refine(
     stall: Stall,
     options: &Options,
     unrounded: bool,
+    progress: Progress,
 ) -> Result<Unrounded> {
     if !has_more_digits(risk.objective.loss, stall.params.len(), options.radius) {
         return Err(stall.error);
@@ -56,6 +66,7 @@ pub(super) fn refine(
         risk,
         radius: options.radius,
         unrounded,
+        progress,
     };
     let mut point: Vec<Doubled> = stall.params.iter().map(|&t| t.into()).collect();
     if let Some(radius) = options.radius
@@ -92,7 +103,7 @@ pub(super) fn refine(
             ));
         };
         here = next;
-        if here.norm <= FAST * before {
+        if here.norm <= FAST * before && progress == Progress::Residual {
             factor = Some(factored);
         }
     }
@@ -110,6 +121,7 @@ struct Refiner<'a> {
     risk: &'a Risk<'a>,
     radius: Option<f64>,
     unrounded: bool,
+    progress: Progress,
 }
 
 impl Refiner<'_> {
@@ -199,6 +211,7 @@ impl Refiner<'_> {
     fn search(&self, here: &State, factor: &Cholesky) -> Result<Option<State>> {
         let mut step: Vec<f64> = here.residual.iter().map(|r| -r).collect();
         factor.solve_in_place(&mut step);
+        let energy = -vector::dot(&here.residual, &step);
         if here.multiplier > 0.0 {
             // Along the sphere: less what carries it across.
             let normal: Vec<f64> = here.point.iter().map(|t| t.rounded()).collect();
@@ -219,7 +232,13 @@ impl Refiner<'_> {
                 move_to_sphere(&mut point, radius);
             }
             let next = self.observe(point)?;
-            if next.norm < here.norm {
+            let falls = match self.progress {
+                Progress::Residual => next.norm < here.norm,
+                Progress::Energy => {
+                    vector::dot(&next.residual, &factor.solve(&next.residual)) < energy
+                }
+            };
+            if falls {
                 return Ok(Some(next));
             }
             length *= 0.5;

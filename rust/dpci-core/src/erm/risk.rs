@@ -63,6 +63,11 @@ impl<'a> Risk<'a> {
         self.mass() * self.objective.loss.curvature_bound() * self.row_norm * self.row_norm * ROOM
     }
 
+    /// Certificate from which whole steps of Newton's method converge quadratically, 0 where none is known: half of `1/(cR)`.
+    pub(super) fn newton_reach(&self) -> f64 {
+        0.5 / (self.objective.loss.self_concordance() * self.row_norm * ROOM)
+    }
+
     /// Bound on the distance of a gradient computed in doubled precision at a point of this norm to the exact one.
     pub(super) fn doubled_rounding(&self, params_norm: f64) -> f64 {
         self.extent().doubled_rounding(params_norm)

@@ -48,6 +48,10 @@ impl Loss for Logistic {
         0.25
     }
 
+    fn self_concordance(&self) -> f64 {
+        1.0
+    }
+
     fn one_signed(&self) -> bool {
         true
     }

@@ -18,7 +18,7 @@ pub use custom::{Custom, Declaration, Evaluate};
 pub use hinge::Hinge;
 pub use huber_hinge::HuberHinge;
 pub use logistic::Logistic;
-pub(crate) use rounding::{Extent, HINGE_MAX_DIM, has_more_digits, hinge_floor};
+pub(crate) use rounding::{Extent, HINGE_MAX_DIM, always_converges, has_more_digits, hinge_floor};
 pub use rounding::{gradient_rounding, hessian_rounding, moment_rounding, second_moment_rounding};
 pub use smooth_hinge::SmoothHinge;
 pub use soft_logistic::SoftLogistic;
@@ -151,6 +151,11 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
 
     /// `t`: bound on l'' over all predictors and targets.
     fn curvature_bound(&self) -> f64;
+
+    /// A `c` with `|l'''| ≤ c·l''` everywhere, which bounds the steps of Newton's method; infinite where none is known.
+    fn self_concordance(&self) -> f64 {
+        f64::INFINITY
+    }
 
     /// Whether, for a given target, l' never changes sign.
     fn one_signed(&self) -> bool;

@@ -120,3 +120,9 @@ pub(crate) fn has_more_digits(loss: &dyn Loss, n_params: usize, radius: Option<f
         && n_params <= DOUBLED_MAX_DIM
         && radius.is_none_or(|w| DOUBLED_RADII.contains(&w))
 }
+
+/// Whether the search for a minimiser ends on every data set, in exact arithmetic (docs/certificates.md, "Convergence"): only where
+/// rounding does not end it first, and nowhere on a sphere.
+pub(crate) fn always_converges(loss: &dyn Loss, n_params: usize, radius: Option<f64>) -> bool {
+    radius.is_none() && has_more_digits(loss, n_params, None)
+}

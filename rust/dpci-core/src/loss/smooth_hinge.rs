@@ -83,6 +83,10 @@ impl Loss for SmoothHinge {
         0.25 / self.s
     }
 
+    fn self_concordance(&self) -> f64 {
+        1.0 / self.s
+    }
+
     fn one_signed(&self) -> bool {
         true
     }

@@ -78,6 +78,10 @@ impl Loss for SoftLogistic {
         Logistic.curvature_bound()
     }
 
+    fn self_concordance(&self) -> f64 {
+        Logistic.self_concordance()
+    }
+
     fn one_signed(&self) -> bool {
         false
     }

@@ -88,6 +88,10 @@ impl Loss for Squared {
         2.0
     }
 
+    fn self_concordance(&self) -> f64 {
+        0.0
+    }
+
     fn one_signed(&self) -> bool {
         false
     }

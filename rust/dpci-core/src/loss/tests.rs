@@ -321,3 +321,37 @@ fn doubled_slopes_have_thirty_digits() {
     }
     assert!(!Hinge.has_doubled_slopes());
 }
+
+#[test]
+fn curvatures_change_no_faster_than_their_concordance() {
+    for loss in losses() {
+        let concordance = loss.self_concordance();
+        if concordance.is_infinite() || loss.is_quadratic() {
+            continue;
+        }
+        let step = 1e-3 / concordance;
+        let mut greatest = 0.0_f64;
+        for y in targets(&*loss) {
+            for i in -4000..4000 {
+                let u = f64::from(i) * 1e-2 / concordance.min(10.0);
+                let [low, high] = [u, u + step].map(|u| evaluate(&*loss, u, y)[2]);
+                if low > 1e-250 && high > 1e-250 {
+                    greatest = greatest.max((high / low).ln().abs() / step);
+                }
+            }
+        }
+        // The greatest rate is attained in the tails.
+        assert!(
+            greatest <= concordance * (1.0 + 1e-9),
+            "{loss:?} {greatest}"
+        );
+        assert!(greatest >= concordance * 0.99, "{loss:?} {greatest}");
+    }
+    // Pieces of parabolas have none.
+    assert!(
+        HuberHinge::new(1.0)
+            .unwrap()
+            .self_concordance()
+            .is_infinite()
+    );
+}

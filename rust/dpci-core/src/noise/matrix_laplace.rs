@@ -280,6 +280,16 @@ mod tests {
     }
 
     #[test]
+    fn the_error_bound_counts_every_degree_of_freedom() {
+        // Two factors of d entries with d+1, ..., 2 degrees: d(d+1)/2 numbers each, of which the traces are sums.
+        let law = MatrixLaplace::new(3, RATE).unwrap();
+        let square = 2.0 * bounded::NORMAL_ERROR + 2.0 * U + Sum::error(3);
+        let relative = square + 2.0 * U + 3.1 * U + 6.006 * U;
+        let expected = bounded::distance(relative, bounded::sum_tail(12), 1.0 / RATE, 9);
+        assert!((law.error_bound() / expected - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
     fn bad_parameters_are_refused() {
         assert!(MatrixLaplace::new(0, 1.0).is_err());
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {

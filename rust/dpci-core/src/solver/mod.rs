@@ -6,6 +6,7 @@
 //! which a caller with more digits may go on.
 
 mod ball;
+mod ellipsoid;
 mod lbfgs;
 mod line_search;
 mod lockstep;
@@ -16,6 +17,7 @@ use crate::linalg::vector;
 use crate::{Error, Result};
 
 pub(crate) use ball::pulled_into_ball;
+pub(crate) use ellipsoid::{Ellipsoid, greatest_cuts};
 pub use lockstep::{LockstepProblem, Start, minimize_lockstep};
 
 /// A smooth, strongly convex function.

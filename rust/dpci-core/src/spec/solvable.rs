@@ -8,7 +8,8 @@ use super::distances::{greatest_excess, rounded_records};
 use super::domain::{Bounded, Domain};
 use crate::linalg::{DOUBLED_EPSILON, MAX_MATRIX_DIM};
 use crate::loss::{
-    Batch, Extent, HINGE_MAX_DIM, Targets, has_more_digits, hessian_rounding, hinge_floor,
+    Batch, Extent, HINGE_MAX_DIM, Targets, always_converges, has_more_digits, hessian_rounding,
+    hinge_floor,
 };
 use crate::noise::NoiseLaw;
 use crate::privacy::Perturbation;
@@ -27,8 +28,8 @@ const SHARE: f64 = 0.125;
 /// begin a hundred thousand times higher.
 const HINGE_CONDITION: f64 = 1e12;
 
-/// The same ratio for a smooth loss with objective perturbation, whose minimisers lie far out where the noise pulls along a direction in which
-/// the rows hardly curve the risk. Found by trial in up to 80 parameters: 2 of 95 fits failed between 10⁹ and 10¹⁰.
+/// The same ratio for a smooth loss with objective perturbation where `erm` has no way that always converges. Minimisers lie far out
+/// where the noise pulls along a direction in which the rows hardly curve the risk. Found by trial (`docs/evidence/far_minimisers.md`).
 const PULLED_CONDITION: f64 = 1e9;
 
 /// What the certificate of a solver rests on, as bounds over all data sets and draws of the noise.
@@ -71,6 +72,12 @@ impl<'a> Solvable<'a> {
     /// Whether more digits than those of f64 are at hand.
     fn has_more_digits(&self) -> bool {
         has_more_digits(&*self.c.loss, self.n_params, self.c.radius)
+    }
+
+    /// Whether the solvers converge for all data in exact arithmetic; one Hessian gives a quadratic risk everywhere, however far out.
+    fn always_converges(&self) -> bool {
+        let loss = &*self.c.loss;
+        loss.is_quadratic() || always_converges(loss, self.n_params, self.c.radius)
     }
 
     /// Greatest ratio of the eigenvalues of a Hessian; at a kink, of those of a row to the ridge.
@@ -172,10 +179,10 @@ impl<'a> Solvable<'a> {
                 value: self.n_params as f64,
             });
         }
+        self.check_total()?;
         let greatest = match (kinked, self.c.perturbation) {
             (true, _) => HINGE_CONDITION,
-            // One Hessian gives a quadratic risk everywhere, however far out.
-            (false, Perturbation::Objective) if !self.c.loss.is_quadratic() => {
+            (false, Perturbation::Objective) if !self.always_converges() => {
                 self.greatest_condition().min(PULLED_CONDITION)
             }
             (false, _) => self.greatest_condition(),
@@ -196,6 +203,20 @@ impl<'a> Solvable<'a> {
             let roundings = self.n_params as f64 + 16.0;
             let floor = self.floor(rounding, DOUBLED_EPSILON, roundings);
             return self.check_digits(floor, tolerance);
+        }
+        Ok(())
+    }
+
+    /// Refuses losses whose sum over the records can overflow. What a caller's can be is not known.
+    fn check_total(&self) -> Result<()> {
+        let reach = self.domain.slope_bound * self.row_norm * self.greatest_norm();
+        let total = self.n_rows as f64 * (self.value_at_zero() + reach);
+        if self.c.loss.identity().is_some() && !total.is_finite() {
+            return Err(Error::OutOfRange {
+                name: "the greatest sum of losses",
+                rule: "finite in double precision",
+                value: total,
+            });
         }
         Ok(())
     }
@@ -225,11 +246,11 @@ mod tests {
     use std::sync::Arc;
 
     use crate::Error;
-    use crate::loss::{Hinge, Logistic, Loss};
+    use crate::loss::{Hinge, HuberHinge, Logistic, Loss, Squared};
     use crate::privacy::{Budget, Calibration, Neighbors};
     use crate::spec::{Choices, Moments, Projection, Spec, Variant};
 
-    use super::Perturbation;
+    use super::{Perturbation, Solvable};
 
     fn choices(loss: Arc<dyn Loss>, n_samples: usize, row_norm: f64, l2_strength: f64) -> Choices {
         Choices {
@@ -272,5 +293,83 @@ mod tests {
         assert!(matches!(refused, Error::IllConditioned { .. }), "{refused}");
         let refused = Spec::new(choices(hinge(), 1_000_000_000_000_000, 1.0, 1e-11)).unwrap_err();
         assert!(matches!(refused, Error::TooFewDigits { .. }), "{refused}");
+    }
+
+    /// Ten records of length 1 at most, λ = 1.
+    fn with_solvable(c: Choices, test: impl FnOnce(&Solvable<'_>)) {
+        let spec = Spec::new(c).unwrap();
+        test(&Solvable::new(spec.bounded(), &spec.law));
+    }
+
+    #[track_caller]
+    fn assert_close(got: f64, expected: f64) {
+        assert!((got / expected - 1.0).abs() < 1e-6, "{got} {expected}");
+    }
+
+    #[test]
+    fn the_floor_counts_the_way_to_the_sphere() {
+        for radius in [0.5_f64, 3.0] {
+            let mut c = choices(Arc::new(Logistic), 10, 1.0, 1.0);
+            c.radius = Some(radius);
+            with_solvable(c, |solvable| {
+                let slope = 1.0 / (1.0 + (-radius).exp());
+                let longest = slope.min((2.0 * 2.0_f64.ln()).sqrt()).min(radius);
+                assert_close(solvable.greatest_norm(), longest);
+                // κ = 1 + 1/4; ten roundings of a thousandth on the way, which is at most twice as long as any minimiser.
+                let way = (2.0 + 1.25) * 0.01 * radius.min(2.0 * longest);
+                let expected = 7.0 + way + 0.016 * slope;
+                assert_close(solvable.floor(7.0, 1e-3, 10.0) - 6.99, expected - 6.99);
+            });
+        }
+        with_solvable(choices(Arc::new(Logistic), 10, 1.0, 1.0), |solvable| {
+            assert_close(solvable.floor(7.0, 1e-3, 10.0), 7.0);
+        });
+    }
+
+    #[test]
+    fn the_loss_at_zero_bounds_every_minimiser() {
+        with_solvable(choices(Arc::new(Logistic), 10, 1.0, 0.01), |solvable| {
+            assert_close(solvable.value_at_zero(), 2.0_f64.ln());
+            assert_close(solvable.greatest_norm(), (2.0 * 2.0_f64.ln() / 0.01).sqrt());
+        });
+        // (0 - y)² for |y| up to 3; a ball that does not bind.
+        let mut squared = choices(Arc::new(Squared::new(3.0).unwrap()), 10, 1.0, 1.0);
+        squared.radius = Some(100.0);
+        with_solvable(squared, |solvable| {
+            assert_close(solvable.value_at_zero(), 9.0);
+            assert_close(solvable.greatest_norm(), 18.0_f64.sqrt());
+        });
+    }
+
+    #[test]
+    fn losses_whose_sum_overflows_are_refused() {
+        // A loss is h/4 + 1/2 at zero.
+        let spec = |h, n| {
+            let loss = Arc::new(HuberHinge::new(h).unwrap());
+            Spec::new(choices(loss, n, 1.0, 1.0))
+        };
+        spec(1e306, 100).unwrap();
+        let refused = spec(1e306, 1000).unwrap_err();
+        assert!(matches!(refused, Error::OutOfRange { .. }), "{refused}");
+    }
+
+    #[test]
+    fn only_what_always_converges_may_be_pulled_far_out() {
+        let pulled = |radius, l2_strength| {
+            let mut c = choices(
+                Arc::new(HuberHinge::new(0.5).unwrap()),
+                100,
+                1.0,
+                l2_strength,
+            );
+            (c.perturbation, c.radius) = (Perturbation::Objective, radius);
+            c.budget = Budget::Zcdp { rho: 500.0 };
+            Spec::new(c)
+        };
+        // κ is 10¹⁰.
+        pulled(None, 1e-10).unwrap();
+        let refused = pulled(Some(1e3), 1e-10).unwrap_err();
+        assert!(matches!(refused, Error::IllConditioned { .. }), "{refused}");
+        pulled(Some(1e3), 1.1e-9).unwrap();
     }
 }

@@ -134,6 +134,9 @@ fn counts_and_the_regression_on_them() {
             for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
                 assert!(fit(bad, None, &counts).is_err());
             }
+            // A gradient cannot be asked to be below its own rounding.
+            let theta = fit(1e-25, None, &counts).unwrap();
+            assert_near(theta[0], (8.0 / 6.0) / 2.0, 1e-9);
             let empty = Sealed::simulated("x", vec![0.4, -3.0, 0.0, 0.1]).unwrap();
             assert_eq!(fit(0.5, Some(2.0), &empty).unwrap(), [0.0, 0.0]);
         }

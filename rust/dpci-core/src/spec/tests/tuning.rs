@@ -36,6 +36,19 @@ fn range(radius: f64) -> f64 {
 }
 
 #[test]
+fn the_greatest_radius_bounds_the_scores_wherever_it_stands() {
+    let of = |radius| Choices {
+        radius: Some(radius),
+        ..candidate(0.1)
+    };
+    for radii in [[3.0, 1.0, 2.0], [1.0, 3.0, 2.0], [1.0, 2.0, 3.0]] {
+        let spec = tuned(&radii.map(of), None, pure(0.8), Method::Chunks).unwrap();
+        let least_part = *spec.chunk_sizes().unwrap().last().unwrap() as f64;
+        assert_near(spec.score_step().sensitivity, range(3.0) / least_part, 1e-6);
+    }
+}
+
+#[test]
 fn parts_share_the_records_and_each_has_the_budget() {
     let small = |l2_strength| Choices {
         n_samples: 14,
