@@ -1,9 +1,9 @@
 //! The seal at any distance, cost and values: what leaves lies on the public lattice, or nothing leaves.
 
 use arbitrary::Arbitrary;
-use dpci_core::mechanism::seal::Seal;
 use dpci_core::noise::{DiscreteGaussian, DiscreteLaplace, SimulationGenerator};
 use dpci_core::privacy::Cost;
+use dpci_core::spec::Seal;
 
 use crate::number::{Number, plain};
 

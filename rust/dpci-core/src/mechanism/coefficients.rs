@@ -4,7 +4,7 @@ use super::seal::Sealed;
 use crate::Result;
 use crate::erm::{Unrounded, minimize_risk, minimize_unrounded};
 use crate::exec::Executor;
-use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SimulationGenerator, SphericalLaplace};
+use crate::noise::{Law, NoiseGenerator, SimulationGenerator};
 use crate::objective::Objective;
 use crate::privacy::Perturbation;
 use crate::records::Records;
@@ -32,14 +32,7 @@ pub fn release_coefficients(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Sealed> {
-    let noise = match spec.law() {
-        NoiseLaw::SphericalLaplace { dim, rate } => {
-            SphericalLaplace::new(dim, rate)?.sample_bounded(generator)?
-        }
-        NoiseLaw::Gaussian { std_dev } => {
-            Gaussian::new(spec.n_params(), std_dev)?.sample_bounded(generator)?
-        }
-    };
+    let noise = spec.law().on(spec.n_params())?.sample_bounded(generator)?;
     let objective = Linear::new(spec, &noise);
     let options = solver_options(spec, spec.tolerance());
     let Unrounded { minimum, rest } =
@@ -134,14 +127,7 @@ pub(crate) fn simulate_coefficient_noise(
     spec: &Spec,
     generator: &mut SimulationGenerator,
 ) -> Result<Vec<f64>> {
-    Ok(match spec.law() {
-        NoiseLaw::SphericalLaplace { dim, rate } => {
-            SphericalLaplace::new(dim, rate)?.sample(generator)
-        }
-        NoiseLaw::Gaussian { std_dev } => {
-            Gaussian::new(spec.n_params(), std_dev)?.sample(generator)
-        }
-    })
+    Ok(spec.law().on(spec.n_params())?.sample(generator))
 }
 
 /// The linear term `b/n` of objective perturbation; `None` for output perturbation.

@@ -10,7 +10,7 @@ use crate::design::Design;
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, solve_positive_part};
 use crate::moments::second_moments;
-use crate::noise::{Gaussian, Laplace, NoiseGenerator, symmetric};
+use crate::noise::{Law, NoiseGenerator, symmetric};
 use crate::privacy::{Budget, Calibration};
 use crate::spec::FunctionalSpec;
 
@@ -27,22 +27,18 @@ struct PolynomialNoise {
 /// One draw of the noise, in units of R² and RB.
 fn draw(spec: &FunctionalSpec, generator: &mut impl NoiseGenerator) -> Result<PolynomialNoise> {
     let (dim, scale) = (spec.n_params(), spec.step().scale);
-    let isometric_dim = symmetric::isometric_dim(dim);
+    let draw = spec.law().sample_bounded(generator)?;
+    let (form, linear) = draw.split_at(draw.len() - dim);
     if !matches!(spec.choices().budget, Budget::Pure { .. }) {
         // On the sums Σxxᵀ and Σyx themselves, of which the coefficients are multiples.
-        let draw = Gaussian::new(isometric_dim + dim, scale)?.sample_bounded(generator)?;
         let (q, l) = spec.choices().polynomial.weights();
-        let (matrix, vector) = draw.split_at(isometric_dim);
-        let quadratic = symmetric::from_isometric(dim, matrix);
+        let quadratic = symmetric::from_isometric(dim, form);
         return Ok(PolynomialNoise {
             quadratic: quadratic.into_iter().map(|v| q * v).collect(),
-            linear: vector.iter().map(|v| l * v).collect(),
+            linear: linear.iter().map(|v| l * v).collect(),
             diagonal_std_dev: q * scale,
         });
     }
-    let count = spec.n_noises();
-    let draw = Laplace::new(count, scale)?.sample_bounded(generator)?;
-    let (form, linear) = draw.split_at(count - dim);
     let quadratic = if spec.choices().calibration == Calibration::Tight {
         symmetric::from_monomials(dim, form)
     } else {

@@ -4,7 +4,7 @@ use super::seal::Sealed;
 use crate::Result;
 use crate::exec::Executor;
 use crate::moments::{DataMoments, data_moments};
-use crate::noise::{NoiseGenerator, SimulationGenerator};
+use crate::noise::{Law, NoiseGenerator, SimulationGenerator};
 use crate::records::Records;
 use crate::spec::{MomentNoise, Spec};
 
@@ -36,12 +36,15 @@ pub fn release_moments(
     let dim = spec.n_params();
     let hessian = match (noise.hessian, noise.hessian_seal) {
         (Some(noise), Some(seal)) => {
-            let noisy = plus(data.curvature, &noise.law.sample_bounded(dim, generator)?);
+            let noisy = plus(
+                data.curvature,
+                &noise.law.on(dim)?.sample_bounded(generator)?,
+            );
             Some(seal.release_symmetric(&noisy, generator)?)
         }
         _ => None,
     };
-    let draw = noise.gradient_cov.law.sample_bounded(dim, generator)?;
+    let draw = noise.gradient_cov.law.on(dim)?.sample_bounded(generator)?;
     let noisy = plus(data.squared_slope, &draw);
     let gradient_cov = noise
         .gradient_cov_seal
@@ -60,11 +63,11 @@ pub(crate) fn simulate_moments(
     let hessian = match noise.hessian {
         None => None,
         Some(noise) => {
-            let noisy = plus(data.curvature, &noise.law.sample(dim, generator)?);
+            let noisy = plus(data.curvature, &noise.law.on(dim)?.sample(generator));
             Some(Sealed::simulated("hessian", noisy)?)
         }
     };
-    let draw = noise.gradient_cov.law.sample(dim, generator)?;
+    let draw = noise.gradient_cov.law.on(dim)?.sample(generator);
     let noisy = plus(data.squared_slope, &draw);
     Ok((hessian, Sealed::simulated("gradient_cov", noisy)?))
 }

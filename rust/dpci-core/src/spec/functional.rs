@@ -7,7 +7,7 @@ use super::distances::{mean_rounding, share_seal};
 use super::{Seal, Step};
 use crate::linalg::vector::row_norm_bound;
 use crate::loss::second_moment_rounding;
-use crate::noise::{Gaussian, Laplace, symmetric};
+use crate::noise::{AnyLaw, Gaussian, Laplace, Law, symmetric};
 use crate::privacy::{
     Budget, Calibration, Cost, Neighbors, Polynomial, gaussian_mu, gaussian_std_dev, laplace_rate,
 };
@@ -46,6 +46,7 @@ pub struct FunctionalSpec {
     units: [f64; 2],
     n_params: usize,
     step: Step,
+    law: AnyLaw,
     /// Of the quadratic and of the linear coefficients.
     seals: [Seal; 2],
 }
@@ -88,10 +89,8 @@ impl FunctionalSpec {
             let rule = "such that the noise has a finite scale in double precision";
             return out_of_range("row_norm", rule, c.row_norm);
         }
-        let draw = match step.cost {
-            Cost::Epsilon(_) => Laplace::new(n_noises(c, n_params), step.scale)?.error_bound(),
-            _ => Gaussian::new(n_noises(c, n_params), step.scale)?.error_bound(),
-        };
+        let law = independent(step.cost, n_noises(c, n_params), step.scale)?;
+        let draw = law.error_bound();
         let n = c.n_samples as f64;
         let sums = n * mean_rounding(second_moment_rounding, n, c.neighbors);
         // No weight of a sum or of its noise is above 1, and shaping the noise errs by less than the draw.
@@ -111,6 +110,7 @@ impl FunctionalSpec {
             units,
             n_params,
             step,
+            law,
             seals,
         })
     }
@@ -144,9 +144,9 @@ impl FunctionalSpec {
         self.units
     }
 
-    /// How many independent noises there are.
-    pub(crate) fn n_noises(&self) -> usize {
-        n_noises(&self.choices, self.n_params)
+    /// The noise: on one coefficient after another, or, where it is Gaussian, on the isometric coordinates and entries of the sums.
+    pub(crate) fn law(&self) -> &AnyLaw {
+        &self.law
     }
 }
 
@@ -197,6 +197,14 @@ fn calibrated(c: &FunctionalChoices, budget: Budget, n_params: usize) -> Result<
         scale,
         hessian_scale: None,
         sensitivity,
+    })
+}
+
+/// Independent noise of this cost and scale: see [`noise_of`].
+pub(super) fn independent(cost: Cost, dim: usize, scale: f64) -> Result<AnyLaw> {
+    Ok(match cost {
+        Cost::Epsilon(_) => Laplace::new(dim, scale)?.into(),
+        _ => Gaussian::new(dim, scale)?.into(),
     })
 }
 

@@ -5,7 +5,7 @@ use super::distances::{greatest_excess, mean_rounding};
 use super::{Seal, Spec, Step};
 use crate::Result;
 use crate::loss::{Loss, moment_rounding};
-use crate::noise::{MatrixLaw, symmetric};
+use crate::noise::{Law, MatrixLaw, symmetric};
 use crate::privacy::{Calibration, Cost, gaussian_std_dev, laplace_rate};
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
@@ -118,7 +118,7 @@ impl Spec {
         let data = self.bounds.row_norm.powi(2)
             * greatest
             * (self.rounding(moment_rounding) + tail * (1.0 + 1e-6));
-        let distance = data + 2.0 * noise.law.error_bound(dim)?;
+        let distance = data + 2.0 * noise.law.on(dim)?.error_bound();
         Seal::new(
             name,
             symmetric::isometric_dim(dim),

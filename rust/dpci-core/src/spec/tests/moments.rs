@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::loss::{HuberHinge, Squared, moment_rounding};
-use crate::noise::MatrixLaw;
+use crate::noise::{Law, MatrixLaw};
 use crate::privacy::Perturbation::Output;
 use crate::spec::{MatrixNoise, MomentNoise};
 
@@ -232,7 +232,7 @@ fn seals_hide_the_rounding_of_sums_and_of_noise() {
                 ),
                 (found.gradient_cov, found.gradient_cov_seal, "gradient_cov"),
             ] {
-                let error = noise.law.error_bound(3).unwrap();
+                let error = noise.law.on(3).unwrap().error_bound();
                 let most = 1.5 * (sums + 2.0 * error);
                 assert!(
                     seal.distance() >= sums + error && seal.distance() <= most,
