@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dpci_core::Result;
 use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::{self as core, CellRegression};
+use dpci_core::mechanism::{self as core, CellRegression, Values};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::privacy::Polynomial;
 use dpci_core::spec::{self, Axis, FunctionalChoices, Grid};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::release_tuning as release;
+use dpci_core::mechanism::{Values, release_tuning as release};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::privacy::{self, Budget};
 use dpci_core::spec::{Method, TuningSpec as CoreSpec};

@@ -4,7 +4,7 @@
 //! docs/baselines.md has what differs from the paper.
 
 use super::fit::{RowFacts, check_rows};
-use super::seal::Sealed;
+use super::seal::{Sealed, Values};
 use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;

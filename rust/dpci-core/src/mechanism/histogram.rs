@@ -2,7 +2,7 @@
 //!
 //! Lei 2011, "Differentially private M-estimators"; docs/baselines.md.
 
-use super::seal::Sealed;
+use super::seal::{Sealed, Values};
 use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::erm::minimize_risk;
 use crate::error::check_length;

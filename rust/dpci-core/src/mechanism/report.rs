@@ -4,7 +4,8 @@
 
 use super::coefficients::release_coefficients;
 use super::fit::check_design;
-use super::seal::Sealed;
+use super::gate::Sealing;
+use super::seal::{Sealed, Values};
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::linalg::vector;
@@ -42,7 +43,7 @@ pub fn release_report(
 ) -> Result<ReportRelease> {
     let fit = spec.fit();
     check_design(fit, design)?;
-    let params = release_coefficients(fit, design, exec, generator)?;
+    let params = release_coefficients(fit, design, exec, &mut Sealing(generator))?;
     let Some([gradient_step, hessian_step]) = spec.extra() else {
         return Ok(ReportRelease {
             params,

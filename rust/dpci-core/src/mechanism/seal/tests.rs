@@ -1,6 +1,7 @@
 //! Tests of the seal: lattice, scales, what leaves and what is refused.
 
 use super::*;
+use crate::mechanism::Simulated;
 use crate::noise::SimulationGenerator;
 use crate::noise::testing::assert_counts;
 use crate::privacy::Cost;
@@ -130,7 +131,7 @@ fn bad_values_and_extreme_scales_are_refused() {
     assert!(seal.release(&[1.0, 2.0], &mut generator).is_err());
     for bad in [f64::NAN, f64::INFINITY] {
         assert!(seal.release(&[1.0, bad, 0.0], &mut generator).is_err());
-        assert!(Sealed::simulated("x", vec![bad]).is_err());
+        assert!(Simulated::new("x", vec![bad]).is_err());
     }
     for distance in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320] {
         assert!(Seal::new("x", 3, distance, Cost::Epsilon(1e-3)).is_err());

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::loss::{gradient_rounding, hessian_rounding};
-use crate::mechanism::release_report;
+use crate::mechanism::{Values, release_report};
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation::Objective;
 use crate::spec::{ReportSpec, Seal};

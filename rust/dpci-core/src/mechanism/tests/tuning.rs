@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::loss::HuberHinge;
-use crate::mechanism::{mean_loss, release_tuning};
+use crate::mechanism::{Values, mean_loss, release_tuning};
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation::Output;
 use crate::spec::{Method, TuningSpec};
