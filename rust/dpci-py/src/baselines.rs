@@ -183,7 +183,7 @@ impl HistogramSpec {
 
     /// Law and scale of the noise of a count.
     fn noise(&self) -> (&'static str, f64) {
-        (self.inner.step().noise, self.inner.step().scale)
+        (self.inner.step().noise.name(), self.inner.step().scale)
     }
 
     #[getter]

@@ -17,8 +17,8 @@ const MAX_ITERATIONS: usize = 2000;
 /// Releases the coefficients.
 ///
 /// # Privacy
-/// Through [`Sealing`](super::Sealing), relation and bounds as in `spec`: spends the cost of its step `coefficients`. Objective perturbation: Wang, Kifer & Lee,
-/// Theorem 1, with `γ = (ε - log(1 + κ))/Δ`, Δ how far the gradient of the sum moves between neighbours (2LR at most), or
+/// Through [`Sealing`](super::Sealing), relation and bounds as in `spec`: spends the cost of its step `coefficients`.
+/// Objective perturbation: Wang, Kifer & Lee, Theorem 1, with `γ = (ε - log(1 + κ))/Δ`, Δ how far the gradient of the sum moves between neighbours (2LR at most), or
 /// its variant of Chaudhuri, Monteleoni & Sarwate 2011; with Gaussian noise docs/method.md, "Gaussian objective
 /// perturbation". Output perturbation: the argmin's sensitivity `Δ/(nλ)`. Over a ball all hold with the bounds of the loss on
 /// it (docs/domains.md). They speak of the exact minimiser: the seal hides the certified distance to it, and a point that misses its
@@ -32,7 +32,7 @@ pub fn release_coefficients<G: Gate>(
     exec: &Executor<'_>,
     gate: &mut G,
 ) -> Result<G::Value> {
-    let noise = coefficient_noise(spec, gate)?;
+    let noise = draw_coefficient_noise(spec, gate)?;
     let linear_term = linear_term(spec, &noise);
     let objective = Objective {
         records,
@@ -47,11 +47,11 @@ pub fn release_coefficients<G: Gate>(
     if G::SEALS {
         let options = solver_options(spec, spec.tolerance());
         let Unrounded { minimum, rest } = minimize_unrounded(&objective, &options)?;
-        pass_coefficients(spec, minimum, Some(&rest), &noise, gate)
+        release_minimum(spec, minimum, Some(&rest), &noise, gate)
     } else {
         let options = solver_options(spec, spec.study_tolerance());
         let minimum = minimize_risk(&objective, None, &options)?;
-        pass_coefficients(spec, minimum, None, &noise, gate)
+        release_minimum(spec, minimum, None, &noise, gate)
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn solver_options(spec: &Spec, tolerance: f64) -> Options {
 }
 
 /// A draw of the noise `b`.
-pub(crate) fn coefficient_noise(spec: &Spec, gate: &mut impl Gate) -> Result<Vec<f64>> {
+pub(crate) fn draw_coefficient_noise(spec: &Spec, gate: &mut impl Gate) -> Result<Vec<f64>> {
     gate.draw(&spec.law().on(spec.n_params())?)
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn linear_term(spec: &Spec, noise: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// Lets a certified minimiser out, with the noise of output perturbation, and moved into the domain where the caller asks for it.
-pub(crate) fn pass_coefficients<G: Gate>(
+pub(crate) fn release_minimum<G: Gate>(
     spec: &Spec,
     minimum: Minimum,
     rest: Option<&[f64]>,
@@ -88,7 +88,7 @@ pub(crate) fn pass_coefficients<G: Gate>(
     if spec.choices().perturbation == Perturbation::Output {
         params.iter_mut().zip(noise).for_each(|(p, b)| *p += b);
     }
-    let params = gate.pass(spec.seal(), params, rest)?;
+    let params = gate.release(spec.seal(), params, rest)?;
     Ok(params.in_ball(spec.choices().radius.filter(|_| spec.choices().project)))
 }
 

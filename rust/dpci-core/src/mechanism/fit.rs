@@ -54,8 +54,8 @@ pub struct Fit<V = Sealed> {
 /// coefficients). Through [`Simulating`](super::Simulating) it protects nothing.
 ///
 /// # Errors
-/// Any error of a step; nothing is released then. [`Error::Unsupported`] for rows that were checked against other bounds. [`Error::Length`] for a design of another width, or (replace-one) of
-/// another number of rows than the public one.
+/// Any error of a step; nothing is released then. [`Error::Unsupported`] for rows that were checked against other bounds.
+/// [`Error::Length`] for a design of another width, or (replace-one) of another number of rows than the public one.
 pub fn release<G: Gate>(
     spec: &Spec,
     records: &dyn Records,

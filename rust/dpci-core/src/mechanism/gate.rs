@@ -44,16 +44,21 @@ pub trait Gate: closed::Closed {
     ///
     /// # Errors
     /// As [`Seal::release`].
-    fn pass(&mut self, seal: &Seal, values: Vec<f64>, rest: Option<&[f64]>) -> Result<Self::Value>;
+    fn release(
+        &mut self,
+        seal: &Seal,
+        values: Vec<f64>,
+        rest: Option<&[f64]>,
+    ) -> Result<Self::Value>;
 
     /// Lets out a symmetric matrix (row-major).
     ///
     /// # Privacy
-    /// As [`Self::pass`].
+    /// As [`Self::release`].
     ///
     /// # Errors
     /// As [`Seal::release_symmetric`].
-    fn pass_symmetric(&mut self, seal: &Seal, matrix: Vec<f64>) -> Result<Self::Value>;
+    fn release_symmetric(&mut self, seal: &Seal, matrix: Vec<f64>) -> Result<Self::Value>;
 }
 
 /// The gate of releases: noise with a sure error, and the seal. Audits give it a simulation generator, as does a fit with a seed.
@@ -71,14 +76,14 @@ impl<G: NoiseGenerator> Gate for Sealing<'_, G> {
         law.sample_bounded(self.0)
     }
 
-    fn pass(&mut self, seal: &Seal, values: Vec<f64>, rest: Option<&[f64]>) -> Result<Sealed> {
+    fn release(&mut self, seal: &Seal, values: Vec<f64>, rest: Option<&[f64]>) -> Result<Sealed> {
         match rest {
             None => seal.release(&values, self.0),
             Some(rest) => seal.release_with_rest(values, rest, self.0),
         }
     }
 
-    fn pass_symmetric(&mut self, seal: &Seal, matrix: Vec<f64>) -> Result<Sealed> {
+    fn release_symmetric(&mut self, seal: &Seal, matrix: Vec<f64>) -> Result<Sealed> {
         seal.release_symmetric(&matrix, self.0)
     }
 }
@@ -109,12 +114,12 @@ impl Gate for Simulating<'_> {
         Ok(law.sample(self.0))
     }
 
-    fn pass(&mut self, seal: &Seal, values: Vec<f64>, _: Option<&[f64]>) -> Result<Simulated> {
-        Simulated::new(seal.name(), values)
+    fn release(&mut self, seal: &Seal, values: Vec<f64>, _: Option<&[f64]>) -> Result<Simulated> {
+        Simulated::new(seal.part().name(), values)
     }
 
-    fn pass_symmetric(&mut self, seal: &Seal, matrix: Vec<f64>) -> Result<Simulated> {
-        Simulated::new(seal.name(), matrix)
+    fn release_symmetric(&mut self, seal: &Seal, matrix: Vec<f64>) -> Result<Simulated> {
+        Simulated::new(seal.part().name(), matrix)
     }
 }
 

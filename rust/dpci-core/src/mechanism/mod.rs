@@ -14,7 +14,7 @@ mod tuning;
 
 pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
-    coefficient_noise, linear_term, moment_point, pass_coefficients, solver_options,
+    draw_coefficient_noise, linear_term, moment_point, release_minimum, solver_options,
 };
 pub use fit::{Fit, Release, project_release, release, release_fit};
 pub(crate) use fit::{check_design, release_from_coefficients};

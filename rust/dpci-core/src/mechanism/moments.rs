@@ -8,13 +8,13 @@ use crate::spec::{MomentNoise, Spec};
 /// Releases the data parts `(1/n) Σ l'' x xᵀ` and `(1/n) Σ l'² x xᵀ` at released parameters.
 ///
 /// # Privacy
-/// Through [`Sealing`](super::Sealing). Given the parameters only the two sums depend on data. Their sensitivities hold for all margins up to `R‖θ̃‖`, to which
-/// `noise` was calibrated; spends the costs of its steps. Each loss value enters through one row, and the difference of two
+/// Through [`Sealing`](super::Sealing) it spends the costs of the steps of `noise`. Given the parameters only the two sums depend on
+/// data. Their sensitivities hold for all margins up to `R‖θ̃‖`, to which `noise` was calibrated. Each loss value enters through one row, and the difference of two
 /// positive semidefinite rank-one terms has Frobenius norm at most √(a² + b²), nuclear norm at most a + b.
 /// The ideal sums are those of the records' terms as computed, each a function of its record and of the parameters.
 ///
 /// # Errors
-/// As [`Gate::draw`] and [`Gate::pass_symmetric`]; nothing is released then.
+/// As [`Gate::draw`] and [`Gate::release_symmetric`]; nothing is released then.
 pub(super) fn release_moments<G: Gate>(
     spec: &Spec,
     data: DataMoments,
@@ -25,13 +25,13 @@ pub(super) fn release_moments<G: Gate>(
     let hessian = match (noise.hessian, &noise.hessian_seal) {
         (Some(noise), Some(seal)) => {
             let noisy = plus(data.curvature, &gate.draw(&noise.law.on(dim)?)?);
-            Some(gate.pass_symmetric(seal, noisy)?)
+            Some(gate.release_symmetric(seal, noisy)?)
         }
         _ => None,
     };
     let draw = gate.draw(&noise.gradient_cov.law.on(dim)?)?;
     let noisy = plus(data.squared_slope, &draw);
-    let gradient_cov = gate.pass_symmetric(&noise.gradient_cov_seal, noisy)?;
+    let gradient_cov = gate.release_symmetric(&noise.gradient_cov_seal, noisy)?;
     Ok((hessian, gradient_cov))
 }
 

@@ -90,8 +90,8 @@ impl Seal {
         generator: &mut impl NoiseGenerator,
     ) -> Result<Sealed> {
         for part in [values, whole] {
-            check_length(self.name(), self.dim(), part.len())?;
-            check_finite(self.name(), part)?;
+            check_length(self.part().name(), self.dim(), part.len())?;
+            check_finite(self.part().name(), part)?;
         }
         if active(Bug::SkippedSeal) {
             let sums = values.iter().zip(whole).map(|(value, whole)| value + whole);
@@ -103,7 +103,7 @@ impl Seal {
             Ok(noisy as f64 * self.lattice())
         });
         let sealed: Vec<f64> = sealed.collect::<Result<_>>()?;
-        check_finite(self.name(), &sealed)?;
+        check_finite(self.part().name(), &sealed)?;
         Ok(Sealed(sealed))
     }
 

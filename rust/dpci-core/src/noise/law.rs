@@ -1,6 +1,6 @@
 //! The law of the coefficients' noise, as the intervals need it: a name and a scale, both public.
 
-use super::{AnyLaw, Gaussian, Law, SphericalLaplace, check_dim, check_positive};
+use super::{AnyLaw, Family, Gaussian, Law, SphericalLaplace, check_dim, check_positive};
 use crate::{Error, Result};
 
 /// Law of the noise vector `b` that perturbs the coefficients.
@@ -98,9 +98,15 @@ impl NoiseLaw {
     /// `"gaussian"` or `"spherical_laplace"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
+        self.family().name()
+    }
+
+    /// The family.
+    #[must_use]
+    pub fn family(&self) -> Family {
         match self {
-            Self::Gaussian { .. } => "gaussian",
-            Self::SphericalLaplace { .. } => "spherical_laplace",
+            Self::Gaussian { .. } => Family::Gaussian,
+            Self::SphericalLaplace { .. } => Family::SphericalLaplace,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A law of noise on symmetric matrices: a name and a scale, both public, and the law to draw from.
 
-use super::{AnyLaw, MatrixLaplace, SquareLaplace, SymmetricGaussian};
+use super::{AnyLaw, Family, MatrixLaplace, SquareLaplace, SymmetricGaussian};
 use crate::Result;
 
 /// A noise law on symmetric matrices.
@@ -27,10 +27,16 @@ impl MatrixLaw {
     /// `"gaussian"`, `"matrix_laplace"` or `"spherical_laplace"`.
     #[must_use]
     pub fn name(self) -> &'static str {
+        self.family().name()
+    }
+
+    /// The family.
+    #[must_use]
+    pub fn family(self) -> Family {
         match self {
-            Self::Gaussian { .. } => "gaussian",
-            Self::MatrixLaplace { .. } => "matrix_laplace",
-            Self::SquareLaplace { .. } => "spherical_laplace",
+            Self::Gaussian { .. } => Family::Gaussian,
+            Self::MatrixLaplace { .. } => Family::MatrixLaplace,
+            Self::SquareLaplace { .. } => Family::SphericalLaplace,
         }
     }
 

@@ -93,6 +93,28 @@ macro_rules! laws {
     };
 }
 
+named! {
+    /// The families of noise, as records name them.
+    pub enum Family {
+        /// No noise: the value is the same for all data.
+        None = "none",
+        /// [`Gaussian`], [`SymmetricGaussian`].
+        Gaussian = "gaussian",
+        /// [`Laplace`].
+        Laplace = "laplace",
+        /// [`SphericalLaplace`], [`SquareLaplace`].
+        SphericalLaplace = "spherical_laplace",
+        /// [`MatrixLaplace`].
+        MatrixLaplace = "matrix_laplace",
+        /// That of the exponential mechanism: see [`exponential_index`].
+        Gumbel = "gumbel",
+        /// [`DiscreteLaplace`].
+        DiscreteLaplace = "discrete_laplace",
+        /// [`DiscreteGaussian`].
+        DiscreteGaussian = "discrete_gaussian",
+    }
+}
+
 laws! { Gaussian Laplace SphericalLaplace SymmetricGaussian MatrixLaplace SquareLaplace }
 
 /// Refuses a dimension of zero.

@@ -4,10 +4,10 @@
 //! docs/baselines.md has the sensitivities and what differs from the paper.
 
 use super::distances::{mean_rounding, share_seal};
-use super::{Seal, Step};
+use super::{Part, Query, Seal, Step};
 use crate::linalg::vector::row_norm_bound;
 use crate::loss::second_moment_rounding;
-use crate::noise::{AnyLaw, Gaussian, Laplace, Law, symmetric};
+use crate::noise::{AnyLaw, Family, Gaussian, Laplace, Law, symmetric};
 use crate::privacy::{
     Budget, Calibration, Cost, Neighbors, Polynomial, gaussian_mu, gaussian_std_dev, laplace_rate,
 };
@@ -98,12 +98,12 @@ impl FunctionalSpec {
         let cost = share_seal(seal, 2);
         let seals = [
             Seal::new(
-                "polynomial",
+                Part::Polynomial,
                 symmetric::isometric_dim(n_params),
                 distance(units[0]),
                 cost,
             )?,
-            Seal::new("polynomial", n_params, distance(units[1]), cost)?,
+            Seal::new(Part::Polynomial, n_params, distance(units[1]), cost)?,
         ];
         Ok(Self {
             choices,
@@ -191,7 +191,7 @@ fn calibrated(c: &FunctionalChoices, budget: Budget, n_params: usize) -> Result<
     };
     let (noise, scale) = noise_of(cost, sensitivity)?;
     Ok(Step {
-        name: "polynomial",
+        query: Query::Polynomial,
         noise,
         cost,
         scale,
@@ -210,10 +210,10 @@ pub(super) fn independent(cost: Cost, dim: usize, scale: f64) -> Result<AnyLaw> 
 
 /// The family and the scale of independent noise of this cost: Laplace for an L1 sensitivity and pure DP, else Gaussian for an L2
 /// sensitivity.
-pub(super) fn noise_of(cost: Cost, sensitivity: f64) -> Result<(&'static str, f64)> {
+pub(super) fn noise_of(cost: Cost, sensitivity: f64) -> Result<(Family, f64)> {
     let (family, scale) = match cost {
-        Cost::Epsilon(epsilon) => ("laplace", 1.0 / laplace_rate(sensitivity, epsilon)?),
-        cost => ("gaussian", gaussian_std_dev(sensitivity, cost.mu())?),
+        Cost::Epsilon(epsilon) => (Family::Laplace, 1.0 / laplace_rate(sensitivity, epsilon)?),
+        cost => (Family::Gaussian, gaussian_std_dev(sensitivity, cost.mu())?),
     };
     if !scale.is_normal() {
         let rule = "such that the noise has a finite scale in double precision";

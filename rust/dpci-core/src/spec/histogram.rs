@@ -4,7 +4,7 @@
 
 use super::distances::share_seal;
 use super::functional::{independent, noise_of};
-use super::{Grid, Seal, Step};
+use super::{Grid, Part, Query, Seal, Step};
 use crate::noise::{AnyLaw, Law};
 use crate::privacy::{Budget, Cost, Neighbors, gaussian_mu};
 use crate::{Error, Result};
@@ -40,7 +40,7 @@ impl HistogramSpec {
         };
         let (noise, scale) = noise_of(cost, sensitivity)?;
         let step = Step {
-            name: "histogram",
+            query: Query::Histogram,
             noise,
             cost,
             scale,
@@ -51,7 +51,7 @@ impl HistogramSpec {
         let law = independent(cost, n_cells, scale)?;
         // Counts are whole numbers and are added on the lattice, so only the noise errs.
         let seal = Seal::new(
-            "the histogram",
+            Part::Histogram,
             n_cells,
             law.error_bound(),
             share_seal(seal, 1),

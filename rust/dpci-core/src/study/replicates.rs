@@ -21,8 +21,8 @@ use crate::erm::minimize_risk;
 use crate::exec::Executor;
 use crate::linalg::{LANES, Lane, LaneCounts, vector};
 use crate::mechanism::{
-    Simulated, Simulating, Values, check_design, coefficient_noise, linear_term, moment_point,
-    pass_coefficients, solver_options,
+    Simulated, Simulating, Values, check_design, draw_coefficient_noise, linear_term, moment_point,
+    release_minimum, solver_options,
 };
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation;
@@ -242,7 +242,7 @@ impl Study {
             .collect();
         let noises: Result<Vec<Vec<f64>>> = generators
             .iter_mut()
-            .map(|g| coefficient_noise(spec, &mut Simulating(g)))
+            .map(|g| draw_coefficient_noise(spec, &mut Simulating(g)))
             .collect();
         let noises = noises?;
         let linear: Vec<Option<Vec<f64>>> = noises.iter().map(|b| linear_term(spec, b)).collect();
@@ -261,7 +261,7 @@ impl Study {
             .zip(&noises)
             .zip(&mut generators)
             .map(|((minimum, noise), g)| {
-                pass_coefficients(spec, minimum, None, noise, &mut Simulating(g))
+                release_minimum(spec, minimum, None, noise, &mut Simulating(g))
             })
             .collect();
         let params = params?;

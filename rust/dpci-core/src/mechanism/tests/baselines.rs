@@ -7,7 +7,7 @@ use crate::mechanism::{
 };
 use crate::noise::SimulationGenerator;
 use crate::privacy::{Cost, Polynomial};
-use crate::spec::{Axis, FunctionalChoices, FunctionalSpec, Grid, HistogramSpec, Seal};
+use crate::spec::{Axis, FunctionalChoices, FunctionalSpec, Grid, HistogramSpec, Part, Seal};
 
 const ROWS: [f64; 8] = [0.6, 0.0, 0.0, 0.8, -0.5, 0.5, 0.3, 0.9];
 const TARGETS: [f64; 4] = [1.0, -2.0, 0.5, 1.5];
@@ -134,7 +134,7 @@ fn counts_and_the_regression_on_them() {
             for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
                 assert!(fit(bad, None, &counts).is_err());
             }
-            let seal = Seal::new("x", 4, 1e-9, Cost::Rho(1e-3)).unwrap();
+            let seal = Seal::new(Part::Values, 4, 1e-9, Cost::Rho(1e-3)).unwrap();
             let empty = seal
                 .release(&[0.4, -3.0, 0.0, 0.1], &mut generator)
                 .unwrap();

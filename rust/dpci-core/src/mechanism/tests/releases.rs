@@ -105,7 +105,7 @@ fn with_almost_no_noise_a_release_is_the_ridge_regression() {
                 assert_close(s, &cov, 2e-2);
                 let steps = if moments == Moments::Joint { 2 } else { 3 };
                 assert_eq!((fit.steps.len(), fit.seals.len()), (steps, 3));
-                assert_eq!(fit.steps[0].name, "coefficients");
+                assert_eq!(fit.steps[0].query.name(), "coefficients");
                 let spent: f64 = fit.steps.iter().map(|s| s.cost.value()).sum();
                 assert!(spent > 0.0 && fit.spectral_radius > 0.0);
             }
