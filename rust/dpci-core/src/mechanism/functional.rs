@@ -60,8 +60,8 @@ fn draw(spec: &FunctionalSpec, generator: &mut impl NoiseGenerator) -> Result<Po
 /// of the noise on the diagonal, and the public λ), dropping the directions that are not positive, and solving are post-processing.
 ///
 /// # Errors
-/// [`Error::Length`] and [`Error::Unsupported`] for rows of another shape or checked against other bounds, [`Error::Interrupted`],
-/// [`Error::NonFiniteRelease`]; nothing is released then.
+/// [`crate::Error::Length`] and [`crate::Error::Unsupported`] for rows of another shape or checked against other bounds,
+/// [`crate::Error::Interrupted`], [`crate::Error::NonFiniteRelease`]; nothing is released then.
 pub fn release_functional_mechanism(
     spec: &FunctionalSpec,
     design: &Design<'_>,
