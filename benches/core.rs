@@ -9,7 +9,7 @@ use dpci_core::exec::Executor;
 use dpci_core::interval::half_widths;
 use dpci_core::linalg::weighted_gram;
 use dpci_core::noise::{
-    DiscreteGaussian, DiscreteLaplace, Gaussian, MatrixLaplace, NoiseLaw, ReleaseGenerator,
+    DiscreteGaussian, DiscreteLaplace, Gaussian, Law, MatrixLaplace, NoiseLaw, ReleaseGenerator,
     SimulationGenerator, SphericalLaplace,
 };
 

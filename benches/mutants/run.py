@@ -25,6 +25,7 @@ RUST = {
     "privacy": ["privacy"],
     "noise": ["noise"],
     "seal": [
+        "mechanism/gate.rs",
         "mechanism/seal.rs",
         "spec/seal.rs",
         "spec/distances.rs",

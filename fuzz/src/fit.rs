@@ -8,8 +8,8 @@ use dpci_core::design::{Design, OnViolation, RowBounds, Rows};
 use dpci_core::exec::Executor;
 use dpci_core::interval::{Sandwich, half_widths};
 use dpci_core::loss::{Hinge, HuberHinge, Logistic, Loss, SmoothHinge, SoftLogistic, Squared};
-use dpci_core::mechanism::release_fit;
-use dpci_core::noise::SimulationGenerator;
+use dpci_core::mechanism::{Values, release_fit};
+use dpci_core::noise::{Family, SimulationGenerator};
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
 use dpci_core::spec::{Choices, Moments, NoiseKind, Projection, Spec, Variant};
 
@@ -124,7 +124,7 @@ pub fn run(input: Input) {
     };
     if let Ok(plan) = spec.plan() {
         // A Hessian that is zero for all data needs no noise.
-        let sound = |scale: f64, noise: &str| scale.is_finite() && (scale > 0.0 || noise == "none");
+        let sound = |scale: f64, noise: Family| scale.is_finite() && (scale > 0.0 || noise == Family::None);
         assert!(plan.steps.iter().all(|step| sound(step.scale, step.noise)));
     }
     let cancel = AtomicBool::new(false);
@@ -153,8 +153,9 @@ pub fn run(input: Input) {
         return;
     };
     let dim = spec.n_params();
-    assert_eq!(fit.params.len(), dim);
-    assert!(fit.params.iter().all(|p| p.is_finite()));
+    let params = fit.params.values();
+    assert_eq!(params.len(), dim);
+    assert!(params.iter().all(|p| p.is_finite()));
     let Some([hessian, gradient_cov]) = &fit.matrices else {
         return;
     };

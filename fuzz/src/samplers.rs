@@ -2,8 +2,8 @@
 
 use arbitrary::Arbitrary;
 use dpci_core::noise::{
-    Gaussian, Laplace, MatrixLaplace, SimulationGenerator, SphericalLaplace, partition, symmetric,
-    uniform_index, weighted_index,
+    AnyLaw, Gaussian, Laplace, Law, MatrixLaplace, SimulationGenerator, SphericalLaplace,
+    SquareLaplace, SymmetricGaussian, partition, symmetric, uniform_index, weighted_index,
 };
 
 use crate::number::{Number, plain};
@@ -35,28 +35,24 @@ pub fn run(input: Input) {
             "{draw:?} at scale {scale:e}"
         );
     };
-    if let Ok(law) = Gaussian::new(dim, scale) {
+    let laws = [
+        Gaussian::new(dim, scale).map(AnyLaw::from),
+        Laplace::new(dim, scale).map(AnyLaw::from),
+        SphericalLaplace::new(dim, scale).map(AnyLaw::from),
+    ];
+    for law in laws.into_iter().flatten() {
         check(law.sample(&mut generator), dim);
         assert!(law.error_bound() > 0.0);
         if let Ok(draw) = law.sample_bounded(&mut generator) {
             check(draw, dim);
         }
     }
-    if let Ok(law) = Laplace::new(dim, scale) {
-        check(law.sample(&mut generator), dim);
-        assert!(law.error_bound() > 0.0);
-        if let Ok(draw) = law.sample_bounded(&mut generator) {
-            check(draw, dim);
-        }
-    }
-    if let Ok(law) = SphericalLaplace::new(dim, scale) {
-        check(law.sample(&mut generator), dim);
-        assert!(law.error_bound() > 0.0);
-        if let Ok(draw) = law.sample_bounded(&mut generator) {
-            check(draw, dim);
-        }
-    }
-    if let Ok(law) = MatrixLaplace::new(dim, scale) {
+    let laws = [
+        SymmetricGaussian::new(dim, scale).map(AnyLaw::from),
+        MatrixLaplace::new(dim, scale).map(AnyLaw::from),
+        SquareLaplace::new(dim, scale).map(AnyLaw::from),
+    ];
+    for law in laws.into_iter().flatten() {
         let draw = law.sample(&mut generator);
         for i in 0..dim {
             for j in 0..i {

@@ -1,9 +1,10 @@
 //! The seal at any distance, cost and values: what leaves lies on the public lattice, or nothing leaves.
 
 use arbitrary::Arbitrary;
-use dpci_core::mechanism::seal::Seal;
+use dpci_core::mechanism::Values;
 use dpci_core::noise::{DiscreteGaussian, DiscreteLaplace, SimulationGenerator};
 use dpci_core::privacy::Cost;
+use dpci_core::spec::{Part, Seal};
 
 use crate::number::{Number, plain};
 
@@ -41,7 +42,7 @@ pub fn run(input: Input) {
     } else {
         Cost::Rho(cost)
     };
-    let Ok(seal) = Seal::new("values", usize::from(input.dim), input.distance.0, cost) else {
+    let Ok(seal) = Seal::new(Part::Values, usize::from(input.dim), input.distance.0, cost) else {
         return;
     };
     let Ok(sealed) = seal.release(&plain(&input.values), &mut generator) else {

@@ -5,6 +5,38 @@
 //! budgets, sensitivities and calibrations; [`spec`] resolves public choices into laws and costs; [`mechanism`] is the only place where data meets noise; [`interval`] turns
 //! released values into confidence intervals, [`per_instance`] into bounds on the privacy loss of a record. [`study`] repeats simulated releases and is never private.
 
+/// An enum whose variants have names, as records and messages write them.
+macro_rules! named {
+    (
+        $(#[$about:meta])*
+        pub enum $Enum:ident {
+            $($(#[$note:meta])* $Variant:ident = $name:literal,)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $Enum {
+            $($(#[$note])* $Variant,)*
+        }
+
+        impl $Enum {
+            /// The name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$Variant => $name,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $Enum {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str(self.name())
+            }
+        }
+    };
+}
+
 pub mod bugs;
 pub mod design;
 pub mod erm;

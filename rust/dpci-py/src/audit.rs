@@ -139,7 +139,7 @@ impl Seal {
         delta: f64,
     ) -> PyResult<Self> {
         let cost = Cost::of(budget_of(notion, epsilon, rho, delta)?);
-        let inner = spec::Seal::new("values", dim, distance, cost).map_err(to_python)?;
+        let inner = spec::Seal::new(spec::Part::Values, dim, distance, cost).map_err(to_python)?;
         Ok(Self { inner })
     }
 
@@ -150,7 +150,7 @@ impl Seal {
 
     /// Law of the integer noise and its scale, in lattice steps.
     fn noise(&self) -> (&'static str, u64) {
-        (self.inner.noise_name(), self.inner.scale())
+        (self.inner.family().name(), self.inner.scale())
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dpci_core::Result;
 use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::{self as core, CellRegression};
+use dpci_core::mechanism::{self as core, CellRegression, Values};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::privacy::Polynomial;
 use dpci_core::spec::{self, Axis, FunctionalChoices, Grid};
@@ -183,7 +183,7 @@ impl HistogramSpec {
 
     /// Law and scale of the noise of a count.
     fn noise(&self) -> (&'static str, f64) {
-        (self.inner.step().noise, self.inner.step().scale)
+        (self.inner.step().noise.name(), self.inner.step().scale)
     }
 
     #[getter]

@@ -7,8 +7,8 @@ use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
 use dpci_core::loss::Targets;
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
-    Gaussian, Laplace, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace,
-    symmetric,
+    Gaussian, Laplace, Law, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace,
+    SymmetricGaussian,
 };
 use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::records::Records;
@@ -50,6 +50,34 @@ pub(crate) fn draws(
     })
 }
 
+/// `n` samples of a law on vectors, one a row.
+fn vectors(
+    py: Python<'_>,
+    n: usize,
+    dim: usize,
+    law: Result<impl Law + Sync>,
+    seed: u64,
+) -> PyResult<Bound<'_, PyArray2<f64>>> {
+    let law = law.map_err(to_python)?;
+    let mut generator = SimulationGenerator::new(seed, 0);
+    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
+}
+
+/// `n` samples of a law on symmetric matrices.
+fn matrices<L: Law + Sync>(
+    py: Python<'_>,
+    n: usize,
+    dim: usize,
+    law: impl FnOnce() -> Result<L>,
+    seed: u64,
+) -> PyResult<Bound<'_, PyArray3<f64>>> {
+    let law = check_matrix_dim(dim).and_then(|()| law());
+    let law = law.map_err(to_python)?;
+    let mut generator = SimulationGenerator::new(seed, 0);
+    let values = draws(py, n, dim * dim, || Ok(law.sample(&mut generator)))?;
+    PyArray1::from_vec(py, values).reshape([n, dim, dim])
+}
+
 #[pyfunction]
 pub(crate) fn spherical_laplace(
     py: Python<'_>,
@@ -58,9 +86,7 @@ pub(crate) fn spherical_laplace(
     scale: f64,
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
-    let law = SphericalLaplace::new(dim, 1.0 / scale).map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
+    vectors(py, n, dim, SphericalLaplace::new(dim, 1.0 / scale), seed)
 }
 
 #[pyfunction]
@@ -71,9 +97,7 @@ pub(crate) fn gaussian(
     std_dev: f64,
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
-    let law = Gaussian::new(dim, std_dev).map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
+    vectors(py, n, dim, Gaussian::new(dim, std_dev), seed)
 }
 
 #[pyfunction]
@@ -84,9 +108,7 @@ pub(crate) fn laplace(
     scale: f64,
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
-    let law = Laplace::new(dim, scale).map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
+    vectors(py, n, dim, Laplace::new(dim, scale), seed)
 }
 
 #[pyfunction]
@@ -97,11 +119,7 @@ pub(crate) fn symmetric_gaussian(
     std_dev: f64,
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray3<f64>>> {
-    check_matrix_dim(dim).map_err(to_python)?;
-    let law = Gaussian::new(symmetric::isometric_dim(dim), std_dev).map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    let matrix = || Ok(symmetric::from_isometric(dim, &law.sample(&mut generator)));
-    PyArray1::from_vec(py, draws(py, n, dim * dim, matrix)?).reshape([n, dim, dim])
+    matrices(py, n, dim, || SymmetricGaussian::new(dim, std_dev), seed)
 }
 
 #[pyfunction]
@@ -112,14 +130,7 @@ pub(crate) fn symmetric_matrix_laplace(
     scale: f64,
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray3<f64>>> {
-    check_matrix_dim(dim).map_err(to_python)?;
-    let law = MatrixLaplace::new(dim, 1.0 / scale).map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(
-        py,
-        draws(py, n, dim * dim, || Ok(law.sample(&mut generator)))?,
-    )
-    .reshape([n, dim, dim])
+    matrices(py, n, dim, || MatrixLaplace::new(dim, 1.0 / scale), seed)
 }
 
 #[pyfunction]

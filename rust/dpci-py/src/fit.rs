@@ -2,7 +2,7 @@
 
 use dpci_core::Result;
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::{Fit, release_fit};
+use dpci_core::mechanism::{Fit, Values, release_fit};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::records::Records;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
@@ -89,7 +89,7 @@ fn to_dict<'py>(
         .matrices
         .as_ref()
         .map_or("none", |_| fit.projection.name());
-    dict.set_item("params", PyArray1::from_vec(py, fit.params))?;
+    dict.set_item("params", PyArray1::from_vec(py, fit.params.into_values()))?;
     let (hessian, gradient_cov) = fit
         .matrices
         .map_or((None, None), |[h, s]| (Some(h), Some(s)));

@@ -2,8 +2,8 @@
 
 use dpci_core::linalg::check_matrix_dim;
 use dpci_core::noise::{
-    DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, MatrixLaplace, SimulationGenerator,
-    SphericalLaplace, SquareLaplace,
+    AnyLaw, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Law, MatrixLaplace,
+    SimulationGenerator, SphericalLaplace, SquareLaplace,
 };
 use dpci_core::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
@@ -14,39 +14,27 @@ use crate::blocks::draws;
 use crate::errors::to_python;
 use crate::task;
 
-/// A sampler of `width` numbers at a time, and its error bound.
-type Sampler = (
-    usize,
-    f64,
-    Box<dyn Fn(&mut SimulationGenerator) -> Result<Vec<f64>> + Send + Sync>,
-);
-
 fn unknown(name: &str) -> Error {
     Error::Unsupported(format!(
         "name must be that of a law or function, got {name:?}"
     ))
 }
 
-fn sampler(name: &str, dim: usize, scale: f64) -> Result<Sampler> {
-    if matches!(name, "square_laplace" | "matrix_laplace") {
-        check_matrix_dim(dim)?;
-    }
-    macro_rules! sampler {
-        ($width:expr, $law:expr) => {{
-            let law = $law?;
-            (
-                $width,
-                law.error_bound(),
-                Box::new(move |g| law.sample_bounded(g)),
-            )
-        }};
-    }
+/// The law of this name, and how many numbers a draw has.
+fn law(name: &str, dim: usize, scale: f64) -> Result<(AnyLaw, usize)> {
     Ok(match name {
-        "gaussian" => sampler!(dim, Gaussian::new(dim, scale)),
-        "laplace" => sampler!(dim, Laplace::new(dim, scale)),
-        "spherical_laplace" => sampler!(dim, SphericalLaplace::new(dim, 1.0 / scale)),
-        "square_laplace" => sampler!(dim * dim, SquareLaplace::new(dim, 1.0 / scale)),
-        "matrix_laplace" => sampler!(dim * dim, MatrixLaplace::new(dim, 1.0 / scale)),
+        "gaussian" => (Gaussian::new(dim, scale)?.into(), dim),
+        "laplace" => (Laplace::new(dim, scale)?.into(), dim),
+        "spherical_laplace" => (SphericalLaplace::new(dim, 1.0 / scale)?.into(), dim),
+        "square_laplace" | "matrix_laplace" => {
+            check_matrix_dim(dim)?;
+            let law = if name == "square_laplace" {
+                SquareLaplace::new(dim, 1.0 / scale)?.into()
+            } else {
+                MatrixLaplace::new(dim, 1.0 / scale)?.into()
+            };
+            (law, dim * dim)
+        }
         other => return Err(unknown(other)),
     })
 }
@@ -60,10 +48,11 @@ pub(crate) fn bounded_noise<'py>(
     scale: f64,
     seed: u64,
 ) -> PyResult<(Bound<'py, PyArray2<f64>>, f64)> {
-    let (width, bound, sample) = sampler(name, dim, scale).map_err(to_python)?;
+    let (law, width) = law(name, dim, scale).map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    let values = draws(py, n, width, || sample(&mut generator))?;
-    Ok((PyArray1::from_vec(py, values).reshape([n, width])?, bound))
+    let values = draws(py, n, width, || law.sample_bounded(&mut generator))?;
+    let values = PyArray1::from_vec(py, values).reshape([n, width])?;
+    Ok((values, law.error_bound()))
 }
 
 #[pyfunction]

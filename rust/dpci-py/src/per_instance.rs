@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::linalg::vector::row_norm_bound;
-use dpci_core::mechanism::{self as core, ReportRelease};
+use dpci_core::mechanism::{self as core, ReportRelease, Values};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::per_instance::{self, Derivatives, Model};
 use dpci_core::spec::{self, Claim, HessianBound};

@@ -172,8 +172,8 @@ pub(crate) fn steps<'py>(py: Python<'py>, steps: &[Step]) -> PyResult<Bound<'py,
     let list = PyList::empty(py);
     for step in steps {
         let dict = PyDict::new(py);
-        dict.set_item("step", step.name)?;
-        dict.set_item("noise", step.noise)?;
+        dict.set_item("step", step.query.name())?;
+        dict.set_item("noise", step.noise.name())?;
         dict.set_item("cost", step.cost.value())?;
         dict.set_item("scale", step.scale)?;
         dict.set_item("hessian_scale", step.hessian_scale)?;
@@ -188,8 +188,8 @@ pub(crate) fn seals<'py>(py: Python<'py>, seals: &[Seal]) -> PyResult<Bound<'py,
     let list = PyList::empty(py);
     for seal in seals {
         let dict = PyDict::new(py);
-        dict.set_item("release", seal.name())?;
-        dict.set_item("noise", seal.noise_name())?;
+        dict.set_item("release", seal.part().name())?;
+        dict.set_item("noise", seal.family().name())?;
         dict.set_item("lattice", seal.lattice())?;
         dict.set_item("scale", seal.scale())?;
         dict.set_item("distance", seal.distance())?;

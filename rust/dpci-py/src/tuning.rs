@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::release_tuning as release;
+use dpci_core::mechanism::{Values, release_tuning as release};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::privacy::{self, Budget};
-use dpci_core::spec::{Method, TuningSpec as CoreSpec};
+use dpci_core::spec::{TuningMethod, TuningSpec as CoreSpec};
 use dpci_core::study;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -48,8 +48,8 @@ impl TuningSpec {
         delta: f64,
     ) -> PyResult<Self> {
         let method = match method {
-            "chunks" => Method::Chunks,
-            "repeat" => Method::Repeat {
+            "chunks" => TuningMethod::Chunks,
+            "repeat" => TuningMethod::Repeat {
                 shape,
                 expected_runs,
             },
@@ -80,7 +80,7 @@ impl TuningSpec {
         dict.set_item("model_budget", budget_dict(py, &self.first.inner.budget())?)?;
         dict.set_item("score_budget", budget_dict(py, &score.budget)?)?;
         dict.set_item("radii", self.inner.radii().to_vec())?;
-        dict.set_item("score_noise", score.noise)?;
+        dict.set_item("score_noise", score.noise.name())?;
         dict.set_item("score_scale", score.scale)?;
         dict.set_item("score_sensitivity", score.sensitivity)?;
         dict.set_item(

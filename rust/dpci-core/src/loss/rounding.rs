@@ -18,7 +18,7 @@ const DOUBLED_MAX_DIM: usize = 2048;
 /// Radii whose squares have all digits of doubled precision.
 const DOUBLED_RADII: std::ops::RangeInclusive<f64> = 1e-60..=1e60;
 
-/// Bound on the Euclidean distance of the data part of a gradient of [`Objective::evaluate`] to `(1/n) Σ l'(ûᵢ) xᵢ` in real numbers, `ûᵢ`
+/// Bound on the Euclidean distance of the data part of a gradient of `Objective::evaluate` to `(1/n) Σ l'(ûᵢ) xᵢ` in real numbers, `ûᵢ`
 /// the computed predictor of record i, in terms of `N/n·sup|l'|·R` for `N` records.
 #[must_use]
 pub fn gradient_rounding(n_rows: usize) -> f64 {
@@ -31,16 +31,16 @@ pub fn hessian_rounding(n_rows: usize) -> f64 {
     sum_rounding(GRAM_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
 }
 
-/// Bound on the Frobenius distance of a matrix of [`data_moments`] to `(1/n) Σ cᵢ xᵢxᵢᵀ` in real numbers, in terms of `N/n·sup c·R²` for
+/// Bound on the Frobenius distance of a matrix of `data_moments` to `(1/n) Σ cᵢ xᵢxᵢᵀ` in real numbers, in terms of `N/n·sup c·R²` for
 /// `N` records: `cᵢ` is l'' or l'² at the predictor of record i, a function of that record and the parameters alone; `sup c` its supremum
-/// over `|u| ≤ R‖θ‖`, `R` the bound on the rows with their intercept. The predictor is that of [`Design::linear_predictor`], which has the
+/// over `|u| ≤ R‖θ‖`, `R` the bound on the rows with their intercept. The predictor is that of `Design::linear_predictor`, which has the
 /// same bits on every machine and in every storage. The [`Loss::tail_roundings`] of a curvature come on top.
 #[must_use]
 pub fn moment_rounding(n_rows: usize) -> f64 {
     sum_rounding(GRAM_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
 }
 
-/// The same for [`second_moments`]: its `gram` in terms of `N·R²`, its `cross` of `N·R·B`, `B` the bound on targets (Euclidean).
+/// The same for `second_moments`: its `gram` in terms of `N·R²`, its `cross` of `N·R·B`, `B` the bound on targets (Euclidean).
 #[must_use]
 pub fn second_moment_rounding(n_rows: usize) -> f64 {
     sum_rounding(GRAM_ROUNDINGS, n_rows)
@@ -85,7 +85,7 @@ impl Extent<'_> {
         (data + 4.0 * DOUBLED_EPSILON * (ridge + self.linear)) * ROOM + f64::MIN_POSITIVE
     }
 
-    /// Bound on the distance of the gradient of [`Objective::evaluate`] at a point of this norm to the exact one: the sum of what each
+    /// Bound on the distance of the gradient of `Objective::evaluate` at a point of this norm to the exact one: the sum of what each
     /// step can add; the sizes are bounds that hold for all rows.
     pub(crate) fn rounding(&self, params_norm: f64) -> f64 {
         let (loss, dim) = (self.loss, self.n_params as f64);

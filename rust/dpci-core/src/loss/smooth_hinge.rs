@@ -62,7 +62,7 @@ impl Loss for SmoothHinge {
     }
 
     /// Where all margins are below 1, the greatest curvature is that at `t = (1 - radius)/s`, which is about e⁻ᵗ: the three roundings of
-    /// t become 3t of e⁻ᵗ. Beyond [`LONGEST_TAIL`] the computed exponential ends too near, and what is computed and what is exact have
+    /// t become 3t of e⁻ᵗ. Beyond `LONGEST_TAIL` the computed exponential ends too near, and what is computed and what is exact have
     /// nothing in common but their bounds, 0 and the supremum.
     fn tail_roundings(&self, radius: f64) -> f64 {
         let t = (1.0 - radius) / self.s;

@@ -1,10 +1,10 @@
 //! Releases the coefficients: objective perturbation and output perturbation.
 
-use super::seal::Sealed;
+use super::gate::Gate;
+use super::seal::Values;
 use crate::Result;
 use crate::erm::{Unrounded, minimize_risk, minimize_unrounded};
 use crate::exec::Executor;
-use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SimulationGenerator, SphericalLaplace};
 use crate::objective::Objective;
 use crate::privacy::Perturbation;
 use crate::records::Records;
@@ -17,8 +17,8 @@ const MAX_ITERATIONS: usize = 2000;
 /// Releases the coefficients.
 ///
 /// # Privacy
-/// Relation and bounds as in `spec`; spends the cost of its step `coefficients`. Objective perturbation: Wang, Kifer & Lee,
-/// Theorem 1, with `γ = (ε - log(1 + κ))/Δ`, Δ how far the gradient of the sum moves between neighbours (2LR at most), or
+/// Through [`Sealing`](super::Sealing), relation and bounds as in `spec`: spends the cost of its step `coefficients`.
+/// Objective perturbation: Wang, Kifer & Lee, Theorem 1, with `γ = (ε - log(1 + κ))/Δ`, Δ how far the gradient of the sum moves between neighbours (2LR at most), or
 /// its variant of Chaudhuri, Monteleoni & Sarwate 2011; with Gaussian noise docs/method.md, "Gaussian objective
 /// perturbation". Output perturbation: the argmin's sensitivity `Δ/(nλ)`. Over a ball all hold with the bounds of the loss on
 /// it (docs/domains.md). They speak of the exact minimiser: the seal hides the certified distance to it, and a point that misses its
@@ -26,96 +26,32 @@ const MAX_ITERATIONS: usize = 2000;
 ///
 /// # Errors
 /// [`crate::Error::NotConverged`], [`crate::Error::Loss`], [`crate::Error::Interrupted`]; nothing is released then.
-pub fn release_coefficients(
+pub fn release_coefficients<G: Gate>(
     spec: &Spec,
     records: &dyn Records,
     exec: &Executor<'_>,
-    generator: &mut impl NoiseGenerator,
-) -> Result<Sealed> {
-    let noise = match spec.law() {
-        NoiseLaw::SphericalLaplace { dim, rate } => {
-            SphericalLaplace::new(dim, rate)?.sample_bounded(generator)?
-        }
-        NoiseLaw::Gaussian { std_dev } => {
-            Gaussian::new(spec.n_params(), std_dev)?.sample_bounded(generator)?
-        }
+    gate: &mut G,
+) -> Result<G::Value> {
+    let noise = draw_coefficient_noise(spec, gate)?;
+    let linear_term = linear_term(spec, &noise);
+    let objective = Objective {
+        records,
+        weights: None,
+        loss: &*spec.choices().loss,
+        l2_strength: spec.choices().l2_strength,
+        extra_convexity: spec.extra_convexity(),
+        linear_term: linear_term.as_deref(),
+        n_samples: spec.bounds().n,
+        exec,
     };
-    let objective = Linear::new(spec, &noise);
-    let options = solver_options(spec, spec.tolerance());
-    let Unrounded { minimum, rest } =
-        minimize_unrounded(&objective.of(spec, records, exec), &options)?;
-    let mut params = perturbed(spec, minimum, &noise);
-    // Whole steps of the lattice apart from the rest, so that no digit of a long vector is lost.
-    let lattice = spec.seal().lattice();
-    let whole: Vec<f64> = params.iter().map(|p| whole_steps(*p, lattice)).collect();
-    for ((p, whole), rest) in params.iter_mut().zip(&whole).zip(rest) {
-        *p = (*p - whole) + rest;
-    }
-    let sealed = spec.seal().release_sum(&params, &whole, generator)?;
-    Ok(in_domain(spec, &sealed))
-}
-
-/// The part of a number that is a multiple of the lattice, towards zero; exact, as the lattice is a power of two.
-fn whole_steps(value: f64, lattice: f64) -> f64 {
-    let steps = (value / lattice).trunc();
-    // From here on every number is a multiple of the lattice.
-    if steps.abs() < 1.0 / f64::EPSILON {
-        steps * lattice
+    if G::SEALS {
+        let options = solver_options(spec, spec.tolerance());
+        let Unrounded { minimum, rest } = minimize_unrounded(&objective, &options)?;
+        release_minimum(spec, minimum, Some(&rest), &noise, gate)
     } else {
-        value
-    }
-}
-
-/// The coefficients of a simulation: the samplers of studies, and no seal.
-pub(super) fn simulate_coefficients_of(
-    spec: &Spec,
-    records: &dyn Records,
-    exec: &Executor<'_>,
-    generator: &mut SimulationGenerator,
-) -> Result<Sealed> {
-    let noise = simulate_coefficient_noise(spec, generator)?;
-    let minimum = minimum(spec, records, &noise, spec.study_tolerance(), exec)?;
-    simulate_coefficients(spec, minimum, &noise)
-}
-
-/// The certified minimiser under this noise.
-fn minimum(
-    spec: &Spec,
-    records: &dyn Records,
-    noise: &[f64],
-    tolerance: f64,
-    exec: &Executor<'_>,
-) -> Result<Minimum> {
-    let objective = Linear::new(spec, noise);
-    let options = solver_options(spec, tolerance);
-    minimize_risk(&objective.of(spec, records, exec), None, &options)
-}
-
-/// The linear term of an objective, which borrows it.
-struct Linear(Option<Vec<f64>>);
-
-impl Linear {
-    fn new(spec: &Spec, noise: &[f64]) -> Self {
-        Self(linear_term(spec, noise))
-    }
-
-    /// The objective of the coefficients.
-    fn of<'a>(
-        &'a self,
-        spec: &'a Spec,
-        records: &'a dyn Records,
-        exec: &'a Executor<'a>,
-    ) -> Objective<'a> {
-        Objective {
-            records,
-            weights: None,
-            loss: &*spec.choices().loss,
-            l2_strength: spec.choices().l2_strength,
-            extra_convexity: spec.extra_convexity(),
-            linear_term: self.0.as_deref(),
-            n_samples: spec.bounds().n,
-            exec,
-        }
+        let options = solver_options(spec, spec.study_tolerance());
+        let minimum = minimize_risk(&objective, None, &options)?;
+        release_minimum(spec, minimum, None, &noise, gate)
     }
 }
 
@@ -129,19 +65,9 @@ pub(crate) fn solver_options(spec: &Spec, tolerance: f64) -> Options {
     }
 }
 
-/// A draw of the noise `b` by the samplers of simulations.
-pub(crate) fn simulate_coefficient_noise(
-    spec: &Spec,
-    generator: &mut SimulationGenerator,
-) -> Result<Vec<f64>> {
-    Ok(match spec.law() {
-        NoiseLaw::SphericalLaplace { dim, rate } => {
-            SphericalLaplace::new(dim, rate)?.sample(generator)
-        }
-        NoiseLaw::Gaussian { std_dev } => {
-            Gaussian::new(spec.n_params(), std_dev)?.sample(generator)
-        }
-    })
+/// A draw of the noise `b`.
+pub(crate) fn draw_coefficient_noise(spec: &Spec, gate: &mut impl Gate) -> Result<Vec<f64>> {
+    gate.draw(&spec.law().on(spec.n_params())?)
 }
 
 /// The linear term `b/n` of objective perturbation; `None` for output perturbation.
@@ -150,31 +76,23 @@ pub(crate) fn linear_term(spec: &Spec, noise: &[f64]) -> Option<Vec<f64>> {
     objective.then(|| noise.iter().map(|b| b / spec.bounds().n).collect())
 }
 
-/// The parameters of a study from a certified minimiser: as released, but not sealed.
-pub(crate) fn simulate_coefficients(
+/// Lets a certified minimiser out, with the noise of output perturbation, and moved into the domain where the caller asks for it.
+pub(crate) fn release_minimum<G: Gate>(
     spec: &Spec,
     minimum: Minimum,
+    rest: Option<&[f64]>,
     noise: &[f64],
-) -> Result<Sealed> {
-    let params = Sealed::simulated("params", perturbed(spec, minimum, noise))?;
-    Ok(in_domain(spec, &params))
-}
-
-/// The minimiser, with the noise of output perturbation.
-fn perturbed(spec: &Spec, minimum: Minimum, noise: &[f64]) -> Vec<f64> {
+    gate: &mut G,
+) -> Result<G::Value> {
     let mut params = minimum.params;
     if spec.choices().perturbation == Perturbation::Output {
         params.iter_mut().zip(noise).for_each(|(p, b)| *p += b);
     }
-    params
-}
-
-/// Post-processing: moved into the domain where the caller asks for it.
-fn in_domain(spec: &Spec, params: &Sealed) -> Sealed {
-    params.in_ball(spec.choices().radius.filter(|_| spec.choices().project))
+    let params = gate.release(spec.seal(), params, rest)?;
+    Ok(params.in_ball(spec.choices().radius.filter(|_| spec.choices().project)))
 }
 
 /// Where the moments are taken: the released parameters, moved into the domain. Post-processing.
-pub(crate) fn moment_point(spec: &Spec, params: &Sealed) -> Sealed {
+pub(crate) fn moment_point<V: Values>(spec: &Spec, params: &V) -> V {
     params.in_ball(spec.radius())
 }

@@ -1,14 +1,15 @@
 //! A whole private fit: coefficients, then moments at the released coefficients, then projection.
 
-use super::coefficients::{moment_point, release_coefficients, simulate_coefficients_of};
-use super::moments::{release_moments, simulate_moments};
+use super::coefficients::{moment_point, release_coefficients};
+use super::gate::{Gate, Sealing};
+use super::moments::release_moments;
 use super::projection::{project_gradient_cov, project_hessian};
-use super::seal::Sealed;
+use super::seal::{Sealed, Values};
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, vector};
 use crate::loss::Targets;
-use crate::moments::data_moments;
-use crate::noise::{NoiseGenerator, SimulationGenerator};
+use crate::moments::{DataMoments, data_moments};
+use crate::noise::NoiseGenerator;
 use crate::privacy::{Calibration, Neighbors};
 use crate::records::{Records, Request};
 use crate::spec::{
@@ -16,24 +17,24 @@ use crate::spec::{
 };
 use crate::{Error, Result};
 
-/// Everything that left the mechanism, before post-processing.
+/// Everything that left the mechanism, before post-processing; of a study, [`Simulated`](super::Simulated) values.
 #[derive(Debug, Clone)]
-pub struct Release {
+pub struct Release<V = Sealed> {
     /// Parameters θ̃.
-    pub params: Sealed,
+    pub params: V,
     /// Noisy data part of the Hessian; `None` where it is zero for every data set, or without moments.
-    pub hessian: Option<Sealed>,
+    pub hessian: Option<V>,
     /// Noisy data part of the gradient covariance; `None` without moments.
-    pub gradient_cov: Option<Sealed>,
+    pub gradient_cov: Option<V>,
     /// The moments' noise; `None` without moments.
     pub noise: Option<MomentNoise>,
 }
 
-/// A private fit: released values only.
+/// A private fit: released values only, or those of a study.
 #[derive(Debug, Clone)]
-pub struct Fit {
+pub struct Fit<V = Sealed> {
     /// Parameters, the intercept last.
-    pub params: Vec<f64>,
+    pub params: V,
     /// Projected Hessian and gradient covariance (row-major); `None` without moments.
     pub matrices: Option<[Vec<f64>; 2]>,
     /// `r_H`, see [`MomentNoise::spectral_radius`]; 0 without moments.
@@ -46,61 +47,47 @@ pub struct Fit {
     pub seals: Vec<Seal>,
 }
 
-/// Releases coefficients and moments.
+/// Releases coefficients and moments, or, through [`Simulating`](super::Simulating), makes what a study calls a release.
 ///
 /// # Privacy
-/// Spends the whole budget of `spec`: the steps compose adaptively (the moments see only the released coefficients).
+/// Through [`Sealing`] it spends the whole budget of `spec`: the steps compose adaptively (the moments see only the released
+/// coefficients). Through [`Simulating`](super::Simulating) it protects nothing.
 ///
 /// # Errors
-/// Any error of a step; nothing is released then. [`Error::Unsupported`] for rows that were checked against other bounds. [`Error::Length`] for a design of another width, or (replace-one) of
-/// another number of rows than the public one.
-pub fn release(
+/// Any error of a step; nothing is released then. [`Error::Unsupported`] for rows that were checked against other bounds.
+/// [`Error::Length`] for a design of another width, or (replace-one) of another number of rows than the public one.
+pub fn release<G: Gate>(
     spec: &Spec,
     records: &dyn Records,
     exec: &Executor<'_>,
-    generator: &mut impl NoiseGenerator,
-) -> Result<Release> {
+    gate: &mut G,
+) -> Result<Release<G::Value>> {
     check_design(spec, records)?;
     check_strong_convexity(spec, records, exec)?;
-    let params = release_coefficients(spec, records, exec, generator)?;
-    let point = moment_point(spec, &params);
-    let Some(noise) = spec.moment_noise(margin_radius(spec, &point))? else {
-        return Ok(Release {
-            params,
-            hessian: None,
-            gradient_cov: None,
-            noise: None,
-        });
-    };
-    let (hessian, gradient_cov) = release_moments(spec, records, &point, &noise, exec, generator)?;
-    Ok(Release {
-        params,
-        hessian,
-        gradient_cov: Some(gradient_cov),
-        noise: Some(noise),
-    })
+    let params = release_coefficients(spec, records, exec, gate)?;
+    let (loss, n) = (&*spec.choices().loss, spec.bounds().n);
+    let data = |point: &[f64]| data_moments(records, loss, point, n, exec);
+    release_from_coefficients(spec, params, data, gate)
 }
 
-/// [`release`] as studies simulate it, by library samplers and without the seal. Protects nothing.
+/// Releases the moments at released coefficients, given the data parts at a point: what follows the coefficients in [`release`].
+///
+/// # Privacy
+/// Spends what `spec` has for the moments; see [`release_moments`].
 ///
 /// # Errors
 /// As [`release`].
-pub fn simulate_release(
+pub(crate) fn release_from_coefficients<G: Gate>(
     spec: &Spec,
-    records: &dyn Records,
-    exec: &Executor<'_>,
-    generator: &mut SimulationGenerator,
-) -> Result<Release> {
-    check_design(spec, records)?;
-    check_strong_convexity(spec, records, exec)?;
-    let params = simulate_coefficients_of(spec, records, exec, generator)?;
+    params: G::Value,
+    data: impl FnOnce(&[f64]) -> Result<DataMoments>,
+    gate: &mut G,
+) -> Result<Release<G::Value>> {
     let point = moment_point(spec, &params);
     let noise = spec.moment_noise(margin_radius(spec, &point))?;
     let (mut hessian, mut gradient_cov) = (None, None);
     if let Some(noise) = &noise {
-        let loss = &*spec.choices().loss;
-        let data = data_moments(records, loss, point.values(), spec.bounds().n, exec)?;
-        let (h, s) = simulate_moments(spec, data, noise, generator)?;
+        let (h, s) = release_moments(spec, data(point.values())?, noise, gate)?;
         (hessian, gradient_cov) = (h, Some(s));
     }
     Ok(Release {
@@ -216,7 +203,7 @@ fn describe_bounds(row_norm: f64, intercept: Option<f64>, targets: Targets) -> S
 }
 
 /// The greatest margin `R‖θ̃‖` that any row can have, rounded up past the rounding of the norm.
-pub(crate) fn margin_radius(spec: &Spec, params: &Sealed) -> f64 {
+pub(crate) fn margin_radius(spec: &Spec, params: &impl Values) -> f64 {
     let rounding = 1.0 + (spec.n_params() as f64 + 8.0) * f64::EPSILON;
     spec.row_norm() * vector::norm(params.values()) * rounding
 }
@@ -228,7 +215,7 @@ pub(crate) fn margin_radius(spec: &Spec, params: &Sealed) -> f64 {
 ///
 /// # Errors
 /// [`Error::NotPositiveDefinite`] if an eigendecomposition fails.
-pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
+pub fn project_release<V: Values>(spec: &Spec, release: &Release<V>) -> Result<Fit<V>> {
     let dim = spec.n_params();
     let lambda = spec.l2_strength();
     let least = spec.strong_convexity();
@@ -274,7 +261,7 @@ pub fn project_release(spec: &Spec, release: &Release) -> Result<Fit> {
         }
     };
     Ok(Fit {
-        params: release.params.values().to_vec(),
+        params: release.params.clone(),
         matrices,
         spectral_radius,
         projection,
@@ -296,7 +283,10 @@ pub fn release_fit(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Fit> {
-    project_release(spec, &release(spec, records, exec, generator)?)
+    project_release(
+        spec,
+        &release(spec, records, exec, &mut Sealing(generator))?,
+    )
 }
 
 #[cfg(test)]
@@ -305,6 +295,7 @@ mod tests {
 
     use super::*;
     use crate::loss::Logistic;
+    use crate::mechanism::Simulated;
     use crate::privacy::{Budget, Perturbation};
     use crate::spec::{Choices, Moments, Variant};
 
@@ -336,11 +327,9 @@ mod tests {
         })
         .unwrap();
         let release = Release {
-            params: Sealed::simulated("params", vec![1.0, -2.0]).unwrap(),
+            params: Simulated::new("params", vec![1.0, -2.0]).unwrap(),
             hessian: None,
-            gradient_cov: Some(
-                Sealed::simulated("gradient_cov", vec![2.0, 0.0, 0.0, 2.0]).unwrap(),
-            ),
+            gradient_cov: Some(Simulated::new("gradient_cov", vec![2.0, 0.0, 0.0, 2.0]).unwrap()),
             noise: None,
         };
         let [_, cov] = project_release(&spec, &release).unwrap().matrices.unwrap();

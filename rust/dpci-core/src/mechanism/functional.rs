@@ -4,13 +4,13 @@
 //! docs/baselines.md has what differs from the paper.
 
 use super::fit::{RowFacts, check_rows};
-use super::seal::Sealed;
+use super::seal::{Sealed, Values};
 use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, solve_positive_part};
 use crate::moments::second_moments;
-use crate::noise::{Gaussian, Laplace, NoiseGenerator, symmetric};
+use crate::noise::{Law, NoiseGenerator, symmetric};
 use crate::privacy::{Budget, Calibration};
 use crate::spec::FunctionalSpec;
 
@@ -27,22 +27,18 @@ struct PolynomialNoise {
 /// One draw of the noise, in units of R² and RB.
 fn draw(spec: &FunctionalSpec, generator: &mut impl NoiseGenerator) -> Result<PolynomialNoise> {
     let (dim, scale) = (spec.n_params(), spec.step().scale);
-    let isometric_dim = symmetric::isometric_dim(dim);
+    let draw = spec.law().sample_bounded(generator)?;
+    let (form, linear) = draw.split_at(draw.len() - dim);
     if !matches!(spec.choices().budget, Budget::Pure { .. }) {
         // On the sums Σxxᵀ and Σyx themselves, of which the coefficients are multiples.
-        let draw = Gaussian::new(isometric_dim + dim, scale)?.sample_bounded(generator)?;
         let (q, l) = spec.choices().polynomial.weights();
-        let (matrix, vector) = draw.split_at(isometric_dim);
-        let quadratic = symmetric::from_isometric(dim, matrix);
+        let quadratic = symmetric::from_isometric(dim, form);
         return Ok(PolynomialNoise {
             quadratic: quadratic.into_iter().map(|v| q * v).collect(),
-            linear: vector.iter().map(|v| l * v).collect(),
+            linear: linear.iter().map(|v| l * v).collect(),
             diagonal_std_dev: q * scale,
         });
     }
-    let count = spec.n_noises();
-    let draw = Laplace::new(count, scale)?.sample_bounded(generator)?;
-    let (form, linear) = draw.split_at(count - dim);
     let quadratic = if spec.choices().calibration == Calibration::Tight {
         symmetric::from_monomials(dim, form)
     } else {
@@ -64,8 +60,8 @@ fn draw(spec: &FunctionalSpec, generator: &mut impl NoiseGenerator) -> Result<Po
 /// of the noise on the diagonal, and the public λ), dropping the directions that are not positive, and solving are post-processing.
 ///
 /// # Errors
-/// [`Error::Length`] and [`Error::Unsupported`] for rows of another shape or checked against other bounds, [`Error::Interrupted`],
-/// [`Error::NonFiniteRelease`]; nothing is released then.
+/// [`crate::Error::Length`] and [`crate::Error::Unsupported`] for rows of another shape or checked against other bounds,
+/// [`crate::Error::Interrupted`], [`crate::Error::NonFiniteRelease`]; nothing is released then.
 pub fn release_functional_mechanism(
     spec: &FunctionalSpec,
     design: &Design<'_>,

@@ -2,15 +2,14 @@
 //!
 //! Lei 2011, "Differentially private M-estimators"; docs/baselines.md.
 
-use super::seal::Sealed;
+use super::seal::{Sealed, Values};
 use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::erm::minimize_risk;
 use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks, check_room};
 use crate::loss::Loss;
-use crate::noise::{Gaussian, Laplace, NoiseGenerator};
+use crate::noise::{Law, NoiseGenerator};
 use crate::objective::Objective;
-use crate::privacy::Cost;
 use crate::solver::{Method, Options};
 use crate::spec::{Grid, HistogramSpec};
 use crate::{Error, Result};
@@ -33,11 +32,7 @@ pub fn release_histogram(
     let n_cells = spec.grid().n_cells();
     // What the fit to the cells will need, too: once the counts are released it is too late to find out.
     check_room(n_cells.saturating_mul(3 * spec.grid().n_columns() + 16))?;
-    let scale = spec.step().scale;
-    let noise = match spec.step().cost {
-        Cost::Epsilon(_) => Laplace::new(n_cells, scale)?.sample_bounded(generator)?,
-        _ => Gaussian::new(n_cells, scale)?.sample_bounded(generator)?,
-    };
+    let noise = spec.law().sample_bounded(generator)?;
     let exact = counts(spec.grid(), design, exec)?;
     spec.seal().release_sum(&noise, &exact, generator)
 }

@@ -3,6 +3,7 @@
 mod coefficients;
 mod fit;
 mod functional;
+mod gate;
 mod histogram;
 mod moments;
 mod projection;
@@ -13,16 +14,15 @@ mod tuning;
 
 pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
-    linear_term, moment_point, simulate_coefficient_noise, simulate_coefficients, solver_options,
+    draw_coefficient_noise, linear_term, moment_point, release_minimum, solver_options,
 };
-pub use fit::{Fit, Release, project_release, release, release_fit, simulate_release};
-pub(crate) use fit::{check_design, margin_radius};
+pub use fit::{Fit, Release, project_release, release, release_fit};
+pub(crate) use fit::{check_design, release_from_coefficients};
 pub use functional::release_functional_mechanism;
+pub use gate::{Gate, Sealing, Simulated, Simulating};
 pub use histogram::{CellRegression, fit_histogram, release_histogram};
-pub use moments::release_moments;
-pub(crate) use moments::simulate_moments;
 pub use report::{ReportRelease, release_report};
-pub use seal::Sealed;
+pub use seal::{Sealed, Values};
 pub(crate) use selection::mean_loss;
 pub(crate) use tuning::release_model;
 pub use tuning::{Selected, release_tuning};

@@ -4,11 +4,12 @@
 
 use super::coefficients::release_coefficients;
 use super::fit::check_design;
-use super::seal::Sealed;
+use super::gate::Sealing;
+use super::seal::{Sealed, Values};
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::linalg::vector;
-use crate::noise::{Gaussian, MatrixLaw, NoiseGenerator};
+use crate::noise::{Gaussian, Law, NoiseGenerator, SymmetricGaussian};
 use crate::objective::{HessianRows, Objective};
 use crate::spec::{ReportSpec, Seal};
 use crate::{Error, Result};
@@ -42,7 +43,7 @@ pub fn release_report(
 ) -> Result<ReportRelease> {
     let fit = spec.fit();
     check_design(fit, design)?;
-    let params = release_coefficients(fit, design, exec, generator)?;
+    let params = release_coefficients(fit, design, exec, &mut Sealing(generator))?;
     let Some([gradient_step, hessian_step]) = spec.extra() else {
         return Ok(ReportRelease {
             params,
@@ -66,14 +67,12 @@ pub fn release_report(
         .hessian
         .ok_or(Error::NotPositiveDefinite("the Hessian"))?;
     let gradient_noise = Gaussian::new(dim, gradient_step.scale)?;
-    let matrix_noise = MatrixLaw::Gaussian {
-        std_dev: hessian_step.scale,
-    };
+    let matrix_noise = SymmetricGaussian::new(dim, hessian_step.scale)?;
     let ridge = spec.ridge() * vector::norm(params.values());
-    let errors = [gradient_noise.error_bound(), matrix_noise.error_bound(dim)?];
+    let errors = [gradient_noise.error_bound(), matrix_noise.error_bound()];
     let seals = spec.derivative_seals(ridge, errors)?;
     let gradient = sum_plus_noise(at.gradient, n, &gradient_noise.sample_bounded(generator)?);
-    let hessian = sum_plus_noise(hessian, n, &matrix_noise.sample_bounded(dim, generator)?);
+    let hessian = sum_plus_noise(hessian, n, &matrix_noise.sample_bounded(generator)?);
     Ok(ReportRelease {
         params,
         derivatives: Some([

@@ -13,39 +13,42 @@ use crate::{Error, Result};
 /// costs nothing.
 const GREATEST_STEP: f64 = (1_u128 << 120) as f64;
 
-/// Values that passed the gate. Only [`Seal::release`] makes one, and studies, which release nothing.
+/// Numbers that came out of a mechanism, sealed or simulated.
+pub trait Values: Clone {
+    /// The numbers.
+    fn values(&self) -> &[f64];
+
+    /// The numbers, by value.
+    fn into_values(self) -> Vec<f64>;
+
+    /// The numbers moved to the nearest point of the ball of this radius, where there is one: post-processing.
+    #[must_use]
+    fn in_ball(&self, radius: Option<f64>) -> Self;
+}
+
+/// Values that passed the seal. Only the releases of [`Seal`] make one, and post-processing in this file:
+///
+/// ```compile_fail
+/// let values = dpci_core::mechanism::Sealed(vec![1.0]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sealed(Vec<f64>);
 
-impl Sealed {
-    /// Simulated values, which skip the gate: studies repeat mechanisms on one data set and release nothing.
-    ///
-    /// # Errors
-    /// [`Error::NonFiniteRelease`] for NaN or infinity.
-    pub(crate) fn simulated(name: &'static str, values: Vec<f64>) -> Result<Self> {
-        check_finite(name, &values)?;
-        Ok(Self(values))
-    }
-
-    /// The released values.
-    #[must_use]
-    pub fn values(&self) -> &[f64] {
+impl Values for Sealed {
+    fn values(&self) -> &[f64] {
         &self.0
     }
 
-    /// The values moved to the nearest point of the ball of this radius, where there is one: post-processing.
-    #[must_use]
-    pub(crate) fn in_ball(&self, radius: Option<f64>) -> Self {
-        let norm = vector::norm(&self.0);
-        match radius {
-            Some(radius) if norm > radius => {
-                let scale = radius / norm;
-                Self(self.0.iter().map(|v| v * scale).collect())
-            }
-            _ => self.clone(),
-        }
+    fn into_values(self) -> Vec<f64> {
+        self.0
     }
 
+    fn in_ball(&self, radius: Option<f64>) -> Self {
+        Self(moved_into_ball(&self.0, radius))
+    }
+}
+
+impl Sealed {
     /// Parameters computed from released values alone: post-processing.
     ///
     /// # Errors
@@ -54,12 +57,6 @@ impl Sealed {
         check_length("params", self.0.len(), params.len())?;
         check_finite("params", &params)?;
         Ok(Self(params))
-    }
-
-    /// The released values.
-    #[must_use]
-    pub fn into_values(self) -> Vec<f64> {
-        self.0
     }
 }
 
@@ -93,8 +90,8 @@ impl Seal {
         generator: &mut impl NoiseGenerator,
     ) -> Result<Sealed> {
         for part in [values, whole] {
-            check_length(self.name(), self.dim(), part.len())?;
-            check_finite(self.name(), part)?;
+            check_length(self.part().name(), self.dim(), part.len())?;
+            check_finite(self.part().name(), part)?;
         }
         if active(Bug::SkippedSeal) {
             let sums = values.iter().zip(whole).map(|(value, whole)| value + whole);
@@ -106,8 +103,40 @@ impl Seal {
             Ok(noisy as f64 * self.lattice())
         });
         let sealed: Vec<f64> = sealed.collect::<Result<_>>()?;
-        check_finite(self.name(), &sealed)?;
+        check_finite(self.part().name(), &sealed)?;
         Ok(Sealed(sealed))
+    }
+
+    /// Releases `values + rest`, of which `rest` is what rounding took from the values. Whole steps of the lattice stay apart from it, so
+    /// that no digit of a long vector is lost.
+    ///
+    /// # Privacy
+    /// As [`Self::release`].
+    ///
+    /// # Errors
+    /// As [`Self::release`].
+    pub(super) fn release_with_rest(
+        &self,
+        mut values: Vec<f64>,
+        rest: &[f64],
+        generator: &mut impl NoiseGenerator,
+    ) -> Result<Sealed> {
+        let whole: Vec<f64> = values.iter().map(|v| self.whole_steps(*v)).collect();
+        for ((v, whole), rest) in values.iter_mut().zip(&whole).zip(rest) {
+            *v = (*v - whole) + rest;
+        }
+        self.release_sum(&values, &whole, generator)
+    }
+
+    /// The part of a number that is a multiple of the lattice, towards zero; exact, as the lattice is a power of two.
+    fn whole_steps(&self, value: f64) -> f64 {
+        let steps = (value / self.lattice()).trunc();
+        // From here on every number is a multiple of the lattice.
+        if steps.abs() < 1.0 / f64::EPSILON {
+            steps * self.lattice()
+        } else {
+            value
+        }
     }
 
     /// The nearest lattice point, as a number of steps. Exact: the lattice is a power of two, and a clamped quotient fits the integer.
@@ -144,7 +173,19 @@ impl Seal {
     }
 }
 
-fn check_finite(name: &'static str, values: &[f64]) -> Result<()> {
+/// The nearest point of the ball of this radius, where there is one.
+pub(super) fn moved_into_ball(values: &[f64], radius: Option<f64>) -> Vec<f64> {
+    let norm = vector::norm(values);
+    match radius {
+        Some(radius) if norm > radius => {
+            let scale = radius / norm;
+            values.iter().map(|v| v * scale).collect()
+        }
+        _ => values.to_vec(),
+    }
+}
+
+pub(super) fn check_finite(name: &'static str, values: &[f64]) -> Result<()> {
     match values.iter().find(|v| !v.is_finite()) {
         None => Ok(()),
         Some(&value) => Err(Error::NonFiniteRelease { name, value }),

@@ -3,7 +3,7 @@
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::loss::Loss;
-use crate::noise::{Gaussian, NoiseGenerator, NoiseLaw, SphericalLaplace, exponential_index};
+use crate::noise::{Law, NoiseGenerator, NoiseLaw, exponential_index};
 use crate::objective::{HessianRows, Objective};
 use crate::spec::{GREATEST_STEPS, choice_lattice, whole};
 use crate::{Error, Result};
@@ -63,13 +63,7 @@ pub(crate) fn release_index(
 
 /// One draw of a scalar law for a release.
 pub(crate) fn scalar_noise(law: NoiseLaw, generator: &mut impl NoiseGenerator) -> Result<f64> {
-    let draw = match law {
-        NoiseLaw::SphericalLaplace { rate, .. } => {
-            SphericalLaplace::new(1, rate)?.sample_bounded(generator)?
-        }
-        NoiseLaw::Gaussian { std_dev } => Gaussian::new(1, std_dev)?.sample_bounded(generator)?,
-    };
-    Ok(draw[0])
+    Ok(law.on(1)?.sample_bounded(generator)?[0])
 }
 
 #[cfg(test)]

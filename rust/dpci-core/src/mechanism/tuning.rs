@@ -2,7 +2,8 @@
 
 use super::coefficients::release_coefficients;
 use super::fit::{check_design, check_strong_convexity};
-use super::seal::Sealed;
+use super::gate::Sealing;
+use super::seal::{Sealed, Values};
 use super::selection::{mean_loss, release_index, scalar_noise};
 use crate::design::Design;
 use crate::error::check_length;
@@ -136,6 +137,6 @@ pub(crate) fn release_model(
 ) -> Result<Sealed> {
     check_design(candidate, design)?;
     check_strong_convexity(candidate, design, exec)?;
-    let params = release_coefficients(candidate, design, exec, generator)?;
+    let params = release_coefficients(candidate, design, exec, &mut Sealing(generator))?;
     Ok(params.in_ball(radius))
 }

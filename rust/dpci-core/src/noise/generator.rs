@@ -215,7 +215,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::noise::Gaussian;
+    use crate::noise::{Gaussian, Law};
 
     fn words(generator: &mut impl NoiseGenerator) -> [u64; 4] {
         std::array::from_fn(|_| generator.next_u64())

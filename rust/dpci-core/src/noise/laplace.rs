@@ -3,7 +3,7 @@
 use rand::RngExt;
 use rand_distr::Exp1;
 
-use super::{NoiseGenerator, bounded, check_dim, check_positive};
+use super::{Law, NoiseGenerator, bounded, check_dim, check_positive};
 use crate::Result;
 
 /// Independent Laplace coordinates on `R^dim`. Added to a query of L1 sensitivity Δ with scale Δ/ε it is ε-DP (Dwork et al.
@@ -24,9 +24,10 @@ impl Laplace {
         check_positive("scale", scale)?;
         Ok(Self { dim, scale })
     }
+}
 
-    /// One draw, of length `dim`.
-    pub fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64> {
+impl Law for Laplace {
+    fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64> {
         // The difference of two exponentials has the law, without a logarithm of a number that may round to 0 or 1.
         (0..self.dim)
             .map(|_| {
@@ -36,11 +37,7 @@ impl Laplace {
             .collect()
     }
 
-    /// One draw for a release, within [`Self::error_bound`] of an ideal draw, which has the law exactly.
-    ///
-    /// # Errors
-    /// [`crate::Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data.
-    pub fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
+    fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
         let mut draw = Vec::with_capacity(self.dim);
         let mut square = bounded::Sum::default();
         for _ in 0..self.dim {
@@ -53,9 +50,7 @@ impl Laplace {
         Ok(draw)
     }
 
-    /// Greatest Euclidean distance of [`Self::sample_bounded`] from the ideal draw, also after a map of [`super::symmetric`].
-    #[must_use]
-    pub fn error_bound(&self) -> f64 {
+    fn error_bound(&self) -> f64 {
         let relative = bounded::EXPONENTIAL_ERROR + bounded::U;
         let tail = bounded::exponential_tail(self.dim);
         bounded::distance(relative, tail, self.scale, self.dim)

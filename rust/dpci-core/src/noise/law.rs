@@ -1,6 +1,6 @@
 //! The law of the coefficients' noise, as the intervals need it: a name and a scale, both public.
 
-use super::{Gaussian, SphericalLaplace, check_dim, check_positive};
+use super::{AnyLaw, Family, Gaussian, Law, SphericalLaplace, check_dim, check_positive};
 use crate::{Error, Result};
 
 /// Law of the noise vector `b` that perturbs the coefficients.
@@ -71,16 +71,22 @@ impl NoiseLaw {
         }
     }
 
-    /// Euclidean distance of a bounded draw of `dim` coordinates to the ideal one; infinite for parameters that [`Self::check`] refuses.
+    /// The law on `R^dim`, to draw from.
+    ///
+    /// # Errors
+    /// As [`Self::check`] and [`Self::check_dim`].
+    pub fn on(&self, dim: usize) -> Result<AnyLaw> {
+        self.check_dim(dim)?;
+        Ok(match *self {
+            Self::Gaussian { std_dev } => Gaussian::new(dim, std_dev)?.into(),
+            Self::SphericalLaplace { dim, rate } => SphericalLaplace::new(dim, rate)?.into(),
+        })
+    }
+
+    /// Euclidean distance of a bounded draw of `dim` coordinates to the ideal one; infinite where [`Self::on`] has no law.
     #[must_use]
     pub fn error_bound(&self, dim: usize) -> f64 {
-        let bound = match *self {
-            Self::Gaussian { std_dev } => Gaussian::new(dim, std_dev).map(|law| law.error_bound()),
-            Self::SphericalLaplace { dim, rate } => {
-                SphericalLaplace::new(dim, rate).map(|law| law.error_bound())
-            }
-        };
-        bound.unwrap_or(f64::INFINITY)
+        self.on(dim).map_or(f64::INFINITY, |law| law.error_bound())
     }
 
     /// No draw of `dim` coordinates for a release is longer: its error bound is at least 12 roundings of its tail bound.
@@ -92,9 +98,15 @@ impl NoiseLaw {
     /// `"gaussian"` or `"spherical_laplace"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
+        self.family().name()
+    }
+
+    /// The family.
+    #[must_use]
+    pub fn family(&self) -> Family {
         match self {
-            Self::Gaussian { .. } => "gaussian",
-            Self::SphericalLaplace { .. } => "spherical_laplace",
+            Self::Gaussian { .. } => Family::Gaussian,
+            Self::SphericalLaplace { .. } => Family::SphericalLaplace,
         }
     }
 

@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
 use super::bounded::{self, Sum, U};
-use super::{NoiseGenerator, check_dim, check_positive};
+use super::{Law, NoiseGenerator, check_dim, check_positive};
 use crate::{Error, Result};
 
 /// `N = P - Q` with P, Q independent Wishart matrices of `dim+1` degrees of freedom and scale `I/(2γ)`.
@@ -51,9 +51,10 @@ impl MatrixLaplace {
     pub fn isometric_std_dev(&self) -> f64 {
         (self.dim as f64 + 1.0).sqrt() / self.rate
     }
+}
 
-    /// One draw: `dim`×`dim`, row-major, exactly symmetric.
-    pub fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64> {
+impl Law for MatrixLaplace {
+    fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64> {
         let d = self.dim;
         let mut matrix = vec![0.0; d * d];
         let mut column = vec![0.0; d];
@@ -71,11 +72,7 @@ impl MatrixLaplace {
         matrix
     }
 
-    /// One draw for a release, within [`Self::error_bound`] of an ideal draw, which has the law exactly.
-    ///
-    /// # Errors
-    /// [`Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data.
-    pub fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
+    fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
         let d = self.dim;
         let mut matrix = vec![0.0; d * d];
         let mut column = vec![0.0; d];
@@ -92,9 +89,7 @@ impl MatrixLaplace {
         Ok(matrix)
     }
 
-    /// Greatest Frobenius distance of [`Self::sample_bounded`] from the ideal draw.
-    #[must_use]
-    pub fn error_bound(&self) -> f64 {
+    fn error_bound(&self) -> f64 {
         let d = self.dim;
         // An entry of a factor: on the diagonal the root of a sum of doubled exponentials and a squared normal number.
         let square = 2.0 * bounded::NORMAL_ERROR + 2.0 * U + Sum::error(d);

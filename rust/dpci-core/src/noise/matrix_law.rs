@@ -1,6 +1,6 @@
-//! A law of noise on symmetric matrices: a name and a scale, both public, and its draws.
+//! A law of noise on symmetric matrices: a name and a scale, both public, and the law to draw from.
 
-use super::{Gaussian, MatrixLaplace, NoiseGenerator, SquareLaplace, symmetric};
+use super::{AnyLaw, Family, MatrixLaplace, SquareLaplace, SymmetricGaussian};
 use crate::Result;
 
 /// A noise law on symmetric matrices.
@@ -27,10 +27,16 @@ impl MatrixLaw {
     /// `"gaussian"`, `"matrix_laplace"` or `"spherical_laplace"`.
     #[must_use]
     pub fn name(self) -> &'static str {
+        self.family().name()
+    }
+
+    /// The family.
+    #[must_use]
+    pub fn family(self) -> Family {
         match self {
-            Self::Gaussian { .. } => "gaussian",
-            Self::MatrixLaplace { .. } => "matrix_laplace",
-            Self::SquareLaplace { .. } => "spherical_laplace",
+            Self::Gaussian { .. } => Family::Gaussian,
+            Self::MatrixLaplace { .. } => Family::MatrixLaplace,
+            Self::SquareLaplace { .. } => Family::SphericalLaplace,
         }
     }
 
@@ -55,57 +61,15 @@ impl MatrixLaw {
         coordinate / 2.0_f64.sqrt()
     }
 
-    /// A symmetric noise matrix for a release, row-major, within [`Self::error_bound`] of the ideal draw.
+    /// The law on symmetric `dim`×`dim` matrices, to draw from.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfRange`] for a scale that is not finite and positive, [`crate::Error::NoiseTail`].
-    pub fn sample_bounded(
-        self,
-        dim: usize,
-        generator: &mut impl NoiseGenerator,
-    ) -> Result<Vec<f64>> {
-        match self {
-            Self::Gaussian { std_dev } => {
-                let law = Gaussian::new(symmetric::isometric_dim(dim), std_dev)?;
-                let coordinates = law.sample_bounded(generator)?;
-                Ok(symmetric::from_isometric(dim, &coordinates))
-            }
-            Self::MatrixLaplace { rate } => {
-                MatrixLaplace::new(dim, rate)?.sample_bounded(generator)
-            }
-            Self::SquareLaplace { rate } => {
-                SquareLaplace::new(dim, rate)?.sample_bounded(generator)
-            }
-        }
-    }
-
-    /// Greatest Frobenius distance of [`Self::sample_bounded`] to the ideal draw.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] for a scale that is not finite and positive.
-    pub fn error_bound(self, dim: usize) -> Result<f64> {
+    /// [`crate::Error::OutOfRange`] for a dimension of 0 or a scale that is not finite and positive.
+    pub fn on(self, dim: usize) -> Result<AnyLaw> {
         Ok(match self {
-            Self::Gaussian { std_dev } => {
-                Gaussian::new(symmetric::isometric_dim(dim), std_dev)?.error_bound()
-            }
-            Self::MatrixLaplace { rate } => MatrixLaplace::new(dim, rate)?.error_bound(),
-            Self::SquareLaplace { rate } => SquareLaplace::new(dim, rate)?.error_bound(),
-        })
-    }
-
-    /// A symmetric noise matrix for a simulation, row-major.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] for a scale that is not finite and positive.
-    pub fn sample(self, dim: usize, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
-        Ok(match self {
-            Self::Gaussian { std_dev } => {
-                let coordinates =
-                    Gaussian::new(symmetric::isometric_dim(dim), std_dev)?.sample(generator);
-                symmetric::from_isometric(dim, &coordinates)
-            }
-            Self::MatrixLaplace { rate } => MatrixLaplace::new(dim, rate)?.sample(generator),
-            Self::SquareLaplace { rate } => SquareLaplace::new(dim, rate)?.sample(generator),
+            Self::Gaussian { std_dev } => SymmetricGaussian::new(dim, std_dev)?.into(),
+            Self::MatrixLaplace { rate } => MatrixLaplace::new(dim, rate)?.into(),
+            Self::SquareLaplace { rate } => SquareLaplace::new(dim, rate)?.into(),
         })
     }
 }
@@ -113,7 +77,7 @@ impl MatrixLaw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::SimulationGenerator;
+    use crate::noise::{Law, SimulationGenerator};
 
     #[test]
     fn entries_off_the_diagonal() {
@@ -125,13 +89,14 @@ mod tests {
         ] {
             assert!((law.off_diagonal_std_dev(4) / f64::sqrt(variance) - 1.0).abs() < 1e-14);
             // 20,000 draws: six standard errors of a variance whose kurtosis is at most 9 are below .13.
+            let law = law.on(4).unwrap();
             let mut generator = SimulationGenerator::new(61, 0);
             let (mut simulated, mut bounded) = (0.0, 0.0);
             for _ in 0..10_000 {
-                let draw = law.sample(4, &mut generator).unwrap();
+                let draw = law.sample(&mut generator);
                 assert_eq!(draw[1].to_bits(), draw[4].to_bits());
                 simulated += 0.5 * (draw[1].powi(2) + draw[11].powi(2));
-                let draw = law.sample_bounded(4, &mut generator).unwrap();
+                let draw = law.sample_bounded(&mut generator).unwrap();
                 assert_eq!(draw[1].to_bits(), draw[4].to_bits());
                 bounded += 0.5 * (draw[1].powi(2) + draw[11].powi(2));
             }

@@ -16,6 +16,7 @@ mod matrix_law;
 mod spherical_laplace;
 mod square_laplace;
 pub mod symmetric;
+mod symmetric_gaussian;
 #[cfg(test)]
 pub(crate) mod testing;
 mod uniform;
@@ -30,8 +31,91 @@ pub use matrix_laplace::MatrixLaplace;
 pub use matrix_law::MatrixLaw;
 pub use spherical_laplace::SphericalLaplace;
 pub use square_laplace::SquareLaplace;
+pub use symmetric_gaussian::SymmetricGaussian;
 
 use crate::{Error, Result};
+
+/// A law of noise: vectors, or symmetric matrices (row-major) and their Frobenius norm.
+pub trait Law {
+    /// One draw for a simulation, by the fast samplers of a library.
+    fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64>;
+
+    /// One draw for a release, within [`Self::error_bound`] of an ideal draw, which has the law exactly.
+    ///
+    /// # Errors
+    /// [`Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data; [`Error::Entropy`].
+    fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>>;
+
+    /// Greatest Euclidean distance of [`Self::sample_bounded`] from the ideal draw, also after a map of [`symmetric`].
+    #[must_use]
+    fn error_bound(&self) -> f64;
+}
+
+/// Lists the laws once: [`AnyLaw`] is one of them.
+macro_rules! laws {
+    ($($law:ident)*) => {
+        /// A law that public choices decide on.
+        #[derive(Debug, Clone)]
+        pub enum AnyLaw {
+            $(
+                #[doc = concat!("See [`", stringify!($law), "`](struct@", stringify!($law), ").")]
+                $law($law),
+            )*
+        }
+
+        impl Law for AnyLaw {
+            fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64> {
+                match self {
+                    $(Self::$law(law) => law.sample(generator),)*
+                }
+            }
+
+            fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
+                match self {
+                    $(Self::$law(law) => law.sample_bounded(generator),)*
+                }
+            }
+
+            fn error_bound(&self) -> f64 {
+                match self {
+                    $(Self::$law(law) => law.error_bound(),)*
+                }
+            }
+        }
+
+        $(
+            impl From<$law> for AnyLaw {
+                fn from(law: $law) -> Self {
+                    Self::$law(law)
+                }
+            }
+        )*
+    };
+}
+
+named! {
+    /// The families of noise, as records name them.
+    pub enum Family {
+        /// No noise: the value is the same for all data.
+        None = "none",
+        /// [`Gaussian`], [`SymmetricGaussian`].
+        Gaussian = "gaussian",
+        /// [`Laplace`].
+        Laplace = "laplace",
+        /// [`SphericalLaplace`], [`SquareLaplace`].
+        SphericalLaplace = "spherical_laplace",
+        /// [`MatrixLaplace`].
+        MatrixLaplace = "matrix_laplace",
+        /// That of the exponential mechanism: see [`exponential_index`].
+        Gumbel = "gumbel",
+        /// [`DiscreteLaplace`].
+        DiscreteLaplace = "discrete_laplace",
+        /// [`DiscreteGaussian`].
+        DiscreteGaussian = "discrete_gaussian",
+    }
+}
+
+laws! { Gaussian Laplace SphericalLaplace SymmetricGaussian MatrixLaplace SquareLaplace }
 
 /// Refuses a dimension of zero.
 fn check_dim(dim: usize) -> Result<()> {

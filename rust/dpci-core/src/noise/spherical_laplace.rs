@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand_distr::{Distribution, Gamma, StandardNormal};
 
 use super::bounded::{self, Sum, U};
-use super::{NoiseGenerator, check_dim, check_positive};
+use super::{Law, NoiseGenerator, check_dim, check_positive};
 use crate::bugs::{Bug, active};
 use crate::{Error, Result};
 
@@ -35,20 +35,30 @@ impl SphericalLaplace {
         })?;
         Ok(Self { dim, rate, radius })
     }
+}
 
-    /// One draw, of length `dim`.
-    pub fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64> {
+impl Law for SphericalLaplace {
+    fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64> {
         let mut draw = vec![0.0; self.dim];
-        self.draw(generator, &mut draw);
+        // Normals that are all zero have no direction; they come once in a very long while and are drawn again.
+        let norm = loop {
+            for x in &mut draw {
+                *x = generator.sample(StandardNormal);
+            }
+            let norm = draw.iter().map(|x| x * x).sum::<f64>().sqrt();
+            if norm > 0.0 {
+                break norm;
+            }
+        };
+        let factor = self.radius.sample(generator) / self.rate / norm;
+        for x in &mut draw {
+            *x *= factor;
+        }
         draw
     }
 
-    /// One draw for a release, within [`Self::error_bound`] of an ideal draw, which has the law exactly: a sum of `dim`
-    /// exponential numbers, which is Gamma, times the direction of normal ones.
-    ///
-    /// # Errors
-    /// [`Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data.
-    pub fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
+    /// A sum of `dim` exponential numbers, which is Gamma, times the direction of normal ones.
+    fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
         let mut radius = Sum::default();
         for _ in usize::from(active(Bug::RadiusDimension))..self.dim {
             radius.add(bounded::exponential(generator)?);
@@ -66,9 +76,7 @@ impl SphericalLaplace {
         Ok(draw)
     }
 
-    /// Greatest Euclidean distance of [`Self::sample_bounded`] from the ideal draw, also after a map of [`super::symmetric`].
-    #[must_use]
-    pub fn error_bound(&self) -> f64 {
+    fn error_bound(&self) -> f64 {
         let sum = Sum::error(self.dim);
         let radius = bounded::EXPONENTIAL_ERROR + sum;
         // Two vectors apart by a share of their length are apart by no more when scaled to length one.
@@ -77,39 +85,6 @@ impl SphericalLaplace {
         let relative = radius + direction + norm + 3.1 * U;
         let tail = bounded::sum_tail(self.dim);
         bounded::distance(relative, tail, 1.0 / self.rate, self.dim)
-    }
-
-    /// One draw into `out`.
-    ///
-    /// # Errors
-    /// [`Error::Length`] unless `out` has length `dim`.
-    pub fn fill(&self, generator: &mut impl NoiseGenerator, out: &mut [f64]) -> Result<()> {
-        if out.len() != self.dim {
-            return Err(Error::Length {
-                name: "noise",
-                expected: self.dim,
-                got: out.len(),
-            });
-        }
-        self.draw(generator, out);
-        Ok(())
-    }
-
-    fn draw(&self, generator: &mut impl NoiseGenerator, out: &mut [f64]) {
-        // Normals that are all zero have no direction; they come once in a very long while and are drawn again.
-        let norm = loop {
-            for x in out.iter_mut() {
-                *x = generator.sample(StandardNormal);
-            }
-            let norm = out.iter().map(|x| x * x).sum::<f64>().sqrt();
-            if norm > 0.0 {
-                break norm;
-            }
-        };
-        let factor = self.radius.sample(generator) / self.rate / norm;
-        for x in out {
-            *x *= factor;
-        }
     }
 }
 
@@ -236,10 +211,5 @@ mod tests {
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(SphericalLaplace::new(2, rate).is_err());
         }
-        let law = SphericalLaplace::new(2, 1.0).unwrap();
-        assert!(
-            law.fill(&mut SimulationGenerator::new(1, 0), &mut [0.0; 3])
-                .is_err()
-        );
     }
 }

@@ -1,7 +1,7 @@
 //! Spherical Laplace noise on all entries of a square matrix, then symmetrised: the law that a paper prints.
 
 use super::symmetric::from_entries;
-use super::{NoiseGenerator, SphericalLaplace, check_dim};
+use super::{Law, NoiseGenerator, SphericalLaplace, check_dim};
 use crate::Result;
 
 /// `(E + Eᵀ)/2` for a spherical Laplace draw E on `R^(dim²)`.
@@ -25,27 +25,22 @@ impl SquareLaplace {
         let entries = SphericalLaplace::new(dim * dim, rate)?;
         Ok(Self { dim, entries })
     }
+}
 
-    /// One draw: `dim`×`dim`, row-major, exactly symmetric.
-    pub fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64> {
+impl Law for SquareLaplace {
+    fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64> {
         from_entries(self.dim, &self.entries.sample(generator))
     }
 
-    /// One draw for a release, within [`Self::error_bound`] of an ideal draw, which has the law exactly.
-    ///
-    /// # Errors
-    /// [`crate::Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data.
-    pub fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
+    fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
         Ok(from_entries(
             self.dim,
             &self.entries.sample_bounded(generator)?,
         ))
     }
 
-    /// Greatest Frobenius distance of [`Self::sample_bounded`] from the ideal draw: that of the entries, because symmetrising brings
-    /// nothing further apart.
-    #[must_use]
-    pub fn error_bound(&self) -> f64 {
+    /// That of the entries, because symmetrising brings nothing further apart.
+    fn error_bound(&self) -> f64 {
         self.entries.error_bound()
     }
 }

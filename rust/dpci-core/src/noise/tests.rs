@@ -5,8 +5,8 @@ use super::generator::Scripted;
 use super::symmetric::{from_lower_triangle, isometric_dim, lower_triangle};
 use super::testing::assert_counts;
 use super::{
-    Gaussian, Laplace, MatrixLaplace, NoiseLaw, SimulationGenerator, SphericalLaplace,
-    SquareLaplace, weighted_index,
+    Gaussian, Laplace, Law, MatrixLaplace, NoiseLaw, SimulationGenerator, SphericalLaplace,
+    SquareLaplace, SymmetricGaussian, weighted_index,
 };
 use crate::Error;
 
@@ -59,6 +59,13 @@ fn error_bounds_are_the_roundings_of_a_draw() {
             exponential,
             3.0,
             6.5,
+        );
+        // In isometric coordinates the Frobenius norm is the Euclidean norm.
+        assert_units(
+            SymmetricGaussian::new(dim, 3.0).unwrap().error_bound(),
+            tails(isometric_dim(dim).next_multiple_of(2)).0,
+            3.0,
+            12.8,
         );
         let (_, traces) = tails(dim * (dim + 1));
         let roundings = 31.7 + 2.002 * dim as f64;
@@ -195,4 +202,12 @@ fn a_law_by_its_name_has_the_scale_that_it_was_given() {
         assert_eq!(law.name(), name);
         assert!((law.scale() - 4.0).abs() < 1e-15, "{name}");
     }
+}
+
+#[test]
+fn a_law_lives_where_it_was_made_for() {
+    assert!(SymmetricGaussian::new(0, 1.0).is_err());
+    let law = NoiseLaw::SphericalLaplace { dim: 2, rate: 1.0 };
+    assert!(law.on(2).is_ok() && law.on(3).is_err());
+    assert!(law.error_bound(3).is_infinite());
 }

@@ -1,8 +1,8 @@
 //! How far the coefficients and moments may be from their ideal values, from public numbers alone: the distances that the seal hides.
 
-use super::Seal;
 use super::domain::Bounded;
 use super::solvable::Solvable;
+use super::{Part, Seal};
 use crate::Result;
 use crate::noise::NoiseLaw;
 use crate::privacy::{Budget, Cost, Neighbors, Perturbation};
@@ -59,7 +59,7 @@ pub(super) fn coefficient_seal(
         .max(2.0 * noise_rounding(of, law))
         .max(2.0 * Solvable::new(of, law).single_floor())
         .max(LEAST_DISTANCE * parameters);
-    Seal::new("params", bounds.params, distance, cost)
+    Seal::new(Part::Params, bounds.params, distance, cost)
 }
 
 /// `(N/n)·LR/λ` for the greatest number N of records, or W: no minimiser without noise has a greater norm.

@@ -6,7 +6,7 @@ use super::distances::{coefficient_seal, noise_gain, noise_rounding, share_seal}
 use super::domain::{Bounded, Domain};
 use super::scales::check_sizes;
 use super::solvable::Solvable;
-use super::{Seal, Step};
+use super::{Query, Seal, Step};
 use crate::linalg::vector::row_norm_bound;
 use crate::noise::NoiseLaw;
 use crate::privacy::{Budget, Calibration, Cost, DataBounds};
@@ -96,8 +96,8 @@ impl Spec {
             domain: &domain,
         };
         let coefficients = Step {
-            name: "coefficients",
-            noise: law.name(),
+            query: Query::Coefficients,
+            noise: law.family(),
             cost,
             scale: law.scale(),
             hessian_scale: None,

@@ -4,10 +4,10 @@
 //! docs/baselines.md has the sensitivities and what differs from the paper.
 
 use super::distances::{mean_rounding, share_seal};
-use super::{Seal, Step};
+use super::{Part, Query, Seal, Step};
 use crate::linalg::vector::row_norm_bound;
 use crate::loss::second_moment_rounding;
-use crate::noise::{Gaussian, Laplace, symmetric};
+use crate::noise::{AnyLaw, Family, Gaussian, Laplace, Law, symmetric};
 use crate::privacy::{
     Budget, Calibration, Cost, Neighbors, Polynomial, gaussian_mu, gaussian_std_dev, laplace_rate,
 };
@@ -46,6 +46,7 @@ pub struct FunctionalSpec {
     units: [f64; 2],
     n_params: usize,
     step: Step,
+    law: AnyLaw,
     /// Of the quadratic and of the linear coefficients.
     seals: [Seal; 2],
 }
@@ -88,10 +89,8 @@ impl FunctionalSpec {
             let rule = "such that the noise has a finite scale in double precision";
             return out_of_range("row_norm", rule, c.row_norm);
         }
-        let draw = match step.cost {
-            Cost::Epsilon(_) => Laplace::new(n_noises(c, n_params), step.scale)?.error_bound(),
-            _ => Gaussian::new(n_noises(c, n_params), step.scale)?.error_bound(),
-        };
+        let law = independent(step.cost, n_noises(c, n_params), step.scale)?;
+        let draw = law.error_bound();
         let n = c.n_samples as f64;
         let sums = n * mean_rounding(second_moment_rounding, n, c.neighbors);
         // No weight of a sum or of its noise is above 1, and shaping the noise errs by less than the draw.
@@ -99,18 +98,19 @@ impl FunctionalSpec {
         let cost = share_seal(seal, 2);
         let seals = [
             Seal::new(
-                "polynomial",
+                Part::Polynomial,
                 symmetric::isometric_dim(n_params),
                 distance(units[0]),
                 cost,
             )?,
-            Seal::new("polynomial", n_params, distance(units[1]), cost)?,
+            Seal::new(Part::Polynomial, n_params, distance(units[1]), cost)?,
         ];
         Ok(Self {
             choices,
             units,
             n_params,
             step,
+            law,
             seals,
         })
     }
@@ -144,9 +144,9 @@ impl FunctionalSpec {
         self.units
     }
 
-    /// How many independent noises there are.
-    pub(crate) fn n_noises(&self) -> usize {
-        n_noises(&self.choices, self.n_params)
+    /// The noise: on one coefficient after another, or, where it is Gaussian, on the isometric coordinates and entries of the sums.
+    pub(crate) fn law(&self) -> &AnyLaw {
+        &self.law
     }
 }
 
@@ -191,7 +191,7 @@ fn calibrated(c: &FunctionalChoices, budget: Budget, n_params: usize) -> Result<
     };
     let (noise, scale) = noise_of(cost, sensitivity)?;
     Ok(Step {
-        name: "polynomial",
+        query: Query::Polynomial,
         noise,
         cost,
         scale,
@@ -200,12 +200,20 @@ fn calibrated(c: &FunctionalChoices, budget: Budget, n_params: usize) -> Result<
     })
 }
 
+/// Independent noise of this cost and scale: see [`noise_of`].
+pub(super) fn independent(cost: Cost, dim: usize, scale: f64) -> Result<AnyLaw> {
+    Ok(match cost {
+        Cost::Epsilon(_) => Laplace::new(dim, scale)?.into(),
+        _ => Gaussian::new(dim, scale)?.into(),
+    })
+}
+
 /// The family and the scale of independent noise of this cost: Laplace for an L1 sensitivity and pure DP, else Gaussian for an L2
 /// sensitivity.
-pub(super) fn noise_of(cost: Cost, sensitivity: f64) -> Result<(&'static str, f64)> {
+pub(super) fn noise_of(cost: Cost, sensitivity: f64) -> Result<(Family, f64)> {
     let (family, scale) = match cost {
-        Cost::Epsilon(epsilon) => ("laplace", 1.0 / laplace_rate(sensitivity, epsilon)?),
-        cost => ("gaussian", gaussian_std_dev(sensitivity, cost.mu())?),
+        Cost::Epsilon(epsilon) => (Family::Laplace, 1.0 / laplace_rate(sensitivity, epsilon)?),
+        cost => (Family::Gaussian, gaussian_std_dev(sensitivity, cost.mu())?),
     };
     if !scale.is_normal() {
         let rule = "such that the noise has a finite scale in double precision";

@@ -3,9 +3,9 @@
 //! Lei 2011, "Differentially private M-estimators"; docs/baselines.md.
 
 use super::distances::share_seal;
-use super::functional::noise_of;
-use super::{Grid, Seal, Step};
-use crate::noise::{Gaussian, Laplace};
+use super::functional::{independent, noise_of};
+use super::{Grid, Part, Query, Seal, Step};
+use crate::noise::{AnyLaw, Law};
 use crate::privacy::{Budget, Cost, Neighbors, gaussian_mu};
 use crate::{Error, Result};
 
@@ -14,6 +14,7 @@ use crate::{Error, Result};
 pub struct HistogramSpec {
     grid: Grid,
     step: Step,
+    law: AnyLaw,
     seal: Seal,
 }
 
@@ -39,7 +40,7 @@ impl HistogramSpec {
         };
         let (noise, scale) = noise_of(cost, sensitivity)?;
         let step = Step {
-            name: "histogram",
+            query: Query::Histogram,
             noise,
             cost,
             scale,
@@ -47,12 +48,14 @@ impl HistogramSpec {
             sensitivity,
         };
         let n_cells = grid.n_cells();
-        let draw = match step.cost {
-            Cost::Epsilon(_) => Laplace::new(n_cells, scale)?.error_bound(),
-            _ => Gaussian::new(n_cells, scale)?.error_bound(),
-        };
+        let law = independent(cost, n_cells, scale)?;
         // Counts are whole numbers and are added on the lattice, so only the noise errs.
-        let seal = Seal::new("the histogram", n_cells, draw, share_seal(seal, 1))?;
+        let seal = Seal::new(
+            Part::Histogram,
+            n_cells,
+            law.error_bound(),
+            share_seal(seal, 1),
+        )?;
         if seal.lattice() > 1.0 {
             return Err(Error::OutOfRange {
                 name: "budget",
@@ -60,7 +63,17 @@ impl HistogramSpec {
                 value: cost.value(),
             });
         }
-        Ok(Self { grid, step, seal })
+        Ok(Self {
+            grid,
+            step,
+            law,
+            seal,
+        })
+    }
+
+    /// The noise on the counts.
+    pub(crate) fn law(&self) -> &AnyLaw {
+        &self.law
     }
 
     /// How the counts are sealed.

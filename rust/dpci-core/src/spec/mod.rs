@@ -39,10 +39,10 @@ pub use report::ReportSpec;
 pub(crate) use score::Score;
 pub(crate) use score::{GREATEST_STEPS, check_predictor, choice_lattice, whole};
 pub(crate) use seal::LatticeNoise;
-pub use seal::Seal;
-pub use step::Step;
-pub use tuning::{Method, ScoreStep, TuningSpec};
+pub use seal::{Part, Seal};
+pub use step::{Query, Step};
 pub(crate) use tuning::{Procedure, check_common};
+pub use tuning::{ScoreStep, TuningMethod, TuningSpec};
 
 #[cfg(test)]
 mod tests;

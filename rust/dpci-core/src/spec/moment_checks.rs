@@ -1,7 +1,7 @@
 //! Whether moments can be released, and whether there is a Hessian to release: from public values alone.
 
 use super::distances::greatest_excess;
-use super::{Moments, Spec};
+use super::{Moments, Part, Spec};
 use crate::Result;
 
 impl Spec {
@@ -17,7 +17,7 @@ impl Spec {
         if let (Some([cost, _]), Moments::Separate) = (self.moment_costs, self.choices.moments) {
             let least = self.least_curvature();
             let noise = self.separate_noise(least, cost)?;
-            self.matrix_seal("hessian", noise, least, 0.0)?;
+            self.matrix_seal(Part::Hessian, noise, least, 0.0)?;
         }
         Ok(())
     }

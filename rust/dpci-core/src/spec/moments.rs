@@ -2,10 +2,10 @@
 
 use super::choices::Moments;
 use super::distances::{greatest_excess, mean_rounding};
-use super::{Seal, Spec, Step};
+use super::{Part, Query, Seal, Spec, Step};
 use crate::Result;
 use crate::loss::{Loss, moment_rounding};
-use crate::noise::{MatrixLaw, symmetric};
+use crate::noise::{Family, Law, MatrixLaw, symmetric};
 use crate::privacy::{Calibration, Cost, gaussian_std_dev, laplace_rate};
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
@@ -87,14 +87,14 @@ impl Spec {
         let loss = &*self.choices.loss;
         let hessian_seal = hessian.map(|noise| {
             let greatest = loss.sup_curvature(radius);
-            self.matrix_seal("hessian", noise, greatest, loss.tail_roundings(radius))
+            self.matrix_seal(Part::Hessian, noise, greatest, loss.tail_roundings(radius))
         });
         let greatest = loss.sup_slope(radius).powi(2);
         Ok(Some(MomentNoise {
             hessian,
             gradient_cov,
             hessian_seal: hessian_seal.transpose()?,
-            gradient_cov_seal: self.matrix_seal("gradient_cov", gradient_cov, greatest, 0.0)?,
+            gradient_cov_seal: self.matrix_seal(Part::GradientCov, gradient_cov, greatest, 0.0)?,
             steps,
         }))
     }
@@ -108,7 +108,7 @@ impl Spec {
     /// and of adding the two.
     pub(super) fn matrix_seal(
         &self,
-        name: &'static str,
+        part: Part,
         noise: MatrixNoise,
         greatest: f64,
         tail_roundings: f64,
@@ -118,9 +118,9 @@ impl Spec {
         let data = self.bounds.row_norm.powi(2)
             * greatest
             * (self.rounding(moment_rounding) + tail * (1.0 + 1e-6));
-        let distance = data + 2.0 * noise.law.error_bound(dim)?;
+        let distance = data + 2.0 * noise.law.on(dim)?.error_bound();
         Seal::new(
-            name,
+            part,
             symmetric::isometric_dim(dim),
             distance,
             self.seal_cost,
@@ -164,8 +164,8 @@ impl Spec {
         };
         let hessian = has_hessian.then_some(hessian);
         let step = Step {
-            name: "moments",
-            noise: gradient_cov.law.name(),
+            query: Query::Moments,
+            noise: gradient_cov.law.family(),
             cost,
             scale: gradient_cov.law.scale(),
             hessian_scale: hessian.map(|noise| noise.law.scale()),
@@ -214,17 +214,17 @@ impl Spec {
             .then(|| self.separate_noise(sup_curvature, hessian_cost))
             .transpose()?;
         let gradient_cov = self.separate_noise(sup_squared_slope, cov_cost)?;
-        let step = |name, cost, noise: Option<MatrixNoise>| Step {
-            name,
-            noise: noise.map_or("none", |n| n.law.name()),
+        let step = |query, cost, noise: Option<MatrixNoise>| Step {
+            query,
+            noise: noise.map_or(Family::None, |n| n.law.family()),
             cost,
             scale: noise.map_or(0.0, |n| n.law.scale()),
             hessian_scale: None,
             sensitivity: noise.map_or(0.0, |n| n.sensitivity),
         };
         let steps = vec![
-            step("hessian", hessian_cost, hessian),
-            step("gradient_cov", cov_cost, Some(gradient_cov)),
+            step(Query::Hessian, hessian_cost, hessian),
+            step(Query::GradientCov, cov_cost, Some(gradient_cov)),
         ];
         Ok((hessian, gradient_cov, steps))
     }

@@ -5,10 +5,10 @@
 use super::choices::{Choices, Moments};
 use super::claim::{Claim, HessianBound, check_row_norm};
 use super::distances::share_seal;
-use super::{Seal, Spec, Step};
+use super::{Part, Query, Seal, Spec, Step};
 use crate::linalg::check_matrix_dim;
 use crate::loss::{gradient_rounding, hessian_rounding};
-use crate::noise::symmetric;
+use crate::noise::{Family, symmetric};
 use crate::privacy::{
     Budget, Calibration, Cost, Neighbors, Perturbation, gaussian_mu, gaussian_std_dev,
 };
@@ -88,21 +88,24 @@ impl ReportSpec {
             bounds.objective_shift(loss.slope_bound()),
             bounds.sum_term(loss.curvature_bound()),
         ];
-        let step = |i: usize, name| {
+        let step = |i: usize, query| {
             let mu = match costs[i] {
                 Cost::EpsilonDelta { epsilon, delta } => gaussian_mu(epsilon, delta)?,
                 cost => cost.mu(),
             };
             Ok(Step {
-                name,
-                noise: "gaussian",
+                query,
+                noise: Family::Gaussian,
                 cost: costs[i],
                 scale: gaussian_std_dev(sensitivities[i], mu)?,
                 hessian_scale: None,
                 sensitivity: sensitivities[i],
             })
         };
-        let extra = Some([step(0, "report_gradient")?, step(1, "report_hessian")?]);
+        let extra = Some([
+            step(0, Query::ReportGradient)?,
+            step(1, Query::ReportHessian)?,
+        ]);
         let spec = Self {
             fit,
             shares: Some(shares),
@@ -186,12 +189,17 @@ impl ReportSpec {
         let gradient = of_gradient * loss.slope_bound() * bounds.row_norm + public * ridge;
         let hessian = of_hessian * loss.curvature_bound() * bounds.row_norm.powi(2)
             + public * self.ridge() * (dim as f64).sqrt();
-        let seal = |name, count, data: f64, error: f64| {
-            Seal::new(name, count, data + 2.0 * error, self.fit.seal_cost)
+        let seal = |part, count, data: f64, error: f64| {
+            Seal::new(part, count, data + 2.0 * error, self.fit.seal_cost)
         };
         Ok([
-            seal("gradient", dim, gradient, errors[0])?,
-            seal("hessian", symmetric::isometric_dim(dim), hessian, errors[1])?,
+            seal(Part::Gradient, dim, gradient, errors[0])?,
+            seal(
+                Part::Hessian,
+                symmetric::isometric_dim(dim),
+                hessian,
+                errors[1],
+            )?,
         ])
     }
 

@@ -3,7 +3,7 @@
 //! A value computed in floating point differs from the real number that a proof speaks of, in low bits that depend on the
 //! data (Mironov 2012). The seal hides that difference: docs/privacy.md, "The seal".
 
-use crate::noise::{DiscreteGaussian, DiscreteLaplace};
+use crate::noise::{DiscreteGaussian, DiscreteLaplace, Family};
 use crate::privacy::{Calibration, Cost, approx_to_zcdp};
 use crate::{Error, Result};
 
@@ -12,6 +12,28 @@ const GREATEST_SCALE: f64 = (1_u64 << 60) as f64;
 
 /// Room for the few roundings in the formulas of the scales.
 const MARGIN: f64 = 1.0 + 16.0 * f64::EPSILON;
+
+named! {
+    /// The part of a release that a seal is for.
+    pub enum Part {
+        /// Coefficients.
+        Params = "params",
+        /// A Hessian.
+        Hessian = "hessian",
+        /// A gradient covariance.
+        GradientCov = "gradient_cov",
+        /// The gradient of a per-instance report.
+        Gradient = "gradient",
+        /// Quadratic or linear coefficients of the functional mechanism.
+        Polynomial = "polynomial",
+        /// Counts.
+        Histogram = "the histogram",
+        /// The noisy score of a candidate.
+        Score = "score",
+        /// Any vector: a building block, in audits and tests.
+        Values = "values",
+    }
+}
 
 /// Integer noise on the lattice.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +47,7 @@ pub(crate) enum LatticeNoise {
 /// How one vector is sealed: lattice, noise and cost. All public, fixed before any data are seen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Seal {
-    name: &'static str,
+    part: Part,
     dim: usize,
     distance: f64,
     lattice: f64,
@@ -43,7 +65,7 @@ impl Seal {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where lattice or noise have no representable scale.
-    pub fn new(name: &'static str, dim: usize, distance: f64, cost: Cost) -> Result<Self> {
+    pub fn new(part: Part, dim: usize, distance: f64, cost: Cost) -> Result<Self> {
         let d = dim as f64;
         let lattice = lattice_below(distance / d.sqrt() / MARGIN);
         if dim == 0 || !lattice.is_normal() || !cost.value().is_normal() {
@@ -60,7 +82,7 @@ impl Seal {
             (std_dev, LatticeNoise::Gaussian(law))
         };
         Ok(Self {
-            name,
+            part,
             dim,
             distance,
             lattice,
@@ -88,8 +110,8 @@ impl Seal {
 
     /// What is sealed.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn part(&self) -> Part {
+        self.part
     }
 
     /// τ, the greatest distance of computed to ideal values.
@@ -115,12 +137,12 @@ impl Seal {
         &self.noise
     }
 
-    /// `discrete_laplace` or `discrete_gaussian`.
+    /// The family of the noise.
     #[must_use]
-    pub fn noise_name(&self) -> &'static str {
+    pub fn family(&self) -> Family {
         match self.noise {
-            LatticeNoise::Laplace(_) => "discrete_laplace",
-            LatticeNoise::Gaussian(_) => "discrete_gaussian",
+            LatticeNoise::Laplace(_) => Family::DiscreteLaplace,
+            LatticeNoise::Gaussian(_) => Family::DiscreteGaussian,
         }
     }
 

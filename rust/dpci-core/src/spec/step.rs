@@ -1,14 +1,37 @@
 //! The record that each step of a release leaves: noise, cost and sensitivity.
 
+use crate::noise::Family;
 use crate::privacy::Cost;
+
+named! {
+    /// What a step asks of the data.
+    pub enum Query {
+        /// The coefficients.
+        Coefficients = "coefficients",
+        /// The Hessian alone.
+        Hessian = "hessian",
+        /// The gradient covariance alone.
+        GradientCov = "gradient_cov",
+        /// Hessian and gradient covariance together.
+        Moments = "moments",
+        /// The gradient of a per-instance report.
+        ReportGradient = "report_gradient",
+        /// The Hessian of a per-instance report.
+        ReportHessian = "report_hessian",
+        /// The coefficients of the functional mechanism.
+        Polynomial = "polynomial",
+        /// The counts of a histogram.
+        Histogram = "histogram",
+    }
+}
 
 /// One step of a release: its noise, cost and sensitivity. All public.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// `coefficients`, `hessian`, `gradient_cov`, `moments`, `report_gradient`, `report_hessian`, `polynomial` or `histogram`.
-    pub name: &'static str,
-    /// Name of the noise family.
-    pub noise: &'static str,
+    /// What it releases.
+    pub query: Query,
+    /// Family of the noise.
+    pub noise: Family,
     /// What it spends.
     pub cost: Cost,
     /// 1/rate or standard deviation.

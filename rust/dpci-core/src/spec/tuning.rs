@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::distances::share_seal;
 use super::score::{Score, choice_lattice};
-use super::{Choices, Moments, NoiseKind, Seal, Spec};
+use super::{Choices, Moments, NoiseKind, Part, Seal, Spec};
 use crate::linalg::vector::row_norm_bound;
 use crate::loss::Loss;
-use crate::noise::NoiseLaw;
+use crate::noise::{Family, NoiseLaw};
 use crate::privacy::{
     Budget, Cost, Neighbors, Perturbation, RunCount, exponential_epsilon, gaussian_std_dev,
     laplace_rate, pure_epsilon,
@@ -19,7 +19,7 @@ const SCORE_SHARE: f64 = 0.25;
 
 /// How a candidate is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Method {
+pub enum TuningMethod {
     /// One model per candidate on its own part of the records, and the exponential mechanism on the last part (Wu et al., Algorithm 5).
     Chunks,
     /// The best of a random number of runs of random candidates on all records (Liu & Talwar 2019; Papernot & Steinke 2022).
@@ -34,8 +34,8 @@ pub enum Method {
 /// What scores cost and how they are hidden. All public.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoreStep {
-    /// `gumbel` (the exponential mechanism), `laplace` or `gaussian`.
-    pub noise: &'static str,
+    /// [`Family::Gumbel`] (the exponential mechanism), [`Family::Laplace`] or [`Family::Gaussian`].
+    pub noise: Family,
     /// 1/rate or standard deviation, in units of the loss.
     pub scale: f64,
     /// How far one record can move a score.
@@ -81,7 +81,7 @@ impl TuningSpec {
         loss: Arc<dyn Loss>,
         validation_radius: Option<f64>,
         budget: Budget,
-        method: Method,
+        method: TuningMethod,
     ) -> Result<Self> {
         let Some(first) = candidates.first() else {
             return Err(Error::Unsupported(
@@ -97,23 +97,23 @@ impl TuningSpec {
         let n_params = first.n_columns + usize::from(first.intercept.is_some());
         let score = Score::new(loss, row_norm, greatest, n_params)?;
         let n = first.n_samples;
-        let plan = match method {
-            Method::Chunks => plan_chunks(candidates.len(), n, budget, &score)?,
-            Method::Repeat {
+        let allotted = match method {
+            TuningMethod::Chunks => allot_to_chunks(candidates.len(), n, budget, &score)?,
+            TuningMethod::Repeat {
                 shape,
                 expected_runs,
             } => {
                 let count = RunCount::new(shape, expected_runs)?;
-                plan_repeat(candidates, count, budget, &score)?
+                allot_to_runs(candidates, count, budget, &score)?
             }
         };
         let specs = candidates.iter().enumerate().map(|(i, choices)| {
             Spec::new(Choices {
-                n_samples: match &plan.procedure {
+                n_samples: match &allotted.procedure {
                     Procedure::Chunks { sizes, .. } => sizes[i],
                     Procedure::Repeat { .. } => n,
                 },
-                budget: plan.model,
+                budget: allotted.model,
                 split: None,
                 moments: Moments::None,
                 reserve: 0.0,
@@ -124,8 +124,8 @@ impl TuningSpec {
             candidates: specs.collect::<Result<_>>()?,
             radii,
             score,
-            step: plan.step,
-            procedure: plan.procedure,
+            step: allotted.step,
+            procedure: allotted.procedure,
             n_samples: n,
         })
     }
@@ -154,7 +154,7 @@ impl TuningSpec {
         &self.step
     }
 
-    /// How a noisy score is sealed, which only [`Method::Repeat`] needs.
+    /// How a noisy score is sealed, which only [`TuningMethod::Repeat`] needs.
     #[must_use]
     pub fn score_seal(&self) -> Option<&Seal> {
         match &self.procedure {
@@ -163,7 +163,7 @@ impl TuningSpec {
         }
     }
 
-    /// Law of the number of runs, which only [`Method::Repeat`] has.
+    /// Law of the number of runs, which only [`TuningMethod::Repeat`] has.
     #[must_use]
     pub fn run_count(&self) -> Option<&RunCount> {
         match &self.procedure {
@@ -172,7 +172,7 @@ impl TuningSpec {
         }
     }
 
-    /// Sizes of the parts, the validation part last, which only [`Method::Chunks`] has.
+    /// Sizes of the parts, the validation part last, which only [`TuningMethod::Chunks`] has.
     #[must_use]
     pub fn chunk_sizes(&self) -> Option<&[usize]> {
         match &self.procedure {
@@ -183,7 +183,7 @@ impl TuningSpec {
 }
 
 /// What a method makes of the budget.
-struct Plan {
+struct Allotment {
     /// Of the model of a candidate.
     model: Budget,
     step: ScoreStep,
@@ -191,7 +191,12 @@ struct Plan {
 }
 
 /// Every part may spend everything, because a record is in one of them.
-fn plan_chunks(n_candidates: usize, n: usize, budget: Budget, score: &Score) -> Result<Plan> {
+fn allot_to_chunks(
+    n_candidates: usize,
+    n: usize,
+    budget: Budget,
+    score: &Score,
+) -> Result<Allotment> {
     let parts = n_candidates + 1;
     if n < parts {
         return Err(Error::Unsupported(format!(
@@ -204,10 +209,10 @@ fn plan_chunks(n_candidates: usize, n: usize, budget: Budget, score: &Score) -> 
     let epsilon = exponential_epsilon(&budget)?;
     let sensitivity = score.sensitivity(n / parts)?;
     choice_lattice(epsilon, sensitivity)?;
-    Ok(Plan {
+    Ok(Allotment {
         model: budget,
         step: ScoreStep {
-            noise: "gumbel",
+            noise: Family::Gumbel,
             scale: 2.0 * sensitivity / epsilon,
             sensitivity,
             budget,
@@ -217,12 +222,12 @@ fn plan_chunks(n_candidates: usize, n: usize, budget: Budget, score: &Score) -> 
 }
 
 /// Pure runs; under (ε, δ) zCDP runs where all candidates add Gaussian noise to the minimiser, and it is less or asked for.
-fn plan_repeat(
+fn allot_to_runs(
     candidates: &[Choices],
     count: RunCount,
     budget: Budget,
     score: &Score,
-) -> Result<Plan> {
+) -> Result<Allotment> {
     let n = candidates[0].n_samples;
     let epsilon = count.run_epsilon(pure_epsilon(&budget)?)?;
     let (model_epsilon, score_epsilon) = (epsilon - SCORE_SHARE * epsilon, SCORE_SHARE * epsilon);
@@ -235,10 +240,10 @@ fn plan_repeat(
             let (rest, seal) = Budget::zcdp(score_rho)?.split_off_seal();
             let std_dev = gaussian_std_dev(sensitivity, Cost::of(rest).mu())?;
             let noise = NoiseLaw::Gaussian { std_dev };
-            return Ok(Plan {
+            return Ok(Allotment {
                 model: Budget::zcdp(model)?,
                 step: ScoreStep {
-                    noise: "gaussian",
+                    noise: Family::Gaussian,
                     scale: std_dev,
                     sensitivity,
                     budget: Budget::zcdp(score_rho)?,
@@ -261,10 +266,10 @@ fn plan_repeat(
     let (rest, seal) = Budget::pure(score_epsilon)?.split_off_seal();
     let rate = laplace_rate(sensitivity, Cost::of(rest).value())?;
     let noise = NoiseLaw::SphericalLaplace { dim: 1, rate };
-    Ok(Plan {
+    Ok(Allotment {
         model: Budget::pure(model_epsilon)?,
         step: ScoreStep {
-            noise: "laplace",
+            noise: Family::Laplace,
             scale: 1.0 / rate,
             sensitivity,
             budget: Budget::pure(score_epsilon)?,
@@ -280,7 +285,7 @@ fn plan_repeat(
 /// The seal of a noisy score. The sensitivity of a score holds as it is computed, so only the noise errs, and its sum with the score.
 fn score_seal(noise: NoiseLaw, score: &Score, cost: Cost) -> Result<Seal> {
     let distance = 2.0 * (noise.error_bound(1) + f64::EPSILON * score.greatest());
-    Seal::new("score", 1, distance, cost)
+    Seal::new(Part::Score, 1, distance, cost)
 }
 
 fn asked(candidates: &[Choices], kind: NoiseKind) -> bool {

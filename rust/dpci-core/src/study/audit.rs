@@ -6,7 +6,8 @@ use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::mechanism::{
-    Release, Sealed, release, release_functional_mechanism, release_histogram, release_report,
+    Release, Sealed, Sealing, Values, release, release_functional_mechanism, release_histogram,
+    release_report,
 };
 use crate::noise::SimulationGenerator;
 use crate::refusals::is_outcome;
@@ -76,7 +77,11 @@ pub fn simulate_releases(
         seed,
         exec,
         |exec, generator, row| {
-            append_release(spec, &release(spec, design, exec, generator)?, row);
+            append_release(
+                spec,
+                &release(spec, design, exec, &mut Sealing(generator))?,
+                row,
+            );
             Ok(())
         },
     )

@@ -2,7 +2,7 @@
 
 use crate::interval::{Sandwich, half_widths};
 use crate::mechanism::{
-    Fit, Release, Sealed, margin_radius, moment_point, project_release, simulate_moments,
+    Fit, Simulated, Simulating, Values, project_release, release_from_coefficients,
 };
 use crate::moments::DataMoments;
 use crate::noise::SimulationGenerator;
@@ -21,31 +21,23 @@ pub struct Outcome {
 /// Releases the moments and forms the intervals of one replicate.
 pub(super) fn intervals(
     spec: &Spec,
-    params: Sealed,
+    params: Simulated,
     data: DataMoments,
     level: f64,
     generator: &mut SimulationGenerator,
 ) -> Result<Outcome> {
-    let Some(noise) = spec.moment_noise(margin_radius(spec, &moment_point(spec, &params)))? else {
-        return Err(no_moments());
-    };
-    let (hessian, gradient_cov) = simulate_moments(spec, data, &noise, generator)?;
-    let release = Release {
-        params,
-        hessian,
-        gradient_cov: Some(gradient_cov),
-        noise: Some(noise),
-    };
+    let gate = &mut Simulating(generator);
+    let release = release_from_coefficients(spec, params, |_| Ok(data), gate)?;
     let fit = project_release(spec, &release)?;
     let bounds = bounds(spec, &fit, level)?;
     Ok(Outcome {
-        params: fit.params,
+        params: fit.params.into_values(),
         bounds,
     })
 }
 
 /// Lower and upper bounds of the exact interval of each parameter.
-pub(super) fn bounds(spec: &Spec, fit: &Fit, level: f64) -> Result<[Vec<f64>; 2]> {
+pub(super) fn bounds(spec: &Spec, fit: &Fit<Simulated>, level: f64) -> Result<[Vec<f64>; 2]> {
     let [hessian, gradient_cov] = fit.matrices.as_ref().ok_or_else(no_moments)?;
     let dim = spec.n_params();
     let choices = spec.choices();
@@ -65,8 +57,9 @@ pub(super) fn bounds(spec: &Spec, fit: &Fit, level: f64) -> Result<[Vec<f64>; 2]
     }
     let (v, a): (Vec<f64>, Vec<f64>) = parts.into_iter().unzip();
     let widths = half_widths(&v, &a, &spec.law(), level)?;
-    let lower = fit.params.iter().zip(&widths).map(|(p, w)| p - w).collect();
-    let upper = fit.params.iter().zip(&widths).map(|(p, w)| p + w).collect();
+    let params = fit.params.values();
+    let lower = params.iter().zip(&widths).map(|(p, w)| p - w).collect();
+    let upper = params.iter().zip(&widths).map(|(p, w)| p + w).collect();
     Ok([lower, upper])
 }
 

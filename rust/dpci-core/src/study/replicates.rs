@@ -21,8 +21,8 @@ use crate::erm::minimize_risk;
 use crate::exec::Executor;
 use crate::linalg::{LANES, Lane, LaneCounts, vector};
 use crate::mechanism::{
-    Sealed, check_design, linear_term, moment_point, simulate_coefficient_noise,
-    simulate_coefficients, solver_options,
+    Simulated, Simulating, Values, check_design, draw_coefficient_noise, linear_term, moment_point,
+    release_minimum, solver_options,
 };
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation;
@@ -242,7 +242,7 @@ impl Study {
             .collect();
         let noises: Result<Vec<Vec<f64>>> = generators
             .iter_mut()
-            .map(|g| simulate_coefficient_noise(spec, g))
+            .map(|g| draw_coefficient_noise(spec, &mut Simulating(g)))
             .collect();
         let noises = noises?;
         let linear: Vec<Option<Vec<f64>>> = noises.iter().map(|b| linear_term(spec, b)).collect();
@@ -256,22 +256,25 @@ impl Study {
             exec: group.exec,
         };
         let minima = self.minima(configuration, &lanes, group)?;
-        let params: Result<Vec<Sealed>> = minima
+        let params: Result<Vec<Simulated>> = minima
             .into_iter()
             .zip(&noises)
-            .map(|(minimum, noise)| simulate_coefficients(spec, minimum, noise))
+            .zip(&mut generators)
+            .map(|((minimum, noise), g)| {
+                release_minimum(spec, minimum, None, noise, &mut Simulating(g))
+            })
             .collect();
         let params = params?;
         let Some(level) = group.level else {
-            let outcome = |p: Sealed| Outcome {
+            let outcome = |p: Simulated| Outcome {
                 params: p.into_values(),
                 bounds: [Vec::new(), Vec::new()],
             };
             return Ok(params.into_iter().map(outcome).collect());
         };
         // Where a fit takes them.
-        let points: Vec<Sealed> = params.iter().map(|p| moment_point(spec, p)).collect();
-        let moments = lanes.moments(&points.iter().map(Sealed::values).collect::<Vec<_>>())?;
+        let points: Vec<Simulated> = params.iter().map(|p| moment_point(spec, p)).collect();
+        let moments = lanes.moments(&points.iter().map(Simulated::values).collect::<Vec<_>>())?;
         let fits = params.into_iter().zip(moments).zip(&mut generators);
         fits.map(|((params, data), generator)| intervals(spec, params, data, level, generator))
             .collect()

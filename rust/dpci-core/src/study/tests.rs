@@ -10,7 +10,7 @@ use crate::design::{Csr, Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::linalg::{LaneCounts, vector};
 use crate::loss::{Hinge, HuberHinge, Logistic, Loss, Squared};
-use crate::mechanism::{project_release, release, simulate_release};
+use crate::mechanism::{Sealing, Simulating, Values, project_release, release};
 use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation};
 use crate::spec::{Choices, Moments, Projection, Spec, Variant};
@@ -167,7 +167,7 @@ fn assert_replicates_equal_fits(specs: &[Spec], bounds: &RowBounds, y: &[f64], l
             .unwrap();
             for (c, (spec, outcome)) in specs.iter().zip(outcome).enumerate() {
                 let mut generator = SimulationGenerator::new(9, replicate * 256 + 1 + c as u64);
-                let fit = simulate_release(spec, &sample, &exec, &mut generator).unwrap();
+                let fit = release(spec, &sample, &exec, &mut Simulating(&mut generator)).unwrap();
                 // Both are certified to the tolerance, which follows the noise.
                 assert!(2.0 * spec.study_tolerance() < 1e-8);
                 let close =
@@ -294,8 +294,8 @@ fn sparse_and_dense_fits_agree() {
         let releases: Vec<Vec<f64>> = [&dense, &csr, &merged[0], &merged[1]]
             .into_iter()
             .map(|design| {
-                let made =
-                    release(&spec, design, &exec, &mut SimulationGenerator::new(1, 2)).unwrap();
+                let mut generator = SimulationGenerator::new(1, 2);
+                let made = release(&spec, design, &exec, &mut Sealing(&mut generator)).unwrap();
                 [
                     made.params.values(),
                     made.gradient_cov.as_ref().unwrap().values(),

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::loss::Loss;
-use crate::mechanism::{mean_loss, release_model, release_tuning};
+use crate::mechanism::{Values, mean_loss, release_model, release_tuning};
 use crate::noise::SimulationGenerator;
 use crate::spec::{Spec, TuningSpec, check_common, check_predictor};
 

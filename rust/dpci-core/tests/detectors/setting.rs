@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use dpci_core::design::{Design, OnViolation, RowBounds, Rows};
 use dpci_core::exec::Executor;
 use dpci_core::loss::{HuberHinge, Loss};
+use dpci_core::mechanism::{Values, release_fit};
 use dpci_core::noise::ReleaseGenerator;
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
 use dpci_core::spec::{Choices, Moments, Projection, Spec, Variant};
@@ -67,8 +68,8 @@ pub(crate) fn private_release(choices: &Choices, x: &[f64]) -> Vec<f64> {
     let spec = Spec::new(choices.clone()).unwrap();
     on_record(choices, x, |design, exec| {
         let mut generator = ReleaseGenerator::new().unwrap();
-        let release = dpci_core::mechanism::release(&spec, design, exec, &mut generator).unwrap();
-        release.params.values().to_vec()
+        let fit = release_fit(&spec, design, exec, &mut generator).unwrap();
+        fit.params.into_values()
     })
 }
 

@@ -1,12 +1,14 @@
 //! Tests of the seal: lattice, scales, what leaves and what is refused.
 
 use super::*;
+use crate::mechanism::Simulated;
 use crate::noise::SimulationGenerator;
 use crate::noise::testing::assert_counts;
 use crate::privacy::Cost;
+use crate::spec::Part;
 
 fn seal(cost: Cost) -> Seal {
-    Seal::new("x", 3, 1e-9, cost).unwrap()
+    Seal::new(Part::Values, 3, 1e-9, cost).unwrap()
 }
 
 #[test]
@@ -24,7 +26,7 @@ fn lattice_and_scales_follow_the_lemma() {
         epsilon: 1e-3,
         delta: 1e-9,
     });
-    assert_eq!(approx.noise_name(), "discrete_gaussian");
+    assert_eq!(approx.family().name(), "discrete_gaussian");
     assert!(approx.scale() > 100 * zcdp.scale());
 }
 
@@ -33,7 +35,7 @@ fn the_noise_is_as_small_as_the_distance_was_chosen_for() {
     for cost in [Cost::Epsilon(1e-3), Cost::Rho(1e-4)] {
         for dim in [1, 7, 500] {
             let distance = Seal::distance_for(1e-5, dim, cost).unwrap();
-            let seal = Seal::new("x", dim, distance, cost).unwrap();
+            let seal = Seal::new(Part::Values, dim, distance, cost).unwrap();
             assert!(
                 seal.std_dev() <= 1.001e-5 && seal.std_dev() > 4e-6,
                 "{seal:?}"
@@ -62,7 +64,7 @@ fn only_lattice_points_leave_and_they_lie_near() {
 #[test]
 fn released_values_have_the_exact_law() {
     // A scale of few steps, so that every cell of the law is seen: the value lies at lattice point 7.
-    let seal = Seal::new("x", 1, 1.0, Cost::Epsilon(1.5)).unwrap();
+    let seal = Seal::new(Part::Values, 1, 1.0, Cost::Epsilon(1.5)).unwrap();
     let scale = seal.scale() as f64;
     assert!(seal.lattice() <= 1.0 && scale < 8.0);
     let reach = 40_i32;
@@ -99,7 +101,7 @@ fn released_values_have_the_exact_law() {
 #[test]
 fn whole_parts_are_added_without_rounding() {
     // 2⁵³ + 1 is no float: rounded with the noise it would be lost.
-    let seal = Seal::new("x", 1, 1e-6, Cost::Epsilon(10.0)).unwrap();
+    let seal = Seal::new(Part::Values, 1, 1e-6, Cost::Epsilon(10.0)).unwrap();
     let whole = (1_u64 << 53) as f64;
     let mut odd = 0;
     for run in 0..200 {
@@ -130,13 +132,13 @@ fn bad_values_and_extreme_scales_are_refused() {
     assert!(seal.release(&[1.0, 2.0], &mut generator).is_err());
     for bad in [f64::NAN, f64::INFINITY] {
         assert!(seal.release(&[1.0, bad, 0.0], &mut generator).is_err());
-        assert!(Sealed::simulated("x", vec![bad]).is_err());
+        assert!(Simulated::new("x", vec![bad]).is_err());
     }
     for distance in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320] {
-        assert!(Seal::new("x", 3, distance, Cost::Epsilon(1e-3)).is_err());
+        assert!(Seal::new(Part::Values, 3, distance, Cost::Epsilon(1e-3)).is_err());
     }
-    assert!(Seal::new("x", 3, 1e-9, Cost::Epsilon(1e-30)).is_err());
-    assert!(Seal::new("x", 0, 1e-9, Cost::Epsilon(1.0)).is_err());
+    assert!(Seal::new(Part::Values, 3, 1e-9, Cost::Epsilon(1e-30)).is_err());
+    assert!(Seal::new(Part::Values, 0, 1e-9, Cost::Epsilon(1.0)).is_err());
     // Far values are clamped, not refused: no message tells how far.
     assert!(seal.release(&[1e300, 0.0, 0.0], &mut generator).is_ok());
 }

@@ -3,11 +3,11 @@
 use super::*;
 use crate::loss::Squared;
 use crate::mechanism::{
-    CellRegression, Sealed, fit_histogram, release_functional_mechanism, release_histogram,
+    CellRegression, Sealed, Values, fit_histogram, release_functional_mechanism, release_histogram,
 };
 use crate::noise::SimulationGenerator;
-use crate::privacy::Polynomial;
-use crate::spec::{Axis, FunctionalChoices, FunctionalSpec, Grid, HistogramSpec};
+use crate::privacy::{Cost, Polynomial};
+use crate::spec::{Axis, FunctionalChoices, FunctionalSpec, Grid, HistogramSpec, Part, Seal};
 
 const ROWS: [f64; 8] = [0.6, 0.0, 0.0, 0.8, -0.5, 0.5, 0.3, 0.9];
 const TARGETS: [f64; 4] = [1.0, -2.0, 0.5, 1.5];
@@ -137,7 +137,10 @@ fn counts_and_the_regression_on_them() {
             // A gradient cannot be asked to be below its own rounding.
             let theta = fit(1e-25, None, &counts).unwrap();
             assert_near(theta[0], (8.0 / 6.0) / 2.0, 1e-9);
-            let empty = Sealed::simulated("x", vec![0.4, -3.0, 0.0, 0.1]).unwrap();
+            let seal = Seal::new(Part::Values, 4, 1e-9, Cost::Rho(1e-3)).unwrap();
+            let empty = seal
+                .release(&[0.4, -3.0, 0.0, 0.1], &mut generator)
+                .unwrap();
             assert_eq!(fit(0.5, Some(2.0), &empty).unwrap(), [0.0, 0.0]);
         }
     });

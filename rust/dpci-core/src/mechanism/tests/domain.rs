@@ -39,8 +39,8 @@ fn rows_must_be_as_long_as_strong_convexity_counts_on() {
 
 #[test]
 fn moments_are_taken_within_the_ball() {
-    use crate::mechanism::Sealed;
-    let params = Sealed::simulated("params", vec![3.0, 0.0, -4.0]).unwrap();
+    use crate::mechanism::{Simulated, Values};
+    let params = Simulated::new("params", vec![3.0, 0.0, -4.0]).unwrap();
     let at = |radius| {
         let spec = spec(Choices {
             radius,

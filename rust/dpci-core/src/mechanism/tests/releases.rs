@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::loss::Squared;
+use crate::mechanism::fit::margin_radius;
 use crate::mechanism::{
-    Release, Sealed, check_design, margin_radius, project_release, release, release_fit,
-    simulate_release,
+    Release, Sealing, Simulated, Simulating, Values, check_design, project_release, release,
+    release_fit,
 };
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation::{Objective, Output};
@@ -91,19 +92,20 @@ fn with_almost_no_noise_a_release_is_the_ridge_regression() {
                 });
                 let mut generator = SimulationGenerator::new(81, 0);
                 let fit = release_fit(&spec, design, exec, &mut generator).unwrap();
-                assert_close(&fit.params, &theta, 1e-3);
+                assert_close(fit.params.values(), &theta, 1e-3);
                 let [h, s] = fit.matrices.as_ref().unwrap();
                 assert_close(h, &hessian, 2e-2);
                 assert_close(s, &cov, 2e-2);
-                let simulated = simulate_release(&spec, design, exec, &mut generator).unwrap();
+                let simulated =
+                    release(&spec, design, exec, &mut Simulating(&mut generator)).unwrap();
                 let simulated = project_release(&spec, &simulated).unwrap();
-                assert_close(&simulated.params, &theta, 1e-3);
+                assert_close(simulated.params.values(), &theta, 1e-3);
                 let [h, s] = simulated.matrices.as_ref().unwrap();
                 assert_close(h, &hessian, 2e-2);
                 assert_close(s, &cov, 2e-2);
                 let steps = if moments == Moments::Joint { 2 } else { 3 };
                 assert_eq!((fit.steps.len(), fit.seals.len()), (steps, 3));
-                assert_eq!(fit.steps[0].name, "coefficients");
+                assert_eq!(fit.steps[0].query.name(), "coefficients");
                 let spent: f64 = fit.steps.iter().map(|s| s.cost.value()).sum();
                 assert!(spent > 0.0 && fit.spectral_radius > 0.0);
             }
@@ -126,7 +128,13 @@ fn noise_of_the_objective_moves_the_minimiser_by_the_hessian() {
     let bounds = row_bounds(1.0, Targets::Signs);
     with_design(&x, 1, &y, None, &bounds, |design, exec| {
         let mut generator = SimulationGenerator::new(82, 0);
-        let exact = release(&spec(base.clone()), design, exec, &mut generator).unwrap();
+        let exact = release(
+            &spec(base.clone()),
+            design,
+            exec,
+            &mut Sealing(&mut generator),
+        )
+        .unwrap();
         assert!(derivative(exact.params.values()[0]).abs() < 1e-4);
         assert!(exact.hessian.is_none() && exact.gradient_cov.is_none() && exact.noise.is_none());
         // Noise of many seeds: the derivative at the release is -b/n, whose scale is that of the law.
@@ -137,12 +145,14 @@ fn noise_of_the_objective_moves_the_minimiser_by_the_hessian() {
         for simulated in [false, true] {
             let sizes = (0..400).map(|stream| {
                 let mut generator = SimulationGenerator::new(83, stream);
-                let released = if simulated {
-                    simulate_release(&noisy, design, exec, &mut generator).unwrap()
+                let params = if simulated {
+                    let made = release(&noisy, design, exec, &mut Simulating(&mut generator));
+                    made.unwrap().params.into_values()
                 } else {
-                    release(&noisy, design, exec, &mut generator).unwrap()
+                    let made = release(&noisy, design, exec, &mut Sealing(&mut generator));
+                    made.unwrap().params.into_values()
                 };
-                4.0 * derivative(released.params.values()[0]).abs()
+                4.0 * derivative(params[0]).abs()
             });
             let mean = sizes.sum::<f64>() / 400.0;
             // One dimension: exponential of mean 1/rate, so five standard errors of 400 draws are a quarter.
@@ -151,15 +161,20 @@ fn noise_of_the_objective_moves_the_minimiser_by_the_hessian() {
     });
 }
 
-fn sealed(values: &[f64]) -> Sealed {
-    Sealed::simulated("x", values.to_vec()).unwrap()
+fn simulated(values: &[f64]) -> Simulated {
+    Simulated::new("x", values.to_vec()).unwrap()
 }
 
-fn by_hand(spec: &Spec, params: &[f64], hessian: Option<&[f64]>, cov: &[f64]) -> Release {
+fn by_hand(
+    spec: &Spec,
+    params: &[f64],
+    hessian: Option<&[f64]>,
+    cov: &[f64],
+) -> Release<Simulated> {
     Release {
-        params: sealed(params),
-        hessian: hessian.map(sealed),
-        gradient_cov: Some(sealed(cov)),
+        params: simulated(params),
+        hessian: hessian.map(simulated),
+        gradient_cov: Some(simulated(cov)),
         noise: spec.moment_noise(1.0).unwrap(),
     }
 }
@@ -188,7 +203,7 @@ fn projection_by_hand() {
         assert_close(&hessian, &[0.6, 0.0, 0.0, LAMBDA], 1e-12);
         assert_close(&cov, &[0.9 - 0.04, 0.0, 0.0, floor], 1e-12);
         assert_eq!(fit.projection, Projection::Floor);
-        assert_eq!(fit.params, params);
+        assert_eq!(fit.params.values(), params);
     }
     // What is below λ + r_H is not believed.
     let spec = spec(Choices {
@@ -233,7 +248,7 @@ fn the_projection_is_decided_by_six_lambdas() {
 #[test]
 fn margins_reach_the_norm_of_row_and_parameters() {
     let spec = spec(choices(Output, pure(1.0)));
-    let radius = margin_radius(&spec, &sealed(&[3.0, 0.0, -4.0]));
+    let radius = margin_radius(&spec, &simulated(&[3.0, 0.0, -4.0]));
     assert!((6.25..=6.25 * (1.0 + 1e-14)).contains(&radius), "{radius}");
 }
 
@@ -321,8 +336,8 @@ fn a_release_checks_its_rows() {
     });
     let mut generator = SimulationGenerator::new(84, 0);
     with_rows(|design, exec| {
-        assert!(release(&spec, design, exec, &mut generator).is_err());
-        assert!(simulate_release(&spec, design, exec, &mut generator).is_err());
+        assert!(release(&spec, design, exec, &mut Sealing(&mut generator)).is_err());
+        assert!(release(&spec, design, exec, &mut Simulating(&mut generator)).is_err());
     });
     let bounds = row_bounds(1.0, Targets::Signs);
     with_design(
@@ -332,8 +347,8 @@ fn a_release_checks_its_rows() {
         None,
         &bounds,
         |design, exec| {
-            assert!(release(&short, design, exec, &mut generator).is_err());
-            assert!(simulate_release(&short, design, exec, &mut generator).is_err());
+            assert!(release(&short, design, exec, &mut Sealing(&mut generator)).is_err());
+            assert!(release(&short, design, exec, &mut Simulating(&mut generator)).is_err());
         },
     );
 }
@@ -349,7 +364,13 @@ fn output_perturbation_moves_into_the_ball_where_asked_to() {
     with_rows(|design, exec| {
         for project in [false, true] {
             let mut generator = SimulationGenerator::new(85, 0);
-            let released = release(&spec(far(project)), design, exec, &mut generator).unwrap();
+            let released = release(
+                &spec(far(project)),
+                design,
+                exec,
+                &mut Sealing(&mut generator),
+            )
+            .unwrap();
             let norm = released.params.values()[0].hypot(released.params.values()[1]);
             assert_eq!(norm <= 0.01 * (1.0 + 1e-14), project, "{norm}");
         }

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::loss::{gradient_rounding, hessian_rounding};
-use crate::mechanism::release_report;
+use crate::mechanism::{Values, release_report};
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation::Objective;
-use crate::spec::{ReportSpec, Seal};
+use crate::spec::ReportSpec;
 
 const SHARES: [f64; 3] = [0.6, 0.2, 0.2];
 
@@ -52,7 +52,7 @@ fn what_a_report_releases() {
                 "{hessian}"
             );
             assert_eq!(released.seals.len(), 3);
-            let names: Vec<_> = released.seals.iter().map(Seal::name).collect();
+            let names: Vec<_> = released.seals.iter().map(|s| s.part().name()).collect();
             assert_eq!(names, ["params", "gradient", "hessian"]);
             for seal in &released.seals[1..] {
                 // Wide enough for the rounding of the sums, narrow against the noise.

@@ -4,7 +4,7 @@ use super::*;
 use crate::mechanism::release_tuning;
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation::Output;
-use crate::spec::{Method, TuningSpec};
+use crate::spec::{TuningMethod, TuningSpec};
 
 #[test]
 fn the_worse_candidate_wins_where_all_runs_drew_it() {
@@ -22,7 +22,7 @@ fn the_worse_candidate_wins_where_all_runs_drew_it() {
         radius: Some(2.0),
         ..choices(Output, pure(1.0))
     });
-    let method = Method::Repeat {
+    let method = TuningMethod::Repeat {
         shape: 1.0,
         expected_runs: 1.5,
     };

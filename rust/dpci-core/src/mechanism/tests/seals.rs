@@ -1,15 +1,15 @@
 //! Distances and costs of seals, and what they say where there is none.
 
 use super::*;
-use crate::mechanism::Sealed;
 use crate::mechanism::fit::check_records;
+use crate::mechanism::{Simulated, Values};
 use crate::noise::SimulationGenerator;
 use crate::privacy::Cost;
-use crate::spec::Seal;
+use crate::spec::{Part, Seal};
 
 #[test]
 fn far_values_are_clamped_to_the_lattice() {
-    let seal = Seal::new("x", 1, 1.0, Cost::Epsilon(10.0)).unwrap();
+    let seal = Seal::new(Part::Values, 1, 1.0, Cost::Epsilon(10.0)).unwrap();
     let end = 2.0_f64.powi(120) * seal.lattice();
     let mut generator = SimulationGenerator::new(71, 0);
     for (value, expected) in [(1e300, end), (-1e300, -end), (f64::MAX, end)] {
@@ -20,16 +20,26 @@ fn far_values_are_clamped_to_the_lattice() {
 
 #[test]
 fn sealed_values_stay_in_balls_and_are_finite() {
-    let sealed = Sealed::simulated("x", vec![3.0, 4.0]).unwrap();
+    let simulated = Simulated::new("x", vec![3.0, 4.0]).unwrap();
+    // On a lattice of 2⁻³⁰ with next to no noise.
+    let seal = Seal::new(Part::Values, 2, 2e-9, Cost::Rho(1e3)).unwrap();
+    let sealed = seal
+        .release(&[3.0, 4.0], &mut SimulationGenerator::new(73, 0))
+        .unwrap();
     for (radius, factor) in [
         (None, 1.0),
         (Some(5.0), 1.0),
         (Some(6.0), 1.0),
         (Some(2.5), 0.5),
     ] {
-        let moved = sealed.in_ball(radius);
+        let moved = simulated.in_ball(radius);
         assert_near(moved.values()[0], 3.0 * factor, 1e-15);
         assert_near(moved.values()[1], 4.0 * factor, 1e-15);
+        if radius != Some(5.0) {
+            let moved = sealed.in_ball(radius);
+            assert_near(moved.values()[0], 3.0 * factor, 1e-8);
+            assert_near(moved.values()[1], 4.0 * factor, 1e-8);
+        }
     }
     assert_eq!(
         sealed.solved(vec![1.0, 2.0]).unwrap().into_values(),
@@ -57,7 +67,7 @@ fn records_beyond_sixteen_times_the_public_number_are_refused() {
 #[test]
 fn sums_beyond_double_precision_do_not_leave() {
     // 10¹² steps of noise on a lattice of 10³⁰⁰ are more than a float can hold.
-    let seal = Seal::new("x", 1, 1e300, Cost::Epsilon(1e-12)).unwrap();
+    let seal = Seal::new(Part::Values, 1, 1e300, Cost::Epsilon(1e-12)).unwrap();
     let mut generator = SimulationGenerator::new(72, 0);
     assert!(seal.release(&[0.0], &mut generator).is_err());
 }

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::loss::HuberHinge;
-use crate::mechanism::{mean_loss, release_tuning};
+use crate::mechanism::{Values, mean_loss, release_tuning};
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation::Output;
-use crate::spec::{Method, TuningSpec};
+use crate::spec::{TuningMethod, TuningSpec};
 
-const REPEAT: Method = Method::Repeat {
+const REPEAT: TuningMethod = TuningMethod::Repeat {
     shape: 1.0,
     expected_runs: 10.0,
 };
@@ -24,7 +24,7 @@ fn tuned(
     candidates: &[Choices],
     radius: Option<f64>,
     budget: Budget,
-    method: Method,
+    method: TuningMethod,
 ) -> Result<TuningSpec, String> {
     TuningSpec::new(candidates, Arc::new(Logistic), radius, budget, method)
         .map_err(|e| e.to_string())
@@ -51,7 +51,7 @@ fn the_better_candidate_wins_where_noise_is_small() {
         let steep = mean_loss(&HuberHinge::new(0.5).unwrap(), design, &[1.0], exec).unwrap();
         // (1 + h - z)²/4h at z = .9.
         assert_near(steep, 0.36 / 2.0, 1e-12);
-        for method in [Method::Chunks, REPEAT] {
+        for method in [TuningMethod::Chunks, REPEAT] {
             for candidates in [[at(10.0), at(0.01)], [at(0.01), at(10.0)]] {
                 let best = usize::from(candidates[1].l2_strength < 1.0);
                 let spec = tuned(&candidates, None, pure(5e4), method).unwrap();
@@ -61,7 +61,7 @@ fn the_better_candidate_wins_where_noise_is_small() {
                     let theta = selected.params.values()[0];
                     assert!(theta.abs() <= 2.0 * (1.0 + 1e-14));
                     // With several runs the worse one wins only where it alone was drawn.
-                    if matches!(method, Method::Chunks) {
+                    if matches!(method, TuningMethod::Chunks) {
                         assert_eq!(selected.index, best);
                     }
                     assert_eq!(selected.index == best, theta > 0.5, "{theta}");

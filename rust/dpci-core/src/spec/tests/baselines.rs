@@ -26,11 +26,14 @@ fn the_functional_mechanism_has_the_sensitivities_of_its_polynomial() {
     let pure_step = step(functional(pure(1.0)));
     assert_just_above(pure_step.sensitivity, sensitivity);
     assert_just_above(pure_step.scale, sensitivity / LEFT);
-    assert_eq!((pure_step.name, pure_step.noise), ("polynomial", "laplace"));
+    assert_eq!(
+        (pure_step.query.name(), pure_step.noise.name()),
+        ("polynomial", "laplace")
+    );
     // √2 for the two sums.
     let rho = step(functional(zcdp(0.5)));
     assert_just_above(rho.scale, 2.0_f64.sqrt() / LEFT.sqrt());
-    assert_eq!(rho.noise, "gaussian");
+    assert_eq!(rho.noise.name(), "gaussian");
     let both = step(functional(approx(1.0, 1e-6)));
     assert_near(both.scale, 2.0_f64.sqrt() / 0.236_473_272_066_093_45, 1e-9);
     assert_near(both.cost.mu(), 0.236_473_272_066_093_45, 1e-9);
@@ -185,7 +188,10 @@ fn histograms_have_the_sensitivity_of_their_relation() {
         let found = step(pure(0.5), neighbors);
         assert_near(found.sensitivity, l1, 1e-14);
         assert_just_above(found.scale, l1 / (0.5 * LEFT));
-        assert_eq!((found.name, found.noise), ("histogram", "laplace"));
+        assert_eq!(
+            (found.query.name(), found.noise.name()),
+            ("histogram", "laplace")
+        );
         let found = step(zcdp(0.5), neighbors);
         assert_near(found.sensitivity, l1.sqrt(), 1e-14);
         assert_just_above(found.scale, l1.sqrt() / LEFT.sqrt());

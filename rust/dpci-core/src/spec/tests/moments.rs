@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::loss::{HuberHinge, Squared, moment_rounding};
-use crate::noise::MatrixLaw;
+use crate::noise::{Law, MatrixLaw};
 use crate::privacy::Perturbation::Output;
 use crate::spec::{MatrixNoise, MomentNoise};
 
@@ -57,7 +57,10 @@ fn joint_noise_under_pure_dp() {
         let [step] = &noise.steps[..] else {
             panic!("one query")
         };
-        assert_eq!((step.name, step.noise), ("moments", "matrix_laplace"));
+        assert_eq!(
+            (step.query.name(), step.noise.name()),
+            ("moments", "matrix_laplace")
+        );
         assert_near(step.cost.value(), 0.2 * LEFT, 1e-13);
         assert_near(step.scale, scale, 1e-11);
         assert_near(step.hessian_scale.unwrap(), scale / 2.0, 1e-11);
@@ -119,7 +122,11 @@ fn separate_noise() {
     for matrix in [found.hessian.unwrap(), found.gradient_cov] {
         assert_matrix_laplace(matrix, sensitivity, sensitivity / (0.1 * LEFT));
     }
-    let names: Vec<_> = found.steps.iter().map(|s| (s.name, s.noise)).collect();
+    let names: Vec<_> = found
+        .steps
+        .iter()
+        .map(|s| (s.query.name(), s.noise.name()))
+        .collect();
     assert_eq!(
         names,
         [
@@ -154,7 +161,7 @@ fn separate_noise() {
         assert_just_above(matrix.sensitivity, 2.0 * TERM * sup);
         assert_near(1.0 / rate, 2.0 * TERM * sup / (0.25 * LEFT), 1e-11);
     }
-    assert_eq!(found.steps[0].noise, "spherical_laplace");
+    assert_eq!(found.steps[0].noise.name(), "spherical_laplace");
 }
 
 #[test]
@@ -180,7 +187,7 @@ fn a_hessian_that_is_known_is_not_released() {
         );
     }
     let separate = noise(huber(Moments::Separate), 0.4);
-    assert_eq!(separate.steps[0].noise, "none");
+    assert_eq!(separate.steps[0].noise.name(), "none");
     assert_near(separate.steps[0].scale, 0.0, 0.0);
     assert_near(separate.steps[0].sensitivity, 0.0, 0.0);
     assert!(
@@ -232,13 +239,13 @@ fn seals_hide_the_rounding_of_sums_and_of_noise() {
                 ),
                 (found.gradient_cov, found.gradient_cov_seal, "gradient_cov"),
             ] {
-                let error = noise.law.error_bound(3).unwrap();
+                let error = noise.law.on(3).unwrap().error_bound();
                 let most = 1.5 * (sums + 2.0 * error);
                 assert!(
                     seal.distance() >= sums + error && seal.distance() <= most,
                     "{seal:?} {sums:e} {error:e}"
                 );
-                assert_eq!(seal.name(), name);
+                assert_eq!(seal.part().name(), name);
                 assert_eq!(seal.cost(), spec.seal().cost());
             }
         }

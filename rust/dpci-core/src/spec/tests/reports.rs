@@ -20,7 +20,10 @@ fn shares_divide_the_squared_ratios() {
     let m2 = 0.052_003_890_619_390_91;
     let spec = ReportSpec::new(&report(), Some(SHARES)).unwrap();
     let steps = spec.steps();
-    let names: Vec<_> = steps.iter().map(|s| (s.name, s.noise)).collect();
+    let names: Vec<_> = steps
+        .iter()
+        .map(|s| (s.query.name(), s.noise.name()))
+        .collect();
     let expected =
         ["coefficients", "report_gradient", "report_hessian"].map(|name| (name, "gaussian"));
     assert_eq!(names, expected);

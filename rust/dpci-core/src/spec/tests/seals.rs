@@ -5,10 +5,12 @@ use crate::loss::gradient_rounding;
 use crate::privacy::Cost;
 use crate::privacy::Perturbation::{Objective, Output};
 use crate::spec::distances::{mean_rounding, noise_rounding, share_seal};
-use crate::spec::seal::{Seal, lattice_below};
+use crate::spec::seal::{Part, Seal, lattice_below};
 
 fn message(dim: usize, distance: f64, cost: Cost) -> String {
-    Seal::new("x", dim, distance, cost).unwrap_err().to_string()
+    Seal::new(Part::Values, dim, distance, cost)
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
@@ -35,11 +37,11 @@ fn a_seal_needs_a_lattice_and_a_cost() {
     assert!(message(0, 1.0, Cost::Epsilon(1.0)).starts_with("the distance"));
     // More than 2^60 steps.
     assert!(message(3, 1.0, Cost::Epsilon(1e-18)).starts_with("the budget of a seal must be"));
-    assert!(Seal::new("x", 3, 1.0, Cost::Epsilon(1e-16)).is_ok());
+    assert!(Seal::new(Part::Values, 3, 1.0, Cost::Epsilon(1e-16)).is_ok());
     assert!(message(3, 1.0, Cost::Rho(1e-24)).starts_with("the budget of a seal must be"));
-    assert!(Seal::new("x", 3, 1.0, Cost::Rho(1e-20)).is_ok());
+    assert!(Seal::new(Part::Values, 3, 1.0, Cost::Rho(1e-20)).is_ok());
     // At the edge of normal numbers.
-    assert!(Seal::new("x", 1, 3.0 * f64::MIN_POSITIVE, Cost::Epsilon(1.0)).is_ok());
+    assert!(Seal::new(Part::Values, 1, 3.0 * f64::MIN_POSITIVE, Cost::Epsilon(1.0)).is_ok());
 }
 
 #[test]
@@ -62,17 +64,17 @@ fn lattices_are_powers_of_two() {
 #[test]
 fn the_scale_of_a_seal_by_hand() {
     // d = 4, τ = 2.1: g = 1 ≤ τ/2. L1: (2·4.2 + 4)/.01 = 1240 steps; L2: (4.2 + 2)/√(2·.02) = 31 steps.
-    let pure = Seal::new("x", 4, 2.1, Cost::Epsilon(0.01)).unwrap();
+    let pure = Seal::new(Part::Values, 4, 2.1, Cost::Epsilon(0.01)).unwrap();
     assert_near(pure.lattice(), 1.0, 0.0);
     assert!((1240..=1241).contains(&pure.scale()), "{pure:?}");
-    assert_eq!(pure.noise_name(), "discrete_laplace");
+    assert_eq!(pure.family().name(), "discrete_laplace");
     assert_near(pure.std_dev(), 2.0_f64.sqrt() * pure.scale() as f64, 1e-13);
-    let rho = Seal::new("x", 4, 2.1, Cost::Rho(0.02)).unwrap();
+    let rho = Seal::new(Part::Values, 4, 2.1, Cost::Rho(0.02)).unwrap();
     assert!((31..=32).contains(&rho.scale()), "{rho:?}");
     assert_near(rho.std_dev(), rho.scale() as f64, 1e-13);
     assert!(rho.std_dev() >= rho.scale() as f64);
     // μ² = 2ρ.
-    let squared = Seal::new("x", 4, 2.1, Cost::MuSquared(0.04)).unwrap();
+    let squared = Seal::new(Part::Values, 4, 2.1, Cost::MuSquared(0.04)).unwrap();
     assert_eq!(squared.scale(), rho.scale());
     assert_near(rho.distance(), 2.1, 0.0);
     // The noise asked for is what comes out, up to the lattice: a factor from 3 down to 2.

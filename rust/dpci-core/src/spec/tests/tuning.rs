@@ -5,9 +5,9 @@ use crate::loss::Squared;
 use crate::noise::NoiseLaw;
 use crate::privacy::Perturbation::{Objective, Output};
 use crate::privacy::RunCount;
-use crate::spec::{Method, NoiseKind, TuningSpec, check_common, check_predictor};
+use crate::spec::{NoiseKind, TuningMethod, TuningSpec, check_common, check_predictor};
 
-const REPEAT: Method = Method::Repeat {
+const REPEAT: TuningMethod = TuningMethod::Repeat {
     shape: 1.0,
     expected_runs: 10.0,
 };
@@ -24,7 +24,7 @@ fn tuned(
     candidates: &[Choices],
     radius: Option<f64>,
     budget: Budget,
-    method: Method,
+    method: TuningMethod,
 ) -> Result<TuningSpec, String> {
     TuningSpec::new(candidates, Arc::new(Logistic), radius, budget, method)
         .map_err(|e| e.to_string())
@@ -55,7 +55,7 @@ fn parts_share_the_records_and_each_has_the_budget() {
         ..candidate(l2_strength)
     };
     let candidates = [small(0.1), small(0.2), small(0.3)];
-    let spec = tuned(&candidates, None, pure(0.8), Method::Chunks).unwrap();
+    let spec = tuned(&candidates, None, pure(0.8), TuningMethod::Chunks).unwrap();
     assert_eq!(spec.chunk_sizes().unwrap(), [4, 4, 3, 3]);
     assert!(spec.run_count().is_none() && spec.score_seal().is_none());
     for (model, n) in spec.candidates().iter().zip([4.0, 4.0, 3.0]) {
@@ -64,14 +64,14 @@ fn parts_share_the_records_and_each_has_the_budget() {
         assert_eq!(model.choices().moments, Moments::None);
     }
     let step = spec.score_step();
-    assert_eq!(step.noise, "gumbel");
+    assert_eq!(step.noise.name(), "gumbel");
     assert_eq!(step.budget, pure(0.8));
     // The range over the three records of the least part, rounding included.
     assert_near(step.sensitivity, range(2.0) / 3.0, 1e-6);
     assert!(step.sensitivity > range(2.0) / 3.0);
     assert_near(step.scale, 2.0 * step.sensitivity / 0.8, 1e-14);
     // ε²/8 = ρ.
-    let rho = tuned(&candidates, None, zcdp(0.5), Method::Chunks).unwrap();
+    let rho = tuned(&candidates, None, zcdp(0.5), TuningMethod::Chunks).unwrap();
     assert_near(
         rho.score_step().scale,
         2.0 * rho.score_step().sensitivity / 2.0,
@@ -85,13 +85,13 @@ fn parts_share_the_records_and_each_has_the_budget() {
         })
     };
     assert_eq!(
-        tuned(&four(4), None, pure(0.8), Method::Chunks)
+        tuned(&four(4), None, pure(0.8), TuningMethod::Chunks)
             .unwrap()
             .chunk_sizes()
             .unwrap(),
         [1; 4]
     );
-    let said = tuned(&four(3), None, pure(0.8), Method::Chunks).unwrap_err();
+    let said = tuned(&four(3), None, pure(0.8), TuningMethod::Chunks).unwrap_err();
     assert!(said.starts_with("n_samples must be at least 4"), "{said}");
     assert!(tuned(&four(3), None, pure(0.8), REPEAT).is_ok());
 }
@@ -114,7 +114,7 @@ fn a_repeated_run_has_a_third_of_epsilon() {
         panic!("pure")
     };
     assert_near(epsilon, 0.25 * 0.3, 1e-13);
-    assert_eq!(step.noise, "laplace");
+    assert_eq!(step.noise.name(), "laplace");
     assert_near(step.sensitivity, range(2.0) / 1000.0, 1e-6);
     assert_near(step.scale, step.sensitivity / (0.25 * 0.3 * LEFT), 1e-12);
     let seal = spec.score_seal().unwrap();
@@ -134,7 +134,7 @@ fn gaussian_runs_where_they_are_allowed_and_less() {
     let (epsilon, delta) = (1.0, 1e-6);
     let two = |change: &dyn Fn(Choices) -> Choices| [candidate(0.1), candidate(0.2)].map(change);
     let noise = |candidates: &[Choices], budget| {
-        tuned(candidates, None, budget, REPEAT).map(|spec| spec.score_step().noise)
+        tuned(candidates, None, budget, REPEAT).map(|spec| spec.score_step().noise.name())
     };
     let gaussian = |c| Choices {
         noise: Some(NoiseKind::Gaussian),
@@ -312,7 +312,7 @@ fn scores_need_a_ball() {
         radius: None,
         ..candidate(l)
     };
-    for method in [Method::Chunks, REPEAT] {
+    for method in [TuningMethod::Chunks, REPEAT] {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let said = tuned(&[candidate(0.1)], Some(bad), pure(1.0), method).unwrap_err();
             assert!(

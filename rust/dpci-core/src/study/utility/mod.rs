@@ -23,7 +23,7 @@ use crate::exec::Executor;
 use crate::linalg::{Cholesky, add_diagonal, check_matrix_dim};
 use crate::loss::Loss;
 use crate::mechanism::check_design;
-use crate::noise::{Gaussian, NoiseLaw, SimulationGenerator, SphericalLaplace};
+use crate::noise::{Law, NoiseLaw, SimulationGenerator};
 use crate::objective::Objective;
 use crate::privacy::Perturbation;
 use crate::solver::{Method, Options};
@@ -111,15 +111,9 @@ impl Utility {
     /// # Errors
     /// [`Error::OutOfRange`] never: the law of a spec is valid.
     pub fn draw_noise(spec: &Spec, seed: u64, stream: u64) -> Result<Vec<f64>> {
-        let mut generator = SimulationGenerator::new(seed, stream);
-        Ok(match spec.law() {
-            NoiseLaw::Gaussian { .. } => {
-                Gaussian::new(spec.n_params(), 1.0)?.sample(&mut generator)
-            }
-            NoiseLaw::SphericalLaplace { dim, .. } => {
-                SphericalLaplace::new(dim, 1.0)?.sample(&mut generator)
-            }
-        })
+        let dim = spec.n_params();
+        let unit = NoiseLaw::from_name(spec.law().name(), dim, 1.0)?.on(dim)?;
+        Ok(unit.sample(&mut SimulationGenerator::new(seed, stream)))
     }
 
     /// The minimiser of the risk at a λ with a linear term, certified to within a tolerance.
