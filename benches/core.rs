@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use dpci_core::exec::Executor;
-use dpci_core::interval::half_widths;
+use dpci_core::interval::{ErrorShape, half_widths};
 use dpci_core::linalg::weighted_gram;
 use dpci_core::noise::{
     DiscreteGaussian, DiscreteLaplace, Gaussian, Law, MatrixLaplace, NoiseLaw, ReleaseGenerator,
@@ -25,11 +25,11 @@ fn gram(c: &mut Criterion) {
 }
 
 fn intervals(c: &mut Criterion) {
-    let law = NoiseLaw::SphericalLaplace { dim: 91, rate: 0.5 };
+    let shape = ErrorShape::plug_in(NoiseLaw::SphericalLaplace { dim: 91, rate: 0.5 });
     let v: Vec<f64> = (0..91).map(|i| 1e-4 * (1.0 + f64::from(i))).collect();
     let a = vec![1e-4; 91];
     c.bench_function("91 exact half widths, dim 91", |b| {
-        b.iter(|| half_widths(black_box(&v), &a, &law, 0.95));
+        b.iter(|| half_widths(black_box(&v), &a, &shape, 0.95));
     });
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use arbitrary::Arbitrary;
 use dpci_core::design::{Design, OnViolation, RowBounds, Rows};
 use dpci_core::exec::Executor;
-use dpci_core::interval::{Sandwich, half_widths};
+use dpci_core::interval::{ErrorLaw, ErrorShape, half_widths};
 use dpci_core::loss::{Hinge, HuberHinge, Logistic, Loss, SmoothHinge, SoftLogistic, Squared};
 use dpci_core::mechanism::{Values, release_fit};
 use dpci_core::noise::{Family, SimulationGenerator};
@@ -164,14 +164,15 @@ pub fn run(input: Input) {
         assert!(matrix.iter().all(|entry| entry.is_finite()));
     }
     let n = spec.choices().n_samples as f64;
-    let Ok(sandwich) = Sandwich::new(hessian, gradient_cov, dim, n, spec.choices().perturbation)
-    else {
+    let perturbation = spec.choices().perturbation;
+    let Ok(law) = ErrorLaw::plug_in(hessian, gradient_cov, dim, n, perturbation) else {
         return;
     };
+    let shape = ErrorShape::plug_in(spec.law());
     let mut contrast = vec![0.0; dim];
     contrast[0] = 1.0;
-    if let Ok((variance, multiplier)) = sandwich.components(&contrast)
-        && let Ok(widths) = half_widths(&[variance], &[multiplier], &spec.law(), 0.95)
+    if let Ok((variance, multiplier)) = law.components(&contrast)
+        && let Ok(widths) = half_widths(&[variance], &[multiplier], &shape, 0.95)
     {
         assert!(widths[0] >= 0.0, "half width {}", widths[0]);
     }

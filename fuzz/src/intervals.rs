@@ -3,8 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use arbitrary::Arbitrary;
-use dpci_core::interval::{Sandwich, half_widths, monte_carlo, tails};
-use dpci_core::noise::{NoiseLaw, SimulationGenerator};
+use dpci_core::interval::{
+    ErrorLaw, ErrorShape, MatrixDraws, NoisyMatrices, half_widths, monte_carlo, tails,
+};
+use dpci_core::noise::{MatrixLaw, NoiseLaw, SimulationGenerator};
 use dpci_core::privacy::Perturbation;
 
 use crate::number::{Number, plain};
@@ -19,6 +21,8 @@ pub struct Input {
     n: Number,
     output: bool,
     law: (bool, u8, Number),
+    matrix_noise: [Number; 2],
+    matrices: Number,
     variances: Vec<Number>,
     multipliers: Vec<Number>,
     statistics: Vec<Number>,
@@ -45,15 +49,38 @@ pub fn run(input: Input) {
         Perturbation::Objective
     };
     let (hessian, gradient_cov) = (plain(&input.hessian), plain(&input.gradient_cov));
-    if let Ok(sandwich) = Sandwich::new(&hessian, &gradient_cov, size, input.n.0, perturbation) {
-        // Released matrices are finite; others give what they give, without a panic.
-        let _ = sandwich.components(&plain(&input.contrast));
-        if let Ok(law) = &law {
-            let _ = sandwich.cov(law);
-        }
+    // Released matrices are finite; others give what they give, without a panic.
+    let plug_in = ErrorLaw::plug_in(&hessian, &gradient_cov, size, input.n.0, perturbation);
+    if let Ok(error_law) = plug_in {
+        let _ = error_law.components(&plain(&input.contrast));
     }
     let Ok(law) = law else {
         return;
+    };
+    let noise = input
+        .matrix_noise
+        .map(|scale| MatrixLaw::from_name("gaussian", scale.0));
+    if let [Ok(hessian_noise), Ok(gradient_cov_noise)] = noise
+        && let Ok(draws) = MatrixDraws::new(size, Some(hessian_noise), gradient_cov_noise)
+    {
+        let matrices = NoisyMatrices {
+            hessian: &hessian,
+            gradient_cov: &gradient_cov,
+            hessian_noise: Some(hessian_noise),
+            gradient_cov_noise,
+            l2_strength: 1e-3,
+            strong_convexity: 1e-3,
+            n_samples: input.n.0,
+            perturbation,
+            law,
+        };
+        if let Ok(error_law) = ErrorLaw::noise_aware(&matrices, &draws) {
+            let _ = error_law.components(&plain(&input.contrast));
+        }
+    }
+    let law = ErrorShape {
+        law,
+        matrices: input.matrices.0,
     };
     let (variances, multipliers) = (plain(&input.variances), plain(&input.multipliers));
     if let Ok(widths) = half_widths(&variances, &multipliers, &law, input.level.0) {

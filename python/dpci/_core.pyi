@@ -168,7 +168,7 @@ class Spec:
         project: bool,
         split: tuple[float, float, float] | None,
         moments: Literal["joint", "separate", "none"],
-        projection: Literal["floor", "cautious", "auto"],
+        projection: Literal["floor", "cautious", "auto", "noise_aware"],
         calibration: Literal["tight", "paper"],
         neighbors: Literal["replace_one", "add_remove"],
     ) -> Spec:
@@ -260,11 +260,36 @@ def error_components(
 ) -> tuple[_F64, _F64]:
     """For each row c of contrast (m, d): sampling variance v = c'Vc and noise multiplier a."""
 
-def error_cov(
-    hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str, noise_law: str, noise_scale: float
+@final
+class ErrorLaw:
+    """Law of the errors of a release: normal with covariance W (sampling + Omega noise @ noise) given Omega and W."""
+
+    sampling: _F64
+    least_sampling: _F64 | None
+    noise: _F64
+    shape: float
+    @staticmethod
+    def plug_in(hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str) -> ErrorLaw: ...
+    @staticmethod
+    def noise_aware(
+        hessian: _F64,
+        gradient_cov: _F64,
+        n_samples: int,
+        mechanism: str,
+        noise_law: str,
+        noise_scale: float,
+        l2_strength: float,
+        strong_convexity: float,
+        hessian_noise: tuple[str, float] | None,
+        gradient_cov_noise: tuple[str, float],
+    ) -> ErrorLaw: ...
+
+def exact_half_widths(
+    v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, level: float, shape: float = ...
 ) -> _F64: ...
-def exact_half_widths(v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, level: float) -> _F64: ...
-def exact_pvalues(v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, statistic: _F64) -> _F64:
+def exact_pvalues(
+    v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, statistic: _F64, shape: float = ...
+) -> _F64:
     """P(|error| >= |statistic|)."""
 
 def monte_carlo_interval(
@@ -276,6 +301,7 @@ def monte_carlo_interval(
     level: float,
     n_draws: int,
     seed: int | None,
+    shape: float = ...,
 ) -> tuple[_F64, _F64]:
     """Empirical (alpha/2, 1 - alpha/2) quantiles of the error, to be added to the estimate."""
 

@@ -10,6 +10,7 @@ from scipy import stats
 import dpci
 from dpci import _core
 from dpci.errors import InvalidInput
+from dpci.inference.error_law import ErrorLaw
 from support import per_instance, seal
 from support.fits import N, make_rows
 from support.saved import rewritten
@@ -192,7 +193,8 @@ def test_the_guarantee_of_a_baseline_counts_its_seals():
 def test_intervals_count_the_variance_of_the_seal(budget, mechanism):
     result = fit(budget=budget, mechanism=mechanism)
     step = result.privacy["steps"][0]
-    without = _core.error_cov(result.hessian, result.gradient_cov, N, mechanism, step["noise"], step["scale"])
+    core = _core.ErrorLaw.plug_in(result.hessian, result.gradient_cov, N, mechanism)
+    without = sum(ErrorLaw(core.sampling, core.noise, 0.0, step["noise"], step["scale"]).parts(np.eye(len(core.noise))))
     added = result.std_errors**2 - np.diag(without)
     np.testing.assert_allclose(added, seal.std_dev(result) ** 2, rtol=1e-6)
     off = ~np.eye(len(without), dtype=bool)

@@ -64,7 +64,7 @@ def test_tails_and_half_widths_agree(pair):
 def test_two_laplace_noises_match_nested_quadrature():
     a, b = (fit(sample(i), budget=dpci.PureDP(0.2), mechanism="output", projection="floor", seed=i) for i in (3, 4))
     found = dpci.compare(a, b, contrast="x0")
-    (va, aa), (vb, ab) = (r._error_components(np.eye(4)[:1]) for r in (a, b))
+    (va, aa), (vb, ab) = (r._error_law().components(np.eye(4)[:1]) for r in (a, b))
     scale = a.privacy["steps"][0]["scale"]
     law = stats.gamma(2.5, scale=2 * scale**2)
 

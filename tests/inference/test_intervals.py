@@ -9,6 +9,7 @@ from scipy import stats
 
 import dpci
 from dpci import _core, lowlevel
+from dpci.inference.error_law import ErrorLaw
 from support.seal import std_dev
 
 SCALE = 0.7
@@ -158,13 +159,16 @@ def test_error_components_are_the_sandwich(released, mechanism):
 
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 @pytest.mark.parametrize(("law", "variance"), [("gaussian", SCALE**2), ("spherical_laplace", (D + 1) * SCALE**2)])
-def test_error_cov_is_sampling_and_noise_together(released, mechanism, law, variance):
+def test_the_covariance_is_sampling_and_noise_together(released, mechanism, law, variance):
     hessian, gradient_cov, contrasts = released
-    cov = _core.error_cov(hessian, gradient_cov, N, mechanism, law, SCALE)
+    core = _core.ErrorLaw.plug_in(hessian, gradient_cov, N, mechanism)
+    assert core.least_sampling is None
+    assert core.shape == np.inf
+    cov = sum(ErrorLaw(core.sampling, core.noise, 0.0, law, SCALE).parts(np.eye(D)))
     inverse = np.linalg.inv(hessian)
     noise = inverse @ inverse / N**2 if mechanism == "objective" else np.eye(D)
     np.testing.assert_allclose(cov, inverse @ gradient_cov @ inverse / N + variance * noise, rtol=1e-10)
-    assert np.array_equal(cov, cov.T)
+    assert np.array_equal(core.sampling, core.sampling.T)
     v, a = lowlevel.error_components(hessian, gradient_cov, N, contrasts, mechanism=mechanism)
     np.testing.assert_allclose(np.einsum("mi,ij,mj->m", contrasts, cov, contrasts), v + a**2 * variance, rtol=1e-10)
 

@@ -166,7 +166,7 @@ COMBINATIONS = {
     "mechanism": ("objective", "output"),
     "moments": ("joint", "separate", "none"),
     "calibration": ("tight", "paper"),
-    "projection": ("auto", "floor", "cautious"),
+    "projection": ("auto", "floor", "cautious", "noise_aware"),
     "neighbors": ("replace_one", "add_remove"),
 }
 

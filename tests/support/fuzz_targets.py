@@ -176,7 +176,7 @@ TYPICAL = {
     "split": ((0.6, 0.2, 0.2), None),
     "shares": ((0.2, 0.7, 0.1),),
     "moments": ("joint", "separate", "none"),
-    "projection": ("auto", "floor", "cautious"),
+    "projection": ("auto", "floor", "cautious", "noise_aware"),
     "calibration": ("tight", "paper"),
     "radius": (1.0, 3.0),
     "validation_radius": (1.0,),

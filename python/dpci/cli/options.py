@@ -83,7 +83,9 @@ InterceptScale = Annotated[float | None, _option(MODEL, "Constant that is append
 
 Level = Annotated[float, _option(INTERVALS, "Level of the confidence intervals.")]
 Moments = Annotated[str | None, _one_of(INTERVALS, "joint, separate or none.", "joint", "separate", "none")]
-Projection = Annotated[str | None, _one_of(INTERVALS, "floor, cautious or auto.", "floor", "cautious", "auto")]
+Projection = Annotated[
+    str | None, _one_of(INTERVALS, "floor, cautious, auto or noise_aware.", "floor", "cautious", "auto", "noise_aware")
+]
 Calibration = Annotated[str | None, _one_of(INTERVALS, "tight or paper.", "tight", "paper")]
 
 Json = Annotated[bool, _option(OUTPUT, "Print JSON; what goes wrong is JSON on stderr.", "--json")]

@@ -13,7 +13,7 @@ from dpci.base.tables import format_percent, format_pvalue, format_table, new_fr
 from dpci.base.validation import check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.error_law import ErrorLaw, mixing_nodes
+from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.methods import Inference, law_of
 from dpci.released.model import record_of
@@ -222,24 +222,29 @@ def _check_comparable(result_a: Inference, result_b: Inference) -> None:
 
 
 class _Difference:
-    """Law of the error of each difference: normal with variance ``v + a²Omega_a + b²Omega_b`` given two Omegas."""
+    """Law of the error of each difference: normal given the mixing variables W and Omega of both.
+
+    Its variance is ``W_a (v_a + a² Omega_a) + W_b (v_b + b² Omega_b)``, and on shared records twice ``sqrt(W_a W_b)``
+    times the greatest covariance of the sampling errors more.
+    """
 
     def __init__(self, laws: tuple[ErrorLaw, ...], rows: _F64, *, shared: bool) -> None:
         self.laws = laws
         variances, multipliers = zip(*(law.components(rows) for law in laws), strict=True)
+        common = np.zeros(len(rows))
         if shared:
             # The seals are noise, and independent. What is left are two sampling errors of any correlation.
             seals = [law.seal_variance * (rows**2).sum(axis=1) for law in laws]
             sampling = [np.maximum(v - seal, 0.0) for v, seal in zip(variances, seals, strict=True)]
-            self.fixed = (np.sqrt(sampling[0]) + np.sqrt(sampling[1])) ** 2 + seals[0] + seals[1]
-        else:
-            self.fixed = variances[0] + variances[1]
-        self.mixed = [m**2 * law.mean_omega for m, law in zip(multipliers, laws, strict=True)]
+            common = 2.0 * np.sqrt(sampling[0]) * np.sqrt(sampling[1])
+        mixed = [m**2 * law.mean_omega for m, law in zip(multipliers, laws, strict=True)]
+        # What the five products of mixing variables in _nodes are multiplied with.
+        self.parts = np.stack([*variances, common, *mixed], axis=1)
 
     @property
     def std_errors(self) -> _F64:
         """Standard deviation of each error."""
-        return np.asarray(np.sqrt(self.fixed + self.mixed[0] + self.mixed[1]))
+        return np.asarray(np.sqrt(self.parts.sum(axis=1)))
 
     def tails(self, distance: _F64) -> _F64:
         """Return P(|error| >= distance) for each error."""
@@ -261,23 +266,25 @@ class _Difference:
         return np.concatenate([*parts, np.empty(0)])
 
     def _nodes(self, *, far: Literal[1, 2], least: float) -> tuple[_F64, _F64]:
-        """Both mixing variables over their means, shape (2, n), and the weights of the pairs.
+        """Products of the mixing variables over their means, shape (5, n), and the weights of the nodes.
 
         What is left out has no more than the share :data:`_LIGHT` of a tail of ``least``.
         """
-        (w_a, p_a), (w_b, p_b) = (mixing_nodes(law.law, law.dim, far=far) for law in self.laws)
-        weights = np.outer(p_a, p_b).ravel()
+        ratios = [ratio_nodes(law.shape) for law in self.laws]
+        noises = [mixing_nodes(law.law, law.dim, far=far) for law in self.laws]
+        grids = [grid.ravel() for grid in np.meshgrid(*(nodes for nodes, _ in (*ratios, *noises)), indexing="ij")]
+        weights = np.prod(np.meshgrid(*(p for _, p in (*ratios, *noises)), indexing="ij"), axis=0).ravel()
         kept = weights >= _LIGHT * least / len(weights)
-        return np.stack([np.repeat(w_a, len(w_b)), np.tile(w_b, len(w_a))])[:, kept], weights[kept]
+        w_a, w_b, omega_a, omega_b = (grid[kept] for grid in grids)
+        return np.stack([w_a, w_b, np.sqrt(w_a * w_b), w_a * omega_a, w_b * omega_b]), weights[kept]
 
     def _std_devs(self, rows: slice, nodes: _F64) -> Iterator[tuple[slice, _F64]]:
-        """Yield rows, and the standard deviations of their errors given each pair of mixing variables."""
-        start, stop, _ = rows.indices(len(self.fixed))
+        """Yield rows, and the standard deviations of their errors given each node."""
+        start, stop, _ = rows.indices(len(self.parts))
         size = max(1, _BLOCK // nodes.shape[1])
         for first in range(start, stop, size):
             at = slice(first, min(first + size, stop))
-            mixed = np.stack([part[at] for part in self.mixed], axis=1)
-            yield at, np.sqrt(self.fixed[at, None] + mixed @ nodes)
+            yield at, np.sqrt(self.parts[at] @ nodes)
 
 
 def _tail(distance: _F64, std_devs: _F64, weights: _F64) -> _F64:

@@ -7,26 +7,36 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci import _core
 from dpci.errors import InvalidInput
 from dpci.released.record import FitRecord
 
 _F64 = NDArray[np.float64]
 
+NOISE_AWARE = "noise_aware"
+"""The projection of fits whose matrices are kept as they were released, with the noise in them counted."""
+
 # Logarithms of what is left out of the mixing law on the left, where tails are least, and on the right, where they are
 # greatest: nothing that a float can tell from 0.
 _LEFT_CUT, _RIGHT_CUT = -38.0, -760.0
+# Eigenvalues of a covariance that rounding alone could have made.
+_DEPENDENT = 1e-12
 # Draws that are made at once.
 _BLOCK = 4096
 
 
 @dataclass(frozen=True)
 class ErrorLaw:
-    """Law of ``target - params``: ``N(0, sampling + Omega * noise @ noise)`` given Omega (docs/method.md, "Intervals").
+    """Law of ``target - params``: ``N(0, W (sampling + Omega noise @ noise))`` given Omega and W.
+
+    W is the true variance over the estimated one, which noise in the released matrices leaves open (docs/method.md,
+    "Intervals" and "Noise in the matrices").
 
     Attributes
     ----------
     sampling : numpy.ndarray of shape (k, k)
         Covariance of the sampling error; the seal's is kept apart because the noise, too, is independent of the data.
+        Noise in the matrices can make it indefinite.
     noise : numpy.ndarray of shape (k, k)
         What the noise of the coefficients is multiplied with, symmetric: H⁻¹/n (objective) or I (output).
     seal_variance : float
@@ -35,6 +45,10 @@ class ErrorLaw:
         "gaussian", where Omega is fixed, or "spherical_laplace", where it is Gamma((k+1)/2, scale 2 noise_scale²).
     scale : float
         Standard deviation, or 1/rate.
+    least_sampling : numpy.ndarray of shape (k, k), or None
+        A covariance that the sampling error has at least, along every contrast.
+    shape : float
+        Shape of the gamma law of W, whose mean is 1; infinite where the matrices are taken as they are, and W is 1.
     """
 
     sampling: _F64
@@ -42,6 +56,8 @@ class ErrorLaw:
     seal_variance: float
     law: str
     scale: float
+    least_sampling: _F64 | None = None
+    shape: float = math.inf
 
     @property
     def dim(self) -> int:
@@ -56,7 +72,7 @@ class ErrorLaw:
     def parts(self, contrasts: _F64) -> tuple[_F64, _F64]:
         """Return the covariances (m, m) of contrasts (m, k) without the noise, and of the noise at the mean Omega."""
         with np.errstate(over="ignore", invalid="ignore"):
-            fixed = contrasts @ self.sampling @ contrasts.T + self.seal_variance * (contrasts @ contrasts.T)
+            fixed = self._sampling(contrasts) + self.seal_variance * (contrasts @ contrasts.T)
             half = contrasts @ self.noise
             mixed = self.mean_omega * (half @ half.T)
         if not (np.isfinite(fixed).all() and np.isfinite(mixed).all()):
@@ -67,16 +83,32 @@ class ErrorLaw:
         """Return each contrast's variance without the noise, and its multiplier of one coordinate of the noise."""
         with np.errstate(over="ignore", invalid="ignore"):
             variance = ((contrasts @ self.sampling) * contrasts).sum(axis=1)
-            variance = np.maximum(variance, 0.0) + self.seal_variance * (contrasts**2).sum(axis=1)
+            least = 0.0 if self.least_sampling is None else ((contrasts @ self.least_sampling) * contrasts).sum(axis=1)
+            variance = np.maximum(variance, least) + self.seal_variance * (contrasts**2).sum(axis=1)
             multiplier = np.linalg.norm(contrasts @ self.noise, axis=1)
         if not (np.isfinite(variance).all() and np.isfinite(multiplier).all()):
             raise InvalidInput("the variance of a contrast must be finite, got one beyond the range of floats")
         return variance, multiplier
 
+    def _sampling(self, contrasts: _F64) -> _F64:
+        """Return the covariance (m, m) of the sampling error of contrasts, nowhere below the least one."""
+        found = contrasts @ self.sampling @ contrasts.T
+        if self.least_sampling is None:
+            return found
+        least = contrasts @ self.least_sampling @ contrasts.T
+        # In coordinates in which the least covariance is I, eigenvalues below 1 become 1.
+        values, vectors = np.linalg.eigh(least)
+        kept = values > _DEPENDENT * max(float(values[-1]), 0.0)
+        root = vectors[:, kept] * np.sqrt(values[kept])
+        inverse = vectors[:, kept] / np.sqrt(values[kept])
+        ratios, axes = np.linalg.eigh(inverse.T @ found @ inverse)
+        half = root @ axes * np.sqrt(np.maximum(ratios, 1.0))
+        return np.asarray(half @ half.T)
+
     def draw(self, rng: np.random.Generator, contrasts: _F64, n: int) -> _F64:
         """Return n draws of the errors of contrasts, shape (n, m); nothing else of that size is held."""
         k = self.dim
-        values, vectors = np.linalg.eigh(self.sampling + self.seal_variance * np.eye(k))
+        values, vectors = np.linalg.eigh(self._sampling(np.eye(k)) + self.seal_variance * np.eye(k))
         root = contrasts @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         # No more normals than contrasts, and QR keeps each contrast's own relative accuracy.
         fixed, mixed = (np.linalg.qr(part.T, mode="r") for part in (root, contrasts @ self.noise))
@@ -89,7 +121,17 @@ class ErrorLaw:
                 omega = 2.0 * self.scale**2 * rng.standard_gamma(0.5 * (k + 1), size=(size, 1))
             block[:] = rng.standard_normal((size, len(fixed))) @ fixed
             block += np.sqrt(omega) * (rng.standard_normal((size, len(mixed))) @ mixed)
+            if math.isfinite(self.shape):
+                block *= np.sqrt(rng.standard_gamma(self.shape, size=(size, 1)) / self.shape)
         return errors
+
+    def half_widths(self, contrasts: _F64, level: float) -> _F64:
+        """Return the half width of the interval of each contrast, without Monte Carlo error."""
+        return _core.exact_half_widths(*self.components(contrasts), self.law, self.scale, self.dim, level, self.shape)
+
+    def pvalues(self, contrasts: _F64, statistic: _F64) -> _F64:
+        """Return the probability of an error at least as far from 0 as the statistic of each contrast."""
+        return _core.exact_pvalues(*self.components(contrasts), self.law, self.scale, self.dim, statistic, self.shape)
 
 
 def error_law(record: FitRecord, hessian: _F64, gradient_cov: _F64, seal_variance: float) -> ErrorLaw:
@@ -98,17 +140,42 @@ def error_law(record: FitRecord, hessian: _F64, gradient_cov: _F64, seal_varianc
     Raises
     ------
     InvalidInput
-        If the Hessian, of a saved fit, is not positive definite.
+        If the Hessian, of a saved fit, is not positive definite, or a matrix is beyond the range of floats.
     """
-    try:
-        root = np.linalg.solve(np.linalg.cholesky(hessian), np.eye(len(hessian)))
-    except np.linalg.LinAlgError as error:
-        raise InvalidInput("the released Hessian must be positive definite, got one that is not") from error
-    with np.errstate(over="ignore", invalid="ignore"):
-        inverse = root.T @ root
-        sampling = inverse @ gradient_cov @ inverse / record.n_samples
-    noise = inverse / record.n_samples if record.mechanism == "objective" else np.eye(len(hessian))
-    return ErrorLaw(0.5 * (sampling + sampling.T), noise, seal_variance, record.noise_law, record.noise_scale)
+    matrices = (hessian, gradient_cov, record.n_samples, record.mechanism)
+    if record.projection == NOISE_AWARE:
+        noise = matrix_noise(record, "gradient_cov")
+        if noise is None:
+            raise InvalidInput("the gradient covariance of a noise-aware fit must have noise, got a record without it")
+        law = _core.ErrorLaw.noise_aware(
+            *matrices,
+            record.noise_law,
+            record.noise_scale,
+            record.l2_strength,
+            strong_convexity(record),
+            matrix_noise(record, "hessian"),
+            noise,
+        )
+    else:
+        law = _core.ErrorLaw.plug_in(*matrices)
+    return ErrorLaw(
+        law.sampling, law.noise, seal_variance, record.noise_law, record.noise_scale, law.least_sampling, law.shape
+    )
+
+
+def strong_convexity(record: FitRecord) -> float:
+    """Return the least eigenvalue that the true Hessian can have: lambda, and what a loss of one parameter declares."""
+    return record.l2_strength + float(record.loss["strong_convexity"]) * record.row_norm**2
+
+
+def matrix_noise(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> tuple[str, float] | None:
+    """Return the name and the scale of the noise in a released matrix; None without noise."""
+    steps = {step.step: step for step in record.steps}
+    step = steps.get(matrix, steps.get("moments"))
+    if step is None or step.noise == "none":
+        return None
+    scale = step.hessian_scale if step.step == "moments" and matrix == "hessian" else step.scale
+    return None if scale is None else (step.noise, scale)
 
 
 def mixing_nodes(law: str, dim: int, *, far: Literal[1, 2, 4] = 2) -> tuple[_F64, _F64]:
@@ -129,3 +196,16 @@ def mixing_nodes(law: str, dim: int, *, far: Literal[1, 2, 4] = 2) -> tuple[_F64
     kept = log_weight > np.where(log_w < 0.0, _LEFT_CUT, _RIGHT_CUT)
     weights = np.exp(log_weight[kept])
     return np.exp(log_w[kept]), weights / weights.sum()
+
+
+def ratio_nodes(shape: float, n_nodes: int = 8) -> tuple[_F64, _F64]:
+    """Return nodes and weights of W: Gauss's rule for its gamma law, exact for polynomials up to degree 2n - 1.
+
+    From the eigenvalues of the Jacobi matrix of the generalised Laguerre polynomials (Golub & Welsch 1969).
+    """
+    if math.isinf(shape):
+        return np.ones(1), np.ones(1)
+    i = np.arange(n_nodes)
+    off = np.sqrt(i[1:] * (i[1:] + shape - 1.0))
+    nodes, vectors = np.linalg.eigh(np.diag(2.0 * i + shape) + np.diag(off, 1) + np.diag(off, -1))
+    return nodes / shape, vectors[0] ** 2

@@ -13,7 +13,7 @@ from dpci.data.arrays import Table
 from dpci.errors import DpciError, InvalidInput, MomentNoiseWarning
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
-from dpci.inference.error_law import ErrorLaw, error_law
+from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, error_law
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.prediction import mean_intervals
 from dpci.inference.simultaneous import bonferroni_level, joint_level
@@ -41,19 +41,17 @@ class Inference(FitFacts):
     @property
     def cov(self) -> NDArray[np.float64]:
         """Covariance of the error of the parameters, sampling and noise together, shape (k, k)."""
-        hessian, gradient_cov = self._moments()
-        record = self._record
-        cov = _core.error_cov(
-            hessian, gradient_cov, record.n_samples, record.mechanism, record.noise_law, record.noise_scale
-        )
-        cov[np.diag_indices_from(cov)] += self._seal_variance
+        fixed, mixed = self._error_law().parts(np.eye(len(self.names)))
+        cov = fixed + mixed
         cov.flags.writeable = False
         return cov
 
     @property
     def std_errors(self) -> NDArray[np.float64]:
         """Standard deviation of the error of each parameter, shape (k,)."""
-        errors = np.sqrt(np.diag(self.cov))
+        law = self._error_law()
+        variance, multiplier = law.components(np.eye(len(self.names)))
+        errors = np.sqrt(variance + multiplier**2 * law.mean_omega)
         errors.flags.writeable = False
         return errors
 
@@ -94,9 +92,7 @@ class Inference(FitFacts):
     @property
     def pvalues(self) -> NDArray[np.float64]:
         """Two-sided p-values of "the parameter of the regularised target is 0", shape (k,)."""
-        v, a = self._error_components(np.eye(len(self.names)))
-        record = self._record
-        pvalues = _core.exact_pvalues(v, a, record.noise_law, record.noise_scale, len(self.names), self.params)
+        pvalues = self._error_law().pvalues(np.eye(len(self.names)), self.params)
         pvalues.flags.writeable = False
         return pvalues
 
@@ -114,9 +110,9 @@ class Inference(FitFacts):
 
         The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by
         coordinate. Intervals account for sampling, for the noise of the coefficients and for that of their seal (as if
-        it were normal), not for the noise in the released matrices. Under add/remove the ridge of the target
-        depends on the private number of records, and the intervals are conservative (docs/method.md, "The number of
-        records").
+        it were normal); with ``projection="noise_aware"`` also for the noise in the released matrices. Under add/remove
+        the ridge of the target depends on the private number of records, and the intervals are conservative
+        (docs/method.md, "The number of records").
 
         Parameters
         ----------
@@ -166,19 +162,21 @@ class Inference(FitFacts):
                         f"draw), got {name}={given}"
                     )
         contrasts, names = contrast_rows(contrast, self.names)
-        v, a = self._error_components(contrasts)
         estimate = contrasts @ self.params
-        law = (self._record.noise_law, self._record.noise_scale, len(self.names))
+        law = self._error_law()
         if method == "monte_carlo":
             draws = _MONTE_CARLO_DRAWS if n_draws is None else n_draws
-            lower, upper = _core.monte_carlo_interval(v, a, *law, level, draws, seed)
+            parts = law.components(contrasts)
+            lower, upper = _core.monte_carlo_interval(
+                *parts, law.law, law.scale, law.dim, level, draws, seed, law.shape
+            )
         else:
             each = level
             if simultaneous == "bonferroni":
                 each = bonferroni_level(level, len(contrasts))
             elif simultaneous == "max_z":
-                each = joint_level(self._error_law(), contrasts, level, n_draws=n_draws, seed=seed)
-            half_width = _core.exact_half_widths(v, a, *law, each)
+                each = joint_level(law, contrasts, level, n_draws=n_draws, seed=seed)
+            half_width = law.half_widths(contrasts, each)
             lower, upper = -half_width, half_width
         return ConfidenceIntervals(names, estimate, estimate + lower, estimate + upper, level, method, simultaneous)
 
@@ -228,7 +226,8 @@ class Inference(FitFacts):
         rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
         method = check_choice("method", method, ("auto", "joint", "by_rows"))
         law = self._error_law()
-        ratio = self.moment_noise if len(rows) > 1 else 0.0
+        counted = self._record.projection == NOISE_AWARE
+        ratio = self.moment_noise if len(rows) > 1 and not counted else 0.0
         noisy = ratio > TRUSTED_NOISE
         chosen: Method = ("by_rows" if noisy else "joint") if method == "auto" else method
         tested = wald_test(law, self.params, rows, labels, value, method=chosen, private=self.private)
@@ -302,9 +301,6 @@ class Inference(FitFacts):
 
     def _error_law(self) -> ErrorLaw:
         return error_law(self._record, *self._moments(), self._seal_variance)
-
-    def _error_components(self, contrasts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self._error_law().components(contrasts)
 
     @property
     def _seal_variance(self) -> float:

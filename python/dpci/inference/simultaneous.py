@@ -72,7 +72,7 @@ def joint_level(law: ErrorLaw, contrasts: _F64, level: float, *, n_draws: int | 
         middle = 1.0 - float(np.sqrt((1.0 - low) * (1.0 - high)))
         if not low < middle < high:
             break
-        bounds = _core.exact_half_widths(*components, law.law, law.scale, law.dim, middle)
+        bounds = _core.exact_half_widths(*components, law.law, law.scale, law.dim, middle, law.shape)
         enough = np.count_nonzero((errors <= bounds).all(axis=1)) >= needed
         low, high = (low, middle) if enough else (middle, high)
     return high

@@ -6,12 +6,14 @@ Post-processing.
 """
 
 import math
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
+from dpci.inference.error_law import matrix_noise
 from dpci.released.record import FitRecord
 
 FALSE_RATE = 1e-3
@@ -76,7 +78,9 @@ def _shows_slack(
 
 def hessian_noise(record: FitRecord, hessian: NDArray[np.float64]) -> float:
     """Return a bound on the noise in the released Hessian, which one in twenty exceeds, over its least eigenvalue."""
-    return noise_norm(record, "hessian", 0.05) / float(np.linalg.eigvalsh(hessian)[0])
+    # A Hessian that keeps its noise can have eigenvalues below lambda, which the true one has not.
+    least = max(float(np.linalg.eigvalsh(hessian)[0]), record.l2_strength)
+    return noise_norm(record, "hessian", 0.05) / least if least > 0.0 else math.inf
 
 
 def gradient_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[np.float64]) -> float:
@@ -119,22 +123,18 @@ def greatest_variance(record: FitRecord, gradient_cov: NDArray[np.float64], conv
     return variance
 
 
-def noise_norm(record: FitRecord, matrix: str, level: float) -> float:
+def noise_norm(record: FitRecord, matrix: Literal["hessian", "gradient_cov"], level: float) -> float:
     """Return a bound on the spectral norm of the noise in a matrix that fails with probability at most ``level``."""
-    steps = {step.step: step for step in record.steps}
-    step = steps.get(matrix, steps.get("moments"))
-    if step is None:
-        return math.inf
-    joint = step.step == "moments" and matrix == "hessian"
-    scale = step.hessian_scale if joint else step.scale
-    if scale is None or step.noise == "none":
-        return 0.0
+    noise = matrix_noise(record, matrix)
+    if noise is None:
+        return 0.0 if record.steps[1:] else math.inf
+    name, scale = noise
     dim = len(record.params)
     tail = math.sqrt(2.0 * math.log(2.0 / level))
-    if step.noise == "gaussian":
+    if name == "gaussian":
         # Off the diagonal the standard deviation is scale / sqrt(2): a GOE matrix, by Gaussian concentration.
         return scale * (math.sqrt(2.0 * dim) + tail)
-    if step.noise == "matrix_laplace":
+    if name == "matrix_laplace":
         # The greater of two Wishart matrices of dim + 1 degrees of freedom (Davidson & Szarek 2001, Theorem II.13), or
         # of their traces, which are chi-squares: in up to five dimensions or so that is less.
         greatest = (math.sqrt(dim + 1.0) + math.sqrt(dim) + tail) ** 2

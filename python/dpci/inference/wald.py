@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from dpci import _core
 from dpci.base.tables import format_facts, format_pvalue, format_table, number_format
 from dpci.data.arrays import as_numbers, check_finite
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import counted_labels, row_labels
-from dpci.inference.error_law import ErrorLaw, mixing_nodes
+from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
 from dpci.inference.quadratic_tail import chi2_sum_tail
 
 __all__ = ["WaldTest"]
@@ -152,7 +151,7 @@ def wald_test(
         statistic = float(((distance / std_errors @ root) ** 2).sum())
     # In the coordinates in which the mean covariance is I, the noise has this share of the variance along its axes.
     shares = np.clip(np.linalg.eigvalsh(root.T @ (mixed / scale) @ root), 0.0, 1.0)
-    by_rows = _core.exact_pvalues(*law.components(unit), law.law, law.scale, law.dim, distance)
+    by_rows = law.pvalues(unit, distance)
     least = float(by_rows.min())
     sidak = least if len(rows) == 1 or least == 1.0 else -math.expm1(len(rows) * math.log1p(-least))
     joint = least if len(rows) == 1 else statistic_tail(statistic, shares, law)
@@ -164,16 +163,21 @@ def wald_test(
 def statistic_tail(statistic: float, shares: _F64, law: ErrorLaw) -> float:
     """Return the probability that a statistic is at least this great under its hypothesis.
 
-    Given ``Omega = w E Omega`` it is a sum of chi-squares of one degree of freedom with weights
+    Given ``Omega = w E Omega`` and W it is W times a sum of chi-squares of one degree of freedom with weights
     ``1 - share + w share``: one for each axis along which noise has that share of the variance.
     """
     if statistic == 0.0:
         return 1.0
+    ratios, weights = ratio_nodes(law.shape)
+    return min(1.0, float(weights @ [_tail_given_ratio(statistic / ratio, shares, law) for ratio in ratios]))
+
+
+def _tail_given_ratio(statistic: float, shares: _F64, law: ErrorLaw) -> float:
     if law.law == "gaussian" or not shares.any():
         return float(special.chdtrc(len(shares), statistic))
     nodes, probabilities = mixing_nodes(law.law, law.dim)
     tails = chi2_sum_tail((1.0 - shares) + nodes[:, None] * shares, statistic)
-    return min(1.0, float(probabilities @ tails))
+    return float(probabilities @ tails)
 
 
 def _values(value: ArrayLike, labels: tuple[str, ...]) -> _F64:

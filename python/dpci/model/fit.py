@@ -87,9 +87,11 @@ def fit(
     moments : {"joint", "separate", "none"}
         How Hessian and gradient covariance are released; "none" gives the whole budget to the coefficients, and there
         are no intervals.
-    projection : {"auto", "floor", "cautious"}
-        What happens to eigenvalues of the noisy Hessian near ``l2_strength``: "floor" raises them to it; "cautious"
-        also lowers those within the noise, for longer intervals; "auto" is cautious where the noise is large.
+    projection : {"auto", "floor", "cautious", "noise_aware"}
+        How intervals treat the noise in the released matrices. "floor" raises eigenvalues of the Hessian below
+        ``l2_strength`` to it, and "cautious" also lowers those within the noise; "auto" is cautious where the noise is
+        large. "noise_aware" keeps the matrices as released and counts their noise: intervals are shorter and their
+        coverage is nearer to ``level`` (docs/method.md, "Noise in the matrices").
     calibration : {"tight", "paper"}
         "paper" uses the constants of Wang, Kifer & Lee (separate moments, both floored at λ, shares (.5, .25, .25)),
         and those of Kifer, Smith & Thakurta for Gaussian objective perturbation (add/remove only); also private, with

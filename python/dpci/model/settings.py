@@ -30,7 +30,7 @@ from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, che
 from dpci.released.record import FitRecord
 
 Moments: TypeAlias = Literal["joint", "separate", "none"]
-Projection: TypeAlias = Literal["auto", "floor", "cautious"]
+Projection: TypeAlias = Literal["auto", "floor", "cautious", "noise_aware"]
 
 
 def _optional(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -55,7 +55,7 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     "mechanism": check_mechanism,
     "split": _optional(lambda value: check_reals("split", value, 3)),
     "moments": _one_of("moments", "joint", "separate", "none"),
-    "projection": _one_of("projection", "auto", "floor", "cautious"),
+    "projection": _one_of("projection", "auto", "floor", "cautious", "noise_aware"),
     "calibration": _one_of("calibration", "tight", "paper"),
     "on_violation": _one_of("on_violation", "error", "clip"),
     "neighbors": _one_of("neighbors", "replace_one", "add_remove"),

@@ -29,7 +29,8 @@ def check_consistent(record: FitRecord, *, selected: bool) -> None:
     for name in ("hessian", "gradient_cov"):
         matrix = getattr(record, name)
         if matrix is not None:
-            _check_matrix(name, matrix)
+            # Matrices that keep their noise can have any eigenvalues.
+            _check_matrix(name, matrix, projected=record.projection != "noise_aware")
 
 
 def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool, str, str]]:
@@ -108,13 +109,15 @@ def _seal_contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple
         yield not steps + spent <= whole * (1.0 + _ROUNDING), rule, f"{steps + spent:g}"
 
 
-def _check_matrix(name: str, matrix: NDArray[np.float64]) -> None:
+def _check_matrix(name: str, matrix: NDArray[np.float64], *, projected: bool) -> None:
     greatest = float(np.abs(matrix).max())
     scaled = matrix / greatest if greatest > 0.0 else matrix
     if np.abs(scaled - scaled.T).max() > _ROUNDING:
         i, j = np.unravel_index(int(np.abs(scaled - scaled.T).argmax()), matrix.shape)
         pair = f"{matrix[i, j]} at ({i}, {j}) and {matrix[j, i]} at ({j}, {i})"
         raise InvalidInput(f"{name} must be symmetric, got {pair}")
+    if not projected:
+        return
     kind, room = ("positive definite", 0.0) if name == "hessian" else ("positive semidefinite", _ROUNDING)
     try:
         np.linalg.cholesky(scaled + room * np.eye(len(matrix)))

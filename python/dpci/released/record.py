@@ -46,7 +46,7 @@ class FitRecord:
     project: bool
     moments: str
     projection: str
-    """The projection that was used: "floor", "cautious" or "none"."""
+    """The projection that was used: "floor", "cautious", "noise_aware" or "none"."""
     calibration: str
     row_norm: float
     on_violation: str

@@ -110,7 +110,7 @@ _RULES: dict[str, Rule] = {
     "variant": one_of("standard", "cms11"),
     "project": check_flag,
     "moments": one_of("joint", "separate", "none"),
-    "projection": one_of("floor", "cautious", "none"),
+    "projection": one_of("floor", "cautious", "noise_aware", "none"),
     "calibration": one_of("tight", "paper"),
     "row_norm": check_positive,
     "on_violation": one_of("error", "clip"),

@@ -53,8 +53,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         Shares of the budget of coefficients, Hessian and gradient covariance.
     moments : {"joint", "separate", "none"}
         How what the intervals need is released; "none" leaves the whole budget to the coefficients, without intervals.
-    projection : {"auto", "floor", "cautious"}
-        How noisy eigenvalues of the Hessian are treated.
+    projection : {"auto", "floor", "cautious", "noise_aware"}
+        How intervals treat the noise in the released matrices.
     calibration : {"tight", "paper"}
         Constants of the noise.
     radius : float, optional
@@ -205,8 +205,8 @@ class PrivateLinearSVC(PrivateClassifier):
         Shares of the budget of coefficients, Hessian and gradient covariance.
     moments : {"joint", "separate", "none"}
         How what the intervals need is released; "none" leaves the whole budget to the coefficients, without intervals.
-    projection : {"auto", "floor", "cautious"}
-        How noisy eigenvalues of the Hessian are treated.
+    projection : {"auto", "floor", "cautious", "noise_aware"}
+        How intervals treat the noise in the released matrices.
     calibration : {"tight", "paper"}
         Constants of the noise.
     radius : float, optional

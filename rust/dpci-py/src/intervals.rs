@@ -1,8 +1,8 @@
 //! Intervals and p-values from released values.
 
 use dpci_core::Result;
-use dpci_core::interval::{self as core, Sandwich};
-use dpci_core::noise::NoiseLaw;
+use dpci_core::interval::{self as core, ErrorShape, MatrixDraws, NoisyMatrices};
+use dpci_core::noise::{MatrixLaw, NoiseLaw};
 use numpy::{
     PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
 };
@@ -32,37 +32,138 @@ pub(crate) fn error_components<'py>(
     );
     let mechanism = perturbation(mechanism)?;
     let parts: Result<Vec<(f64, f64)>> = py.detach(|| {
-        let sandwich = Sandwich::new(hessian, gradient_cov, dim, n_samples as f64, mechanism)?;
+        let law = core::ErrorLaw::plug_in(hessian, gradient_cov, dim, n_samples as f64, mechanism)?;
         contrast
             .chunks(width.max(1))
-            .map(|c| sandwich.components(c))
+            .map(|c| law.components(c))
             .collect()
     });
     let (v, a): (Vec<f64>, Vec<f64>) = parts.map_err(to_python)?.into_iter().unzip();
     Ok((PyArray1::from_vec(py, v), PyArray1::from_vec(py, a)))
 }
 
-#[pyfunction]
-pub(crate) fn error_cov<'py>(
-    py: Python<'py>,
-    hessian: PyReadonlyArray2<'py, f64>,
-    gradient_cov: PyReadonlyArray2<'py, f64>,
-    n_samples: usize,
-    mechanism: &str,
+/// The law of the errors of a release; see the core.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct ErrorLaw {
+    inner: core::ErrorLaw,
+    dim: usize,
+}
+
+#[pymethods]
+impl ErrorLaw {
+    /// Takes the released matrices as the true ones.
+    #[staticmethod]
+    fn plug_in(
+        py: Python<'_>,
+        hessian: PyReadonlyArray2<'_, f64>,
+        gradient_cov: PyReadonlyArray2<'_, f64>,
+        n_samples: usize,
+        mechanism: &str,
+    ) -> PyResult<Self> {
+        let dim = hessian.shape()[0];
+        let (hessian, gradient_cov) = (hessian.as_slice()?, gradient_cov.as_slice()?);
+        let mechanism = perturbation(mechanism)?;
+        let n_samples = n_samples as f64;
+        let inner = py
+            .detach(|| core::ErrorLaw::plug_in(hessian, gradient_cov, dim, n_samples, mechanism))
+            .map_err(to_python)?;
+        Ok(Self { inner, dim })
+    }
+
+    /// Counts the noise in the released matrices.
+    #[staticmethod]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "two matrices, and the public values that say what noise is in them"
+    )]
+    fn noise_aware(
+        py: Python<'_>,
+        hessian: PyReadonlyArray2<'_, f64>,
+        gradient_cov: PyReadonlyArray2<'_, f64>,
+        n_samples: usize,
+        mechanism: &str,
+        noise_law: &str,
+        noise_scale: f64,
+        l2_strength: f64,
+        strong_convexity: f64,
+        hessian_noise: Option<(String, f64)>,
+        gradient_cov_noise: (String, f64),
+    ) -> PyResult<Self> {
+        let dim = hessian.shape()[0];
+        let law = NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?;
+        let of_matrix = |(name, scale): (String, f64)| MatrixLaw::from_name(&name, scale);
+        let matrices = NoisyMatrices {
+            hessian: hessian.as_slice()?,
+            gradient_cov: gradient_cov.as_slice()?,
+            hessian_noise: hessian_noise
+                .map(of_matrix)
+                .transpose()
+                .map_err(to_python)?,
+            gradient_cov_noise: of_matrix(gradient_cov_noise).map_err(to_python)?,
+            l2_strength,
+            strong_convexity,
+            n_samples: n_samples as f64,
+            perturbation: perturbation(mechanism)?,
+            law,
+        };
+        let inner = py
+            .detach(|| {
+                let draws =
+                    MatrixDraws::new(dim, matrices.hessian_noise, matrices.gradient_cov_noise)?;
+                core::ErrorLaw::noise_aware(&matrices, &draws)
+            })
+            .map_err(to_python)?;
+        Ok(Self { inner, dim })
+    }
+
+    /// Covariance of the sampling error.
+    #[getter]
+    fn sampling<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.matrix(py, self.inner.sampling())
+    }
+
+    /// What the noise of the coefficients is multiplied with.
+    #[getter]
+    fn noise<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.matrix(py, self.inner.noise())
+    }
+
+    /// A covariance that the sampling error has at least along every contrast.
+    #[getter]
+    fn least_sampling<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let least = self.inner.least_sampling();
+        least.map(|matrix| self.matrix(py, matrix)).transpose()
+    }
+
+    /// Shape of the gamma law of the true variance over the estimated one.
+    #[getter]
+    fn shape(&self) -> f64 {
+        self.inner.shape()
+    }
+}
+
+impl ErrorLaw {
+    fn matrix<'py>(&self, py: Python<'py>, matrix: &[f64]) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        PyArray1::from_slice(py, matrix).reshape([self.dim, self.dim])
+    }
+}
+
+/// What mixes the variance of an error.
+fn error_shape(
     noise_law: &str,
+    dim: usize,
     noise_scale: f64,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let dim = hessian.shape()[0];
+    matrices: f64,
+) -> PyResult<ErrorShape> {
     let law = NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?;
-    let (hessian, gradient_cov) = (hessian.as_slice()?, gradient_cov.as_slice()?);
-    let mechanism = perturbation(mechanism)?;
-    let cov: Result<Vec<f64>> = py.detach(|| {
-        Ok(Sandwich::new(hessian, gradient_cov, dim, n_samples as f64, mechanism)?.cov(&law))
-    });
-    PyArray1::from_vec(py, cov.map_err(to_python)?).reshape([dim, dim])
+    let shape = ErrorShape { law, matrices };
+    shape.check().map_err(to_python)?;
+    Ok(shape)
 }
 
 #[pyfunction]
+#[pyo3(signature = (v, a, noise_law, noise_scale, dim, level, shape=f64::INFINITY))]
+#[expect(clippy::too_many_arguments, reason = "the errors and their law")]
 pub(crate) fn exact_half_widths<'py>(
     py: Python<'py>,
     v: PyReadonlyArray1<'py, f64>,
@@ -71,16 +172,19 @@ pub(crate) fn exact_half_widths<'py>(
     noise_scale: f64,
     dim: usize,
     level: f64,
+    shape: f64,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let law = NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?;
+    let shape = error_shape(noise_law, dim, noise_scale, shape)?;
     let (v, a) = (v.as_slice()?, a.as_slice()?);
     let widths = py
-        .detach(|| core::half_widths(v, a, &law, level))
+        .detach(|| core::half_widths(v, a, &shape, level))
         .map_err(to_python)?;
     Ok(PyArray1::from_vec(py, widths))
 }
 
 #[pyfunction]
+#[pyo3(signature = (v, a, noise_law, noise_scale, dim, statistic, shape=f64::INFINITY))]
+#[expect(clippy::too_many_arguments, reason = "the errors and their law")]
 pub(crate) fn exact_pvalues<'py>(
     py: Python<'py>,
     v: PyReadonlyArray1<'py, f64>,
@@ -89,14 +193,16 @@ pub(crate) fn exact_pvalues<'py>(
     noise_scale: f64,
     dim: usize,
     statistic: PyReadonlyArray1<'py, f64>,
+    shape: f64,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let law = NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?;
+    let shape = error_shape(noise_law, dim, noise_scale, shape)?;
     let (v, a, statistic) = (v.as_slice()?, a.as_slice()?, statistic.as_slice()?);
-    let tails = py.detach(|| core::tails(v, a, &law, statistic));
+    let tails = py.detach(|| core::tails(v, a, &shape, statistic));
     Ok(PyArray1::from_vec(py, tails.map_err(to_python)?))
 }
 
 #[pyfunction]
+#[pyo3(signature = (v, a, noise_law, noise_scale, dim, level, n_draws, seed, shape=f64::INFINITY))]
 #[expect(
     clippy::too_many_arguments,
     reason = "the law, the draws and where they come from"
@@ -111,14 +217,15 @@ pub(crate) fn monte_carlo_interval<'py>(
     level: f64,
     n_draws: usize,
     seed: Option<u64>,
+    shape: f64,
 ) -> PyResult<Pair<'py>> {
-    let law = NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?;
+    let shape = error_shape(noise_law, dim, noise_scale, shape)?;
     let (v, a) = (v.as_slice()?, a.as_slice()?);
     let bounds = task::run(py, |cancel| match seed {
         None => core::monte_carlo(
             v,
             a,
-            &law,
+            &shape,
             level,
             n_draws,
             &mut dpci_core::noise::ReleaseGenerator::new()?,
@@ -126,7 +233,7 @@ pub(crate) fn monte_carlo_interval<'py>(
         ),
         Some(seed) => {
             let mut generator = dpci_core::noise::SimulationGenerator::new(seed, 0);
-            core::monte_carlo(v, a, &law, level, n_draws, &mut generator, cancel)
+            core::monte_carlo(v, a, &shape, level, n_draws, &mut generator, cancel)
         }
     })?;
     let (lower, upper): (Vec<f64>, Vec<f64>) = bounds.into_iter().unzip();

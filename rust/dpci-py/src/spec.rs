@@ -93,6 +93,7 @@ impl Spec {
                 "floor" => Projection::Floor,
                 "cautious" => Projection::Cautious,
                 "auto" => Projection::Auto,
+                "noise_aware" => Projection::NoiseAware,
                 _ => return Err(unknown("projection", projection)),
             },
             calibration: calibration_of(calibration)?,

@@ -10,9 +10,8 @@ use errorfunctions::RealErrorFunctions;
 use statrs::function::erf::{erf_inv, erfc_inv};
 
 use super::mixture::Mixture;
-use super::spread::Spread;
+use super::spread::{ErrorShape, Spread};
 use super::{check_lengths, check_level};
-use crate::noise::NoiseLaw;
 use crate::{Error, Result};
 
 /// Relative step after which a root is accepted: the next error of a cubically convergent iteration is below rounding.
@@ -25,8 +24,8 @@ const MAX_STEPS: usize = 200;
 ///
 /// # Errors
 /// As [`half_widths`].
-pub fn half_width(v: f64, a: f64, law: &NoiseLaw, level: f64) -> Result<f64> {
-    Ok(half_widths(&[v], &[a], law, level)?[0])
+pub fn half_width(v: f64, a: f64, shape: &ErrorShape, level: f64) -> Result<f64> {
+    Ok(half_widths(&[v], &[a], shape, level)?[0])
 }
 
 /// The half widths of several contrasts, to a relative accuracy of 1e-9 or better at any level.
@@ -34,27 +33,27 @@ pub fn half_width(v: f64, a: f64, law: &NoiseLaw, level: f64) -> Result<f64> {
 /// # Errors
 /// [`Error::OutOfRange`] unless `0 < level < 1` and each `v` and `a` is finite and at least 0; [`Error::Length`] when they do
 /// not pair.
-pub fn half_widths(v: &[f64], a: &[f64], law: &NoiseLaw, level: f64) -> Result<Vec<f64>> {
+pub fn half_widths(v: &[f64], a: &[f64], shape: &ErrorShape, level: f64) -> Result<Vec<f64>> {
     check_level(level)?;
     check_lengths("a", v, a)?;
-    law.check()?;
+    shape.check()?;
     let normal = normal_half_width(level);
     let quadrature = if level > 0.5 {
         Mixture::for_tail
     } else {
         Mixture::for_centre
     };
-    let mixture = mixture_of(law, quadrature);
+    let mut mixtures = Mixtures::new(quadrature);
     let mut std_devs = Vec::new();
     v.iter()
         .zip(a)
         .map(|(v, a)| {
-            let spread = Spread::new(*v, *a, law)?;
-            let unit = match &mixture {
-                Some(mixture) if spread.mixed > 0.0 => {
+            let spread = Spread::new(*v, *a, shape)?;
+            let unit = match mixtures.of(&spread) {
+                Some(mixture) => {
                     Quantile::new(mixture, &spread, &mut std_devs).solve(level, normal)
                 }
-                _ => normal,
+                None => normal,
             };
             Ok(spread.scale * unit)
         })
@@ -65,24 +64,24 @@ pub fn half_widths(v: &[f64], a: &[f64], law: &NoiseLaw, level: f64) -> Result<V
 ///
 /// # Errors
 /// As [`tails`].
-pub fn tail(v: f64, a: f64, law: &NoiseLaw, x: f64) -> Result<f64> {
-    Ok(tails(&[v], &[a], law, &[x])?[0])
+pub fn tail(v: f64, a: f64, shape: &ErrorShape, x: f64) -> Result<f64> {
+    Ok(tails(&[v], &[a], shape, &[x])?[0])
 }
 
 /// The tails of several contrasts, each at its own `x`.
 ///
 /// # Errors
 /// [`Error::OutOfRange`] for an `x` that is NaN; otherwise as [`half_widths`].
-pub fn tails(v: &[f64], a: &[f64], law: &NoiseLaw, x: &[f64]) -> Result<Vec<f64>> {
+pub fn tails(v: &[f64], a: &[f64], shape: &ErrorShape, x: &[f64]) -> Result<Vec<f64>> {
     check_lengths("a", v, a)?;
     check_lengths("statistic", v, x)?;
-    law.check()?;
-    let mixture = mixture_of(law, Mixture::for_far_tail);
+    shape.check()?;
+    let mut mixtures = Mixtures::new(Mixture::for_far_tail);
     v.iter()
         .zip(a)
         .zip(x)
         .map(|((v, a), x)| {
-            let spread = Spread::new(*v, *a, law)?;
+            let spread = Spread::new(*v, *a, shape)?;
             if x.is_nan() {
                 return Err(Error::OutOfRange {
                     name: "statistic",
@@ -96,7 +95,7 @@ pub fn tails(v: &[f64], a: &[f64], law: &NoiseLaw, x: &[f64]) -> Result<Vec<f64>
             } else {
                 0.0
             };
-            Ok(unit_tail(mixture.as_ref(), &spread, unit).min(1.0))
+            Ok(unit_tail(mixtures.of(&spread), &spread, unit).min(1.0))
         })
         .collect()
 }
@@ -104,7 +103,7 @@ pub fn tails(v: &[f64], a: &[f64], law: &NoiseLaw, x: &[f64]) -> Result<Vec<f64>
 /// `P(|X| ≥ unit·scale)`.
 fn unit_tail(mixture: Option<&Mixture>, spread: &Spread, unit: f64) -> f64 {
     match mixture {
-        Some(mixture) if spread.mixed > 0.0 => mixture
+        Some(mixture) => mixture
             .nodes
             .iter()
             .map(|(w, weight)| {
@@ -112,7 +111,7 @@ fn unit_tail(mixture: Option<&Mixture>, spread: &Spread, unit: f64) -> f64 {
                 weight * libm::erfc(unit / std_dev * FRAC_1_SQRT_2)
             })
             .sum(),
-        _ => libm::erfc(unit * FRAC_1_SQRT_2),
+        None => libm::erfc(unit * FRAC_1_SQRT_2),
     }
 }
 
@@ -126,10 +125,30 @@ fn normal_half_width(level: f64) -> f64 {
         }
 }
 
-fn mixture_of(law: &NoiseLaw, quadrature: impl Fn(usize) -> Mixture) -> Option<Mixture> {
-    match law {
-        NoiseLaw::Gaussian { .. } => None,
-        NoiseLaw::SphericalLaplace { dim, .. } => Some(quadrature(*dim)),
+/// The quadrature of the last error, which the next one shares if its variance is mixed by the same law.
+struct Mixtures<Q> {
+    quadrature: Q,
+    last: Option<Mixture>,
+}
+
+impl<Q: Fn(f64) -> Mixture> Mixtures<Q> {
+    fn new(quadrature: Q) -> Self {
+        Self {
+            quadrature,
+            last: None,
+        }
+    }
+
+    /// `None` for an error whose variance is not mixed.
+    fn of(&mut self, spread: &Spread) -> Option<&Mixture> {
+        if spread.mixed <= 0.0 {
+            return None;
+        }
+        match &self.last {
+            Some(last) if last.shape.to_bits() == spread.shape.to_bits() => {}
+            _ => self.last = Some((self.quadrature)(spread.shape)),
+        }
+        self.last.as_ref()
     }
 }
 
@@ -233,6 +252,7 @@ fn root(start: f64, function: impl Fn(f64) -> [f64; 3]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noise::NoiseLaw;
 
     /// Mixed shares of the variance, a column of [`REFERENCE`] each.
     const RATIOS: [f64; 4] = [0.05, 0.5, 0.99, 1.0];
@@ -271,15 +291,15 @@ mod tests {
     ];
 
     /// `v` and `a` of unit variance whose mixed share is `ratio`.
-    fn parts(ratio: f64, law: &NoiseLaw) -> (f64, f64) {
-        (1.0 - ratio, ratio.sqrt() / law.coordinate_std_dev())
+    fn parts(ratio: f64, law: &ErrorShape) -> (f64, f64) {
+        (1.0 - ratio, ratio.sqrt() / law.law.coordinate_std_dev())
     }
 
     #[test]
     fn half_widths_match_high_precision() {
         let mut worst: f64 = 0.0;
         for &(dim, level, expected) in REFERENCE {
-            let law = NoiseLaw::SphericalLaplace { dim, rate: 0.7 };
+            let law = ErrorShape::plug_in(NoiseLaw::SphericalLaplace { dim, rate: 0.7 });
             for (ratio, expected) in RATIOS.into_iter().zip(expected) {
                 let (v, a) = parts(ratio, &law);
                 let got = half_width(v, a, &law, level).unwrap();
@@ -296,7 +316,7 @@ mod tests {
 
     #[test]
     fn one_dimension_of_pure_noise_is_the_laplace_law() {
-        let law = NoiseLaw::SphericalLaplace { dim: 1, rate: 2.0 };
+        let law = ErrorShape::plug_in(NoiseLaw::SphericalLaplace { dim: 1, rate: 2.0 });
         for level in [1e-12_f64, 1e-3, 0.5, 0.9, 1.0 - 1e-15] {
             let expected = -(-level).ln_1p() / 2.0;
             let got = half_width(0.0, 1.0, &law, level).unwrap();
@@ -314,9 +334,9 @@ mod tests {
     #[test]
     fn tails_invert_half_widths() {
         for law in [
-            NoiseLaw::Gaussian { std_dev: 3.0 },
-            NoiseLaw::SphericalLaplace { dim: 1, rate: 2.0 },
-            NoiseLaw::SphericalLaplace { dim: 40, rate: 2.0 },
+            ErrorShape::plug_in(NoiseLaw::Gaussian { std_dev: 3.0 }),
+            ErrorShape::plug_in(NoiseLaw::SphericalLaplace { dim: 1, rate: 2.0 }),
+            ErrorShape::plug_in(NoiseLaw::SphericalLaplace { dim: 40, rate: 2.0 }),
         ] {
             for level in [1e-9, 0.3, 0.95, 1.0 - 1e-9] {
                 for (v, a) in [
@@ -339,14 +359,14 @@ mod tests {
 
     #[test]
     fn gaussian_noise_is_closed_form() {
-        let law = NoiseLaw::Gaussian { std_dev: 2.0 };
+        let law = ErrorShape::plug_in(NoiseLaw::Gaussian { std_dev: 2.0 });
         let got = half_width(5.0, 1.0, &law, 0.95).unwrap();
         assert!((got / (3.0 * 1.959_963_984_540_054) - 1.0).abs() < 1e-14);
     }
 
     #[test]
     fn limits_and_bad_arguments() {
-        let law = NoiseLaw::SphericalLaplace { dim: 4, rate: 1.0 };
+        let law = ErrorShape::plug_in(NoiseLaw::SphericalLaplace { dim: 4, rate: 1.0 });
         assert!(half_width(0.0, 0.0, &law, 0.95).unwrap().abs() < f64::MIN_POSITIVE);
         assert!((tail(0.0, 0.0, &law, 0.0).unwrap() - 1.0).abs() < f64::EPSILON);
         assert!(tail(0.0, 0.0, &law, 1.0).unwrap().abs() < f64::MIN_POSITIVE);
@@ -367,7 +387,7 @@ mod tests {
             half_width(
                 1.0,
                 1.0,
-                &NoiseLaw::SphericalLaplace { dim: 0, rate: 1.0 },
+                &ErrorShape::plug_in(NoiseLaw::SphericalLaplace { dim: 0, rate: 1.0 }),
                 0.95
             )
             .is_err()

@@ -1,6 +1,6 @@
-//! Quadrature for the mixing variable of spherical Laplace noise.
+//! Quadrature for the mixing variable of an error: a gamma law.
 
-/// Nodes W and weights of the law of `W = Ω/E Ω ~ Gamma(k, rate k)`, `k = (dim+1)/2`.
+/// Nodes and weights of the gamma law of shape k and mean 1.
 ///
 /// The trapezoid rule in ξ = log W, where the density is `∝ exp(k(ξ - e^ξ))` and converges geometrically in 1/step: everything
 /// that is averaged over it is analytic for |Im ξ| < π/2. The weights are scaled to sum to 1.
@@ -17,8 +17,7 @@ impl Mixture {
     ///
     /// The law of log W has width `1/√k`; a tail of probability p leaves of it about `1/√(k + ln(1/p))`, and the step is half of
     /// that at p = 1e-12. Tails grow with W, so what is cut on the left weighs less than its own probability.
-    pub(super) fn for_tail(dim: usize) -> Self {
-        let shape = shape(dim);
+    pub(super) fn for_tail(shape: f64) -> Self {
         Self::new(
             shape,
             tail_step(shape),
@@ -28,8 +27,7 @@ impl Mixture {
     }
 
     /// For tails down to the least float.
-    pub(super) fn for_far_tail(dim: usize) -> Self {
-        let shape = shape(dim);
+    pub(super) fn for_far_tail(shape: f64) -> Self {
         Self::new(
             shape,
             tail_step(shape) / 4.0,
@@ -38,10 +36,11 @@ impl Mixture {
         )
     }
 
-    /// For probabilities of the centre, down to the density at 0, `∝ E W^(-1/2)`.
-    pub(super) fn for_centre(dim: usize) -> Self {
-        let shape = shape(dim);
-        let matters = |log_w: f64, log_weight: f64| log_weight - 0.5 * log_w > -30.0;
+    /// For probabilities of the centre, down to the density at 0, `∝ E V^(-1/2)`, which is finite for shapes above 1/2. Of smaller
+    /// shapes only a part of the variance is mixed, and their own weights say what matters.
+    pub(super) fn for_centre(shape: f64) -> Self {
+        let lift = if shape >= 1.0 { 0.5 } else { 0.0 };
+        let matters = |log_w: f64, log_weight: f64| log_weight - lift * log_w > -30.0;
         Self::new(
             shape,
             0.3 / f64::midpoint(1.0, shape).sqrt(),
@@ -73,10 +72,6 @@ impl Mixture {
     }
 }
 
-fn shape(dim: usize) -> f64 {
-    f64::midpoint(dim as f64, 1.0)
-}
-
 fn tail_step(shape: f64) -> f64 {
     0.55 / (1.2 * shape + 26.0).sqrt()
 }
@@ -87,12 +82,11 @@ mod tests {
 
     #[test]
     fn moments_are_exact() {
-        for dim in [1, 2, 3, 10, 91, 1000, 100_000] {
-            let k = shape(dim);
+        for k in [1.0, 1.5, 2.0, 5.5, 46.0, 500.5, 50_000.5] {
             for mixture in [
-                Mixture::for_tail(dim),
-                Mixture::for_far_tail(dim),
-                Mixture::for_centre(dim),
+                Mixture::for_tail(k),
+                Mixture::for_far_tail(k),
+                Mixture::for_centre(k),
             ] {
                 let moment = |p: i32| {
                     mixture
@@ -101,31 +95,28 @@ mod tests {
                         .map(|(w, q)| q * w.powi(p))
                         .sum::<f64>()
                 };
-                assert!((moment(1) - 1.0).abs() < 1e-11, "{dim}: {}", moment(1));
+                assert!((moment(1) - 1.0).abs() < 1e-11, "{k}: {}", moment(1));
                 assert!(
                     (moment(2) - (1.0 + 1.0 / k)).abs() < 1e-10,
-                    "{dim}: {}",
+                    "{k}: {}",
                     moment(2)
                 );
             }
         }
         // E W^(-1/2) of the exponential law is √π.
-        let centre = Mixture::for_centre(1);
+        let centre = Mixture::for_centre(1.0);
         let density: f64 = centre.nodes.iter().map(|(w, q)| q / w.sqrt()).sum();
         assert!((density / std::f64::consts::PI.sqrt() - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn node_counts_stay_small() {
-        for dim in [10, 91, 1000, 100_000] {
+        for k in [5.5, 46.0, 500.5, 50_000.5] {
             let (tail, centre) = (
-                Mixture::for_tail(dim).nodes.len(),
-                Mixture::for_centre(dim).nodes.len(),
+                Mixture::for_tail(k).nodes.len(),
+                Mixture::for_centre(k).nodes.len(),
             );
-            assert!(
-                tail < 120 && centre < 120,
-                "{dim}: {tail} and {centre} nodes"
-            );
+            assert!(tail < 120 && centre < 120, "{k}: {tail} and {centre} nodes");
         }
     }
 }

@@ -1,17 +1,22 @@
 //! Confidence intervals from released values only: no data, no budget.
 //!
-//! [`Sandwich`] turns the released matrices into the two parts of an error, its sampling variance and the multiplier of the
+//! [`ErrorLaw`] turns the released matrices into the two parts of an error, its sampling variance and the multiplier of the
 //! noise; [`half_widths`], [`tails`] and [`monte_carlo()`] turn those into intervals and p-values.
 
+mod error_law;
 mod exact;
+mod matrix_draws;
 mod mixture;
 mod monte_carlo;
-mod sandwich;
+mod noise_aware;
 mod spread;
 
+pub use error_law::ErrorLaw;
 pub use exact::{half_width, half_widths, tail, tails};
+pub use matrix_draws::MatrixDraws;
 pub use monte_carlo::monte_carlo;
-pub use sandwich::Sandwich;
+pub use noise_aware::NoisyMatrices;
+pub use spread::ErrorShape;
 
 use crate::{Error, Result};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma, StandardNormal};
 
-use super::spread::Spread;
+use super::spread::{ErrorShape, Spread};
 use super::{check_lengths, check_level};
 use crate::noise::{NoiseGenerator, NoiseLaw};
 use crate::{Error, Result};
@@ -19,7 +19,7 @@ const CHUNK: usize = 4096;
 /// For each contrast the empirical (α/2, 1-α/2) quantiles of `n_draws` simulated errors, `α = 1 - level`, interpolated
 /// linearly between order statistics.
 ///
-/// The draws (Ω, Z) are shared by the contrasts: contrast j has errors `√(v_j + a_j²Ω_i)·Z_i`. Each interval has the law that
+/// The draws (Ω, W, Z) are shared by the contrasts: contrast j has errors `√(W_i(v_j + a_j²Ω_i))·Z_i`. Each interval has the law that
 /// its own draws would give it; the intervals together are dependent, as they are marginal anyway. As the number of draws
 /// grows they converge to [`super::half_widths`].
 ///
@@ -32,7 +32,7 @@ const CHUNK: usize = 4096;
 pub fn monte_carlo(
     v: &[f64],
     a: &[f64],
-    law: &NoiseLaw,
+    shape: &ErrorShape,
     level: f64,
     n_draws: usize,
     generator: &mut impl NoiseGenerator,
@@ -40,7 +40,7 @@ pub fn monte_carlo(
 ) -> Result<Vec<(f64, f64)>> {
     check_level(level)?;
     check_lengths("a", v, a)?;
-    law.check()?;
+    shape.check()?;
     if !(1..=MAX_DRAWS).contains(&n_draws) {
         return Err(Error::OutOfRange {
             name: "n_draws",
@@ -51,7 +51,7 @@ pub fn monte_carlo(
     let spreads = v
         .iter()
         .zip(a)
-        .map(|(v, a)| Spread::new(*v, *a, law))
+        .map(|(v, a)| Spread::of_noise(*v, *a, &shape.law))
         .collect::<Result<Vec<_>>>()?;
     let check_cancel = || {
         if cancel.load(Ordering::Relaxed) {
@@ -71,14 +71,15 @@ pub fn monte_carlo(
     let ends = [*least, *most];
     let mut upper = Extremes::new(ends, rank.needed);
     let mut lower = Extremes::new(ends, rank.needed);
-    let mixing = Mixing::new(law)?;
+    let mixing = Mixing::of_noise(&shape.law)?;
+    let matrices = Mixing::gamma(shape.matrices)?;
     for start in (0..n_draws).step_by(CHUNK) {
         check_cancel()?;
         upper.reserve(CHUNK)?;
         lower.reserve(CHUNK)?;
         for _ in start..n_draws.min(start + CHUNK) {
             let z: f64 = generator.sample(StandardNormal);
-            let square = z * z.abs();
+            let square = z * z.abs() * matrices.sample(generator);
             let mixed = square * mixing.sample(generator);
             upper.offer([square, mixed]);
             lower.offer([-square, -mixed]);
@@ -122,7 +123,7 @@ impl Rank {
     }
 }
 
-/// The law of W, drawn.
+/// A mixing variable of mean 1, drawn.
 enum Mixing {
     /// Always 1.
     None,
@@ -131,17 +132,25 @@ enum Mixing {
 }
 
 impl Mixing {
-    fn new(law: &NoiseLaw) -> Result<Self> {
-        let NoiseLaw::SphericalLaplace { dim, .. } = *law else {
+    /// That of the noise, over its mean.
+    fn of_noise(law: &NoiseLaw) -> Result<Self> {
+        match *law {
+            NoiseLaw::Gaussian { .. } => Ok(Self::None),
+            NoiseLaw::SphericalLaplace { dim, .. } => Self::gamma(f64::midpoint(dim as f64, 1.0)),
+        }
+    }
+
+    /// Gamma of this shape; always 1 if it is infinite.
+    fn gamma(shape: f64) -> Result<Self> {
+        if shape.is_infinite() {
             return Ok(Self::None);
-        };
-        let shape = f64::midpoint(dim as f64, 1.0);
+        }
         Gamma::new(shape, shape.recip())
             .map(Self::Gamma)
             .map_err(|_| Error::OutOfRange {
-                name: "dim",
-                rule: "a dimension whose inverse a float can hold",
-                value: dim as f64,
+                name: "shape",
+                rule: "a number whose inverse a float can hold",
+                value: shape,
             })
     }
 
@@ -257,28 +266,33 @@ mod tests {
     use crate::noise::SimulationGenerator;
 
     static NEVER: AtomicBool = AtomicBool::new(false);
-    const LAWS: [NoiseLaw; 3] = [
-        NoiseLaw::Gaussian { std_dev: 1.5 },
-        NoiseLaw::SphericalLaplace { dim: 1, rate: 2.0 },
-        NoiseLaw::SphericalLaplace { dim: 30, rate: 2.0 },
+    const LAWS: [ErrorShape; 3] = [
+        ErrorShape::plug_in(NoiseLaw::Gaussian { std_dev: 1.5 }),
+        ErrorShape::plug_in(NoiseLaw::SphericalLaplace { dim: 1, rate: 2.0 }),
+        ErrorShape {
+            law: NoiseLaw::SphericalLaplace { dim: 30, rate: 2.0 },
+            matrices: 3.0,
+        },
     ];
 
     /// The same quantiles from all draws, sorted.
     fn brute_force(
         v: f64,
         a: f64,
-        law: &NoiseLaw,
+        shape: &ErrorShape,
         level: f64,
         n_draws: usize,
         seed: u64,
     ) -> (f64, f64) {
         let mut generator = SimulationGenerator::new(seed, 0);
-        let mixing = Mixing::new(law).unwrap();
+        let mixing = Mixing::of_noise(&shape.law).unwrap();
+        let matrices = Mixing::gamma(shape.matrices).unwrap();
         let mut errors: Vec<f64> = (0..n_draws)
             .map(|_| {
                 let z: f64 = generator.sample(StandardNormal);
+                let ratio = matrices.sample(&mut generator);
                 let w = mixing.sample(&mut generator);
-                (v + a * a * law.coordinate_variance() * w).sqrt() * z
+                (ratio * (v + a * a * shape.law.coordinate_variance() * w)).sqrt() * z
             })
             .collect();
         errors.sort_by(f64::total_cmp);

@@ -53,4 +53,6 @@ pub fn check_matrix_dim(dim: usize) -> crate::Result<()> {
     Ok(())
 }
 
-pub use symmetric::{Cholesky, Eigen, add_diagonal, project_eigenvalues, solve_positive_part};
+pub use symmetric::{
+    Cholesky, Eigen, add_diagonal, product_transposed, project_eigenvalues, solve_positive_part,
+};

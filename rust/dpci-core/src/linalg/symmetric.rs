@@ -1,7 +1,8 @@
 //! Cholesky factorisation, symmetric eigendecomposition and the projections made from it.
 
+use faer::linalg::matmul::matmul;
 use faer::linalg::solvers::{Llt, Solve};
-use faer::{MatMut, MatRef, Side};
+use faer::{Accum, MatMut, MatRef, Par, Side};
 
 use crate::{Error, Result};
 
@@ -140,6 +141,24 @@ pub fn project_eigenvalues(
     Ok(eigen.recompose())
 }
 
+/// `ABᵀ` of two row-major `dim × dim` matrices.
+///
+/// # Panics
+/// If a length is not `dim²`.
+#[must_use]
+pub fn product_transposed(a: &[f64], b: &[f64], dim: usize) -> Vec<f64> {
+    let mut out = vec![0.0; dim * dim];
+    matmul(
+        MatMut::from_row_major_slice_mut(&mut out, dim, dim),
+        Accum::Replace,
+        MatRef::from_row_major_slice(a, dim, dim),
+        MatRef::from_row_major_slice(b, dim, dim).transpose(),
+        1.0,
+        Par::Seq,
+    );
+    out
+}
+
 /// Adds `shift` to the diagonal.
 pub fn add_diagonal(matrix: &mut [f64], dim: usize, shift: f64) {
     for value in matrix.iter_mut().step_by(dim + 1) {
@@ -175,6 +194,14 @@ mod tests {
         assert!(Cholesky::new(&[1.0, 2.0, 2.0, 1.0], 2, "a").is_err());
         assert!(Cholesky::new(&[f64::NAN], 1, "a").is_err());
         assert!(Cholesky::new(&[], 0, "a").is_err());
+    }
+
+    #[test]
+    fn products_are_those_of_the_definition() {
+        let product = product_transposed(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], 2);
+        for (p, expected) in product.iter().zip([17.0, 23.0, 39.0, 53.0]) {
+            assert!((p - expected).abs() < 1e-13);
+        }
     }
 
     #[test]

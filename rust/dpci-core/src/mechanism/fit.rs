@@ -35,8 +35,10 @@ pub struct Release<V = Sealed> {
 pub struct Fit<V = Sealed> {
     /// Parameters, the intercept last.
     pub params: V,
-    /// Projected Hessian and gradient covariance (row-major); `None` without moments.
+    /// Hessian and gradient covariance (row-major), projected or as released; `None` without moments.
     pub matrices: Option<[Vec<f64>; 2]>,
+    /// The noise in these matrices; `None` without moments.
+    pub matrix_noise: Option<MomentNoise>,
     /// `r_H`, see [`MomentNoise::spectral_radius`]; 0 without moments.
     pub spectral_radius: f64,
     /// The projection that was used.
@@ -238,7 +240,8 @@ pub fn project_release<V: Values>(spec: &Spec, release: &Release<V>) -> Result<F
                 .as_ref()
                 .map_or_else(|| vec![0.0; dim * dim], |h| h.values().to_vec());
             add_diagonal(&mut hessian, dim, lambda);
-            let hessian = if release.hessian.is_some() {
+            let is_projected = projection != Projection::NoiseAware;
+            let hessian = if is_projected && release.hessian.is_some() {
                 project_hessian(&hessian, dim, least, spectral_radius, projection)?
             } else {
                 hessian
@@ -257,12 +260,16 @@ pub fn project_release<V: Values>(spec: &Spec, release: &Release<V>) -> Result<F
             } else {
                 0.0
             };
-            Some([hessian, project_gradient_cov(&gradient_cov, dim, floor)?])
+            if is_projected {
+                gradient_cov = project_gradient_cov(&gradient_cov, dim, floor)?;
+            }
+            Some([hessian, gradient_cov])
         }
     };
     Ok(Fit {
         params: release.params.clone(),
         matrices,
+        matrix_noise: release.noise.clone(),
         spectral_radius,
         projection,
         steps,

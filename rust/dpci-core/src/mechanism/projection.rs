@@ -14,7 +14,7 @@ pub(super) fn project_hessian(
 ) -> Result<Vec<f64>> {
     let believed = match projection {
         Projection::Cautious => l2_strength + spectral_radius,
-        Projection::Floor | Projection::Auto => l2_strength,
+        _ => l2_strength,
     };
     project_eigenvalues(hessian, dim, "the released Hessian", |v| {
         if v < believed { l2_strength } else { v }

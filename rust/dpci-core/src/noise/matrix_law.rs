@@ -1,7 +1,7 @@
 //! A law of noise on symmetric matrices: a name and a scale, both public, and the law to draw from.
 
-use super::{AnyLaw, Family, MatrixLaplace, SquareLaplace, SymmetricGaussian};
-use crate::Result;
+use super::{AnyLaw, Family, MatrixLaplace, SquareLaplace, SymmetricGaussian, check_positive};
+use crate::{Error, Result};
 
 /// A noise law on symmetric matrices.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,6 +24,26 @@ pub enum MatrixLaw {
 }
 
 impl MatrixLaw {
+    /// The law named `name` (see [`Self::name`]) with the given [`Self::scale`].
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for another name, [`Error::OutOfRange`] for a bad scale.
+    pub fn from_name(name: &str, scale: f64) -> Result<Self> {
+        check_positive("noise scale", scale)?;
+        match name {
+            "gaussian" => Ok(Self::Gaussian { std_dev: scale }),
+            "matrix_laplace" => Ok(Self::MatrixLaplace {
+                rate: scale.recip(),
+            }),
+            "spherical_laplace" => Ok(Self::SquareLaplace {
+                rate: scale.recip(),
+            }),
+            other => Err(Error::Unsupported(format!(
+                "the noise of a matrix must be \"gaussian\", \"matrix_laplace\" or \"spherical_laplace\", got {other:?}"
+            ))),
+        }
+    }
+
     /// `"gaussian"`, `"matrix_laplace"` or `"spherical_laplace"`.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -49,22 +69,27 @@ impl MatrixLaw {
         }
     }
 
-    /// Standard deviation of an off-diagonal entry.
+    /// Standard deviation of an isometric coordinate.
     #[must_use]
-    pub fn off_diagonal_std_dev(self, dim: usize) -> f64 {
+    pub fn isometric_std_dev(self, dim: usize) -> f64 {
         let d = dim as f64;
-        let coordinate = match self {
+        match self {
             Self::Gaussian { std_dev } => std_dev,
             Self::MatrixLaplace { rate } => (d + 1.0).sqrt() / rate,
             Self::SquareLaplace { rate } => (d * d + 1.0).sqrt() / rate,
-        };
-        coordinate / 2.0_f64.sqrt()
+        }
+    }
+
+    /// Standard deviation of an off-diagonal entry.
+    #[must_use]
+    pub fn off_diagonal_std_dev(self, dim: usize) -> f64 {
+        self.isometric_std_dev(dim) / 2.0_f64.sqrt()
     }
 
     /// The law on symmetric `dim`×`dim` matrices, to draw from.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfRange`] for a dimension of 0 or a scale that is not finite and positive.
+    /// [`Error::OutOfRange`] for a dimension of 0 or a scale that is not finite and positive.
     pub fn on(self, dim: usize) -> Result<AnyLaw> {
         Ok(match self {
             Self::Gaussian { std_dev } => SymmetricGaussian::new(dim, std_dev)?.into(),

@@ -77,7 +77,7 @@ pub struct Choices {
     pub neighbors: Neighbors,
 }
 
-/// How the eigenvalues of the released Hessian are treated.
+/// How the noise in the released matrices is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Projection {
     /// Those below λ become λ.
@@ -86,6 +86,8 @@ pub enum Projection {
     Cautious,
     /// Floor while `r_H ≤ 6λ`, else cautious.
     Auto,
+    /// None of the matrices is projected: the law of the error counts their noise.
+    NoiseAware,
 }
 
 /// With more noise than this many λ the floor alone leaves the Hessian too large and intervals too short (measured on Adult
@@ -110,6 +112,7 @@ impl Projection {
             Self::Floor => "floor",
             Self::Cautious => "cautious",
             Self::Auto => "auto",
+            Self::NoiseAware => "noise_aware",
         }
     }
 }
@@ -144,10 +147,11 @@ pub(super) fn check_scalars(c: &Choices) -> Result<()> {
 
 /// The paper's method: two matrices released apart, both projected at λ, shares (.5, .25, .25).
 pub(super) fn apply_paper(c: &mut Choices) -> Result<()> {
-    if c.projection == Projection::Cautious {
-        return Err(Error::Unsupported(
-            "calibration=\"paper\" projects at the floor, got projection=\"cautious\" (use calibration=\"tight\")".into(),
-        ));
+    if matches!(c.projection, Projection::Cautious | Projection::NoiseAware) {
+        return Err(Error::Unsupported(format!(
+            "calibration=\"paper\" projects at the floor, got projection=\"{}\" (use calibration=\"tight\")",
+            c.projection.name()
+        )));
     }
     c.projection = Projection::Floor;
     if c.moments == Moments::Joint {

@@ -2,7 +2,7 @@
 
 use super::{MomentNoise, Projection, Seal, Spec, Step};
 use crate::Result;
-use crate::interval::half_width;
+use crate::interval::{ErrorShape, half_width};
 
 /// The public consequences of a [`Spec`].
 #[derive(Debug, Clone)]
@@ -39,8 +39,13 @@ impl Spec {
         let [least, greatest] = self.noise_gain();
         let greatest_half = self.radius().unwrap_or(f64::INFINITY);
         let length = |gain: f64| {
-            half_width(self.seal.std_dev().powi(2), gain, &self.law, 0.95)
-                .map(|half| 2.0 * half.min(greatest_half))
+            half_width(
+                self.seal.std_dev().powi(2),
+                gain,
+                &ErrorShape::plug_in(self.law),
+                0.95,
+            )
+            .map(|half| 2.0 * half.min(greatest_half))
         };
         Ok(Plan {
             steps,

@@ -1,12 +1,12 @@
 //! From a replicate's data sums to the bounds of its intervals, by the functions that a fit uses.
 
-use crate::interval::{Sandwich, half_widths};
+use crate::interval::{ErrorLaw, ErrorShape, MatrixDraws, NoisyMatrices, half_widths};
 use crate::mechanism::{
     Fit, Simulated, Simulating, Values, project_release, release_from_coefficients,
 };
 use crate::moments::DataMoments;
 use crate::noise::SimulationGenerator;
-use crate::spec::Spec;
+use crate::spec::{Projection, Spec};
 use crate::{Error, Result};
 
 /// What a replicate leaves behind: parameters, and the bounds of its intervals where they were asked for.
@@ -24,39 +24,86 @@ pub(super) fn intervals(
     params: Simulated,
     data: DataMoments,
     level: f64,
+    draws: Option<&MatrixDraws>,
     generator: &mut SimulationGenerator,
 ) -> Result<Outcome> {
     let gate = &mut Simulating(generator);
     let release = release_from_coefficients(spec, params, |_| Ok(data), gate)?;
     let fit = project_release(spec, &release)?;
-    let bounds = bounds(spec, &fit, level)?;
+    let bounds = bounds(spec, &fit, level, draws)?;
     Ok(Outcome {
         params: fit.params.into_values(),
         bounds,
     })
 }
 
-/// Lower and upper bounds of the exact interval of each parameter.
-pub(super) fn bounds(spec: &Spec, fit: &Fit<Simulated>, level: f64) -> Result<[Vec<f64>; 2]> {
+/// The draws that the intervals of a configuration simulate releases with; `None` where they take the matrices as they are.
+pub(super) fn matrix_draws(spec: &Spec) -> Result<Option<MatrixDraws>> {
+    if spec.choices().projection != Projection::NoiseAware {
+        return Ok(None);
+    }
+    // The margins decide the scale of the noise, not its law.
+    let noise = spec.moment_noise(1.0)?;
+    noise
+        .map(|noise| {
+            let hessian = noise.hessian.map(|noise| noise.law);
+            MatrixDraws::new(spec.n_params(), hessian, noise.gradient_cov.law)
+        })
+        .transpose()
+}
+
+/// The law of the error of a fit, from its released values.
+fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> Result<ErrorLaw> {
     let [hessian, gradient_cov] = fit.matrices.as_ref().ok_or_else(no_moments)?;
-    let dim = spec.n_params();
     let choices = spec.choices();
-    let sandwich = Sandwich::new(
-        hessian,
-        gradient_cov,
-        dim,
-        choices.n_samples as f64,
-        choices.perturbation,
-    )?;
+    let n_samples = choices.n_samples as f64;
+    match (draws, &fit.matrix_noise) {
+        (Some(draws), Some(noise)) => {
+            let matrices = NoisyMatrices {
+                hessian,
+                gradient_cov,
+                hessian_noise: noise.hessian.map(|noise| noise.law),
+                gradient_cov_noise: noise.gradient_cov.law,
+                l2_strength: spec.l2_strength(),
+                strong_convexity: spec.strong_convexity(),
+                n_samples,
+                perturbation: choices.perturbation,
+                law: spec.law(),
+            };
+            ErrorLaw::noise_aware(&matrices, draws)
+        }
+        _ => ErrorLaw::plug_in(
+            hessian,
+            gradient_cov,
+            spec.n_params(),
+            n_samples,
+            choices.perturbation,
+        ),
+    }
+}
+
+/// Lower and upper bounds of the exact interval of each parameter.
+pub(super) fn bounds(
+    spec: &Spec,
+    fit: &Fit<Simulated>,
+    level: f64,
+    draws: Option<&MatrixDraws>,
+) -> Result<[Vec<f64>; 2]> {
+    let dim = spec.n_params();
+    let law = error_law(spec, fit, draws)?;
     let mut unit = vec![0.0; dim];
     let mut parts = Vec::with_capacity(dim);
     for j in 0..dim {
         unit[j] = 1.0;
-        parts.push(sandwich.components(&unit)?);
+        parts.push(law.components(&unit)?);
         unit[j] = 0.0;
     }
     let (v, a): (Vec<f64>, Vec<f64>) = parts.into_iter().unzip();
-    let widths = half_widths(&v, &a, &spec.law(), level)?;
+    let shape = ErrorShape {
+        law: spec.law(),
+        matrices: law.shape(),
+    };
+    let widths = half_widths(&v, &a, &shape, level)?;
     let params = fit.params.values();
     let lower = params.iter().zip(&widths).map(|(p, w)| p - w).collect();
     let upper = params.iter().zip(&widths).map(|(p, w)| p + w).collect();

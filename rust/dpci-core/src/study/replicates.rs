@@ -12,13 +12,14 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::intervals::{Outcome, intervals};
+use super::intervals::{Outcome, intervals, matrix_draws};
 use super::lanes::{WeightedLanes, shared_slope_sums};
 use super::population::{Population, risk, same_risk};
 use super::weights::Resampler;
 use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::Executor;
+use crate::interval::MatrixDraws;
 use crate::linalg::{LANES, Lane, LaneCounts, vector};
 use crate::mechanism::{
     Simulated, Simulating, Values, check_design, draw_coefficient_noise, linear_term, moment_point,
@@ -57,6 +58,8 @@ struct Configuration {
     population: usize,
     /// Certificate that its minimisers meet: the least of all configurations that share them.
     tolerance: f64,
+    /// By which its intervals simulate releases.
+    draws: Option<MatrixDraws>,
 }
 
 /// A group of replicates: their counts, and what configurations share.
@@ -129,6 +132,7 @@ impl Study {
                 spec: spec.clone(),
                 population,
                 tolerance,
+                draws: matrix_draws(spec)?,
             });
         }
         Ok(Self {
@@ -276,8 +280,11 @@ impl Study {
         let points: Vec<Simulated> = params.iter().map(|p| moment_point(spec, p)).collect();
         let moments = lanes.moments(&points.iter().map(Simulated::values).collect::<Vec<_>>())?;
         let fits = params.into_iter().zip(moments).zip(&mut generators);
-        fits.map(|((params, data), generator)| intervals(spec, params, data, level, generator))
-            .collect()
+        fits.map(|((params, data), generator)| {
+            let draws = configuration.draws.as_ref();
+            intervals(spec, params, data, level, draws, generator)
+        })
+        .collect()
     }
 
     /// The certified minimiser of each sample's risk.

@@ -181,7 +181,7 @@ fn assert_replicates_equal_fits(specs: &[Spec], bounds: &RowBounds, y: &[f64], l
                 };
                 // The same noise on both moments: the same intervals, as far as these follow the parameters.
                 let expected =
-                    intervals_of(spec, &project_release(spec, &fit).unwrap(), level).unwrap();
+                    intervals_of(spec, &project_release(spec, &fit).unwrap(), level, None).unwrap();
                 for (expected, found) in expected.iter().zip(&outcome.bounds) {
                     assert!(close(expected, found, 1e-7), "configuration {c}");
                 }

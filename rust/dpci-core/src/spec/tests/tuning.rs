@@ -42,7 +42,7 @@ fn the_greatest_radius_bounds_the_scores_wherever_it_stands() {
         ..candidate(0.1)
     };
     for radii in [[3.0, 1.0, 2.0], [1.0, 3.0, 2.0], [1.0, 2.0, 3.0]] {
-        let spec = tuned(&radii.map(of), None, pure(0.8), Method::Chunks).unwrap();
+        let spec = tuned(&radii.map(of), None, pure(0.8), TuningMethod::Chunks).unwrap();
         let least_part = *spec.chunk_sizes().unwrap().last().unwrap() as f64;
         assert_near(spec.score_step().sensitivity, range(3.0) / least_part, 1e-6);
     }
