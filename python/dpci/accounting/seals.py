@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields
 from math import nextafter
 from typing import TYPE_CHECKING, Any
 
+from dpci import _core
+
 if TYPE_CHECKING:
     from dpci.accounting.steps import Step
 
@@ -47,7 +49,7 @@ class Seal:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> "Seal":
-        """Build a seal from the core's dictionary."""
+        """Build a seal from :meth:`to_dict`."""
         return cls(*(values[part.name] for part in fields(cls)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,9 +62,9 @@ def unsealed(whole: float) -> float:
     return nextafter(whole - whole * SHARE, 0.0)
 
 
-def seals_from(values: Iterable[Mapping[str, Any]]) -> tuple[Seal, ...]:
-    """Build the seals of a release from the core's dictionaries."""
-    return tuple(Seal.from_mapping(value) for value in values)
+def seals_from(seals: Iterable[_core.Seal]) -> tuple[Seal, ...]:
+    """Return the seals of a release of the core as records."""
+    return tuple(Seal(*(getattr(seal, part.name) for part in fields(Seal))) for seal in seals)
 
 
 def seal_facts(seals: tuple[Seal, ...]) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """One step of a release: its noise, its cost and the constants behind it; public numbers only."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
+
+from dpci import _core
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,17 @@ class Step:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> "Step":
-        """Build a step from the core's dictionary."""
+        """Build a step from :meth:`to_dict`."""
         return cls(*(values[part.name] for part in fields(cls)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step as plain values."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
+
+
+def steps_from(steps: Iterable[_core.Step | Step]) -> tuple[Step, ...]:
+    """Return the steps of a release of the core as records."""
+    return tuple(Step(*(getattr(step, part.name) for part in fields(Step))) for step in steps)
 
 
 def cost_unit(notion: str, calibration: str, mechanism: str) -> str:

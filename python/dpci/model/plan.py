@@ -5,7 +5,7 @@ from typing import Unpack
 
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.accounting.seals import Seal, describe_seals, seals_from
-from dpci.accounting.steps import Step, cost_unit
+from dpci.accounting.steps import Step, cost_unit, steps_from
 from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_count
 from dpci.losses import describe
@@ -140,7 +140,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     core = spec.plan()
     record = settings.public_record(spec)
     loss = describe(record["loss"])
-    steps = tuple(Step.from_mapping(step) for step in core["steps"])
+    steps = steps_from(core["steps"])
     seals = seals_from(core["seals"])
     return Plan(
         steps=steps,

@@ -50,6 +50,19 @@ pub(crate) fn draws(
     })
 }
 
+/// `n` draws of `width` numbers each from the simulation generator of a seed.
+fn seeded(
+    py: Python<'_>,
+    n: usize,
+    width: usize,
+    seed: u64,
+    sample: impl Fn(&mut SimulationGenerator) -> Vec<f64> + Send + Sync,
+) -> PyResult<Bound<'_, PyArray1<f64>>> {
+    let mut generator = SimulationGenerator::new(seed, 0);
+    let values = draws(py, n, width, || Ok(sample(&mut generator)))?;
+    Ok(PyArray1::from_vec(py, values))
+}
+
 #[pyfunction]
 pub(crate) fn spherical_laplace(
     py: Python<'_>,
@@ -59,8 +72,7 @@ pub(crate) fn spherical_laplace(
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let law = SphericalLaplace::new(dim, 1.0 / scale).map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
+    seeded(py, n, dim, seed, |generator| law.sample(generator))?.reshape([n, dim])
 }
 
 #[pyfunction]
@@ -72,8 +84,7 @@ pub(crate) fn gaussian(
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let law = Gaussian::new(dim, std_dev).map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
+    seeded(py, n, dim, seed, |generator| law.sample(generator))?.reshape([n, dim])
 }
 
 #[pyfunction]
@@ -85,8 +96,7 @@ pub(crate) fn laplace(
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let law = Laplace::new(dim, scale).map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
+    seeded(py, n, dim, seed, |generator| law.sample(generator))?.reshape([n, dim])
 }
 
 #[pyfunction]
@@ -99,9 +109,8 @@ pub(crate) fn symmetric_gaussian(
 ) -> PyResult<Bound<'_, PyArray3<f64>>> {
     check_matrix_dim(dim).map_err(to_python)?;
     let law = Gaussian::new(symmetric::isometric_dim(dim), std_dev).map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    let matrix = || Ok(symmetric::from_isometric(dim, &law.sample(&mut generator)));
-    PyArray1::from_vec(py, draws(py, n, dim * dim, matrix)?).reshape([n, dim, dim])
+    let matrix = |generator: &mut _| symmetric::from_isometric(dim, &law.sample(generator));
+    seeded(py, n, dim * dim, seed, matrix)?.reshape([n, dim, dim])
 }
 
 #[pyfunction]
@@ -114,12 +123,7 @@ pub(crate) fn symmetric_matrix_laplace(
 ) -> PyResult<Bound<'_, PyArray3<f64>>> {
     check_matrix_dim(dim).map_err(to_python)?;
     let law = MatrixLaplace::new(dim, 1.0 / scale).map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(
-        py,
-        draws(py, n, dim * dim, || Ok(law.sample(&mut generator)))?,
-    )
-    .reshape([n, dim, dim])
+    seeded(py, n, dim * dim, seed, |generator| law.sample(generator))?.reshape([n, dim, dim])
 }
 
 #[pyfunction]
