@@ -476,11 +476,14 @@ class ObjectiveProfile:
         *,
         n_samples: float,
         row_norm: float,
-        curvature_bound: float,
+        intercept: float | None,
+        curvature_bound: float | None,
         l2_strength: float,
         one_signed: bool,
         neighbors: str,
-    ) -> ObjectiveProfile: ...
+    ) -> ObjectiveProfile:
+        """row_norm without the intercept; curvature_bound None: there is none."""
+
     log_det: float
     """ln(1 + kappa), rounded up."""
     def delta(self, epsilon: float, ratio: float, mu: float) -> float:

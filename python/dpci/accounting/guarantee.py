@@ -136,8 +136,9 @@ def guarantee_of(
         return Guarantee(budget, None, 0.0, math.hypot(*ratios.values()), seal)
     profile = _core.ObjectiveProfile(
         n_samples=n_samples,
-        row_norm=row_norm if intercept_scale is None else math.hypot(row_norm, intercept_scale) * (1.0 + 2.0**-51),
-        curvature_bound=math.inf if curvature_bound is None else curvature_bound,
+        row_norm=row_norm,
+        intercept=intercept_scale,
+        curvature_bound=curvature_bound,
         l2_strength=l2_strength,
         one_signed=loss["one_signed"],
         neighbors=neighbors,

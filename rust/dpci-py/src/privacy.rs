@@ -1,5 +1,6 @@
 //! Accounting of budgets: no data.
 
+use dpci_core::linalg::vector::row_norm_bound;
 use dpci_core::privacy as core;
 use pyo3::prelude::*;
 
@@ -15,17 +16,20 @@ pub(crate) struct ObjectiveProfile {
 #[pymethods]
 impl ObjectiveProfile {
     #[new]
-    #[pyo3(signature = (*, n_samples, row_norm, curvature_bound, l2_strength, one_signed, neighbors))]
+    #[pyo3(signature = (*, n_samples, row_norm, intercept, curvature_bound, l2_strength, one_signed, neighbors))]
     fn new(
         n_samples: f64,
         row_norm: f64,
-        curvature_bound: f64,
+        intercept: Option<f64>,
+        curvature_bound: Option<f64>,
         l2_strength: f64,
         one_signed: bool,
         neighbors: &str,
     ) -> PyResult<Self> {
+        let row_norm = row_norm_bound(row_norm, intercept);
         let bounds = core::DataBounds::new(n_samples, row_norm, neighbors_of(neighbors)?, 1);
         let bounds = bounds.map_err(to_python)?;
+        let curvature_bound = curvature_bound.unwrap_or(f64::INFINITY);
         let inner = core::ObjectiveProfile::new(&bounds, one_signed, curvature_bound, l2_strength);
         Ok(Self {
             inner: inner.map_err(to_python)?,
