@@ -493,6 +493,24 @@ class ObjectiveProfile:
     def mu_squared(self, epsilon: float, delta: float, share: float) -> float:
         """Greatest total of squared ratios of which the coefficients take a share."""
 
+def unsealed(whole: float) -> float:
+    """What the seal leaves of a number of a budget."""
+
+def cost_unit(budget: Budget, calibration: str, mechanism: str) -> Literal["epsilon", "rho", "mu_squared"]:
+    """What the costs of the steps of a fit are counted in."""
+
+def cms11_raised(epsilon: float, sensitivity: float, scale: float) -> bool:
+    """Whether the variant cms11 raised l2_strength, from the coefficients' epsilon and noise."""
+
+def check_excess(n_public: int, n_rows: int) -> None:
+    """Refuse more rows under add/remove than the rounding of sums was bounded for."""
+
+def check_shares(shares: Sequence[float]) -> None:
+    """Refuse what is not three shares of a per-instance report."""
+
+def pure_rdp(epsilon: float, order: float) -> float:
+    """Bound on the Renyi divergence of a pure epsilon: that of randomised response."""
+
 def pure_to_zcdp(epsilon: float, calibration: str) -> float: ...
 def zcdp_to_pure(rho: float, calibration: str) -> float:
     """The epsilon whose zCDP cost is rho (inverse of pure_to_zcdp)."""
