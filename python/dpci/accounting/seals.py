@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from math import nextafter
 from typing import TYPE_CHECKING, Any
 
 from dpci import _core
@@ -12,9 +11,6 @@ if TYPE_CHECKING:
 
 FAILURE_PROBABILITY = 2.0**-960
 """Bound on the probability that any draw of noise in a release is beyond the range that the seal covers: an error."""
-
-SHARE = 1e-3
-"""Share of every budget that pays for the seal, before any other share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +51,6 @@ class Seal:
     def to_dict(self) -> dict[str, Any]:
         """Return the seal as plain values."""
         return {part.name: getattr(self, part.name) for part in fields(self)} | {"cost": dict(self.cost)}
-
-
-def unsealed(whole: float) -> float:
-    """Return what the seal leaves of a parameter of a budget, to the last bit as the core does."""
-    return nextafter(whole - whole * SHARE, 0.0)
 
 
 def seals_from(seals: Iterable[_core.Seal]) -> tuple[Seal, ...]:
