@@ -98,7 +98,7 @@ class Guarantee:
 
     def _rdp(self, order: float) -> float:
         if isinstance(self.budget, PureDP):
-            return pure_rdp(self.budget.epsilon, order)
+            return _core.pure_rdp(self.budget.epsilon, order)
         if isinstance(self.budget, ZCDP):
             return order * self.budget.rho
         seal = order * self.seal[2]
@@ -168,23 +168,6 @@ def _ratio(step: Step, unit: str, budget: ApproxDP) -> float:
         return math.sqrt(2.0 * step.cost)
     delta = budget.delta * step.cost / budget.epsilon
     return math.sqrt(2.0 * _core.approx_to_zcdp(step.cost, delta, "paper"))
-
-
-def pure_rdp(epsilon: float, order: float) -> float:
-    """Renyi divergence of randomised response (Mironov 2017, Proposition 6), at most epsilon.
-
-    With k = order - 1 it is log(cosh((k + 1/2) epsilon) / cosh(epsilon / 2)) / k. As log(cosh(a + b) / cosh(a)) is
-    log(cosh(b) + tanh(a) sinh(b)), nothing cancels; the last factor covers the rounding.
-    """
-    k = order - 1.0
-    shift = k * epsilon
-    slope = math.tanh(0.5 * epsilon)
-    if shift < 1.0:
-        log_ratio = math.log1p(2.0 * math.sinh(0.5 * shift) ** 2 + slope * math.sinh(shift))
-    else:
-        decay = math.exp(-2.0 * shift)
-        log_ratio = shift + math.log(0.5 * (1.0 + decay + slope * (1.0 - decay)))
-    return min(epsilon, log_ratio / k * (1.0 + 2.0**-49))
 
 
 def _elementwise(
