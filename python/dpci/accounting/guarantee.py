@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.accounting.seals import Seal, seal_costs
-from dpci.accounting.steps import Step, cost_unit
-from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
+from dpci.accounting.steps import Step
+from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP, core_budget
 from dpci.data.arrays import as_numbers
 from dpci.errors import InvalidInput
 
@@ -130,7 +130,7 @@ def guarantee_of(
         return Guarantee(budget, None, 0.0, 0.0)
     steps = tuple(steps)
     seal = seal_totals(seals, steps)
-    unit = cost_unit(budget.notion, calibration, mechanism)
+    unit = _core.cost_unit(core_budget(budget), calibration, mechanism)
     ratios = {step.step: _ratio(step, unit, budget) for step in steps}
     if mechanism == "output":
         return Guarantee(budget, None, 0.0, math.hypot(*ratios.values()), seal)

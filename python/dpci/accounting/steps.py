@@ -48,14 +48,3 @@ class Step:
 def steps_from(steps: Iterable[_core.Step | Step]) -> tuple[Step, ...]:
     """Return the steps of a release of the core as records."""
     return tuple(Step(*(getattr(step, part.name) for part in fields(Step))) for step in steps)
-
-
-def cost_unit(notion: str, calibration: str, mechanism: str) -> str:
-    """Return what the costs of the steps are counted in."""
-    if notion == "approx" and calibration == "tight":
-        # Gaussians compose by adding (sensitivity / std_dev)².
-        return "mu_squared"
-    if notion == "approx":
-        # The papers' routes: through zCDP, or (epsilon, delta) by step, delta in the proportion of epsilon.
-        return {"output": "rho", "objective": "epsilon"}[mechanism]
-    return {"pure": "epsilon", "zcdp": "rho"}[notion]

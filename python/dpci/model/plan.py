@@ -3,11 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Unpack
 
+from dpci import _core
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.accounting.seals import Seal, describe_seals, seals_from
-from dpci.accounting.steps import Step, cost_unit, steps_from
+from dpci.accounting.steps import Step, steps_from
 from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_count
+from dpci.budgets import core_budget
 from dpci.losses import describe
 from dpci.model.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
 
@@ -145,7 +147,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     return Plan(
         steps=steps,
         seals=seals,
-        cost_unit=cost_unit(settings.budget.notion, settings.calibration, settings.mechanism.name),
+        cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         least_l2_strength=core["least_l2_strength"],
         noise_spectral_radius=core["noise_spectral_radius"],
         noise_ratio=core["noise_ratio"],
