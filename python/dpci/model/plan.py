@@ -1,7 +1,7 @@
 """What a fit will cost and how precise it can be, before any data are seen."""
 
 from dataclasses import dataclass, field
-from typing import Unpack
+from typing import Any, Unpack
 
 from dpci import _core
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
@@ -144,18 +144,10 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     loss = describe(record["loss"])
     steps = steps_from(core["steps"])
     seals = seals_from(core["seals"])
+    numbers: dict[str, Any] = {**core, "steps": steps, "seals": seals}
     return Plan(
-        steps=steps,
-        seals=seals,
+        **numbers,
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
-        least_l2_strength=core["least_l2_strength"],
-        noise_spectral_radius=core["noise_spectral_radius"],
-        noise_ratio=core["noise_ratio"],
-        projection=core["projection"],
-        privacy_length=core["privacy_length"],
-        tolerance=core["tolerance"],
-        row_norm=core["row_norm"],
-        n_params=core["n_params"],
         guarantee=guarantee_of(
             settings.budget,
             steps,
