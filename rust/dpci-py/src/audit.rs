@@ -51,7 +51,7 @@ pub(crate) fn simulate<'py>(
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let data = Data::new(&x, &y)?;
-    let runs = Runs {
+    let repetition = Repetition {
         n_runs,
         seed,
         n_threads,
@@ -60,23 +60,23 @@ pub(crate) fn simulate<'py>(
     match &spec {
         AnySpec::Fit(spec) => {
             let spec = spec.get();
-            runs.of(py, &spec.inner, |exec| data.design(spec, false, exec))
+            repetition.of(py, &spec.inner, |exec| data.design(spec, false, exec))
         }
         AnySpec::Report(spec) => {
             let spec = spec.get();
-            runs.of(py, &spec.inner, |exec| data.design(&spec.fit, false, exec))
+            repetition.of(py, &spec.inner, |exec| data.design(&spec.fit, false, exec))
         }
         AnySpec::Functional(spec) => {
             let spec = spec.get();
-            runs.of(py, &spec.inner, |exec| spec.design(&data, false, exec))
+            repetition.of(py, &spec.inner, |exec| spec.design(&data, false, exec))
         }
         AnySpec::Histogram(spec) => {
             let spec = spec.get();
-            runs.of(py, &spec.inner, |exec| spec.design(&data, exec))
+            repetition.of(py, &spec.inner, |exec| spec.design(&data, exec))
         }
         AnySpec::Tuning(spec) => {
             let spec = spec.get();
-            runs.of(py, &spec.inner, |exec| {
+            repetition.of(py, &spec.inner, |exec| {
                 data.design(&spec.first, false, exec)
             })
         }
@@ -84,13 +84,13 @@ pub(crate) fn simulate<'py>(
 }
 
 /// How often, with which noise and on how many threads.
-struct Runs {
+struct Repetition {
     n_runs: usize,
     seed: u64,
     n_threads: Option<usize>,
 }
 
-impl Runs {
+impl Repetition {
     fn of<'py, 'a>(
         &self,
         py: Python<'py>,

@@ -31,10 +31,6 @@ pub(crate) struct TuningSpec {
 impl TuningSpec {
     #[new]
     #[pyo3(signature = (candidates, *, loss, validation_radius, method, shape, expected_runs, budget))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword-only: one per public choice"
-    )]
     fn new(
         candidates: Vec<Bound<'_, Spec>>,
         loss: &Loss,
