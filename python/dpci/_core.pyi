@@ -68,9 +68,20 @@ class Loss:
     def sup_weighted_sum(self, k: float, radius: float) -> float: ...
     def sup_joint_norm(self, alpha: float, radius: float) -> float: ...
 
-@type_check_only
-class StepDict(TypedDict):
-    """One step of a release: what it is, what it costs, and its public constants."""
+@final
+class Budget:
+    """A budget in one of the three notions; immutable."""
+
+    @staticmethod
+    def pure(epsilon: float) -> Budget: ...
+    @staticmethod
+    def zcdp(rho: float) -> Budget: ...
+    @staticmethod
+    def approx(epsilon: float, delta: float) -> Budget: ...
+
+@final
+class Step:
+    """One step of a release: what it is, what it costs, and its public constants; immutable."""
 
     step: Literal[
         "coefficients",
@@ -92,9 +103,12 @@ class StepDict(TypedDict):
     """The Hessian's scale in a joint release, whose ``scale`` is the gradient covariance's."""
     sensitivity: float
 
-@type_check_only
-class SealDict(TypedDict):
-    """How one released vector is sealed; all public."""
+@final
+class Seal:
+    """How one released vector is sealed; all public; immutable."""
+
+    def __new__(cls, *, dim: int, distance: float, budget: Budget) -> Seal:
+        """The seal of "values", for audits."""
 
     release: str
     noise: Literal["discrete_laplace", "discrete_gaussian"]
@@ -111,8 +125,8 @@ class SealDict(TypedDict):
 
 @type_check_only
 class PlanDict(TypedDict):
-    steps: list[StepDict]
-    seals: list[SealDict]
+    steps: list[Step]
+    seals: list[Seal]
     least_l2_strength: float
     """The fit needs l2_strength above this (0 where nothing is needed)."""
     noise_spectral_radius: float
@@ -140,8 +154,8 @@ class FitDict(TypedDict):
     noise_spectral_radius: float
     projection: str
     """"floor" or "cautious": which one was used ("none" without moments)."""
-    steps: list[StepDict]
-    seals: list[SealDict]
+    steps: list[Step]
+    seals: list[Seal]
     private: bool
 
 @final
@@ -158,10 +172,7 @@ class Spec:
         loss: Loss,
         l2_strength: float,
         radius: float | None,
-        notion: Literal["pure", "zcdp", "approx"],
-        epsilon: float,
-        rho: float,
-        delta: float,
+        budget: Budget,
         mechanism: Literal["objective", "output"],
         noise: Literal["spherical_laplace", "gaussian"] | None,
         variant: Literal["standard", "cms11"],
@@ -172,7 +183,7 @@ class Spec:
         calibration: Literal["tight", "paper"],
         neighbors: Literal["replace_one", "add_remove"],
     ) -> Spec:
-        """n_samples is the public n (n_public under add_remove); fields that a notion does not use are 0."""
+        """n_samples is the public n (n_public under add_remove)."""
 
     l2_strength: float
     """With what the variant cms11 added to it."""
@@ -414,15 +425,15 @@ def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
 @type_check_only
 class BaselineDict(TypedDict):
     params: _F64
-    steps: list[StepDict]
-    seals: list[SealDict]
+    steps: list[Step]
+    seals: list[Seal]
     private: bool
 
 @type_check_only
 class HistogramDict(TypedDict):
     params: _F64
-    steps: list[StepDict]
-    seals: list[SealDict]
+    steps: list[Step]
+    seals: list[Seal]
     private: bool
     counts: _F64
     """Released counts of all cells, the levels of the target in the outermost loop, the last axis in the innermost."""
@@ -441,10 +452,7 @@ class FunctionalSpec:
         polynomial: Literal["squared", "logistic"],
         target_bound: float,
         l2_strength: float,
-        notion: str,
-        epsilon: float,
-        rho: float,
-        delta: float,
+        budget: Budget,
         calibration: Literal["tight", "paper"],
         neighbors: str,
     ) -> FunctionalSpec: ...
@@ -467,10 +475,7 @@ class HistogramSpec:
         loss: Loss,
         l2_strength: float,
         intercept: float | None,
-        notion: str,
-        epsilon: float,
-        rho: float,
-        delta: float,
+        budget: Budget,
         neighbors: str,
     ) -> HistogramSpec:
         """An axis is its columns and its levels, one after another."""
@@ -497,11 +502,14 @@ class ObjectiveProfile:
         *,
         n_samples: float,
         row_norm: float,
-        curvature_bound: float,
+        intercept: float | None,
+        curvature_bound: float | None,
         l2_strength: float,
         one_signed: bool,
         neighbors: str,
-    ) -> ObjectiveProfile: ...
+    ) -> ObjectiveProfile:
+        """row_norm without the intercept; curvature_bound None: there is none."""
+
     log_det: float
     """ln(1 + kappa), rounded up."""
     def delta(self, epsilon: float, ratio: float, mu: float) -> float:
@@ -510,6 +518,24 @@ class ObjectiveProfile:
         """Bound on the Renyi divergence of that order, in both directions."""
     def mu_squared(self, epsilon: float, delta: float, share: float) -> float:
         """Greatest total of squared ratios of which the coefficients take a share."""
+
+def unsealed(whole: float) -> float:
+    """What the seal leaves of a number of a budget."""
+
+def cost_unit(budget: Budget, calibration: str, mechanism: str) -> Literal["epsilon", "rho", "mu_squared"]:
+    """What the costs of the steps of a fit are counted in."""
+
+def cms11_raised(epsilon: float, sensitivity: float, scale: float) -> bool:
+    """Whether the variant cms11 raised l2_strength, from the coefficients' epsilon and noise."""
+
+def check_excess(n_public: int, n_rows: int) -> None:
+    """Refuse more rows under add/remove than the rounding of sums was bounded for."""
+
+def check_shares(shares: Sequence[float]) -> None:
+    """Refuse what is not three shares of a per-instance report."""
+
+def pure_rdp(epsilon: float, order: float) -> float:
+    """Bound on the Renyi divergence of a pure epsilon: that of randomised response."""
 
 def pure_to_zcdp(epsilon: float, calibration: str) -> float: ...
 def zcdp_to_pure(rho: float, calibration: str) -> float:
@@ -529,8 +555,8 @@ class ReportDict(TypedDict):
     """Of the sum objective, (k, k)."""
     noise_scale: float
     """Standard deviation of the coefficients' noise."""
-    steps: list[StepDict]
-    seals: list[SealDict]
+    steps: list[Step]
+    seals: list[Seal]
     private: bool
 
 @final
@@ -661,37 +687,27 @@ class Utility:
     ) -> tuple[float, _F64, _F64]:
         """Mean loss or smoothed accuracy with gradient and Hessian, averaged over the noise."""
 
-def simulate_releases(spec: Spec, x: _Features, y: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
-    """One release a row: params, then the lower triangles of both noisy matrices, before projection. Not private."""
+def simulate(
+    spec: Spec | ReportSpec | FunctionalSpec | HistogramSpec | TuningSpec,
+    x: _Features,
+    y: _F64,
+    *,
+    n_runs: int,
+    seed: int,
+    n_threads: int | None,
+) -> _F64:
+    """One release a row. Not private.
 
-@final
-class Seal:
-    """How a vector is sealed, as audits do it; holds no data."""
-
-    def __new__(cls, *, dim: int, distance: float, notion: str, epsilon: float, rho: float, delta: float) -> Seal: ...
-
-    lattice: float
-    def noise(self) -> tuple[str, int]:
-        """Law of the integer noise and its scale, in lattice steps."""
+    A fit: params, then the lower triangles of both noisy matrices, before projection. A report: params, then, where
+    released, gradient and lower triangle of the Hessian. The functional mechanism: params. A histogram: noisy counts. A
+    tuning: index and params.
+    """
 
 def simulate_seals(seal: Seal, values: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
     """The same values through the seal, a run a row. Not private."""
 
-def moment_steps(spec: Spec, margin: float) -> list[StepDict]:
+def moment_steps(spec: Spec, margin: float) -> list[Step]:
     """Steps of the moments, none without them, calibrated to margins of at most this size."""
-
-def simulate_reports(spec: ReportSpec, x: _Features, y: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
-    """One report a row: params, then, where released, gradient and lower triangle of the Hessian. Not private."""
-
-def simulate_functional_mechanism(
-    spec: FunctionalSpec, x: _Features, y: _F64, *, n_runs: int, seed: int, n_threads: int | None
-) -> _F64:
-    """(n_runs, n_params). Not private."""
-
-def simulate_histograms(
-    spec: HistogramSpec, x: _Features, y: _F64, *, n_runs: int, seed: int, n_threads: int | None
-) -> _F64:
-    """(n_runs, n_cells): noisy counts. Not private."""
 
 @type_check_only
 class TuningFacts(TypedDict):
@@ -706,7 +722,7 @@ class TuningFacts(TypedDict):
     score_noise: Literal["gumbel", "laplace", "gaussian"]
     score_scale: float
     score_sensitivity: float
-    score_seal: list[SealDict]
+    score_seal: list[Seal]
     """One for the method "repeat", none for "chunks"."""
     chunk_sizes: list[int] | None
     """The validation part last."""
@@ -727,10 +743,7 @@ class TuningSpec:
         method: Literal["repeat", "chunks"],
         shape: float,
         expected_runs: float,
-        notion: Literal["pure", "zcdp", "approx"],
-        epsilon: float,
-        rho: float,
-        delta: float,
+        budget: Budget,
     ) -> TuningSpec:
         """Replaces budgets and numbers of samples of the candidates; shape and expected_runs are those of "repeat"."""
 
@@ -738,7 +751,7 @@ class TuningSpec:
     def model(self, index: int) -> Spec:
         """One candidate as it is fitted in a run or on its part; None for another index."""
 
-    def model_seals(self, index: int) -> list[SealDict]:
+    def model_seals(self, index: int) -> list[Seal]:
         """How the parameters of one candidate's model are sealed: a list of one; empty for another index."""
 
     def model_noise(self, index: int) -> tuple[str, float, float]:
@@ -748,9 +761,6 @@ def release_tuning(
     spec: TuningSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
 ) -> tuple[int, _F64, bool]:
     """Index of the chosen candidate, parameters of its model, and whether the noise protects the data."""
-
-def simulate_tunings(spec: TuningSpec, x: _Features, y: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
-    """(n_runs, 1 + n_params): index and parameters of each. Not private."""
 
 def candidate_losses(
     candidates: Sequence[Spec],

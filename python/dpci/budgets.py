@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import ClassVar, Literal, TypeAlias, TypedDict
+from typing import ClassVar, Literal, TypeAlias
 
 from dpci import _core
 from dpci.base.validation import (
@@ -159,19 +159,13 @@ def check_budget(budget: object) -> Budget:
     return budget
 
 
-class CoreBudget(TypedDict):
-    """A budget as the core takes it."""
-
-    notion: Literal["pure", "zcdp", "approx"]
-    epsilon: float
-    rho: float
-    delta: float
-
-
-def core_budget(budget: Budget) -> CoreBudget:
-    """Return a budget as the core takes it; numbers that its notion does not use are 0."""
-    numbers = {"epsilon": 0.0, "rho": 0.0, "delta": 0.0, **budget.parameters()}
-    return {"notion": budget.notion, "epsilon": numbers["epsilon"], "rho": numbers["rho"], "delta": numbers["delta"]}
+def core_budget(budget: Budget) -> _core.Budget:
+    """Return a budget as the core takes it."""
+    if isinstance(budget, PureDP):
+        return _core.Budget.pure(budget.epsilon)
+    return (
+        _core.Budget.zcdp(budget.rho) if isinstance(budget, ZCDP) else _core.Budget.approx(budget.epsilon, budget.delta)
+    )
 
 
 def budget_from_parameters(notion: str, parameters: object) -> Budget:

@@ -9,6 +9,7 @@ from scipy import stats
 
 import dpci
 from dpci import _core
+from dpci.budgets import core_budget
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import ErrorLaw
 from support import per_instance, seal
@@ -120,15 +121,14 @@ def test_counts_of_a_histogram_are_multiples_of_the_lattice(budget):
         loss=_core.Loss.squared(1.0),
         l2_strength=0.1,
         intercept=None,
-        notion=budget.notion,
+        budget=core_budget(budget),
         neighbors="replace_one",
-        **{"epsilon": 0.0, "rho": 0.0, "delta": 0.0, **budget.parameters()},
     )
     found = _core.release_histogram(spec, X, 2.0 * Y - 1.0, n_threads=1, seed=3)
     (sealed,) = found["seals"]
-    assert on_lattice(found["counts"], sealed["lattice"])
-    assert sealed["lattice"] <= 1.0
-    assert abs(found["counts"].sum() - N) < 40.0 * found["steps"][0]["scale"] * math.sqrt(250)
+    assert on_lattice(found["counts"], sealed.lattice)
+    assert sealed.lattice <= 1.0
+    assert abs(found["counts"].sum() - N) < 40.0 * found["steps"][0].scale * math.sqrt(250)
 
 
 def test_derivatives_of_a_report_are_multiples_of_their_lattices():

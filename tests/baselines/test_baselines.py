@@ -255,9 +255,13 @@ def test_refused(keywords, message):
 @pytest.mark.parametrize("change", [{"n_samples": N - 1}, {"n_columns": D + 1}])
 def test_rows_of_another_specification_are_refused(change):
     choices = {"n_samples": N, "n_columns": D, "intercept": 1.0, "row_norm": 1.0, "l2_strength": 0.0, **change}
-    budget = {"notion": "pure", "epsilon": 1.0, "rho": 0.0, "delta": 0.0}
     spec = _core.FunctionalSpec(
-        polynomial="squared", target_bound=1.0, calibration="tight", neighbors="replace_one", **choices, **budget
+        polynomial="squared",
+        target_bound=1.0,
+        calibration="tight",
+        neighbors="replace_one",
+        budget=_core.Budget.pure(1.0),
+        **choices,
     )
     with pytest.raises(InvalidInput, match="must have length"):
         _core.release_functional_mechanism(spec, X, Y, clip=False, n_threads=1, seed=1)

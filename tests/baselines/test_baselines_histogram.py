@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import dpci
 from dpci import _core, baselines
 from dpci.baselines import Bins, Levels, OneHot
+from dpci.budgets import core_budget
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
 from support.seal import left_of
@@ -73,7 +74,7 @@ def projected(x=X, y=Y, target_levels=None):
 
 
 def release(notion="pure", neighbors="replace_one", seed=2, x=X):
-    numbers = {"pure": {"epsilon": 1.0}, "zcdp": {"rho": 0.5}, "approx": {"epsilon": 1.0, "delta": 1e-6}}[notion]
+    budgets = {"pure": dpci.PureDP(1.0), "zcdp": dpci.ZCDP(0.5), "approx": dpci.ApproxDP(1.0, 1e-6)}
     spec = _core.HistogramSpec(
         axes=[(list(axis.columns), axis.levels.ravel().tolist()) for axis in AXES],
         n_columns=4,
@@ -81,9 +82,8 @@ def release(notion="pure", neighbors="replace_one", seed=2, x=X):
         loss=_core.Loss.squared(1.0),
         l2_strength=0.01,
         intercept=None,
-        notion=notion,
+        budget=core_budget(budgets[notion]),
         neighbors=neighbors,
-        **{"epsilon": 0.0, "rho": 0.0, "delta": 0.0, **numbers},
     )
     assert spec.n_cells == 5 * LEVELS
     return _core.release_histogram(spec, x, Y, n_threads=1, seed=seed)
@@ -99,8 +99,8 @@ def test_every_cell_gets_noise(notion, neighbors):
     # Of epsilon = 1, rho = .5 or (1, 1e-6): what the seal leaves.
     rest = left_of(1.0)
     mu = {"pure": rest, "zcdp": np.sqrt(rest), "approx": _core.gaussian_mu(rest, left_of(1e-6))}[notion]
-    assert step["sensitivity"] == pytest.approx(sensitivity)
-    assert step["scale"] == pytest.approx(sensitivity / mu, rel=1e-12)
+    assert step.sensitivity == pytest.approx(sensitivity)
+    assert step.scale == pytest.approx(sensitivity / mu, rel=1e-12)
     counts = np.bincount(projected()[2], minlength=5 * LEVELS)
     assert (counts == 0).sum() > 5
     # The noise is that of the same seed on other rows, and has the law: p-values below 1e-6 are failures.
@@ -109,7 +109,7 @@ def test_every_cell_gets_noise(notion, neighbors):
     exact = np.bincount(projected(x=others)[2], minlength=5 * LEVELS)
     np.testing.assert_allclose(release(notion, neighbors, x=others)["counts"] - exact, noise, atol=1e-9)
     law = stats.laplace if notion == "pure" else stats.norm
-    assert stats.kstest(noise, law(scale=step["scale"]).cdf).pvalue > 1e-6
+    assert stats.kstest(noise, law(scale=step.scale).cdf).pvalue > 1e-6
 
 
 def test_one_record_moves_two_counts_by_one():

@@ -30,10 +30,7 @@ def sensitivity(name, n, dim, l2_strength, radius):
         loss=ALL_LOSSES[name],
         l2_strength=l2_strength,
         radius=radius,
-        notion="pure",
-        epsilon=1.0,
-        rho=0.0,
-        delta=0.0,
+        budget=_core.Budget.pure(1.0),
         mechanism="output",
         noise=None,
         variant="standard",
@@ -44,7 +41,7 @@ def sensitivity(name, n, dim, l2_strength, radius):
         calibration="tight",
         neighbors="replace_one",
     )
-    return spec.plan()["steps"][0]["sensitivity"]
+    return spec.plan()["steps"][0].sensitivity
 
 
 def minimiser(name, x, y, l2_strength, radius, tolerance=1e-9):

@@ -15,12 +15,11 @@ N = 50
 def shift(row_norm, radius, target_bound, *, neighbors="replace_one", calibration="tight", dim=2):
     spec = _core.Spec(
         n_samples=N, n_columns=dim, intercept=None, row_norm=row_norm, loss=_core.Loss.squared(target_bound),
-        l2_strength=100.0, radius=radius, notion="pure", epsilon=1.0, rho=0.0, delta=0.0, mechanism="objective",
-        noise=None,
+        l2_strength=100.0, radius=radius, budget=_core.Budget.pure(1.0), mechanism="objective", noise=None,
         variant="standard", project=False, split=None, moments="none", projection="floor", calibration=calibration,
         neighbors=neighbors,
     )  # fmt: skip
-    return spec.plan()["steps"][0]["sensitivity"]
+    return spec.plan()["steps"][0].sensitivity
 
 
 def gradient(x, theta, y):

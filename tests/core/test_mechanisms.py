@@ -42,7 +42,7 @@ def make_spec(n=N, dim=DIM, **keywords):
 def releases(rows, *, n_runs=N_RUNS, seed=31, **keywords):
     """Params (n_runs, d), noisy data parts of Hessian and gradient covariance (n_runs, d, d), and the specification."""
     spec = make_spec(*rows[0].shape, **keywords)
-    table = _core.simulate_releases(spec, *rows, n_runs=n_runs, seed=seed, n_threads=None)
+    table = _core.simulate(spec, *rows, n_runs=n_runs, seed=seed, n_threads=None)
     dim = rows[0].shape[1]
     params, *triangles = np.split(table, [dim, dim + dim * (dim + 1) // 2], axis=1)
     return spec, params, *map(full, triangles)
@@ -101,8 +101,8 @@ def test_output_perturbation_adds_its_noise_to_the_minimiser(rows, budget, relat
     n = relation.get("n_public", N)
     exact = lowlevel.minimize_erm(*rows, l2_strength=0.3 * n / N, tolerance=1e-13).params
     check = accept_spherical_laplace if budget is PURE else accept_gaussian
-    assert step["noise"] == ("spherical_laplace" if budget is PURE else "gaussian")
-    check(params - exact, step["scale"])
+    assert step.noise == ("spherical_laplace" if budget is PURE else "gaussian")
+    check(params - exact, step.scale)
 
 
 @by_relation
@@ -114,7 +114,7 @@ def test_objective_perturbation_solves_for_its_noise(rows, budget, loss, relatio
     spec, params, *_ = releases(rows, budget=budget, loss=loss, **relation)
     slopes, _ = derivatives(loss, rows, params)
     noise = -(slopes @ rows[0] + n * 0.3 * params)
-    accept_spherical_laplace(noise, spec.plan()["steps"][0]["scale"])
+    accept_spherical_laplace(noise, spec.plan()["steps"][0].scale)
 
 
 def test_a_seeded_fit_is_the_first_release_of_its_seed(rows):
@@ -274,7 +274,7 @@ def test_coefficients_are_calibrated_by_the_formulas(mechanism, budget, calibrat
     else:
         expected = records * bound / (n * l2_strength) / bought(budget, share, paper=paper)
         assert plan["least_l2_strength"] == 0.0
-    scale = plan["steps"][0]["scale"]
+    scale = plan["steps"][0].scale
     assert scale == pytest.approx(expected, rel=1e-9)
     assert scale >= expected * (1.0 - 1e-12)
 
@@ -297,7 +297,7 @@ def test_moments_are_calibrated_by_the_formulas(budget, loss, moments, relation,
     keywords = {"moments": "separate", "calibration": "paper"} if moments == "paper" else {"moments": moments}
     spec = make_spec(budget=budget, loss=loss, split=split, mechanism="output", **relation, **keywords)
     steps = spec.plan()["steps"][1:]
-    scales = [steps[0]["hessian_scale"], steps[0]["scale"]] if moments == "joint" else [step["scale"] for step in steps]
+    scales = [steps[0].hessian_scale, steps[0].scale] if moments == "joint" else [step.scale for step in steps]
     expected = moment_scales(loss.to_core(), (budget, moments, relation), np.inf, split)
     np.testing.assert_allclose(scales, expected, rtol=1e-6)
 
@@ -308,4 +308,4 @@ def test_curvature_out_of_reach_is_not_released(rows):
     fit = _core.fit(spec, *rows, clip=False, n_threads=1, seed=1)
     assert np.linalg.norm(fit["params"]) < 0.9
     np.testing.assert_array_equal(fit["hessian"], 2.0 * np.eye(DIM))
-    assert fit["steps"][1]["hessian_scale"] is None
+    assert fit["steps"][1].hessian_scale is None

@@ -69,10 +69,7 @@ def make_spec(loss, relation, *, n=N, dim=DIM, l2_strength=0.5, notion="pure", *
         "loss": loss,
         "l2_strength": l2_strength,
         "radius": None,
-        "notion": notion,
-        "epsilon": 4.0 if notion == "pure" else 0.0,
-        "rho": 2.0 if notion == "zcdp" else 0.0,
-        "delta": 0.0,
+        "budget": {"pure": _core.Budget.pure(4.0), "zcdp": _core.Budget.zcdp(2.0)}[notion],
         "mechanism": "output",
         "noise": None,
         "variant": "standard",
@@ -160,17 +157,17 @@ def shares_of_moments(kind, steps, loss, params, old, new):
     hessian, cov = (change / N for change in changes_of_moments(loss, params, old, new))
     if kind.startswith("joint"):
         (step,) = steps
-        if step["hessian_scale"] is None:
+        if step.hessian_scale is None:
             assert not hessian.any()
-        weight = step["scale"] / (step["hessian_scale"] or np.inf)
+        weight = step.scale / (step.hessian_scale or np.inf)
         if kind == "joint_gaussian":
-            return [np.hypot(weight * frobenius(hessian), frobenius(cov)) / step["sensitivity"]]
-        return [(weight * nuclear(hessian) + nuclear(cov)) / step["sensitivity"]]
+            return [np.hypot(weight * frobenius(hessian), frobenius(cov)) / step.sensitivity]
+        return [(weight * nuclear(hessian) + nuclear(cov)) / step.sensitivity]
     norm = nuclear if kind == "separate_laplace" else frobenius
-    if steps[0]["noise"] == "none":
+    if steps[0].noise == "none":
         assert not hessian.any()
-        return [norm(cov) / steps[1]["sensitivity"]]
-    return [norm(hessian) / steps[0]["sensitivity"], norm(cov) / steps[1]["sensitivity"]]
+        return [norm(cov) / steps[1].sensitivity]
+    return [norm(hessian) / steps[0].sensitivity, norm(cov) / steps[1].sensitivity]
 
 
 def climb(rng, old, new, share, n_steps=25):
@@ -199,7 +196,7 @@ def pairs(rng, loss, relation, n, dim=DIM):
 @by_relation
 def test_noise_shift_is_bounded(name, relation):
     loss, rng = LOSSES[name], np.random.default_rng(20)
-    bound = make_spec(loss, relation, mechanism="objective").plan()["steps"][0]["sensitivity"]
+    bound = make_spec(loss, relation, mechanism="objective").plan()["steps"][0].sensitivity
     for size in (0.0, 1.0, 30.0):
         params = size * rng.standard_normal(DIM)
         share = lambda old, new, params=params: shift_of_noise(loss, params, old, new) / bound  # noqa: E731
@@ -266,7 +263,7 @@ def test_argmin_is_bounded(name, relation):
     for _ in range(60):
         n, dim = int(rng.integers(1, 6)), int(rng.integers(1, 4))
         l2_strength = 10.0 ** rng.uniform(-2.0, 0.5)
-        bound = make_spec(loss, relation, n=n, dim=dim, l2_strength=l2_strength).plan()["steps"][0]["sensitivity"]
+        bound = make_spec(loss, relation, n=n, dim=dim, l2_strength=l2_strength).plan()["steps"][0].sensitivity
         y = random_targets(rng, loss, n + 1)
 
         def share(x, n=n, y=y, l2_strength=l2_strength, bound=bound):
@@ -334,7 +331,7 @@ def tilted(tilt, relation, target):
 @by_relation
 def test_noise_shift_is_reached(name, relation):
     loss = LOSSES[name]
-    bound = make_spec(loss, relation, mechanism="objective").plan()["steps"][0]["sensitivity"]
+    bound = make_spec(loss, relation, mechanism="objective").plan()["steps"][0].sensitivity
     old, new = tilted(0.05, relation, steepest_target(loss))
     share = shift_of_noise(loss, np.array([1e4, 0.0, 0.0]), old, new)[0] / bound
     assert 0.99 <= share <= ROUNDING
@@ -345,7 +342,7 @@ def test_noise_shift_is_reached(name, relation):
 def test_argmin_is_reached(name, relation):
     """Short rows along the first axis pull the params so far out that both changed rows are on the steepest part."""
     loss, n, l2_strength = LOSSES[name], 200_000, 1e-6
-    bound = make_spec(loss, relation, n=n, l2_strength=l2_strength).plan()["steps"][0]["sensitivity"]
+    bound = make_spec(loss, relation, n=n, l2_strength=l2_strength).plan()["steps"][0].sensitivity
     target = steepest_target(loss)
     x, y = np.zeros((n, DIM)), np.full(n, target)
     x[:, 0] = 3e-3
@@ -390,11 +387,11 @@ def test_paper_moments_are_looser_by_the_root_of_two(name):
         make_spec(LOSSES[name], "replace_one", **MOMENTS[k]).plan() for k in ("separate_gaussian", "paper_gaussian")
     )
     for ours, theirs in zip(tight["steps"][1:], paper["steps"][1:], strict=True):
-        assert theirs["sensitivity"] == pytest.approx(np.sqrt(2.0) * ours["sensitivity"], rel=1e-12)
+        assert theirs.sensitivity == pytest.approx(np.sqrt(2.0) * ours.sensitivity, rel=1e-12)
 
 
 def test_the_intercept_lengthens_the_rows():
     plan = make_spec(LOSSES["logistic"], "replace_one", intercept=0.7, mechanism="objective").plan()
     assert plan["row_norm"] == pytest.approx(np.hypot(ROW_NORM, 0.7), rel=1e-14)
     assert plan["row_norm"] >= np.hypot(ROW_NORM, 0.7)
-    assert plan["steps"][0]["sensitivity"] == pytest.approx(2.0 * plan["row_norm"], rel=1e-14)
+    assert plan["steps"][0].sensitivity == pytest.approx(2.0 * plan["row_norm"], rel=1e-14)

@@ -27,10 +27,10 @@ USERS = {"papers"}
 MOST_FILES = {"cli": 14}
 # What papers import that is not public.
 PRIVATE_IN_PAPERS = {
-    *("dpci.base.tables", "dpci.accounting.seals.unsealed", "dpci.sources.files.read_table"),
+    *("dpci.base.tables", "dpci.sources.files.read_table"),
     *("dpci.datasets.catalogue", "dpci.datasets.paper", "dpci.datasets.tables"),
 }
-CORE_IN_PAPERS = {"dpci.papers.li.measure", "dpci.papers.redberg.experiments"}
+CORE_IN_PAPERS = {"dpci.papers.li.measure", "dpci.papers.redberg.experiments", "dpci.papers.redberg.setup"}
 
 
 class Import(NamedTuple):

@@ -12,8 +12,10 @@ from sklearn.model_selection import cross_val_score
 
 import dpci
 from dpci import _core
+from dpci.budgets import core_budget
 from dpci.cli.main import main
 from dpci.errors import BudgetExceeded, InvalidInput, LedgerError, RowNormViolation
+from dpci.model import settings
 
 N = 60
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(N, 3))
@@ -165,13 +167,12 @@ def test_the_spend_is_written_before_the_core_starts_and_stays_when_it_fails(mon
 
 def test_a_release_runs_within_the_decimals_that_are_charged(monkeypatch):
     seen = []
-    true_spec = _core.Spec
 
-    def spec(**choices):
-        seen.append(choices["epsilon"])
-        return true_spec(**choices)
+    def of(budget):
+        seen.append(budget.epsilon)
+        return core_budget(budget)
 
-    monkeypatch.setattr(_core, "Spec", spec)
+    monkeypatch.setattr(settings, "core_budget", of)
     ledger = dpci.Ledger(dpci.PureDP(1.0))
     results = [fit(ledger=ledger) for _ in range(10)]
     assert seen == [np.nextafter(0.1, 0.0)] * 10

@@ -14,7 +14,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import dpci
-from dpci.accounting.guarantee import pure_rdp
+from dpci import _core
 from dpci.errors import InvalidInput, LedgerError
 from dpci.ledger import composition as _composition
 from dpci.ledger import store as _ledger_store
@@ -92,7 +92,7 @@ def test_a_reserve_needs_a_delta_whose_shares_are_floats():
 def test_sums_of_many_spends_are_not_below_the_exact_ones(order):
     account = Account(dpci.ApproxDP(1e4, 1e-6))
     account.add(dpci.ZCDP(1e-9), Reserve(order, 1e-6, 1.0))
-    one = Fraction(pure_rdp(math.nextafter(0.7, math.inf), order))
+    one = Fraction(_core.pure_rdp(math.nextafter(0.7, math.inf), order))
     conversion_at_least = Fraction(float(conversion(order, 1e-6) * (1 - mp.mpf(2) ** -50)))
     for number in range(1, 201):
         account.add(dpci.PureDP(0.7))

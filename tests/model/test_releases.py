@@ -7,6 +7,8 @@ import pytest
 
 import dpci
 from dpci import _core, lowlevel
+from dpci.accounting.seals import seals_from
+from dpci.accounting.steps import steps_from
 from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge, SoftLogistic
 from dpci.model.settings import Settings
 
@@ -28,7 +30,7 @@ def make_spec(n=N, dim=DIM, **keywords):
 
 def raw_release(spec, rows, seed):
     """Params, and noisy data parts of Hessian and gradient covariance before projection."""
-    values = _core.simulate_releases(spec, *rows, n_runs=1, seed=seed, n_threads=1)[0]
+    values = _core.simulate(spec, *rows, n_runs=1, seed=seed, n_threads=1)[0]
     matrices = np.zeros((2, DIM, DIM))
     lower = np.tril_indices(DIM)
     for matrix, triangle in zip(matrices, values[DIM:].reshape(2, -1), strict=True):
@@ -81,7 +83,7 @@ def test_auto_is_cautious_where_the_noise_drowns_the_regulariser(l2_strength, pr
     assert plan["projection"] == projection
     assert (plan["noise_ratio"] <= 6.0) == (projection == "floor")
     # The spectrum of a symmetric matrix with entries of standard deviation s ends at 2 sqrt(d) s.
-    scale = plan["steps"][1]["hessian_scale"]
+    scale = plan["steps"][1].hessian_scale
     assert plan["noise_spectral_radius"] == pytest.approx(2.0 * np.sqrt(DIM) * np.sqrt((DIM + 1) / 2.0) * scale)
 
 
@@ -138,9 +140,12 @@ def test_add_remove_does_not_reveal_the_number_of_rows(rows, mechanism, moments)
     spec = make_spec(29, neighbors="add_remove", n_public=40, mechanism=mechanism, moments=moments)
     first, second = (_core.fit(spec, *data, clip=False, n_threads=1, seed=1) for data in (rows, longer))
     assert first.keys() == second.keys()
+    first["seals"], second["seals"] = (seals_from(fit["seals"]) for fit in (first, second))
     for key, value in first.items():
         if key == "steps":
-            for one, other in zip(value, second[key], strict=True):
+            for one, other in zip(
+                *([s.to_dict() for s in steps_from(steps)] for steps in (value, second[key])), strict=True
+            ):
                 assert {k: v for k, v in one.items() if isinstance(v, str)}.items() <= other.items()
                 numbers = [[v for v in step.values() if isinstance(v, float)] for step in (one, other)]
                 np.testing.assert_allclose(*numbers, rtol=1e-6)

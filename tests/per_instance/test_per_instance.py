@@ -39,6 +39,7 @@ def profile(made, *, one_signed=True):
     return _core.ObjectiveProfile(
         n_samples=result.n_samples,
         row_norm=1.0,
+        intercept=None,
         curvature_bound=result.loss["curvature_bound"],
         l2_strength=result.l2_strength,
         one_signed=one_signed,
@@ -80,7 +81,13 @@ def test_paper_calibration_is_the_published_one():
     assert made.hessian_std_dev == pytest.approx(0.25 / others[1] / np.sqrt(2))
     # Composed tightly, the same noise costs .71 of epsilon at the same delta when kappa is .01.
     at_kappa = _core.ObjectiveProfile(
-        n_samples=25.0, row_norm=1.0, curvature_bound=0.25, l2_strength=1.0, one_signed=True, neighbors="add_remove"
+        n_samples=25.0,
+        row_norm=1.0,
+        intercept=None,
+        curvature_bound=0.25,
+        l2_strength=1.0,
+        one_signed=True,
+        neighbors="add_remove",
     )
     ratio, mu = 1 / kifer, np.hypot(*others)
     grid = np.linspace(0.5, 1.0, 5001)

@@ -75,10 +75,7 @@ def test_counts_of_empty_cells_have_the_noise_of_full_ones(accept):
         loss=_core.Loss.squared(1.0),
         l2_strength=1.0,
         intercept=None,
-        notion="pure",
-        epsilon=0.5,
-        rho=0.0,
-        delta=0.0,
+        budget=_core.Budget.pure(0.5),
         neighbors="replace_one",
     )
     x = np.tile(np.linspace(-1.0, 1.0, 2000)[:1000, None], (3, 1))  # three records in each cell of the first half

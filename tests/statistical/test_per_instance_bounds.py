@@ -58,7 +58,7 @@ def runs(request):
     ridge = N * case["l2_strength"]
     slope, curvature = ours.derivatives("logistic", params @ X.T, Y)
     exact = np.einsum("ri,ij,ik->rjk", curvature, X, X) + ridge * np.eye(DIM)
-    std_devs = [step["scale"] for step in released[0]["steps"]]
+    std_devs = [step.scale for step in released[0]["steps"]]
     return Runs(params, gradient, hessian, -(slope @ X + ridge * params), exact, std_devs, ridge)
 
 

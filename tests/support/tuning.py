@@ -5,6 +5,7 @@ from scipy import stats
 
 import dpci
 from dpci import _core
+from dpci.budgets import core_budget
 from dpci.losses import Custom, HuberHinge, Squared
 from dpci.model.settings import Settings
 from support.fits import make_rows
@@ -36,7 +37,6 @@ def tuning_spec(
     """Return the specification of a tuning as ``dpci.tuning.tune`` makes it, without an intercept."""
     values = {"loss": Squared(), "mechanism": "output", "fit_intercept": False, "moments": "none", **keywords}
     settings = [Settings.checked(budget=budget, **{**values, **candidate}) for candidate in candidates]
-    numbers = {name: budget.parameters().get(name, 0.0) for name in ("epsilon", "rho", "delta")}
     return _core.TuningSpec(
         [s.spec(n, n_columns) for s in settings],
         loss=(validation or settings[0].loss).to_core(),
@@ -44,15 +44,14 @@ def tuning_spec(
         method=method,
         shape=shape,
         expected_runs=expected_runs,
-        notion=budget.notion,
-        **numbers,
+        budget=core_budget(budget),
     )
 
 
 def simulate(spec, x, y, n_runs, seed):
     """Return indexes (n_runs,) and parameters (n_runs, k)."""
     X = np.ascontiguousarray(np.reshape(x, (len(y), -1)))
-    rows = _core.simulate_tunings(spec, X, np.asarray(y, float), n_runs=n_runs, seed=seed, n_threads=None)
+    rows = _core.simulate(spec, X, np.asarray(y, float), n_runs=n_runs, seed=seed, n_threads=None)
     return rows[:, 0].astype(int), rows[:, 1:]
 
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.accounting.seals import Seal, seal_costs
-from dpci.accounting.steps import Step, cost_unit
-from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
+from dpci.accounting.steps import Step
+from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP, core_budget
 from dpci.data.arrays import as_numbers
 from dpci.errors import InvalidInput
 
@@ -98,7 +98,7 @@ class Guarantee:
 
     def _rdp(self, order: float) -> float:
         if isinstance(self.budget, PureDP):
-            return pure_rdp(self.budget.epsilon, order)
+            return _core.pure_rdp(self.budget.epsilon, order)
         if isinstance(self.budget, ZCDP):
             return order * self.budget.rho
         seal = order * self.seal[2]
@@ -130,14 +130,15 @@ def guarantee_of(
         return Guarantee(budget, None, 0.0, 0.0)
     steps = tuple(steps)
     seal = seal_totals(seals, steps)
-    unit = cost_unit(budget.notion, calibration, mechanism)
+    unit = _core.cost_unit(core_budget(budget), calibration, mechanism)
     ratios = {step.step: _ratio(step, unit, budget) for step in steps}
     if mechanism == "output":
         return Guarantee(budget, None, 0.0, math.hypot(*ratios.values()), seal)
     profile = _core.ObjectiveProfile(
         n_samples=n_samples,
-        row_norm=row_norm if intercept_scale is None else math.hypot(row_norm, intercept_scale) * (1.0 + 2.0**-51),
-        curvature_bound=math.inf if curvature_bound is None else curvature_bound,
+        row_norm=row_norm,
+        intercept=intercept_scale,
+        curvature_bound=curvature_bound,
         l2_strength=l2_strength,
         one_signed=loss["one_signed"],
         neighbors=neighbors,
@@ -167,23 +168,6 @@ def _ratio(step: Step, unit: str, budget: ApproxDP) -> float:
         return math.sqrt(2.0 * step.cost)
     delta = budget.delta * step.cost / budget.epsilon
     return math.sqrt(2.0 * _core.approx_to_zcdp(step.cost, delta, "paper"))
-
-
-def pure_rdp(epsilon: float, order: float) -> float:
-    """Renyi divergence of randomised response (Mironov 2017, Proposition 6), at most epsilon.
-
-    With k = order - 1 it is log(cosh((k + 1/2) epsilon) / cosh(epsilon / 2)) / k. As log(cosh(a + b) / cosh(a)) is
-    log(cosh(b) + tanh(a) sinh(b)), nothing cancels; the last factor covers the rounding.
-    """
-    k = order - 1.0
-    shift = k * epsilon
-    slope = math.tanh(0.5 * epsilon)
-    if shift < 1.0:
-        log_ratio = math.log1p(2.0 * math.sinh(0.5 * shift) ** 2 + slope * math.sinh(shift))
-    else:
-        decay = math.exp(-2.0 * shift)
-        log_ratio = shift + math.log(0.5 * (1.0 + decay + slope * (1.0 - decay)))
-    return min(epsilon, log_ratio / k * (1.0 + 2.0**-49))
 
 
 def _elementwise(

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from math import nextafter
 from typing import TYPE_CHECKING, Any
+
+from dpci import _core
 
 if TYPE_CHECKING:
     from dpci.accounting.steps import Step
 
 FAILURE_PROBABILITY = 2.0**-960
 """Bound on the probability that any draw of noise in a release is beyond the range that the seal covers: an error."""
-
-SHARE = 1e-3
-"""Share of every budget that pays for the seal, before any other share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class Seal:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> "Seal":
-        """Build a seal from the core's dictionary."""
+        """Build a seal from :meth:`to_dict`."""
         return cls(*(values[part.name] for part in fields(cls)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,14 +53,9 @@ class Seal:
         return {part.name: getattr(self, part.name) for part in fields(self)} | {"cost": dict(self.cost)}
 
 
-def unsealed(whole: float) -> float:
-    """Return what the seal leaves of a parameter of a budget, to the last bit as the core does."""
-    return nextafter(whole - whole * SHARE, 0.0)
-
-
-def seals_from(values: Iterable[Mapping[str, Any]]) -> tuple[Seal, ...]:
-    """Build the seals of a release from the core's dictionaries."""
-    return tuple(Seal.from_mapping(value) for value in values)
+def seals_from(seals: Iterable[_core.Seal]) -> tuple[Seal, ...]:
+    """Return the seals of a release of the core as records."""
+    return tuple(Seal(*(getattr(seal, part.name) for part in fields(Seal))) for seal in seals)
 
 
 def seal_facts(seals: tuple[Seal, ...]) -> dict[str, Any]:

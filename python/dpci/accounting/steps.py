@@ -1,8 +1,10 @@
 """One step of a release: its noise, its cost and the constants behind it; public numbers only."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
+
+from dpci import _core
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Step:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> "Step":
-        """Build a step from the core's dictionary."""
+        """Build a step from :meth:`to_dict`."""
         return cls(*(values[part.name] for part in fields(cls)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -43,12 +45,6 @@ class Step:
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
-def cost_unit(notion: str, calibration: str, mechanism: str) -> str:
-    """Return what the costs of the steps are counted in."""
-    if notion == "approx" and calibration == "tight":
-        # Gaussians compose by adding (sensitivity / std_dev)².
-        return "mu_squared"
-    if notion == "approx":
-        # The papers' routes: through zCDP, or (epsilon, delta) by step, delta in the proportion of epsilon.
-        return {"output": "rho", "objective": "epsilon"}[mechanism]
-    return {"pure": "epsilon", "zcdp": "rho"}[notion]
+def steps_from(steps: Iterable[_core.Step | Step]) -> tuple[Step, ...]:
+    """Return the steps of a release of the core as records."""
+    return tuple(Step(*(getattr(step, part.name) for part in fields(Step))) for step in steps)

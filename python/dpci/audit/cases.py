@@ -93,7 +93,7 @@ class FitCase(WorstCase):
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Parameters, then lower triangles of the noisy matrices."""
-        return _core.simulate_releases(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
+        return _core.simulate(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Return log-ratios of densities; on a ball, whose sphere has none, the params along the neighbours' pull."""
@@ -124,7 +124,7 @@ class ReportCase(WorstCase):
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Parameter, gradient, Hessian."""
-        return _core.simulate_reports(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
+        return _core.simulate(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Log-ratio of densities."""
@@ -150,9 +150,9 @@ class FunctionalCase(WorstCase):
             calibration="tight",
             neighbors=self.neighbors,
             polynomial="squared",
-            **core_budget(self.budget),
+            budget=core_budget(self.budget),
         )
-        return _core.simulate_functional_mechanism(spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
+        return _core.simulate(spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Return the parameter."""
@@ -174,12 +174,12 @@ class HistogramCase(WorstCase):
             l2_strength=1.0,
             intercept=None,
             neighbors=self.neighbors,
-            **core_budget(self.budget),
+            budget=core_budget(self.budget),
         )
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Return counts, cell by cell."""
-        return _core.simulate_histograms(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
+        return _core.simulate(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Log-ratio of densities."""
@@ -211,9 +211,9 @@ class TuningCase(WorstCase):
             method=self.method,
             shape=1.0,
             expected_runs=self.expected_runs,
-            **core_budget(self.budget),
+            budget=core_budget(self.budget),
         )
-        return _core.simulate_tunings(spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)[:, 1:]
+        return _core.simulate(spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)[:, 1:]
 
     def scores(self, outputs: _F64) -> _F64:
         """Return the first parameter."""
@@ -229,7 +229,7 @@ class SealCase(WorstCase):
     @cached_property
     def spec(self) -> _core.Seal:
         """Lattice and noise."""
-        return _core.Seal(dim=self.first[0].shape[1], distance=self.distance, **core_budget(self.budget))
+        return _core.Seal(dim=self.first[0].shape[1], distance=self.distance, budget=core_budget(self.budget))
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Return sealed values."""
@@ -237,7 +237,7 @@ class SealCase(WorstCase):
 
     def scores(self, outputs: _F64) -> _F64:
         """Return log-ratios of probabilities."""
-        noise, scale = self.spec.noise()
+        noise, scale = self.spec.noise, self.spec.scale
         # Half a step is rounded away from zero.
         first, second = (
             np.trunc(X[0] / self.spec.lattice + np.copysign(0.5, X[0])) for X, _ in (self.first, self.second)

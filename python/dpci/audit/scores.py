@@ -76,7 +76,7 @@ def _parts(outputs: _F64, dim: int) -> tuple[_F64, list[_F64]]:
 def _fit_density(
     settings: Settings,
     spec: _core.Spec,
-    steps: "list[_core.StepDict]",
+    steps: list[_core.Step],
     data: Rows,
     parts: tuple[_F64, list[_F64]],
 ) -> _F64:
@@ -102,14 +102,14 @@ def _fit_density(
         total += np.linalg.slogdet(jacobian)[1] + _log_noise(spec.noise_law, spec.noise_scale, noise)
     if matrices:
         joint = len(steps) == 1
-        scales = (steps[0]["hessian_scale"], steps[0]["scale"]) if joint else tuple(s["scale"] for s in steps)
+        scales = (steps[0].hessian_scale, steps[0].scale) if joint else tuple(s.scale for s in steps)
         for noisy, weights, scale in zip(matrices, (curvatures, slopes**2), scales, strict=True):
             if not scale:  # nothing was released
                 continue
             error = noisy - np.einsum("rn,nij->rij", weights, squares) / n
-            nuclear = steps[-1]["noise"] == "matrix_laplace"
+            nuclear = steps[-1].noise == "matrix_laplace"
             size = np.abs(np.linalg.eigvalsh(error)).sum(axis=1) if nuclear else np.linalg.norm(error, axis=(1, 2))
-            total += _log_noise(steps[-1]["noise"], scale, size)
+            total += _log_noise(steps[-1].noise, scale, size)
     return total
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.seals import seals_from
-from dpci.accounting.steps import Step
+from dpci.accounting.steps import steps_from
 from dpci.base.validation import check_choice, check_flag, check_positive, check_seed, check_threads, warn_of_seed
 from dpci.baselines.record import BaselineRecord, Method
 from dpci.baselines.result import BaselineFit
@@ -110,7 +110,7 @@ class PrivateChoices(Choices):
             "neighbors": self.neighbors,
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
-            "steps": tuple(Step.from_mapping(step) for step in release["steps"]),
+            "steps": steps_from(release["steps"]),
             "seals": seals_from(release["seals"]),
             "private": release["private"],
         }

@@ -134,7 +134,7 @@ def functional_mechanism(
             calibration=calibration,
             intercept=choices.intercept,
             neighbors=choices.neighbors,
-            **core_budget(payment.budget),
+            budget=core_budget(payment.budget),
         )
 
     with payment.release(X, choices, resolve) as till:

@@ -133,7 +133,7 @@ def projected_histogram(
             l2_strength=l2_strength,
             intercept=choices.intercept,
             neighbors=choices.neighbors,
-            **core_budget(payment.budget),
+            budget=core_budget(payment.budget),
         )
 
     with payment.release(X, choices, resolve) as till:

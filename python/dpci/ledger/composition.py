@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.guarantee import pure_rdp
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.errors import InvalidInput
 
@@ -147,7 +146,7 @@ class Account:
         if isinstance(self.total, ZCDP):
             self.rho += Fraction(_core.pure_to_zcdp(above, "tight"))
         if self.reserve is not None:
-            self._pure = self._pure + np.array([pure_rdp(above, float(order)) for order in self._orders])
+            self._pure = self._pure + np.array([_core.pure_rdp(above, float(order)) for order in self._orders])
             self._terms += 1
 
     def reserve_for(self, budget: Budget) -> Reserve | None:

@@ -23,9 +23,6 @@ from dpci.errors import InvalidInput, ReleaseFailed
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.ledger import Ledger
 
-_GREATEST_EXCESS = 16
-"""Under add/remove the core accepts at most this many times ``n_public`` records."""
-
 _FAILED = "the release failed after its budget was spent; a ledger with errors='private' does not report the reason"
 
 _REQUESTS_TO_END = (KeyboardInterrupt, SystemExit, GeneratorExit, EndedBySignal)
@@ -207,12 +204,8 @@ class Till(Generic[_Resolved]):
         if self._payment.ledger is not None and not self._is_paid:
             if rows.parts is None:  # those in parts were checked when they were described
                 _core.check_rows(rows.values, rows.targets, **choices.row_bounds())
-            n_rows, n_public = rows.shape[0], choices.n_public
-            if sums and n_public is not None and n_rows > _GREATEST_EXCESS * n_public:
-                raise InvalidInput(
-                    "n_public must be at least a sixteenth of the number of rows, "
-                    f"got n_public={n_public} for {n_rows} rows"
-                )
+            if sums and choices.n_public is not None:
+                _core.check_excess(choices.n_public, rows.shape[0])
             self._pay()
         return rows, resolved
 

@@ -1,13 +1,15 @@
 """What a fit will cost and how precise it can be, before any data are seen."""
 
 from dataclasses import dataclass, field
-from typing import Unpack
+from typing import Any, Unpack
 
+from dpci import _core
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.accounting.seals import Seal, describe_seals, seals_from
-from dpci.accounting.steps import Step, cost_unit
+from dpci.accounting.steps import Step, steps_from
 from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_count
+from dpci.budgets import core_budget
 from dpci.losses import describe
 from dpci.model.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
 
@@ -140,20 +142,12 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     core = spec.plan()
     record = settings.public_record(spec)
     loss = describe(record["loss"])
-    steps = tuple(Step.from_mapping(step) for step in core["steps"])
+    steps = steps_from(core["steps"])
     seals = seals_from(core["seals"])
+    numbers: dict[str, Any] = {**core, "steps": steps, "seals": seals}
     return Plan(
-        steps=steps,
-        seals=seals,
-        cost_unit=cost_unit(settings.budget.notion, settings.calibration, settings.mechanism.name),
-        least_l2_strength=core["least_l2_strength"],
-        noise_spectral_radius=core["noise_spectral_radius"],
-        noise_ratio=core["noise_ratio"],
-        projection=core["projection"],
-        privacy_length=core["privacy_length"],
-        tolerance=core["tolerance"],
-        row_norm=core["row_norm"],
-        n_params=core["n_params"],
+        **numbers,
+        cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         guarantee=guarantee_of(
             settings.budget,
             steps,

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from dpci import _core
-from dpci.accounting.seals import Seal
-from dpci.accounting.steps import Step
+from dpci.accounting.seals import seals_from
+from dpci.accounting.steps import steps_from
 from dpci.base.validation import (
     check_choice,
     check_count,
@@ -71,7 +71,6 @@ _WITHOUT_MOMENTS: dict[str, Any] = {
     "projection": "none",
     "noise_spectral_radius": 0.0,
 }
-_LISTS: dict[str, type[Step | Seal]] = {"steps": Step, "seals": Seal}
 
 
 class BudgetlessKeywords(TypedDict, total=False):
@@ -218,7 +217,7 @@ class Settings(DerivedFacts):
             loss=self.core_loss,
             l2_strength=self.l2_strength if l2_strength is None else l2_strength,
             radius=self.radius,
-            **core_budget(self.budget if budget is None else budget),
+            budget=core_budget(self.budget if budget is None else budget),
             mechanism=mechanism.name,
             noise=mechanism.noise,
             variant=mechanism.variant,
@@ -243,7 +242,7 @@ class Settings(DerivedFacts):
 
     def record(self, spec: _core.Spec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:
         """Return what a release leaves behind; one without moments need not have their fields."""
-        lists = {name: tuple(kind.from_mapping(part) for part in release[name]) for name, kind in _LISTS.items()}
+        lists = {"steps": steps_from(release["steps"]), "seals": seals_from(release["seals"])}
         public = {
             **self.public_record(spec),
             "names": rows.names,

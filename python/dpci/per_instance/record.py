@@ -1,13 +1,13 @@
 """What one per-instance report leaves behind: a fit, two more releases and public choices, and their JSON form."""
 
 import json
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci import _core
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_choice, check_flag, check_real, check_reals
 from dpci.data.arrays import check_finite
@@ -22,23 +22,14 @@ Kind: TypeAlias = Literal["data_dependent", "data_independent"]
 Bound: TypeAlias = Literal["interpolated", "paper"]
 KINDS: tuple[Kind, ...] = ("data_dependent", "data_independent")
 BOUNDS: tuple[Bound, ...] = ("interpolated", "paper")
-_LEAST_SHARE = 1e-12
-_SHARE_ROUNDING = 1e-9
 _EXTRA_STEPS = ("report_gradient", "report_hessian")
 _FIELDS = ("kind", "shares", "simultaneous", "failure_probability", "bound", "gradient", "hessian")
 
 
 def check_shares(value: object) -> tuple[float, ...]:
-    """Return shares of (coefficients, gradient, Hessian), each at least 1e-12, with sum 1; the core's rule."""
+    """Return shares of (coefficients, gradient, Hessian), each at least 1e-12, with sum 1."""
     shares = check_reals("shares", value, 3)
-    for share in shares:
-        if not (share >= _LEAST_SHARE) or math.isinf(share):
-            raise InvalidInput(
-                f"every one of the shares must be finite and at least {_LEAST_SHARE:g}, got shares={shares}"
-            )
-    total = math.fsum(shares)
-    if not (abs(total - 1.0) <= _SHARE_ROUNDING):
-        raise InvalidInput(f"sum of shares must be 1, got sum of shares={total:g}")
+    _core.check_shares(shares)
     return shares
 
 

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci import _core
 from dpci.accounting.seals import Seal
-from dpci.accounting.steps import Step, cost_unit
-from dpci.budgets import Budget, budget_from_parameters
+from dpci.accounting.steps import Step
+from dpci.budgets import Budget, budget_from_parameters, core_budget
 from dpci.data.labels import Classes
 from dpci.errors import InvalidInput
 from dpci.released.rules import saved_text
@@ -84,7 +85,7 @@ class FitRecord:
     @property
     def cost_unit(self) -> str:
         """What the costs of the steps are counted in: "epsilon", "rho" or "mu_squared"."""
-        return cost_unit(self.notion, self.calibration, self.mechanism)
+        return _core.cost_unit(core_budget(self.total_budget()), self.calibration, self.mechanism)
 
     def to_json(self) -> str:
         """Return the record as JSON; floats survive exactly."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.accounting.seals import Seal, seals_from
+from dpci.accounting.seals import Seal
 from dpci.base.validation import check_choice, check_count, check_positive, check_real, check_reals
 from dpci.data.arrays import check_finite
 from dpci.data.labels import Classes, check_classes
@@ -117,7 +117,7 @@ def check_seals(name: str, value: object) -> tuple[Seal, ...]:
     """
     if not isinstance(value, list):
         raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
-    seals = seals_from(value)
+    seals = tuple(Seal.from_mapping(seal) for seal in value)
     for seal in seals:
         for part, rule in _RULES.items():
             rule(f"{name}.{part}", getattr(seal, part))

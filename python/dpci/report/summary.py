@@ -1,6 +1,5 @@
 """The summary of a fit: a table of estimates, followed by the facts that a reader needs to judge them."""
 
-import math
 import textwrap
 
 import numpy as np
@@ -86,12 +85,12 @@ def _mechanism(record: FitRecord) -> str:
 
 
 def _was_raised(record: FitRecord) -> bool:
-    """Return whether cms11 raised lambda, which leaves exactly half of the coefficients' epsilon for their noise."""
+    """Return whether cms11 raised lambda."""
     if record.variant != "cms11":
         return False
     step = next(step for step in record.steps if step.step == "coefficients")
     epsilon = _core.zcdp_to_pure(step.cost, record.calibration) if record.notion == "zcdp" else step.cost
-    return math.isclose(step.sensitivity, step.scale * epsilon / 2.0, rel_tol=1e-9)
+    return _core.cms11_raised(epsilon, step.sensitivity, step.scale)
 
 
 def target_note(result: Inference) -> str:

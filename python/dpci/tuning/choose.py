@@ -192,7 +192,7 @@ def release_tuned(
             method=method,
             shape=shape,
             expected_runs=runs,
-            **core_budget(parts[0]),
+            budget=core_budget(parts[0]),
         )
 
     first = settings[0]
@@ -235,7 +235,7 @@ def _noise_of_choice(spec: _core.TuningSpec, selection: Selection) -> dict[str, 
         "radius": selection.facts["radii"][selection.index],
         "noise_law": law,
         "noise_scale": scale,
-        "steps": [Step("coefficients", law, cost, scale, None, sensitivity).to_dict()],
+        "steps": [Step("coefficients", law, cost, scale, None, sensitivity)],
         "seals": spec.model_seals(selection.index),
     }
 

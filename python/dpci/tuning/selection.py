@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from dpci import _core
+from dpci.accounting.seals import seals_from
 from dpci.base.validation import check_choice, check_count, check_not_negative, check_positive
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
@@ -35,7 +36,8 @@ class Selection:
         cls, facts: "_core.TuningFacts", *, method: Method, index: int, n_candidates: int, budget: Budget, loss: Loss
     ) -> "Selection":
         """Build the record from what the core calibrated, leaving out what the method does not have."""
-        known = {name: value for name, value in facts.items() if value is not None}
+        known: dict[str, Any] = {name: value for name, value in facts.items() if value is not None}
+        known["score_seal"] = [seal.to_dict() for seal in seals_from(facts["score_seal"])]
         return cls(method, index, n_candidates, budget, declaration(loss, loss.to_core()), known)
 
     def to_dict(self) -> dict[str, Any]:

@@ -213,7 +213,7 @@ class _Problem:
         # How far the minimiser moves when one record is replaced; of the squared loss less than by the slope alone.
         self.stability = 2.0 * at_zero / (self.n * self.strong_convexity)
         if settings.neighbors == "replace_one":
-            self.stability = min(self.stability, plan["steps"][0]["sensitivity"])
+            self.stability = min(self.stability, plan["steps"][0].sensitivity)
         self.facts = _OF_RELATION[settings.neighbors]
 
     def noise_norm(self, failure: float) -> float:

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 from dpci import _core
-from dpci.accounting.seals import unsealed
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import RegularizationTooSmall
 from dpci.model.settings import Settings
@@ -70,7 +69,7 @@ class BudgetPath:
         if not self.adds_regularisation:
             return base
         square = self.settings.core_loss.curvature_bound * self.row_norm**2
-        return base + 2.0 * square / (self.n_public * self._share * unsealed(value))
+        return base + 2.0 * square / (self.n_public * self._share * _core.unsealed(value))
 
     def l2_slope(self, value: float) -> float:
         """Return the derivative of :meth:`l2_strength`."""

@@ -1,23 +1,23 @@
 //! Repeated simulated releases for audits. Never private.
 
 use dpci_core::Result;
+use dpci_core::design::Design;
 use dpci_core::exec::Executor;
-use dpci_core::privacy::Cost;
-use dpci_core::spec;
-use dpci_core::study;
+use dpci_core::study::{self, Repeated};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
 use crate::baselines::{FunctionalSpec, HistogramSpec};
+use crate::cost::{Seal, Step, steps};
 use crate::data::{Data, Features};
 use crate::errors::to_python;
 use crate::per_instance::ReportSpec;
-use crate::spec::{Spec, budget_of, steps};
+use crate::spec::Spec;
 use crate::task;
+use crate::tuning::TuningSpec;
 
 /// Runs of one task, on a thread pool of its own.
-pub(crate) fn table(
+fn table(
     py: Python<'_>,
     shape: [usize; 2],
     n_threads: Option<usize>,
@@ -29,31 +29,21 @@ pub(crate) fn table(
     PyArray1::from_vec(py, rows).reshape(shape)
 }
 
-#[pyfunction]
-#[pyo3(signature = (spec, x, y, *, n_runs, seed, n_threads))]
-pub(crate) fn simulate_releases<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, Spec>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    n_runs: usize,
-    seed: u64,
-    n_threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let data = Data::new(&x, &y)?;
-    let spec = spec.get();
-    let shape = [n_runs, study::release_width(&spec.inner)];
-    table(py, shape, n_threads, |exec| {
-        let design = data.design(spec, false, exec)?;
-        study::simulate_releases(&spec.inner, &design, n_runs, seed, exec)
-    })
+/// The choices of a release that can be repeated.
+#[derive(FromPyObject)]
+pub(crate) enum AnySpec<'py> {
+    Fit(Bound<'py, Spec>),
+    Report(Bound<'py, ReportSpec>),
+    Functional(Bound<'py, FunctionalSpec>),
+    Histogram(Bound<'py, HistogramSpec>),
+    Tuning(Bound<'py, TuningSpec>),
 }
 
 #[pyfunction]
 #[pyo3(signature = (spec, x, y, *, n_runs, seed, n_threads))]
-pub(crate) fn simulate_reports<'py>(
+pub(crate) fn simulate<'py>(
     py: Python<'py>,
-    spec: &Bound<'py, ReportSpec>,
+    spec: AnySpec<'py>,
     x: Features<'py>,
     y: PyReadonlyArray1<'py, f64>,
     n_runs: usize,
@@ -61,97 +51,63 @@ pub(crate) fn simulate_reports<'py>(
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let data = Data::new(&x, &y)?;
-    let spec = spec.get();
-    let shape = [n_runs, study::report_width(&spec.inner)];
-    table(py, shape, n_threads, |exec| {
-        let design = data.design(&spec.fit, false, exec)?;
-        study::simulate_reports(&spec.inner, &design, n_runs, seed, exec)
-    })
+    let repetition = Repetition {
+        n_runs,
+        seed,
+        n_threads,
+    };
+    // Rows are checked against the bounds of each mechanism.
+    match &spec {
+        AnySpec::Fit(spec) => {
+            let spec = spec.get();
+            repetition.of(py, &spec.inner, |exec| data.design(spec, false, exec))
+        }
+        AnySpec::Report(spec) => {
+            let spec = spec.get();
+            repetition.of(py, &spec.inner, |exec| data.design(&spec.fit, false, exec))
+        }
+        AnySpec::Functional(spec) => {
+            let spec = spec.get();
+            repetition.of(py, &spec.inner, |exec| spec.design(&data, false, exec))
+        }
+        AnySpec::Histogram(spec) => {
+            let spec = spec.get();
+            repetition.of(py, &spec.inner, |exec| spec.design(&data, exec))
+        }
+        AnySpec::Tuning(spec) => {
+            let spec = spec.get();
+            repetition.of(py, &spec.inner, |exec| {
+                data.design(&spec.first, false, exec)
+            })
+        }
+    }
 }
 
-#[pyfunction]
-#[pyo3(signature = (spec, x, y, *, n_runs, seed, n_threads))]
-pub(crate) fn simulate_functional_mechanism<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, FunctionalSpec>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
+/// How often, with which noise and on how many threads.
+struct Repetition {
     n_runs: usize,
     seed: u64,
     n_threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let data = Data::new(&x, &y)?;
-    let spec = spec.get();
-    let shape = [n_runs, study::functional_width(&spec.inner)];
-    table(py, shape, n_threads, |exec| {
-        let design = spec.design(&data, false, exec)?;
-        study::simulate_functional_mechanism(&spec.inner, &design, n_runs, seed, exec)
-    })
 }
 
-#[pyfunction]
-#[pyo3(signature = (spec, x, y, *, n_runs, seed, n_threads))]
-pub(crate) fn simulate_histograms<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, HistogramSpec>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    n_runs: usize,
-    seed: u64,
-    n_threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let data = Data::new(&x, &y)?;
-    let spec = spec.get();
-    let shape = [n_runs, spec.inner.grid().n_cells()];
-    table(py, shape, n_threads, |exec| {
-        let design = spec.design(&data, exec)?;
-        study::simulate_histograms(&spec.inner, &design, n_runs, seed, exec)
-    })
+impl Repetition {
+    fn of<'py, 'a>(
+        &self,
+        py: Python<'py>,
+        spec: &impl Repeated,
+        design: impl FnOnce(&Executor<'_>) -> Result<Design<'a>> + Send,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        table(py, [self.n_runs, spec.width()], self.n_threads, |exec| {
+            study::simulate(spec, &design(exec)?, self.n_runs, self.seed, exec)
+        })
+    }
 }
 
 /// The moments' steps when all margins are at most `margin` in size: with what noise they are released.
 #[pyfunction]
-pub(crate) fn moment_steps<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, Spec>,
-    margin: f64,
-) -> PyResult<Bound<'py, PyList>> {
-    let noise = spec.get().inner.moment_noise(margin).map_err(to_python)?;
-    steps(py, &noise.map(|n| n.steps).unwrap_or_default())
-}
-
-/// How a vector is sealed; holds no data.
-#[pyclass(frozen, module = "dpci._core")]
-pub(crate) struct Seal {
-    inner: spec::Seal,
-}
-
-#[pymethods]
-impl Seal {
-    #[new]
-    #[pyo3(signature = (*, dim, distance, notion, epsilon, rho, delta))]
-    fn new(
-        dim: usize,
-        distance: f64,
-        notion: &str,
-        epsilon: f64,
-        rho: f64,
-        delta: f64,
-    ) -> PyResult<Self> {
-        let cost = Cost::of(budget_of(notion, epsilon, rho, delta)?);
-        let inner = spec::Seal::new(spec::Part::Values, dim, distance, cost).map_err(to_python)?;
-        Ok(Self { inner })
-    }
-
-    #[getter]
-    fn lattice(&self) -> f64 {
-        self.inner.lattice()
-    }
-
-    /// Law of the integer noise and its scale, in lattice steps.
-    fn noise(&self) -> (&'static str, u64) {
-        (self.inner.family().name(), self.inner.scale())
-    }
+pub(crate) fn moment_steps(spec: &Spec, margin: f64) -> PyResult<Vec<Step>> {
+    let noise = spec.inner.moment_noise(margin).map_err(to_python)?;
+    Ok(steps(&noise.map(|n| n.steps).unwrap_or_default()))
 }
 
 #[pyfunction]

@@ -13,10 +13,11 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::cost::{Budget, seals, steps};
 use crate::data::{Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::spec::{budget_of, calibration_of, neighbors_of, seals, steps, unknown};
+use crate::spec::{calibration_of, neighbors_of, unknown};
 use crate::task;
 
 /// Validated public choices of the functional mechanism; holds no data.
@@ -28,8 +29,7 @@ pub(crate) struct FunctionalSpec {
 #[pymethods]
 impl FunctionalSpec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, polynomial, target_bound, l2_strength, notion, epsilon, rho, delta,
-        calibration, neighbors))]
+    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, polynomial, target_bound, l2_strength, budget, calibration, neighbors))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
@@ -42,10 +42,7 @@ impl FunctionalSpec {
         polynomial: &str,
         target_bound: f64,
         l2_strength: f64,
-        notion: &str,
-        epsilon: f64,
-        rho: f64,
-        delta: f64,
+        budget: &Budget,
         calibration: &str,
         neighbors: &str,
     ) -> PyResult<Self> {
@@ -61,7 +58,7 @@ impl FunctionalSpec {
             row_norm,
             polynomial,
             l2_strength,
-            budget: budget_of(notion, epsilon, rho, delta)?,
+            budget: budget.inner,
             calibration: calibration_of(calibration)?,
             neighbors: neighbors_of(neighbors)?,
         };
@@ -99,8 +96,8 @@ pub(crate) fn release_functional_mechanism<'py>(
     })?;
     let dict = PyDict::new(py);
     dict.set_item("params", PyArray1::from_vec(py, params.into_values()))?;
-    dict.set_item("steps", steps(py, std::slice::from_ref(spec.inner.step()))?)?;
-    dict.set_item("seals", seals(py, spec.inner.seals())?)?;
+    dict.set_item("steps", steps(std::slice::from_ref(spec.inner.step())))?;
+    dict.set_item("seals", seals(spec.inner.seals()))?;
     dict.set_item("private", seed.is_none())?;
     Ok(dict)
 }
@@ -148,7 +145,7 @@ impl HistogramSpec {
 #[pymethods]
 impl HistogramSpec {
     #[new]
-    #[pyo3(signature = (*, axes, n_columns, targets, loss, l2_strength, intercept, notion, epsilon, rho, delta, neighbors))]
+    #[pyo3(signature = (*, axes, n_columns, targets, loss, l2_strength, intercept, budget, neighbors))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
@@ -160,17 +157,13 @@ impl HistogramSpec {
         loss: &Loss,
         l2_strength: f64,
         intercept: Option<f64>,
-        notion: &str,
-        epsilon: f64,
-        rho: f64,
-        delta: f64,
+        budget: &Budget,
         neighbors: &str,
     ) -> PyResult<Self> {
         let axis = |(columns, levels)| Axis { columns, levels };
         let axes = axes.into_iter().map(axis).collect();
         let grid = Grid::new(axes, n_columns, targets).map_err(to_python)?;
-        let budget = budget_of(notion, epsilon, rho, delta)?;
-        let inner = spec::HistogramSpec::new(grid, budget, neighbors_of(neighbors)?);
+        let inner = spec::HistogramSpec::new(grid, budget.inner, neighbors_of(neighbors)?);
         Ok(Self {
             inner: inner.map_err(to_python)?,
             loss: Loss {
@@ -229,8 +222,8 @@ pub(crate) fn release_histogram<'py>(
     let dict = PyDict::new(py);
     dict.set_item("params", PyArray1::from_vec(py, params))?;
     dict.set_item("counts", PyArray1::from_vec(py, counts.into_values()))?;
-    dict.set_item("steps", steps(py, std::slice::from_ref(spec.inner.step()))?)?;
-    dict.set_item("seals", seals(py, std::slice::from_ref(spec.inner.seal()))?)?;
+    dict.set_item("steps", steps(std::slice::from_ref(spec.inner.step())))?;
+    dict.set_item("seals", seals(std::slice::from_ref(spec.inner.seal())))?;
     dict.set_item("private", seed.is_none())?;
     Ok(dict)
 }

@@ -9,9 +9,10 @@ use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::cost::{seals, steps};
 use crate::data::{Data, Features};
 use crate::parts::{Facts, FirstPass, with_parts};
-use crate::spec::{Spec, seals, steps};
+use crate::spec::Spec;
 use crate::task;
 
 #[pyfunction]
@@ -105,8 +106,8 @@ fn to_dict<'py>(
     dict.set_item("noise_scale", law.scale())?;
     dict.set_item("noise_spectral_radius", fit.spectral_radius)?;
     dict.set_item("projection", projection)?;
-    dict.set_item("steps", steps(py, &fit.steps)?)?;
-    dict.set_item("seals", seals(py, &fit.seals)?)?;
+    dict.set_item("steps", steps(&fit.steps))?;
+    dict.set_item("seals", seals(&fit.seals))?;
     dict.set_item("private", private)?;
     Ok(dict)
 }

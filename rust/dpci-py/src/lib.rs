@@ -4,6 +4,7 @@ mod audit;
 mod baselines;
 mod blocks;
 mod check;
+mod cost;
 mod data;
 mod errors;
 mod fit;
@@ -24,10 +25,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
-    use super::audit::{
-        Seal, moment_steps, simulate_functional_mechanism, simulate_histograms, simulate_releases,
-        simulate_reports, simulate_seals,
-    };
+    use super::audit::{moment_steps, simulate, simulate_seals};
     #[pymodule_export]
     use super::baselines::{
         FunctionalSpec, HistogramSpec, release_functional_mechanism, release_histogram,
@@ -40,6 +38,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::check::check_rows;
+    #[pymodule_export]
+    use super::cost::{Budget, Seal, Step};
     #[pymodule_export]
     use super::fit::{fit, fit_parts};
     #[pymodule_export]
@@ -58,15 +58,16 @@ mod _core {
     use super::per_instance::{RecordBounds, ReportSpec, release_report};
     #[pymodule_export]
     use super::privacy::{
-        ObjectiveProfile, approx_to_zcdp, gaussian_delta, gaussian_mu, pure_to_zcdp,
-        zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
+        ObjectiveProfile, approx_to_zcdp, check_excess, check_shares, cms11_raised, cost_unit,
+        gaussian_delta, gaussian_mu, pure_rdp, pure_to_zcdp, unsealed, zcdp_to_approx_delta,
+        zcdp_to_approx_epsilon, zcdp_to_pure,
     };
     #[pymodule_export]
     use super::spec::Spec;
     #[pymodule_export]
     use super::study::Study;
     #[pymodule_export]
-    use super::tuning::{RunCount, TuningSpec, candidate_losses, release_tuning, simulate_tunings};
+    use super::tuning::{RunCount, TuningSpec, candidate_losses, release_tuning};
     #[pymodule_export]
     use super::utility::{Utility, UtilityAnchor, UtilityCenter};
 

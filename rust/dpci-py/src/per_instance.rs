@@ -15,10 +15,11 @@ use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::cost::{seals, steps};
 use crate::data::{Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::spec::{Spec, seals, steps};
+use crate::spec::Spec;
 use crate::task;
 
 /// Validated public choices of a model with its report; holds no data.
@@ -93,8 +94,8 @@ pub(crate) fn release_report<'py>(
     dict.set_item("gradient", gradient)?;
     dict.set_item("hessian", hessian.transpose()?)?;
     dict.set_item("noise_scale", spec.fit.inner.law().scale())?;
-    dict.set_item("steps", steps(py, &spec.inner.steps())?)?;
-    dict.set_item("seals", seals(py, &release.seals)?)?;
+    dict.set_item("steps", steps(&spec.inner.steps()))?;
+    dict.set_item("seals", seals(&release.seals))?;
     dict.set_item("private", seed.is_none())?;
     Ok(dict)
 }

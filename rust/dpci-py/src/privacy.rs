@@ -1,10 +1,13 @@
 //! Accounting of budgets: no data.
 
+use dpci_core::linalg::vector::row_norm_bound;
 use dpci_core::privacy as core;
+use dpci_core::spec;
 use pyo3::prelude::*;
 
+use crate::cost::Budget;
 use crate::errors::to_python;
-use crate::spec::{calibration_of, neighbors_of};
+use crate::spec::{calibration_of, neighbors_of, perturbation};
 
 /// How Gaussian objective perturbation composes with Gaussian releases that follow it.
 #[pyclass(frozen, module = "dpci._core")]
@@ -15,17 +18,20 @@ pub(crate) struct ObjectiveProfile {
 #[pymethods]
 impl ObjectiveProfile {
     #[new]
-    #[pyo3(signature = (*, n_samples, row_norm, curvature_bound, l2_strength, one_signed, neighbors))]
+    #[pyo3(signature = (*, n_samples, row_norm, intercept, curvature_bound, l2_strength, one_signed, neighbors))]
     fn new(
         n_samples: f64,
         row_norm: f64,
-        curvature_bound: f64,
+        intercept: Option<f64>,
+        curvature_bound: Option<f64>,
         l2_strength: f64,
         one_signed: bool,
         neighbors: &str,
     ) -> PyResult<Self> {
+        let row_norm = row_norm_bound(row_norm, intercept);
         let bounds = core::DataBounds::new(n_samples, row_norm, neighbors_of(neighbors)?, 1);
         let bounds = bounds.map_err(to_python)?;
+        let curvature_bound = curvature_bound.unwrap_or(f64::INFINITY);
         let inner = core::ObjectiveProfile::new(&bounds, one_signed, curvature_bound, l2_strength);
         Ok(Self {
             inner: inner.map_err(to_python)?,
@@ -84,4 +90,41 @@ pub(crate) fn zcdp_to_approx_delta(rho: f64, epsilon: f64) -> PyResult<f64> {
 #[pyfunction]
 pub(crate) fn approx_to_zcdp(epsilon: f64, delta: f64, calibration: &str) -> PyResult<f64> {
     core::approx_to_zcdp(epsilon, delta, calibration_of(calibration)?).map_err(to_python)
+}
+
+#[pyfunction]
+pub(crate) fn pure_rdp(epsilon: f64, order: f64) -> f64 {
+    core::pure_rdp(epsilon, order)
+}
+
+#[pyfunction]
+pub(crate) fn unsealed(whole: f64) -> f64 {
+    core::unsealed(whole)
+}
+
+#[pyfunction]
+pub(crate) fn cost_unit(
+    budget: &Budget,
+    calibration: &str,
+    mechanism: &str,
+) -> PyResult<&'static str> {
+    let calibration = calibration_of(calibration)?;
+    let perturbation = perturbation(mechanism)?;
+    Ok(spec::cost_unit(budget.inner, calibration, perturbation))
+}
+
+#[pyfunction]
+pub(crate) fn cms11_raised(epsilon: f64, sensitivity: f64, scale: f64) -> bool {
+    core::cms11_raised(epsilon, sensitivity, scale)
+}
+
+#[pyfunction]
+pub(crate) fn check_excess(n_public: usize, n_rows: usize) -> PyResult<()> {
+    let neighbors = core::Neighbors::AddRemove;
+    spec::check_excess(n_public as f64, neighbors, n_rows as f64).map_err(to_python)
+}
+
+#[pyfunction]
+pub(crate) fn check_shares(shares: [f64; 3]) -> PyResult<()> {
+    spec::check_shares(shares).map(|_| ()).map_err(to_python)
 }

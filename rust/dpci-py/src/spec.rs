@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use dpci_core::design::RowBounds;
-use dpci_core::privacy::{Budget, Calibration, Cost, Neighbors, Perturbation, Split};
-use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Seal, Step, Variant};
+use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
+use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Variant};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
+use crate::cost::{Budget, seals, steps};
 use crate::data::on_violation;
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
@@ -33,8 +34,7 @@ impl Spec {
 #[pymethods]
 impl Spec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, l2_strength, radius, notion, epsilon, rho,
-        delta, mechanism, noise, variant, project, split, moments, projection, calibration, neighbors))]
+    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, l2_strength, radius, budget, mechanism, noise, variant, project, split, moments, projection, calibration, neighbors))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
@@ -47,10 +47,7 @@ impl Spec {
         loss: &Loss,
         l2_strength: f64,
         radius: Option<f64>,
-        notion: &str,
-        epsilon: f64,
-        rho: f64,
-        delta: f64,
+        budget: &Budget,
         mechanism: &str,
         noise: Option<&str>,
         variant: &str,
@@ -69,7 +66,7 @@ impl Spec {
             loss: Arc::clone(&loss.inner),
             l2_strength,
             radius,
-            budget: budget_of(notion, epsilon, rho, delta)?,
+            budget: budget.inner,
             perturbation: perturbation(mechanism)?,
             noise: noise.map(noise_kind).transpose()?,
             variant: match variant {
@@ -148,7 +145,7 @@ impl Spec {
     fn plan<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let plan = self.inner.plan().map_err(to_python)?;
         let dict = PyDict::new(py);
-        dict.set_item("steps", steps(py, &plan.steps)?)?;
+        dict.set_item("steps", steps(&plan.steps))?;
         dict.set_item("least_l2_strength", plan.least_l2_strength)?;
         dict.set_item("noise_spectral_radius", plan.spectral_radius)?;
         dict.set_item(
@@ -161,69 +158,11 @@ impl Spec {
             (plan.privacy_length[0], plan.privacy_length[1]),
         )?;
         dict.set_item("tolerance", self.inner.tolerance())?;
-        dict.set_item("seals", seals(py, &plan.seals)?)?;
+        dict.set_item("seals", seals(&plan.seals))?;
         dict.set_item("row_norm", self.inner.row_norm())?;
         dict.set_item("n_params", self.inner.n_params())?;
         Ok(dict)
     }
-}
-
-/// Steps as a list of dictionaries.
-pub(crate) fn steps<'py>(py: Python<'py>, steps: &[Step]) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for step in steps {
-        let dict = PyDict::new(py);
-        dict.set_item("step", step.query.name())?;
-        dict.set_item("noise", step.noise.name())?;
-        dict.set_item("cost", step.cost.value())?;
-        dict.set_item("scale", step.scale)?;
-        dict.set_item("hessian_scale", step.hessian_scale)?;
-        dict.set_item("sensitivity", step.sensitivity)?;
-        list.append(dict)?;
-    }
-    Ok(list)
-}
-
-/// Seals as a list of dictionaries.
-pub(crate) fn seals<'py>(py: Python<'py>, seals: &[Seal]) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for seal in seals {
-        let dict = PyDict::new(py);
-        dict.set_item("release", seal.part().name())?;
-        dict.set_item("noise", seal.family().name())?;
-        dict.set_item("lattice", seal.lattice())?;
-        dict.set_item("scale", seal.scale())?;
-        dict.set_item("distance", seal.distance())?;
-        dict.set_item("std_dev", seal.std_dev())?;
-        dict.set_item("cost", cost(py, seal.cost())?)?;
-        list.append(dict)?;
-    }
-    Ok(list)
-}
-
-/// A cost as the parameters of a budget.
-fn cost(py: Python<'_>, cost: Cost) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    match cost {
-        Cost::Epsilon(epsilon) => dict.set_item("epsilon", epsilon)?,
-        Cost::Rho(rho) => dict.set_item("rho", rho)?,
-        Cost::MuSquared(mu_squared) => dict.set_item("mu_squared", mu_squared)?,
-        Cost::EpsilonDelta { epsilon, delta } => {
-            dict.set_item("epsilon", epsilon)?;
-            dict.set_item("delta", delta)?;
-        }
-    }
-    Ok(dict)
-}
-
-pub(crate) fn budget_of(notion: &str, epsilon: f64, rho: f64, delta: f64) -> PyResult<Budget> {
-    match notion {
-        "pure" => Budget::pure(epsilon),
-        "zcdp" => Budget::zcdp(rho),
-        "approx" => Budget::approx(epsilon, delta),
-        _ => return Err(unknown("notion", notion)),
-    }
-    .map_err(to_python)
 }
 
 pub(crate) fn perturbation(name: &str) -> PyResult<Perturbation> {

@@ -5,36 +5,32 @@ use std::sync::Arc;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{Values, release_tuning as release};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
-use dpci_core::privacy::{self, Budget};
+use dpci_core::privacy::{self, Cost};
 use dpci_core::spec::{TuningMethod, TuningSpec as CoreSpec};
 use dpci_core::study;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
-use crate::audit::table;
+use crate::cost::{Budget, Seal, parameters, seals};
 use crate::data::{Data, Features};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::spec::{Spec, budget_of, seals, unknown};
+use crate::spec::{Spec, unknown};
 use crate::task;
 
 /// The candidates of a tuning and how one is chosen; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct TuningSpec {
-    inner: CoreSpec,
+    pub(crate) inner: CoreSpec,
     /// What the rows are checked against, the same for all candidates.
-    first: Spec,
+    pub(crate) first: Spec,
 }
 
 #[pymethods]
 impl TuningSpec {
     #[new]
-    #[pyo3(signature = (candidates, *, loss, validation_radius, method, shape, expected_runs, notion, epsilon, rho, delta))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword-only: one per public choice"
-    )]
+    #[pyo3(signature = (candidates, *, loss, validation_radius, method, shape, expected_runs, budget))]
     fn new(
         candidates: Vec<Bound<'_, Spec>>,
         loss: &Loss,
@@ -42,10 +38,7 @@ impl TuningSpec {
         method: &str,
         shape: f64,
         expected_runs: f64,
-        notion: &str,
-        epsilon: f64,
-        rho: f64,
-        delta: f64,
+        budget: &Budget,
     ) -> PyResult<Self> {
         let method = match method {
             "chunks" => TuningMethod::Chunks,
@@ -59,12 +52,11 @@ impl TuningSpec {
             .iter()
             .map(|c| c.get().inner.asked_choices())
             .collect();
-        let budget = budget_of(notion, epsilon, rho, delta)?;
         let inner = CoreSpec::new(
             &choices,
             Arc::clone(&loss.inner),
             validation_radius,
-            budget,
+            budget.inner,
             method,
         )
         .map_err(to_python)?;
@@ -77,8 +69,11 @@ impl TuningSpec {
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         let score = self.inner.score_step();
-        dict.set_item("model_budget", budget_dict(py, &self.first.inner.budget())?)?;
-        dict.set_item("score_budget", budget_dict(py, &score.budget)?)?;
+        dict.set_item(
+            "model_budget",
+            parameters(py, Cost::of(self.first.inner.budget()))?,
+        )?;
+        dict.set_item("score_budget", parameters(py, Cost::of(score.budget))?)?;
         dict.set_item("radii", self.inner.radii().to_vec())?;
         dict.set_item("score_noise", score.noise.name())?;
         dict.set_item("score_scale", score.scale)?;
@@ -88,7 +83,7 @@ impl TuningSpec {
             self.inner.chunk_sizes().map(<[usize]>::to_vec),
         )?;
         let score_seal = self.inner.score_seal().map(std::slice::from_ref);
-        dict.set_item("score_seal", seals(py, score_seal.unwrap_or_default())?)?;
+        dict.set_item("score_seal", seals(score_seal.unwrap_or_default()))?;
         let count = self.inner.run_count();
         dict.set_item("expected_runs", count.map(privacy::RunCount::mean))?;
         dict.set_item("greatest_runs", count.map(privacy::RunCount::greatest))?;
@@ -103,10 +98,9 @@ impl TuningSpec {
     }
 
     /// How the parameters of one candidate's model are sealed: a list of one.
-    fn model_seals<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyList>> {
+    fn model_seals(&self, index: usize) -> Vec<Seal> {
         let spec = self.inner.candidates().get(index);
         seals(
-            py,
             spec.map(|s| std::slice::from_ref(s.seal()))
                 .unwrap_or_default(),
         )
@@ -117,19 +111,6 @@ impl TuningSpec {
         let spec = self.inner.candidates().get(index)?;
         Some((spec.law().name(), spec.law().scale(), spec.sensitivity()))
     }
-}
-
-fn budget_dict<'py>(py: Python<'py>, budget: &Budget) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    match *budget {
-        Budget::Pure { epsilon } => dict.set_item("epsilon", epsilon)?,
-        Budget::Zcdp { rho } => dict.set_item("rho", rho)?,
-        Budget::Approx { epsilon, delta } => {
-            dict.set_item("epsilon", epsilon)?;
-            dict.set_item("delta", delta)?;
-        }
-    }
-    Ok(dict)
 }
 
 #[pyfunction]
@@ -160,26 +141,6 @@ pub(crate) fn release_tuning<'py>(
     })?;
     let params = PyArray1::from_vec(py, selected.params.into_values());
     Ok((selected.index, params, seed.is_none()))
-}
-
-#[pyfunction]
-#[pyo3(signature = (spec, x, y, *, n_runs, seed, n_threads))]
-pub(crate) fn simulate_tunings<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, TuningSpec>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    n_runs: usize,
-    seed: u64,
-    n_threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let data = Data::new(&x, &y)?;
-    let spec = spec.get();
-    let shape = [n_runs, 1 + spec.inner.n_params()];
-    table(py, shape, n_threads, |exec| {
-        let design = data.design(&spec.first, false, exec)?;
-        study::simulate_tunings(&spec.inner, &design, n_runs, seed, exec)
-    })
 }
 
 #[pyfunction]

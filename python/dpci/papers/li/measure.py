@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 import dpci
 from dpci import _core
-from dpci.accounting.seals import unsealed
 from dpci.losses import Loss
 from dpci.lowlevel import minimize_erm
 from dpci.papers.finding import Repeats
@@ -78,7 +77,7 @@ class Case(NamedTuple):
     @property
     def l2_strength(self) -> float:
         """Lambda/n; the tight mechanism, which adds nothing, has what the paper's has at the least epsilon."""
-        added = 2.0 * self.data.loss.to_core().curvature_bound / unsealed(self.span.epsilons[0])
+        added = 2.0 * self.data.loss.to_core().curvature_bound / _core.unsealed(self.span.epsilons[0])
         return (REGULARISATION + (added if self.mechanism == "tight" else 0.0)) / len(self.data.X)
 
 

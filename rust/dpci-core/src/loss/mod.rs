@@ -27,6 +27,22 @@ pub use squared::Squared;
 use crate::Result;
 use crate::linalg::Doubled;
 
+/// Members of every built-in loss, on which the tests of this module run.
+#[cfg(test)]
+fn examples() -> Vec<Box<dyn Loss>> {
+    vec![
+        Box::new(Logistic),
+        Box::new(HuberHinge::new(0.5).unwrap()),
+        Box::new(HuberHinge::new(2.0).unwrap()),
+        Box::new(SmoothHinge::new(0.1).unwrap()),
+        Box::new(SmoothHinge::new(2.0).unwrap()),
+        Box::new(SoftLogistic),
+        Box::new(Squared::new(1.0).unwrap()),
+        Box::new(Squared::new(0.2).unwrap()),
+        Box::new(Hinge),
+    ]
+}
+
 /// Which targets a loss accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Targets {

@@ -13,7 +13,7 @@ use crate::noise::NoiseGenerator;
 use crate::privacy::{Calibration, Neighbors};
 use crate::records::{Records, Request};
 use crate::spec::{
-    MomentNoise, Projection, ROUNDING_ROOM, Seal, Spec, Step, greatest_excess, least_row_norm,
+    MomentNoise, Projection, ROUNDING_ROOM, Seal, Spec, Step, check_excess, least_row_norm,
 };
 use crate::{Error, Result};
 
@@ -144,31 +144,16 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
             describe_bounds(bounds.row_norm, records.intercept(), bounds.targets)
         )));
     }
-    check_records(facts.n_samples as f64, facts.neighbors, records)?;
+    check_excess(
+        facts.n_samples as f64,
+        facts.neighbors,
+        records.n_records() as f64,
+    )?;
     if facts.neighbors == Neighbors::ReplaceOne && records.n_records() != facts.n_samples {
         return Err(Error::Length {
             name: "X",
             expected: facts.n_samples,
             got: records.n_records(),
-        });
-    }
-    Ok(())
-}
-
-/// Refuses more records under add/remove than the rounding of sums was bounded for.
-///
-/// # Errors
-/// [`Error::TooManyRecords`].
-pub(super) fn check_records(
-    n_samples: f64,
-    neighbors: Neighbors,
-    records: &dyn Records,
-) -> Result<()> {
-    let n_records = records.n_records() as f64;
-    if neighbors == Neighbors::AddRemove && !(n_records <= greatest_excess(neighbors) * n_samples) {
-        return Err(Error::TooManyRecords {
-            n_public: n_samples,
-            n_records,
         });
     }
     Ok(())

@@ -59,10 +59,7 @@ impl Budget {
     /// ε and ρ add up (Dwork et al. 2006; Bun & Steinke 2016), and so do ε and δ of an (ε, δ)-DP release that is interleaved with others.
     #[must_use]
     pub fn split_off_seal(self) -> (Self, Self) {
-        let parts = |whole: f64| {
-            let seal = whole * SEAL_SHARE;
-            ((whole - seal).next_down(), seal.next_down())
-        };
+        let parts = |whole: f64| (unsealed(whole), (whole * SEAL_SHARE).next_down());
         match self {
             Self::Pure { epsilon } => {
                 let (rest, seal) = parts(epsilon);
@@ -88,6 +85,12 @@ impl Budget {
 ///
 /// A thousandth: the noise that hides the data grows by as much, and intervals by less.
 pub const SEAL_SHARE: f64 = 1e-3;
+
+/// What the seal leaves of a number of a budget.
+#[must_use]
+pub fn unsealed(whole: f64) -> f64 {
+    (whole - whole * SEAL_SHARE).next_down()
+}
 
 /// Which pairs of data sets must be hard to tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -44,6 +44,12 @@ pub fn cms11_rate(
     laplace_rate(shift, left(bounds, curvature_bound, l2_strength, epsilon))
 }
 
+/// Whether variant cms11 raised λ: exactly then half of the coefficients' ε is left for their noise, of this scale.
+#[must_use]
+pub fn cms11_raised(epsilon: f64, sensitivity: f64, scale: f64) -> bool {
+    (sensitivity / (0.5 * epsilon * scale) - 1.0).abs() <= 1e-9
+}
+
 /// What the Jacobian leaves of ε, rounded down.
 fn left(bounds: &DataBounds, curvature_bound: f64, l2_strength: f64, epsilon: f64) -> f64 {
     down(epsilon - up(2.0 * bounds.kappa(curvature_bound, l2_strength).ln_1p()))
@@ -62,6 +68,7 @@ mod tests {
         assert!((cms11_l2_strength(&bounds, 0.25, 0.01, 0.5).unwrap() - 0.01).abs() < 1e-15);
         let rate = cms11_rate(&bounds, 2.0, 0.25, 0.01, 0.5).unwrap();
         assert!((rate - (0.5 - 2.0 * f64::ln_1p(kappa)) / 2.0).abs() < 1e-12);
+        assert!(!cms11_raised(0.5, 2.0, 1.0 / rate));
 
         let epsilon = 0.04;
         let strength = cms11_l2_strength(&bounds, 0.25, 0.01, epsilon).unwrap();
@@ -69,6 +76,7 @@ mod tests {
         assert!((strength / printed - 1.0).abs() < 1e-12 && strength > 0.01);
         let rate = cms11_rate(&bounds, 2.0, 0.25, strength, epsilon).unwrap();
         assert!((rate / (epsilon / 4.0) - 1.0).abs() < 1e-9);
+        assert!(cms11_raised(epsilon, 2.0, 1.0 / rate));
     }
 
     #[test]

@@ -31,6 +31,16 @@ impl Cost {
         }
     }
 
+    /// The unit of the number in records: `"epsilon"`, `"rho"` or `"mu_squared"`.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Epsilon(_) | Self::EpsilonDelta { .. } => "epsilon",
+            Self::Rho(_) => "rho",
+            Self::MuSquared(_) => "mu_squared",
+        }
+    }
+
     /// The number, whatever its unit; ε where there are two.
     #[must_use]
     pub fn value(self) -> f64 {

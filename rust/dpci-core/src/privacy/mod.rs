@@ -18,11 +18,12 @@ mod rounding;
 mod run_count;
 mod sensitivity;
 
-pub use budget::{Budget, Calibration, Neighbors, SEAL_SHARE, Split};
+pub use budget::{Budget, Calibration, Neighbors, SEAL_SHARE, Split, unsealed};
 pub use calibration::{gaussian_std_dev, laplace_rate, least_l2_strength, objective_rate};
-pub use cms11::{cms11_l2_strength, cms11_rate};
+pub use cms11::{cms11_l2_strength, cms11_raised, cms11_rate};
 pub use conversion::{
-    approx_to_zcdp, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
+    approx_to_zcdp, pure_rdp, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon,
+    zcdp_to_pure,
 };
 pub use cost::Cost;
 pub use derivative::{

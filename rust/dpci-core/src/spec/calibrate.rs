@@ -71,6 +71,22 @@ pub(super) fn costs(of: Bounded<'_>) -> Result<Costs> {
     })
 }
 
+/// The unit of the costs of a fit's steps in records, [`Cost::unit`] of what [`costs`] shares.
+#[must_use]
+pub fn cost_unit(
+    budget: Budget,
+    calibration: Calibration,
+    perturbation: Perturbation,
+) -> &'static str {
+    match (budget, calibration, perturbation) {
+        (Budget::Pure { .. }, ..)
+        | (Budget::Approx { .. }, Calibration::Paper, Perturbation::Objective) => "epsilon",
+        (Budget::Zcdp { .. }, ..)
+        | (Budget::Approx { .. }, Calibration::Paper, Perturbation::Output) => "rho",
+        (Budget::Approx { .. }, Calibration::Tight, _) => "mu_squared",
+    }
+}
+
 /// The noise of the coefficients.
 pub(super) struct CoefficientNoise {
     pub(super) law: NoiseLaw,

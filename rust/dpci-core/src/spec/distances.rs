@@ -3,9 +3,9 @@
 use super::domain::Bounded;
 use super::solvable::Solvable;
 use super::{Part, Seal};
-use crate::Result;
 use crate::noise::NoiseLaw;
 use crate::privacy::{Budget, Cost, Neighbors, Perturbation};
+use crate::{Error, Result};
 
 /// The seal's noise in a coefficient, as a share of the least standard deviation that the mechanism's noise causes there. It lengthens an
 /// interval by at most half its square.
@@ -96,6 +96,20 @@ pub(crate) fn greatest_excess(neighbors: Neighbors) -> f64 {
         Neighbors::ReplaceOne => 1.0,
         Neighbors::AddRemove => GREATEST_EXCESS,
     }
+}
+
+/// Refuses more records under add/remove than the rounding of sums was bounded for.
+///
+/// # Errors
+/// [`Error::TooManyRecords`].
+pub fn check_excess(n_public: f64, neighbors: Neighbors, n_records: f64) -> Result<()> {
+    if neighbors == Neighbors::AddRemove && !(n_records <= greatest_excess(neighbors) * n_public) {
+        return Err(Error::TooManyRecords {
+            n_public,
+            n_records,
+        });
+    }
+    Ok(())
 }
 
 /// Relative rounding of a mean of the records' terms plus noise, in units of the greatest term; `of_rows` is that of a sum over so many

@@ -23,10 +23,11 @@ mod step;
 pub(crate) mod testing;
 mod tuning;
 
+pub use calibrate::cost_unit;
 pub use choices::{Choices, Moments, NoiseKind, Projection, Variant};
 pub(crate) use claim::check_row_norm;
 pub use claim::{Claim, HessianBound};
-pub(crate) use distances::greatest_excess;
+pub use distances::check_excess;
 pub(crate) use domain::{ROUNDING_ROOM, least_row_norm};
 pub use fit::Spec;
 pub use functional::{FunctionalChoices, FunctionalSpec};
@@ -34,7 +35,7 @@ pub use grid::{Axis, Grid};
 pub use histogram::HistogramSpec;
 pub use moments::{MatrixNoise, MomentNoise};
 pub use plan::Plan;
-pub use report::ReportSpec;
+pub use report::{ReportSpec, check_shares};
 #[cfg(test)]
 pub(crate) use score::Score;
 pub(crate) use score::{GREATEST_STEPS, check_predictor, choice_lattice, whole};

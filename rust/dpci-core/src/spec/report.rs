@@ -43,7 +43,7 @@ impl ReportSpec {
     ///
     /// # Errors
     /// As [`Spec::new`]; [`Error::Unsupported`] unless a Gaussian objective perturbation under add/remove without moments is asked
-    /// for; [`Error::OutOfRange`] unless the shares are at least 10⁻¹² with sum 1.
+    /// for; as [`check_shares`].
     pub fn new(choices: &Choices, shares: Option<[f64; 3]>) -> Result<Self> {
         check_supported(choices)?;
         let mut part = choices.clone();
@@ -223,15 +223,19 @@ fn check_supported(c: &Choices) -> Result<(f64, f64)> {
     }
 }
 
-fn check_shares(shares: [f64; 3]) -> Result<[f64; 3]> {
-    for share in shares {
-        if !(share >= LEAST_SHARE && share.is_finite()) {
-            return Err(Error::OutOfRange {
-                name: "every one of the shares",
-                rule: "finite and at least 1e-12",
-                value: share,
-            });
-        }
+/// Shares of the coefficients, the gradient and the Hessian, scaled to the sum 1.
+///
+/// # Errors
+/// [`Error::Unsupported`] unless each is at least 10⁻¹² and finite; [`Error::OutOfRange`] unless the sum is 1 but for rounding.
+pub fn check_shares(shares: [f64; 3]) -> Result<[f64; 3]> {
+    if !shares
+        .iter()
+        .all(|share| *share >= LEAST_SHARE && share.is_finite())
+    {
+        return Err(Error::Unsupported(format!(
+            "every one of the shares must be finite and at least {LEAST_SHARE:e}, got shares={:?}",
+            <(f64, f64, f64)>::from(shares)
+        )));
     }
     let sum: f64 = shares.iter().sum();
     if !((sum - 1.0).abs() <= SHARE_ROUNDING) {

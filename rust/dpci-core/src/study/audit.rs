@@ -6,12 +6,12 @@ use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::mechanism::{
-    Release, Sealed, Sealing, Values, release, release_functional_mechanism, release_histogram,
-    release_report,
+    Sealed, Sealing, Values, release, release_functional_mechanism, release_histogram,
+    release_report, release_tuning,
 };
 use crate::noise::SimulationGenerator;
 use crate::refusals::is_outcome;
-use crate::spec::{FunctionalSpec, HistogramSpec, ReportSpec, Seal, Spec};
+use crate::spec::{FunctionalSpec, HistogramSpec, Moments, ReportSpec, Seal, Spec, TuningSpec};
 
 /// Runs of one chunk; a chunk is what one thread does at a time.
 const RUNS_PER_CHUNK: usize = 16;
@@ -19,7 +19,7 @@ const RUNS_PER_CHUNK: usize = 16;
 /// Rows of many runs, one after another, of `width` numbers each. Run `i` draws from stream `i` of `seed`, on one thread.
 ///
 /// A run that fails by what the data can cause is an outcome like any other, which an attacker sees: a row of NaN.
-pub(super) fn repeat(
+fn repeat(
     n_runs: usize,
     width: usize,
     seed: u64,
@@ -47,53 +47,68 @@ pub(super) fn repeat(
     Ok(chunks.concat())
 }
 
-/// Numbers in one row of [`simulate_releases`].
-#[must_use]
-pub fn release_width(spec: &Spec) -> usize {
-    let d = spec.n_params();
-    let matrices = if spec.choices().moments == crate::spec::Moments::None {
-        0
-    } else {
-        2
-    };
-    d + matrices * d * (d + 1) / 2
+/// A release that audits repeat on one data set.
+pub trait Repeated: Sync {
+    /// Numbers in one row of [`simulate`].
+    fn width(&self) -> usize;
+
+    /// Releases once, and appends to `row` what came out.
+    ///
+    /// # Errors
+    /// As the release.
+    fn append(
+        &self,
+        design: &Design<'_>,
+        exec: &Executor<'_>,
+        generator: &mut SimulationGenerator,
+        row: &mut Vec<f64>,
+    ) -> Result<()>;
 }
 
-/// `n_runs` releases, one a row: parameters, then the lower triangles of the noisy Hessian and gradient covariance before
-/// projection (zeros where a matrix is not released).
+/// `n_runs` releases, one a row.
 ///
 /// # Errors
 /// The first error of a run that no data can cause; other runs that fail are rows of NaN.
-pub fn simulate_releases(
-    spec: &Spec,
+pub fn simulate(
+    spec: &impl Repeated,
     design: &Design<'_>,
     n_runs: usize,
     seed: u64,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    repeat(
-        n_runs,
-        release_width(spec),
-        seed,
-        exec,
-        |exec, generator, row| {
-            append_release(
-                spec,
-                &release(spec, design, exec, &mut Sealing(generator))?,
-                row,
-            );
-            Ok(())
-        },
-    )
+    repeat(n_runs, spec.width(), seed, exec, |exec, generator, row| {
+        spec.append(design, exec, generator, row)
+    })
 }
 
-fn append_release(spec: &Spec, release: &Release, row: &mut Vec<f64>) {
-    let d = spec.n_params();
-    row.extend_from_slice(release.params.values());
-    if let Some(gradient_cov) = &release.gradient_cov {
-        for matrix in [release.hessian.as_ref(), Some(gradient_cov)] {
-            append_triangle(matrix, d, row);
+/// Parameters, then the lower triangles of the noisy Hessian and gradient covariance before projection (zeros where a matrix is not
+/// released).
+impl Repeated for Spec {
+    fn width(&self) -> usize {
+        let d = self.n_params();
+        let matrices = if self.choices().moments == Moments::None {
+            0
+        } else {
+            2
+        };
+        d + matrices * d * (d + 1) / 2
+    }
+
+    fn append(
+        &self,
+        design: &Design<'_>,
+        exec: &Executor<'_>,
+        generator: &mut SimulationGenerator,
+        row: &mut Vec<f64>,
+    ) -> Result<()> {
+        let found = release(self, design, exec, &mut Sealing(generator))?;
+        row.extend_from_slice(found.params.values());
+        if let Some(gradient_cov) = &found.gradient_cov {
+            for matrix in [found.hessian.as_ref(), Some(gradient_cov)] {
+                append_triangle(matrix, self.n_params(), row);
+            }
         }
+        Ok(())
     }
 }
 
@@ -106,95 +121,87 @@ fn append_triangle(matrix: Option<&Sealed>, dim: usize, row: &mut Vec<f64>) {
     }
 }
 
-/// Numbers in one row of [`simulate_reports`].
-#[must_use]
-pub fn report_width(spec: &ReportSpec) -> usize {
-    let d = spec.fit().n_params();
-    // The parameters' step comes first; the two others are there together or not at all.
-    let extra = spec.steps().len() - 1;
-    d + extra / 2 * (d + d * (d + 1) / 2)
+/// Parameters, then, where they are released, the gradient and the lower triangle of the Hessian.
+impl Repeated for ReportSpec {
+    fn width(&self) -> usize {
+        let d = self.fit().n_params();
+        // The parameters' step comes first; the two others are there together or not at all.
+        let extra = self.steps().len() - 1;
+        d + extra / 2 * (d + d * (d + 1) / 2)
+    }
+
+    fn append(
+        &self,
+        design: &Design<'_>,
+        exec: &Executor<'_>,
+        generator: &mut SimulationGenerator,
+        row: &mut Vec<f64>,
+    ) -> Result<()> {
+        let found = release_report(self, design, exec, generator)?;
+        row.extend_from_slice(found.params.values());
+        if let Some([gradient, hessian]) = &found.derivatives {
+            row.extend_from_slice(gradient.values());
+            append_triangle(Some(hessian), self.fit().n_params(), row);
+        }
+        Ok(())
+    }
 }
 
-/// `n_runs` per-instance reports, one a row: parameters, then, where they are released, the gradient and the lower triangle
-/// of the Hessian.
-///
-/// # Errors
-/// The first error of a run that no data can cause; other runs that fail are rows of NaN.
-pub fn simulate_reports(
-    spec: &ReportSpec,
-    design: &Design<'_>,
-    n_runs: usize,
-    seed: u64,
-    exec: &Executor<'_>,
-) -> Result<Vec<f64>> {
-    repeat(
-        n_runs,
-        report_width(spec),
-        seed,
-        exec,
-        |exec, generator, row| {
-            let found = release_report(spec, design, exec, generator)?;
-            row.extend_from_slice(found.params.values());
-            if let Some([gradient, hessian]) = &found.derivatives {
-                row.extend_from_slice(gradient.values());
-                append_triangle(Some(hessian), spec.fit().n_params(), row);
-            }
-            Ok(())
-        },
-    )
+/// Parameters.
+impl Repeated for FunctionalSpec {
+    fn width(&self) -> usize {
+        self.n_params()
+    }
+
+    fn append(
+        &self,
+        design: &Design<'_>,
+        exec: &Executor<'_>,
+        generator: &mut SimulationGenerator,
+        row: &mut Vec<f64>,
+    ) -> Result<()> {
+        let params = release_functional_mechanism(self, design, exec, generator)?;
+        row.extend_from_slice(params.values());
+        Ok(())
+    }
 }
 
-/// Numbers in one row of [`simulate_functional_mechanism`].
-#[must_use]
-pub fn functional_width(spec: &FunctionalSpec) -> usize {
-    spec.choices().n_columns + usize::from(spec.choices().intercept.is_some())
+/// Noisy counts.
+impl Repeated for HistogramSpec {
+    fn width(&self) -> usize {
+        self.grid().n_cells()
+    }
+
+    fn append(
+        &self,
+        design: &Design<'_>,
+        exec: &Executor<'_>,
+        generator: &mut SimulationGenerator,
+        row: &mut Vec<f64>,
+    ) -> Result<()> {
+        row.extend_from_slice(release_histogram(self, design, exec, generator)?.values());
+        Ok(())
+    }
 }
 
-/// Parameters of `n_runs` runs of the functional mechanism, one a row.
-///
-/// # Errors
-/// The first error of a run that no data can cause; other runs that fail are rows of NaN.
-pub fn simulate_functional_mechanism(
-    spec: &FunctionalSpec,
-    design: &Design<'_>,
-    n_runs: usize,
-    seed: u64,
-    exec: &Executor<'_>,
-) -> Result<Vec<f64>> {
-    repeat(
-        n_runs,
-        functional_width(spec),
-        seed,
-        exec,
-        |exec, generator, row| {
-            let params = release_functional_mechanism(spec, design, exec, generator)?;
-            row.extend_from_slice(params.values());
-            Ok(())
-        },
-    )
-}
+/// The index of the chosen candidate, and the parameters of its model.
+impl Repeated for TuningSpec {
+    fn width(&self) -> usize {
+        1 + self.n_params()
+    }
 
-/// Noisy counts of `n_runs` histograms, one a row.
-///
-/// # Errors
-/// The first error of a run that no data can cause; other runs that fail are rows of NaN.
-pub fn simulate_histograms(
-    spec: &HistogramSpec,
-    design: &Design<'_>,
-    n_runs: usize,
-    seed: u64,
-    exec: &Executor<'_>,
-) -> Result<Vec<f64>> {
-    repeat(
-        n_runs,
-        spec.grid().n_cells(),
-        seed,
-        exec,
-        |exec, generator, row| {
-            row.extend_from_slice(release_histogram(spec, design, exec, generator)?.values());
-            Ok(())
-        },
-    )
+    fn append(
+        &self,
+        design: &Design<'_>,
+        exec: &Executor<'_>,
+        generator: &mut SimulationGenerator,
+        row: &mut Vec<f64>,
+    ) -> Result<()> {
+        let selected = release_tuning(self, design, exec, generator)?;
+        row.push(selected.index as f64);
+        row.extend_from_slice(selected.params.values());
+        Ok(())
+    }
 }
 
 /// `n_runs` times the same values through a seal, one a row.

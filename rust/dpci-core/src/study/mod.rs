@@ -10,14 +10,11 @@ mod tuning;
 mod utility;
 mod weights;
 
-pub use audit::{
-    functional_width, release_width, report_width, simulate_functional_mechanism,
-    simulate_histograms, simulate_releases, simulate_reports, simulate_seals,
-};
+pub use audit::{Repeated, simulate, simulate_seals};
 pub use ex_post::ex_post_losses;
 pub use intervals::Outcome;
 pub use replicates::{GROUP, Study};
-pub use tuning::{simulate_losses, simulate_tunings};
+pub use tuning::simulate_losses;
 pub use utility::{Anchor, Center, Metric, Smoothed, Utility};
 pub use weights::Resampler;
 

@@ -1,45 +1,19 @@
-//! Repeated simulated tunings, and the losses of simulated models of each candidate. Never private.
+//! The losses of simulated models of each candidate of a tuning. Never private.
 
 use std::sync::Arc;
 
-use super::audit::repeat;
 use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
 use crate::loss::Loss;
-use crate::mechanism::{Values, mean_loss, release_model, release_tuning};
+use crate::mechanism::{Values, mean_loss, release_model};
 use crate::noise::SimulationGenerator;
-use crate::spec::{Spec, TuningSpec, check_common, check_predictor};
-
-/// Runs `n_runs` tunings with noise from `seed`: for each, the index and the parameters, one after the other.
-///
-/// # Errors
-/// As [`release_tuning`].
-pub fn simulate_tunings(
-    spec: &TuningSpec,
-    design: &Design<'_>,
-    n_runs: usize,
-    seed: u64,
-    exec: &Executor<'_>,
-) -> Result<Vec<f64>> {
-    repeat(
-        n_runs,
-        1 + spec.n_params(),
-        seed,
-        exec,
-        |exec, generator, row| {
-            let selected = release_tuning(spec, design, exec, generator)?;
-            row.push(selected.index as f64);
-            row.extend(selected.params.values());
-            Ok(())
-        },
-    )
-}
+use crate::spec::{Spec, check_common, check_predictor};
 
 /// Mean of `loss` over the records at `n_runs` simulated models of each candidate, candidate by candidate.
 ///
 /// # Errors
-/// As [`crate::mechanism::release_coefficients`]; [`crate::Error::Unsupported`] for candidates that [`TuningSpec::new`] would not compare,
+/// As [`crate::mechanism::release_coefficients`]; [`crate::Error::Unsupported`] for candidates that [`crate::spec::TuningSpec::new`] would not compare,
 /// or a loss that is not declared for their predictors.
 pub fn simulate_losses(
     candidates: &[Spec],

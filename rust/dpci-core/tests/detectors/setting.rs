@@ -10,7 +10,7 @@ use dpci_core::mechanism::{Values, release_fit};
 use dpci_core::noise::ReleaseGenerator;
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
 use dpci_core::spec::{Choices, Moments, Projection, Spec, Variant};
-use dpci_core::study::{release_width, simulate_releases};
+use dpci_core::study::{Repeated, simulate};
 
 /// A fit of one record with label 1; its params stay where the Huber hinge is a line, so that all is known exactly.
 pub(crate) fn choices(dim: usize, budget: Budget, perturbation: Perturbation) -> Choices {
@@ -52,14 +52,12 @@ pub(crate) fn with_moments(choices: &Choices, loss: Arc<dyn Loss>, l2_strength: 
     }
 }
 
-/// Released rows of `n_runs` fits to the one record `x`; see [`simulate_releases`].
+/// Released rows of `n_runs` fits to the one record `x`; see [`simulate`].
 pub(crate) fn releases(choices: &Choices, x: &[f64], n_runs: usize, seed: u64) -> Vec<Vec<f64>> {
     let spec = Spec::new(choices.clone()).unwrap();
     on_record(choices, x, |design, exec| {
-        let rows = simulate_releases(&spec, design, n_runs, seed, exec).unwrap();
-        rows.chunks(release_width(&spec))
-            .map(<[f64]>::to_vec)
-            .collect()
+        let rows = simulate(&spec, design, n_runs, seed, exec).unwrap();
+        rows.chunks(spec.width()).map(<[f64]>::to_vec).collect()
     })
 }
 

@@ -1,11 +1,10 @@
 //! Distances and costs of seals, and what they say where there is none.
 
 use super::*;
-use crate::mechanism::fit::check_records;
 use crate::mechanism::{Simulated, Values};
 use crate::noise::SimulationGenerator;
 use crate::privacy::Cost;
-use crate::spec::{Part, Seal};
+use crate::spec::{Part, Seal, check_excess};
 
 #[test]
 fn far_values_are_clamped_to_the_lattice() {
@@ -56,10 +55,10 @@ fn records_beyond_sixteen_times_the_public_number_are_refused() {
         let bounds = row_bounds(1.0, Targets::Signs);
         with_design(&rows[..n], 1, &vec![1.0; n], None, &bounds, |design, _| {
             assert_eq!(
-                check_records(2.0, Neighbors::AddRemove, design).is_err(),
+                check_excess(2.0, Neighbors::AddRemove, design.n_records() as f64).is_err(),
                 refused
             );
-            assert!(check_records(2.0, Neighbors::ReplaceOne, design).is_ok());
+            assert!(check_excess(2.0, Neighbors::ReplaceOne, design.n_records() as f64).is_ok());
         });
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::Error;
 use crate::noise::NoiseLaw;
 use crate::privacy::{Cost, Split};
-use crate::spec::NoiseKind;
+use crate::spec::{NoiseKind, cost_unit};
 
 const OBJECTIVE: Perturbation = Perturbation::Objective;
 const OUTPUT: Perturbation = Perturbation::Output;
@@ -169,6 +169,26 @@ fn shares_add_up_to_what_the_seal_leaves() {
     let spec = spec(approx);
     assert!(matches!(spec.coefficients.cost, Cost::MuSquared(_)));
     assert_near(spec.law().scale(), 0.25 / (0.9 * mu2).sqrt(), 1e-9);
+}
+
+/// The unit by the public choices is that of the cost itself.
+#[test]
+fn costs_have_the_unit_of_the_choices() {
+    for perturbation in [OBJECTIVE, OUTPUT] {
+        for budget in [pure(1.0), zcdp(0.5), approx(1.0, 1e-6)] {
+            for calibration in [Calibration::Tight, Calibration::Paper] {
+                let spec = spec(Choices {
+                    calibration,
+                    neighbors: Neighbors::AddRemove,
+                    ..choices(perturbation, budget)
+                });
+                assert_eq!(
+                    spec.coefficients.cost.unit(),
+                    cost_unit(budget, calibration, perturbation)
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,73 @@
+"""The rules of saved fits and those of new ones say the same: what the core offers is what a file may hold."""
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+from dpci import _core
+from dpci.errors import InvalidInput
+from dpci.losses import BUILT_IN, declaration
+from dpci.released import consistency
+
+BUDGETS = {
+    "pure": _core.Budget.pure(1.0),
+    "zcdp": _core.Budget.zcdp(0.5),
+    "approx": _core.Budget.approx(1.0, 1e-6),
+}
+# Where the noise enters, the variant, and whether the answer is moved into the ball: all that mechanisms can say.
+MECHANISMS = [
+    ("objective", "standard", False),
+    ("objective", "cms11", False),
+    ("output", "standard", False),
+    ("output", "standard", True),
+]
+
+
+def is_offered(loss, notion, law, mechanism, radius, moments):
+    """Whether the core has a fit with these choices."""
+    place, variant, project = mechanism
+    try:
+        _core.Spec(
+            n_samples=1000, n_columns=2, intercept=None, row_norm=1.0, loss=loss.to_core(), l2_strength=1.0,
+            radius=radius, budget=BUDGETS[notion], mechanism=place, noise=law, variant=variant, project=project,
+            split=None, moments=moments, projection="auto", calibration="tight", neighbors="replace_one",
+        )  # fmt: skip
+    except InvalidInput:
+        return False
+    return True
+
+
+def is_readable(loss, notion, law, mechanism, radius, moments):
+    """Whether a saved fit may say that it was made with these choices."""
+    place, variant, project = mechanism
+    core_loss = loss.to_core()
+    record = SimpleNamespace(
+        loss=declaration(loss, core_loss),
+        mechanism=place,
+        variant=variant,
+        project=project,
+        notion=notion,
+        noise_law=law,
+        radius=radius,
+        moments=moments,
+        curvature_bound=None if core_loss.kinked else 1.0,
+        classes=(0, 1) if core_loss.target_bounds is None else None,
+        classes_inferred=False,
+    )
+    return not any(broken for broken, _, _ in consistency._contradictions(record, selected=False))
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_what_is_offered_may_be_saved_and_nothing_else(name, monkeypatch):
+    # Seals have no choice of their own.
+    monkeypatch.setattr(consistency, "_seal_contradictions", lambda *_, **__: iter(()))
+    found = set()
+    choices = itertools.product(
+        BUDGETS, ("spherical_laplace", "gaussian"), MECHANISMS, (None, 1.0), ("joint", "separate", "none")
+    )
+    for choice in choices:
+        offered = is_offered(BUILT_IN[name](), *choice)
+        assert is_readable(BUILT_IN[name](), *choice) == offered, choice
+        found.add(offered)
+    assert found == {False, True}
