@@ -42,7 +42,7 @@ class Law:
     """What `statistic_tail` reads of a law."""
 
     def __init__(self, law, dim):
-        self.law, self.dim = law, dim
+        self.law, self.dim, self.shape = law, dim, np.inf
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 30, 400])

@@ -1,5 +1,6 @@
 """The summary of a fit: a table of estimates, followed by the facts that a reader needs to judge them."""
 
+import math
 import textwrap
 
 import numpy as np

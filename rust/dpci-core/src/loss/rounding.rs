@@ -121,8 +121,11 @@ pub(crate) fn has_more_digits(loss: &dyn Loss, n_params: usize, radius: Option<f
         && radius.is_none_or(|w| DOUBLED_RADII.contains(&w))
 }
 
+/// Parameters up to which the search that always ends is short enough to wait for: its length grows with their square.
+const CUTS_MAX_DIM: usize = 100;
+
 /// Whether the search for a minimiser ends on every data set, in exact arithmetic (docs/certificates.md, "Convergence"): only where
 /// rounding does not end it first, and nowhere on a sphere.
 pub(crate) fn always_converges(loss: &dyn Loss, n_params: usize, radius: Option<f64>) -> bool {
-    radius.is_none() && has_more_digits(loss, n_params, None)
+    radius.is_none() && n_params <= CUTS_MAX_DIM && has_more_digits(loss, n_params, None)
 }

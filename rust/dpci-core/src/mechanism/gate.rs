@@ -1,4 +1,4 @@
-//! The two ways out of a mechanism: through the seal in a release, past it in a study. One algorithm serves both.
+//! The two ways out of a mechanism: through the seal in a release, past it in a study. Both share the noise, the minimiser and the moments.
 
 use super::seal::{Sealed, Values, check_finite, moved_into_ball};
 use crate::Result;
@@ -12,7 +12,7 @@ mod closed {
 
 /// How a mechanism draws its noise, and what its values become: [`Sealing`] or [`Simulating`].
 ///
-/// The gate decides the type of what comes out, so nothing that skipped the seal can take the place of a released value:
+/// The gate decides the type of what comes out, so parameters that skipped the seal cannot take the place of released ones:
 ///
 /// ```
 /// use dpci_core::mechanism::{Fit, Sealed};

@@ -1,4 +1,4 @@
-//! The one gate through which every released value leaves: rounding to a public lattice, and exact integer noise on it.
+//! The seal that every released vector passes: rounding to a public lattice, and exact integer noise on it.
 //!
 //! [`Seal`] holds the lattice, the noise and the proof of what they cost.
 

@@ -1,7 +1,7 @@
 //! Noise: two kinds of generator, and one distribution a file.
 //!
 //! [`ReleaseGenerator`] feeds releases, [`SimulationGenerator`] feeds studies and tests; every sampler takes either through
-//! [`NoiseGenerator`], whose `PRIVATE` constant says which one it was.
+//! [`NoiseGenerator`].
 
 mod bounded;
 mod choice;

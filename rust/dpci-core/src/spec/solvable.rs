@@ -29,8 +29,9 @@ const SHARE: f64 = 0.125;
 const HINGE_CONDITION: f64 = 1e12;
 
 /// The same ratio for a smooth loss with objective perturbation where `erm` has no way that always converges. Minimisers lie far out
-/// where the noise pulls along a direction in which the rows hardly curve the risk. Found by trial (`docs/evidence/far_minimisers.md`).
-const PULLED_CONDITION: f64 = 1e9;
+/// where the noise pulls along a direction in which the rows hardly curve the risk. By trial: Newton's method alone missed none of 30 hard
+/// minimisers there, and 1 of 30 at ten times that (`docs/evidence/far_minimisers.md`).
+const PULLED_CONDITION: f64 = 1e8;
 
 /// What the certificate of a solver rests on, as bounds over all data sets and draws of the noise.
 pub(super) struct Solvable<'a> {
@@ -370,6 +371,6 @@ mod tests {
         pulled(None, 1e-10).unwrap();
         let refused = pulled(Some(1e3), 1e-10).unwrap_err();
         assert!(matches!(refused, Error::IllConditioned { .. }), "{refused}");
-        pulled(Some(1e3), 1.1e-9).unwrap();
+        pulled(Some(1e3), 1.1e-8).unwrap();
     }
 }
