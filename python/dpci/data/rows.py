@@ -1,4 +1,4 @@
-"""The one way in for X and y: rows and targets as the core takes them, in memory or in parts, read once."""
+"""The one way in for X and y: rows and targets as the core takes them, in memory or in parts."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -18,9 +18,6 @@ mod sealed {
 
 /// A source of random words for the samplers; implemented by the two generators of this file and by nothing else.
 pub trait NoiseGenerator: Rng + sealed::Sealed {
-    /// Whether noise drawn from it protects the data: true only for [`ReleaseGenerator`].
-    const PRIVATE: bool;
-
     /// Takes a new key where one is due; to be called before numbers are drawn.
     ///
     /// # Errors
@@ -108,8 +105,6 @@ impl TryRng for ReleaseGenerator {
 impl sealed::Sealed for ReleaseGenerator {}
 
 impl NoiseGenerator for ReleaseGenerator {
-    const PRIVATE: bool = true;
-
     fn refresh(&mut self) -> Result<()> {
         if self.given >= BYTES_PER_KEY {
             self.words = Self::keyed(self.source)?;
@@ -155,8 +150,6 @@ impl TryRng for SimulationGenerator {
 impl sealed::Sealed for SimulationGenerator {}
 
 impl NoiseGenerator for SimulationGenerator {
-    const PRIVATE: bool = false;
-
     fn refresh(&mut self) -> Result<()> {
         Ok(())
     }
@@ -203,8 +196,6 @@ impl sealed::Sealed for Scripted {}
 
 #[cfg(test)]
 impl NoiseGenerator for Scripted {
-    const PRIVATE: bool = false;
-
     fn refresh(&mut self) -> Result<()> {
         Ok(())
     }

@@ -60,7 +60,7 @@ impl Ellipsoid {
     }
 }
 
-/// After so many cuts from a ball of radius `B` around the minimiser, some centre had a certificate `‖∇J‖/λ` of at most `target`, for every
+/// After so many cuts from a ball of radius `B` around 0, which holds the minimiser, some centre had a certificate `‖∇J‖/λ` of at most `target`, for every
 /// smooth convex `J` of this condition, the ratio of the bounds on the eigenvalues of its Hessian: `4d(d+1)·ln(2κB/target)`.
 pub(crate) fn greatest_cuts(dim: usize, condition: f64, radius: f64, target: f64) -> f64 {
     let d = dim as f64;
