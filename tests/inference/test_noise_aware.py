@@ -10,7 +10,7 @@ import dpci
 from dpci import _core
 from dpci.inference.error_law import ErrorLaw, ratio_nodes
 
-N, D = 3000, 4
+N, D = 3000, 6
 NOTIONS = {
     "pure": {"budget": dpci.PureDP(1.0)},
     "pure, output": {"budget": dpci.PureDP(1.0), "mechanism": "output"},
@@ -22,8 +22,8 @@ NOTIONS = {
 
 def sample(seed=0, n=N):
     rng = np.random.default_rng(seed)
-    X = rng.uniform(-0.5, 0.5, size=(n, D - 1))
-    return X, X @ [4.0, -2.0, 0.0] + rng.logistic(size=n) > 0
+    X = rng.uniform(-0.4, 0.4, size=(n, D - 1))
+    return X, X @ [4.0, -2.0, 0.0, 0.0, 1.0] + rng.logistic(size=n) > 0
 
 
 def fit(seed=1, **keywords):
@@ -151,8 +151,8 @@ def test_gaussian_noise_and_a_gamma_ratio_are_exact():
 
 
 def test_bad_shapes_are_refused():
-    for shape in (0.0, -1.0, np.nan):
-        with pytest.raises(dpci.errors.InvalidInput, match="shape must be > 0"):
+    for shape in (0.0, 0.99, -1.0, np.nan):
+        with pytest.raises(dpci.errors.InvalidInput, match="shape must be at least 1"):
             _core.exact_half_widths(np.ones(1), np.ones(1), "gaussian", 1.0, 2, 0.95, shape)
 
 
@@ -179,3 +179,32 @@ def test_intervals_cover_and_are_shorter_than_those_of_projected_matrices():
     )
     assert 0.92 <= aware.coverage <= 0.985
     assert aware.mean_length < 0.9 * floored.mean_length
+
+
+def test_few_parameters_are_refused():
+    X, y = sample()
+    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.02, "projection": "noise_aware", "seed": 1}
+    assert len(dpci.fit(X[:, :4], y, **keywords).params) == 5
+    with pytest.raises(dpci.errors.InvalidInput, match='parameters with projection="noise_aware" must be at least 5'):
+        dpci.fit(X[:, :3], y, **keywords)
+
+
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
+def test_notes_say_that_the_noise_is_counted_and_joint_tests_are_by_rows():
+    noisy = fit(budget=dpci.PureDP(0.3))
+    assert noisy.moment_noise > 0.5
+    assert "The intervals account for it" in " ".join(noisy.summary().split())
+    assert "as well as for the noise in the two matrices" in noisy.to_html()
+    assert noisy.wald_test(["x0", "x1"]).method == "by_rows"
+
+
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
+def test_noise_that_hides_the_rows_with_curvature_is_no_silence():
+    loss = dpci.losses.HuberHinge(h=0.5)
+    X, y = sample()
+    with pytest.warns(dpci.CurvatureWarning):
+        fits = [
+            dpci.fit(X, y, budget=dpci.PureDP(0.3), l2_strength=0.02, loss=loss, projection="noise_aware", seed=seed)
+            for seed in range(20)
+        ]
+    assert 0.0 in [result.curvature_room for result in fits]

@@ -281,6 +281,7 @@ REFUSED = {
     "a vector": (lambda **k: dpci.fit(NAN[0], Y, **FIT, **k), r"known two-dimensional shape .* got ndarray"),
     "y twice": (lambda **k: dpci.fit(chunks(NAN, Y), Y, **FIT, **k), "y must be None"),
     "parts": (lambda **k: REPLACE_ONE["tune"](chunks(NAN, Y), None, **k), "must have all rows in memory"),
+    "no targets": (lambda **k: REPLACE_ONE["tune"](NAN, None, **k), "y must be given"),
     "candidate": (lambda **k: dpci.tuning.tune(
         NAN, Y, candidates=[{"l2_strength": 1e-9}], validation_radius=1.0, **CLIP, **k), "l2_strength must be"),
     "axes": (lambda **k: dpci.baselines.projected_histogram(

@@ -55,6 +55,6 @@ def test_a_release_that_was_not_settled_is_a_defect():
     payment = Payment.due("a test", dpci.Ledger(budget), budget=budget, neighbors="replace_one", seed=None)
     with (
         pytest.raises(RuntimeError, match="a release must be settled"),
-        payment.release([[0.0]], None, lambda *_: None),
+        payment.release([[0.0]], [0.0], None, lambda *_: None),
     ):
         pass

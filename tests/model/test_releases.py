@@ -181,7 +181,7 @@ COMBINATIONS = {
     "loss", [Logistic(), HuberHinge(), SmoothHinge(s=0.5), SoftLogistic(), SOFT_HINGE], ids=lambda loss: loss.name
 )
 def test_every_combination_fits(rows, loss):
-    X, y = np.tile(rows[0], (20, 1)), np.tile(rows[1], 20)
+    X, y = np.tile(np.hstack([rows[0], 0.0 * rows[0]]), (20, 1)), np.tile(rows[1], 20)
     if loss.name == "soft_logistic":
         y = np.linspace(0.0, 1.0, len(y))
     for choices in itertools.product(*COMBINATIONS.values()):

@@ -137,7 +137,7 @@ def functional_mechanism(
             budget=core_budget(payment.budget),
         )
 
-    with payment.release(X, choices, resolve) as till:
+    with payment.release(X, y, choices, resolve) as till:
         rows, spec = till.read(X, y, stacklevel=3)
         clip, n_threads = choices.on_violation == "clip", choices.n_threads
         release = _core.release_functional_mechanism(

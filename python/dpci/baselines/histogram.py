@@ -136,7 +136,7 @@ def projected_histogram(
             budget=core_budget(payment.budget),
         )
 
-    with payment.release(X, choices, resolve) as till:
+    with payment.release(X, y, choices, resolve) as till:
         rows, spec = till.read(X, y, sums=False, stacklevel=3)
         n_threads = choices.n_threads
         release = _core.release_histogram(spec, rows.values, rows.targets, n_threads=n_threads, seed=choices.seed)

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.inference.error_law import NOISE_AWARE
 from dpci.losses import describe
 from dpci.released.record import FitRecord
 
@@ -28,7 +29,8 @@ def curvature_room(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
     covariance of the errors it determines the root mean square error of these predictors. The curvature of the Huber
     hinge begins at margin 1 - h; that of the smooth hinge changes by a factor e over a distance s.
 
-    The function applies to losses with a flat part. It returns None if the released Hessian has no data part.
+    The function applies to losses with a flat part. It returns None if the released Hessian has no data part, and 0 if
+    the noise in a Hessian that was not projected hides it.
     """
     scale, loss = record.intercept_scale, record.loss
     # Saved records may hold any numbers; those beyond the range of floats show nothing.
@@ -39,7 +41,8 @@ def curvature_room(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
         weight = float(greatest / unit / unit)
         error, square = float((curved * cov).sum()), float(record.params @ curved @ record.params)
     if not (weight > 0.0 and error > 0.0 and square > 0.0) or not math.isfinite(weight + error + square):
-        return None
+        # Noise that was not projected away can hide the rows with curvature; nothing then shows that there is room.
+        return 0.0 if record.projection == NOISE_AWARE else None
     distance = float(loss["s"]) if "s" in loss else math.sqrt(square / weight) - (1.0 - float(loss["h"]))
     return distance / math.sqrt(error / weight)
 

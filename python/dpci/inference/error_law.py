@@ -27,7 +27,7 @@ _BLOCK = 4096
 
 @dataclass(frozen=True)
 class ErrorLaw:
-    """Law of ``target - params``: ``N(0, W (sampling + Omega noise @ noise))`` given Omega and W.
+    """Law of ``target - params``: ``N(0, W (sampling + Omega * noise @ noise))`` given Omega and W.
 
     W is the true variance over the estimated one, which noise in the released matrices leaves open (docs/method.md,
     "Intervals" and "Noise in the matrices").
@@ -96,6 +96,8 @@ class ErrorLaw:
         if self.least_sampling is None:
             return found
         least = contrasts @ self.least_sampling @ contrasts.T
+        if not (np.isfinite(found).all() and np.isfinite(least).all()):
+            raise InvalidInput("the covariance of the contrasts must be finite, got one beyond the range of floats")
         # In coordinates in which the least covariance is I, eigenvalues below 1 become 1.
         values, vectors = np.linalg.eigh(least)
         kept = values > _DEPENDENT * max(float(values[-1]), 0.0)

@@ -13,7 +13,7 @@ from dpci.data.arrays import Table
 from dpci.errors import DpciError, InvalidInput, MomentNoiseWarning
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
-from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, error_law
+from dpci.inference.error_law import ErrorLaw, error_law
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.prediction import mean_intervals
 from dpci.inference.simultaneous import bonferroni_level, joint_level
@@ -61,8 +61,8 @@ class Inference(FitFacts):
 
         Of the Hessian, and of the covariance of the gradient's error; the greater of both. One release in twenty at
         most exceeds it. Infinite if a least eigenvalue vanishes or a matrix overflows. From released values alone.
-        Intervals and p-values do not account for this noise; above 1/2 a joint test of several parameters may reject
-        true hypotheses too often (docs/inference.md).
+        Intervals and p-values of single parameters account for this noise with ``projection="noise_aware"`` only. Above
+        1/2 a joint test of several parameters may reject true hypotheses too often (docs/inference.md).
         """
         return moment_noise(self._record, self._moments()[0], self.cov)
 
@@ -226,8 +226,7 @@ class Inference(FitFacts):
         rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
         method = check_choice("method", method, ("auto", "joint", "by_rows"))
         law = self._error_law()
-        counted = self._record.projection == NOISE_AWARE
-        ratio = self.moment_noise if len(rows) > 1 and not counted else 0.0
+        ratio = self.moment_noise if len(rows) > 1 else 0.0
         noisy = ratio > TRUSTED_NOISE
         chosen: Method = ("by_rows" if noisy else "joint") if method == "auto" else method
         tested = wald_test(law, self.params, rows, labels, value, method=chosen, private=self.private)

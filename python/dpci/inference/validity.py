@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
-from dpci.inference.error_law import matrix_noise
+from dpci.inference.error_law import NOISE_AWARE, matrix_noise
 from dpci.released.record import FitRecord
 
 FALSE_RATE = 1e-3
@@ -99,6 +99,10 @@ def gradient_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
 
 def moment_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[np.float64]) -> float:
     """Return the greater of the noise ratios of both released matrices, from released values alone."""
+    if record.projection == NOISE_AWARE:
+        # The true Hessian has no eigenvalues below lambda.
+        values, vectors = np.linalg.eigh(hessian)
+        hessian = vectors * np.maximum(values, record.l2_strength) @ vectors.T
     return max(hessian_noise(record, hessian), gradient_noise(record, hessian, cov))
 
 

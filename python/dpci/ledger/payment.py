@@ -17,6 +17,7 @@ from dpci import _core
 from dpci.base.startup import EndedBySignal
 from dpci.budgets import Budget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation
+from dpci.data.dask import is_dask
 from dpci.data.parts import PartRules
 from dpci.data.rows import ModelChoices, Rows, known_shape, read
 from dpci.errors import InvalidInput, ReleaseFailed
@@ -95,6 +96,7 @@ class Payment:
     def release(
         self,
         X: Any,  # noqa: ANN401  # whatever the caller has
+        y: Any,  # noqa: ANN401
         choices: PublicChoices,
         resolve: Callable[[int, int], _Resolved],
         *,
@@ -106,6 +108,8 @@ class Payment:
         ----------
         X : table
             The rows. Only their type and shape are used here.
+        y : array-like or None
+            The targets. Only whether they are given is used here.
         choices : PublicChoices
             Public choices of the release.
         resolve : callable
@@ -114,7 +118,7 @@ class Payment:
         parts : PartRules, optional
             How rows in parts are understood; None: the release takes rows in memory only.
         """
-        return Till(self, X, choices, resolve, parts)
+        return Till(self, X, y, choices, resolve, parts=parts)
 
 
 class Till(Generic[_Resolved]):
@@ -124,8 +128,10 @@ class Till(Generic[_Resolved]):
         self,
         payment: Payment,
         X: Any,  # noqa: ANN401  # whatever the caller has
+        y: Any,  # noqa: ANN401
         choices: PublicChoices,
         resolve: Callable[[int, int], _Resolved],
+        *,
         parts: PartRules | None,
     ) -> None:
         self._payment = payment
@@ -134,7 +140,7 @@ class Till(Generic[_Resolved]):
         self._parts = parts
         self._is_paid = False
         if payment.private:
-            self._check_public(X)
+            self._check_public(X, y)
 
     def __enter__(self) -> Self:
         if self._payment.private:
@@ -209,7 +215,7 @@ class Till(Generic[_Resolved]):
             self._pay()
         return rows, resolved
 
-    def _check_public(self, X: Any) -> None:  # noqa: ANN401  # whatever the caller has
+    def _check_public(self, X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the caller has
         """Refuse public choices under which failures could reveal facts about the data, and impossible ones."""
         ledger, choices = self._payment.ledger, self._choices
         assert ledger is not None  # noqa: S101  # for the type checker
@@ -223,8 +229,10 @@ class Till(Generic[_Resolved]):
                 f"n_public must equal the ledger's n_public={ledger.n_public} {rule}, got n_public={choices.n_public}"
             )
         rows, columns = known_shape(X)
-        if self._parts is None and (rows is None or columns is None):
+        if self._parts is None and (rows is None or columns is None or is_dask(X)):
             raise InvalidInput(f"X must have all rows in memory for this function, got {type(X).__name__}")
+        if self._parts is None and y is None:
+            raise InvalidInput("y must be given with rows in memory, got y=None")
         # The number of rows is private exactly where there is a stand-in for it.
         n_records = rows if choices.n_public is None else choices.n_public
         if n_records is not None and columns is not None:

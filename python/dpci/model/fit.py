@@ -90,8 +90,9 @@ def fit(
     projection : {"auto", "floor", "cautious", "noise_aware"}
         How intervals treat the noise in the released matrices. "floor" raises eigenvalues of the Hessian below
         ``l2_strength`` to it, and "cautious" also lowers those within the noise; "auto" is cautious where the noise is
-        large. "noise_aware" keeps the matrices as released and counts their noise: intervals are shorter and their
-        coverage is nearer to ``level`` (docs/method.md, "Noise in the matrices").
+        large. "noise_aware" keeps the matrices as released and counts their noise. With ten parameters or more its
+        intervals were shorter and covered nearer to ``level`` in studies; it needs at least five, and has limits
+        (docs/method.md, "Noise in the matrices").
     calibration : {"tight", "paper"}
         "paper" uses the constants of Wang, Kifer & Lee (separate moments, both floored at λ, shares (.5, .25, .25)),
         and those of Kifer, Smith & Thakurta for Gaussian objective perturbation (add/remove only); also private, with
@@ -211,7 +212,7 @@ def release_fit(
 
     if prepare is None:
         check_source(X, y, settings.core_loss)
-    with payment.release(X, settings, resolve, parts=settings.part_rules()) as till:
+    with payment.release(X, y, settings, resolve, parts=settings.part_rules()) as till:
         if prepare is not None:
             X, y = prepare(X, y)
         rows, spec = till.read(X, y, stacklevel=stacklevel + 1)

@@ -38,7 +38,7 @@ class Plan:
         r_H over the strong convexity of the objective: l2_strength, and what the loss declares. Above 6 the projection
         "auto" turns cautious, and intervals grow longer.
     projection : str
-        "floor" or "cautious", for parameters of any norm.
+        "floor", "cautious" or "noise_aware", for parameters of any norm.
     privacy_length : tuple of float
         Least and greatest length of a 95% interval of one parameter that the noise of the coefficients alone causes.
         With ``radius`` at most 2 * radius, the ball's diameter: a longer interval tells no more than the ball does.

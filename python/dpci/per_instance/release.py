@@ -183,7 +183,7 @@ def report(
         spec_of_fit = settings.spec(n_samples, n_columns, budget=payment.budget)
         return spec_of_fit, _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
 
-    with payment.release(X, settings, resolve) as till:
+    with payment.release(X, y, settings, resolve) as till:
         rows, (spec_of_fit, spec) = till.read(X, y, stacklevel=3)
         release = _core.release_report(
             spec,

@@ -26,13 +26,17 @@ class FitFacts(Released[FitRecord]):
 
     @property
     def hessian(self) -> NDArray[np.float64] | None:
-        """Released and projected Hessian of the mean objective, shape (k, k); None without moments."""
+        """Released Hessian of the mean objective, shape (k, k); None without moments.
+
+        Projected, unless :attr:`privacy` says that the projection is "noise_aware".
+        """
         return self._record.hessian
 
     @property
     def gradient_cov(self) -> NDArray[np.float64] | None:
-        """Released and projected covariance of the gradient of one record, shape (k, k); None without moments.
+        """Released covariance of the gradient of one record, shape (k, k); None without moments.
 
+        Projected as the Hessian is.
         Under add/remove its second moment over ``n_samples``, from which no mean is subtracted.
         """
         return self._record.gradient_cov

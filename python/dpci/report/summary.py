@@ -15,6 +15,7 @@ from dpci.base.tables import (
     number_format,
     positive_class,
 )
+from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.methods import Inference, interval_notes
 from dpci.inference.validity import TRUSTED_NOISE
@@ -123,9 +124,10 @@ def noise_note(result: Inference) -> str | None:
     if result.interval_refusal is not None or (ratio := result.moment_noise) <= TRUSTED_NOISE:
         return None
     size = f"{ratio:.2g} times" if math.isfinite(ratio) else "any multiple of"
+    counted = record_of(result).projection == NOISE_AWARE
     return (
-        f"The noise in the released matrices may be {size} their least eigenvalue. The intervals do not "
-        "account for it; a joint test of several parameters may reject too often."
+        f"The noise in the released matrices may be {size} their least eigenvalue. The intervals "
+        f"{'' if counted else 'do not '}account for it; a joint test of several parameters may reject too often."
     )
 
 

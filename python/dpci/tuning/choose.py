@@ -197,7 +197,7 @@ def release_tuned(
 
     first = settings[0]
     fitted: Fitted | None = None
-    with payment.release(X, first, resolve) as till:
+    with payment.release(X, y, first, resolve) as till:
         if prepare is not None:
             X, y = prepare(X, y)
         rows, spec = till.read(X, y, stacklevel=stacklevel + 1)
@@ -299,7 +299,7 @@ def _tune_by_rule(
         chosen = dataclasses.replace(settings, l2_strength=params["l2_strength"], radius=params["radius"])
         return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
 
-    with payment.release(X, settings, resolve) as till:
+    with payment.release(X, y, settings, resolve) as till:
         if prepare is not None:
             X, y = prepare(X, y)
         rows, (params, chosen, spec) = till.read(X, y, stacklevel=stacklevel + 1)

@@ -10,6 +10,7 @@ from dpci.base.tables import format_bound, format_percent, number_format, printa
 from dpci.base.validation import check_fraction
 from dpci.budgets import ApproxDP, PureDP
 from dpci.errors import InvalidInput
+from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.methods import Inference, interval_notes
 from dpci.losses import describe
 from dpci.released.facts import conditions
@@ -217,9 +218,11 @@ def _power(epsilon: float) -> str:
 def _caveats(result: Inference) -> list[Html]:
     items: list[Content] = [target_note(result)]
     if result.interval_refusal is None:
+        matrices = "as well as" if record_of(result).projection == NOISE_AWARE else "but not"
         accounted = (
             "Intervals and p-values rest on the normal approximation for large samples. They account for sampling, for "
-            "the noise in the parameters and for their rounding, not for the noise in the two matrices behind them."
+            f"the noise in the parameters and for their rounding, {matrices} for the noise in the two matrices behind "
+            "them."
         )
         noise = noise_note(result)
         items += [accounted, *([] if noise is None else [noise]), *interval_notes(result)]

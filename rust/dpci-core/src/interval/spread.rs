@@ -28,13 +28,13 @@ impl ErrorShape {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a law that [`NoiseLaw::check`] refuses, or a shape that is not positive.
+    /// [`Error::OutOfRange`] for a law that [`NoiseLaw::check`] refuses, or a shape below 1.
     pub fn check(&self) -> Result<()> {
         self.law.check()?;
-        if !(self.matrices > 0.0) {
+        if !(self.matrices >= 1.0) {
             return Err(Error::OutOfRange {
                 name: "shape",
-                rule: "> 0",
+                rule: "at least 1",
                 value: self.matrices,
             });
         }

@@ -94,6 +94,10 @@ pub enum Projection {
 /// at d = 10, 50, 104; docs/method.md, "Projection").
 const AUTO_RATIO: f64 = 6.0;
 
+/// With fewer parameters [`Projection::NoiseAware`] can make intervals too short: it averages over directions, of which there are too
+/// few (docs/method.md, "Noise in the matrices").
+const NOISE_AWARE_LEAST: usize = 5;
+
 impl Projection {
     /// Decides [`Projection::Auto`] from public values.
     #[must_use]
@@ -135,6 +139,13 @@ pub(super) fn check_scalars(c: &Choices) -> Result<()> {
     let params = c.n_columns + usize::from(c.intercept.is_some());
     if c.moments != Moments::None {
         check_matrix_dim(params)?;
+    }
+    if c.projection == Projection::NoiseAware && (1..NOISE_AWARE_LEAST).contains(&params) {
+        return Err(Error::OutOfRange {
+            name: "the number of parameters with projection=\"noise_aware\"",
+            rule: "at least 5 (with fewer its intervals can be too short; use another projection)",
+            value: params as f64,
+        });
     }
     if c.n_samples == 0 || params == 0 {
         return Err(Error::Empty {

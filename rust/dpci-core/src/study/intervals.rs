@@ -72,7 +72,8 @@ fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> 
             };
             ErrorLaw::noise_aware(&matrices, draws)
         }
-        _ => ErrorLaw::plug_in(
+        (Some(_), None) => Err(no_moments()),
+        (None, _) => ErrorLaw::plug_in(
             hessian,
             gradient_cov,
             spec.n_params(),
