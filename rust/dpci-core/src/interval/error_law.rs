@@ -56,10 +56,14 @@ impl ErrorLaw {
                 (sampling[i * dim + j], sampling[j * dim + i]) = (mean, mean);
             }
         }
-        sampling.iter_mut().for_each(|entry| *entry /= n_samples);
+        for entry in &mut sampling {
+            *entry /= n_samples;
+        }
         let noise = match perturbation {
             Perturbation::Objective => {
-                inverse.iter_mut().for_each(|entry| *entry /= n_samples);
+                for entry in &mut inverse {
+                    *entry /= n_samples;
+                }
                 inverse
             }
             Perturbation::Output => identity,

@@ -58,6 +58,8 @@ impl MatrixDraws {
 fn standard(law: MatrixLaw, dim: usize, generator: &mut SimulationGenerator) -> Result<Vec<f64>> {
     let std_dev = law.isometric_std_dev(dim);
     let mut draw = law.on(dim)?.sample(generator);
-    draw.iter_mut().for_each(|entry| *entry /= std_dev);
+    for entry in &mut draw {
+        *entry /= std_dev;
+    }
     Ok(draw)
 }

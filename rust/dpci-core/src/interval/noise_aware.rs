@@ -89,7 +89,9 @@ impl NoisyMatrices<'_> {
         let root = (dim as f64).sqrt();
         let trace: f64 = released.values.iter().sum();
         let missing = (hessian_noise * root - trace).max(0.0) / dim as f64;
-        released.values.iter_mut().for_each(|l| *l += missing);
+        for l in &mut released.values {
+            *l += missing;
+        }
 
         let (simulated, eigenvalues) = simulate(&released.values, hessian_noise, draws)?;
         let inverse: Vec<f64> = eigenvalues
@@ -107,7 +109,9 @@ impl NoisyMatrices<'_> {
         let factor = if mean < 1.0 { mean.sqrt() } else { mean };
         let back = |matrix: &[f64], scale: f64| {
             let mut out = rotate_back(matrix, &directions.vectors, dim);
-            out.iter_mut().for_each(|entry| *entry *= scale);
+            for entry in &mut out {
+                *entry *= scale;
+            }
             out
         };
         let noise = match self.perturbation {
@@ -231,7 +235,9 @@ impl Directions {
                         .sum::<f64>();
                 }
             }
-            means.iter_mut().for_each(|m| *m /= simulated.len() as f64);
+            for m in &mut means {
+                *m /= simulated.len() as f64;
+            }
             means
         };
         Self {
