@@ -47,7 +47,7 @@ def choices(rng):
         "loss": str(rng.choice(LOSSES)),
         "mechanism": str(rng.choice(["objective", "output"])),
         "moments": str(rng.choice(["joint", "separate", "none"], p=[0.6, 0.3, 0.1])),
-        "projection": str(rng.choice(["auto", "floor", "cautious", "noise_aware"])),
+        "projection": str(rng.choice(["auto", "floor", "cautious"])),
         "calibration": str(rng.choice(["tight", "paper"], p=[0.8, 0.2])),
         "on_violation": "clip",
     }
