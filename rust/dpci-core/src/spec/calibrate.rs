@@ -71,7 +71,7 @@ pub(super) fn costs(of: Bounded<'_>) -> Result<Costs> {
     })
 }
 
-/// The unit of the costs of a fit's steps in records, [`Cost::unit`] of what [`costs`] shares.
+/// The unit of the costs of a fit's steps in records, [`Cost::unit`] of what `costs` shares.
 #[must_use]
 pub fn cost_unit(
     budget: Budget,
