@@ -21,7 +21,6 @@ from dpci.released.model import record_of
 if TYPE_CHECKING:
     import pandas as pd
 
-
 __all__ = ["Comparison", "compare"]
 
 _F64 = NDArray[np.float64]

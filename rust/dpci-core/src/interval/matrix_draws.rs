@@ -25,12 +25,12 @@ impl MatrixDraws {
     pub fn new(dim: usize, hessian: Option<MatrixLaw>, gradient_cov: MatrixLaw) -> Result<Self> {
         let n_pairs = (DIRECTIONS / (2 * dim.max(1))).max(1);
         let pairs = (0..n_pairs as u64).map(|pair| {
-            let mut generator = SimulationGenerator::new(SEED, pair);
+            // A stream for each matrix: whether the Hessian has noise changes nothing for the other.
             let hessian = match hessian {
-                Some(law) => standard(law, dim, &mut generator)?,
+                Some(law) => standard(law, dim, 2 * pair)?,
                 None => vec![0.0; dim * dim],
             };
-            Ok([hessian, standard(gradient_cov, dim, &mut generator)?])
+            Ok([hessian, standard(gradient_cov, dim, 2 * pair + 1)?])
         });
         let pairs = pairs.collect::<Result<_>>()?;
         Ok(Self { dim, pairs })
@@ -55,11 +55,31 @@ impl MatrixDraws {
 }
 
 /// One draw in standard units.
-fn standard(law: MatrixLaw, dim: usize, generator: &mut SimulationGenerator) -> Result<Vec<f64>> {
+fn standard(law: MatrixLaw, dim: usize, stream: u64) -> Result<Vec<f64>> {
     let std_dev = law.isometric_std_dev(dim);
-    let mut draw = law.on(dim)?.sample(generator);
+    let mut generator = SimulationGenerator::new(SEED, stream);
+    let mut draw = law.on(dim)?.sample(&mut generator);
     for entry in &mut draw {
         *entry /= std_dev;
     }
     Ok(draw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hessian_without_noise_changes_no_draw_of_the_covariance() {
+        let law = MatrixLaw::MatrixLaplace { rate: 2.0 };
+        let with = MatrixDraws::new(6, Some(law), law).unwrap();
+        let without = MatrixDraws::new(6, None, law).unwrap();
+        assert_eq!(with.len(), without.len());
+        for ((sign, hessian, cov), (other_sign, none, other)) in with.signed().zip(without.signed())
+        {
+            assert_eq!((sign.to_bits(), cov), (other_sign.to_bits(), other));
+            assert!(none.iter().all(|z| z.abs() < f64::MIN_POSITIVE));
+            assert_ne!(hessian, cov);
+        }
+    }
 }

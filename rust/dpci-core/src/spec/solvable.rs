@@ -248,31 +248,19 @@ mod tests {
 
     use crate::Error;
     use crate::loss::{Hinge, HuberHinge, Logistic, Loss, Squared};
-    use crate::privacy::{Budget, Calibration, Neighbors};
-    use crate::spec::{Choices, Moments, Projection, Spec, Variant};
+    use crate::privacy::Budget;
+    use crate::spec::{Choices, Spec, testing};
 
     use super::{Perturbation, Solvable};
 
     fn choices(loss: Arc<dyn Loss>, n_samples: usize, row_norm: f64, l2_strength: f64) -> Choices {
         Choices {
             n_samples,
-            n_columns: 2,
             intercept: None,
             row_norm,
             loss,
             l2_strength,
-            radius: None,
-            budget: Budget::Zcdp { rho: 0.5 },
-            perturbation: Perturbation::Output,
-            variant: Variant::Standard,
-            project: false,
-            noise: None,
-            split: None,
-            moments: Moments::None,
-            reserve: 0.0,
-            projection: Projection::Auto,
-            calibration: Calibration::Tight,
-            neighbors: Neighbors::ReplaceOne,
+            ..testing::choices(Perturbation::Output, testing::zcdp(0.5))
         }
     }
 

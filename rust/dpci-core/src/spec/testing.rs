@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Choices, Moments, Projection, Spec, Variant};
+use super::{
+    Choices, FunctionalChoices, Moments, Projection, Spec, TuningMethod, TuningSpec, Variant,
+};
 use crate::loss::{Custom, Declaration, Evaluate, Logistic, Loss, Targets};
-use crate::privacy::{Budget, Calibration, Neighbors, Perturbation};
+use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Polynomial};
 
 /// What the seal leaves of a budget.
 pub(crate) const LEFT: f64 = 0.999;
@@ -102,4 +104,45 @@ pub(crate) fn parabola(strong_convexity: f64) -> Arc<dyn Loss> {
         predictor_bound: Some(4.0),
     };
     Arc::new(Custom::new(Arc::new(Parabola), declared).unwrap())
+}
+
+/// A random number of runs, ten on average.
+pub(crate) const REPEAT: TuningMethod = TuningMethod::Repeat {
+    shape: 1.0,
+    expected_runs: 10.0,
+};
+
+/// A candidate of a tuning.
+pub(crate) fn candidate(l2_strength: f64) -> Choices {
+    Choices {
+        l2_strength,
+        radius: Some(2.0),
+        ..choices(Perturbation::Output, pure(1.0))
+    }
+}
+
+/// The choice among candidates, by the logistic loss.
+pub(crate) fn tuned(
+    candidates: &[Choices],
+    radius: Option<f64>,
+    budget: Budget,
+    method: TuningMethod,
+) -> Result<TuningSpec, String> {
+    TuningSpec::new(candidates, Arc::new(Logistic), radius, budget, method)
+        .map_err(|e| e.to_string())
+}
+
+/// The functional mechanism on four rows of two columns, with targets up to 2.
+pub(crate) fn functional(budget: Budget) -> FunctionalChoices {
+    FunctionalChoices {
+        n_samples: 4,
+        n_columns: 2,
+        intercept: None,
+        row_norm: 1.0,
+        polynomial: Polynomial::squared(2.0).unwrap(),
+        l2_strength: 0.1,
+        budget,
+        calibration: Calibration::Tight,
+        neighbors: Neighbors::AddRemove,
+    }
 }

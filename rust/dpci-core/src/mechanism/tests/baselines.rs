@@ -12,20 +12,6 @@ use crate::spec::{Axis, FunctionalChoices, FunctionalSpec, Grid, HistogramSpec, 
 const ROWS: [f64; 8] = [0.6, 0.0, 0.0, 0.8, -0.5, 0.5, 0.3, 0.9];
 const TARGETS: [f64; 4] = [1.0, -2.0, 0.5, 1.5];
 
-fn functional(budget: Budget) -> FunctionalChoices {
-    FunctionalChoices {
-        n_samples: 4,
-        n_columns: 2,
-        intercept: None,
-        row_norm: 1.0,
-        polynomial: Polynomial::squared(2.0).unwrap(),
-        l2_strength: 0.1,
-        budget,
-        calibration: Calibration::Tight,
-        neighbors: Neighbors::AddRemove,
-    }
-}
-
 /// Minimiser of `(1/2)‖θ‖²·(nλ + 2·ridge) + Σ(u - y)²`.
 fn ridge_regression(ridge: f64) -> [f64; 2] {
     let (mut a, mut c) = (

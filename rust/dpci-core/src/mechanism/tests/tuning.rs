@@ -4,31 +4,7 @@ use super::*;
 use crate::loss::HuberHinge;
 use crate::mechanism::{Values, mean_loss, release_tuning};
 use crate::noise::SimulationGenerator;
-use crate::privacy::Perturbation::Output;
-use crate::spec::{TuningMethod, TuningSpec};
-
-const REPEAT: TuningMethod = TuningMethod::Repeat {
-    shape: 1.0,
-    expected_runs: 10.0,
-};
-
-fn candidate(l2_strength: f64) -> Choices {
-    Choices {
-        l2_strength,
-        radius: Some(2.0),
-        ..choices(Output, pure(1.0))
-    }
-}
-
-fn tuned(
-    candidates: &[Choices],
-    radius: Option<f64>,
-    budget: Budget,
-    method: TuningMethod,
-) -> Result<TuningSpec, String> {
-    TuningSpec::new(candidates, Arc::new(Logistic), radius, budget, method)
-        .map_err(|e| e.to_string())
-}
+use crate::spec::TuningMethod;
 
 #[test]
 fn the_better_candidate_wins_where_noise_is_small() {

@@ -1,22 +1,7 @@
 //! The functional mechanism and histograms: sensitivities, scales, and their answers with almost no noise.
 
 use super::*;
-use crate::privacy::Polynomial;
 use crate::spec::{Axis, FunctionalChoices, FunctionalSpec, Grid, HistogramSpec};
-
-fn functional(budget: Budget) -> FunctionalChoices {
-    FunctionalChoices {
-        n_samples: 4,
-        n_columns: 2,
-        intercept: None,
-        row_norm: 1.0,
-        polynomial: Polynomial::squared(2.0).unwrap(),
-        l2_strength: 0.1,
-        budget,
-        calibration: Calibration::Tight,
-        neighbors: Neighbors::AddRemove,
-    }
-}
 
 #[test]
 fn the_functional_mechanism_has_the_sensitivities_of_its_polynomial() {

@@ -3,32 +3,9 @@
 use super::*;
 use crate::loss::Squared;
 use crate::noise::NoiseLaw;
-use crate::privacy::Perturbation::{Objective, Output};
+use crate::privacy::Perturbation::Objective;
 use crate::privacy::RunCount;
-use crate::spec::{NoiseKind, TuningMethod, TuningSpec, check_common, check_predictor};
-
-const REPEAT: TuningMethod = TuningMethod::Repeat {
-    shape: 1.0,
-    expected_runs: 10.0,
-};
-
-fn candidate(l2_strength: f64) -> Choices {
-    Choices {
-        l2_strength,
-        radius: Some(2.0),
-        ..choices(Output, pure(1.0))
-    }
-}
-
-fn tuned(
-    candidates: &[Choices],
-    radius: Option<f64>,
-    budget: Budget,
-    method: TuningMethod,
-) -> Result<TuningSpec, String> {
-    TuningSpec::new(candidates, Arc::new(Logistic), radius, budget, method)
-        .map_err(|e| e.to_string())
-}
+use crate::spec::{NoiseKind, TuningMethod, check_common, check_predictor};
 
 /// `ln(1+e^z) - ln(1+e^-z)` is the range of the logistic loss over predictors up to z = 1.25·W.
 fn range(radius: f64) -> f64 {
