@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dpci
+from dpci.cli.commands.tables import render
 from dpci.papers.sources import Sources
 from dpci.papers.wang.report import run_table
 from dpci.papers.wang.studies import Run
@@ -115,7 +116,7 @@ def main() -> None:
     any_broken = False
     for number in arguments.tables:
         report = run_table(number, ("paper", "tight"), Sources(), run)
-        lines = [report.render("markdown"), "", "### Rules", ""]
+        lines = [render(report, "markdown"), "", "### Rules", ""]
         for text, n_cells, broken in judge(number, report.data["cells"]):
             verdict = f"holds in all {n_cells} cases" if not broken else f"BROKEN in {len(broken)} of {n_cells} cases"
             lines += [f"- {text}: {verdict}", *(f"  - {cell}" for cell in broken)]

@@ -15,9 +15,6 @@ import dpci
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from _large import rows_in_place
-from dpci.datasets.paper import scale_by_the_data
-from dpci.datasets.tables import entry as catalogue_entry
-from dpci.datasets.tables import without_missing
 
 SEED = 0
 # Rows of a trial run.
@@ -40,8 +37,8 @@ def cut(X: np.ndarray | sparse.csr_array, y: np.ndarray, n: int) -> tuple[Part, 
 @functools.cache
 def adult() -> tuple[Part, Part]:
     # Both published halves, prepared as in the published tables of Wang, Kifer & Lee and divided at random.
-    entry, table = catalogue_entry("adult"), without_missing(dpci.datasets.load_table("adult", "all"))
-    X, y, _ = scale_by_the_data(table, entry.layout, None, None, seed=SEED)
+    table = dpci.datasets.load_table("adult", "all", drop_missing=True)
+    X, y, _ = dpci.datasets.scale_by_the_data(table, dpci.datasets.load_layout("adult"), seed=SEED)
     return cut(X, y, _N_ADULT)
 
 

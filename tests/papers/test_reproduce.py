@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.cli.commands.tables import render
 from dpci.datasets import files as _files
 from dpci.datasets.catalogue import CATALOGUE
 from dpci.errors import InvalidInput
@@ -155,7 +156,7 @@ def test_a_figure_has_its_panels_and_lines(number: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(first.get_ydata(), [length.mean for length in data.lengths["a", labels[0][:-3]]])
     # The user's file is smaller than the published one: the title says what there is.
     assert figure.axes[8].get_title().endswith("$n$ = 3,000")
-    assert "3,000 rows, the paper has" in data.report.render("text")
+    assert "3,000 rows, the paper has" in render(data.report, "text")
 
 
 @pytest.mark.usefixtures("sample")
@@ -188,8 +189,8 @@ def test_the_notes_explain_what_is_shown(calibrations: tuple[str, ...]) -> None:
     assert ("tight: that of the library" in notes) == ("tight" in calibrations)
     # One replicate has no standard error.
     assert {row[4] for row in report.rows} == {"(-)"}
-    assert "nan" not in report.render("markdown")
-    assert '"coverage_se": null' in report.render("json")
+    assert "nan" not in render(report, "markdown")
+    assert '"coverage_se": null' in render(report, "json")
 
 
 def test_reports_on_an_extract_say_what_was_used(tmp_path: Path) -> None:
@@ -197,8 +198,8 @@ def test_reports_on_an_extract_say_what_was_used(tmp_path: Path) -> None:
     report = run_table(5, ("tight",), given, dataclasses.replace(SMALL, n_replicates=2, n_variability=0))
     assert {cell["n"] for cell in report.data["cells"]} == {2_000}
     used = ["age", "hours", *(f"status={letter}" for letter in "abcdefgh")]
-    assert json.loads(report.render("json"))["columns"] == {"us": used}
-    assert f"columns of IPUMS-US {', '.join(used)} " in " ".join(report.render("text").split())
+    assert json.loads(render(report, "json"))["columns"] == {"us": used}
+    assert f"columns of IPUMS-US {', '.join(used)} " in " ".join(render(report, "text").split())
 
 
 @pytest.mark.usefixtures("sample")

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.datasets import read_ipums
 from dpci.datasets.tables import load_sample_table
 from dpci.errors import InvalidInput
 from dpci.papers import sources
-from dpci.papers.ipums import read_ipums
 from dpci.papers.sources import Sources
 from dpci.papers.wang.experiments import FIGURES, L2_STRENGTH, TABLES, Cell, Rows
 from dpci.papers.wang.published import COVERAGE, SETTINGS, Setting
@@ -232,7 +232,7 @@ def test_a_table_is_parsed_once(numbered: Path) -> None:
 
 
 def test_rows_are_those_of_the_public_loader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "load_table", lambda _: load_sample_table())
+    monkeypatch.setattr(sources, "load_table", lambda _, **__: load_sample_table())
     monkeypatch.setattr("dpci.datasets.paper.load_table", lambda _, **__: load_sample_table())
     expected = dpci.datasets.load_with_data_dependent_scaling("adult", 3_000, 7)
     X, y = Sources().rows(Rows("adult", 3_000, 7))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.cli.commands.tables import render
 from dpci.cli.main import main
 from dpci.papers.catalogue import EXPERIMENTS
 from dpci.papers.finding import Repeats
@@ -286,14 +287,14 @@ def test_a_histogram_needs_a_schema(source):
 def test_findings(name, tmp_path):
     run = Repeats(n_repeats=2, n_threads=1)
     finding = EXPERIMENTS["S1"][name](Sources(), run)
-    text = finding.report.render("text")
+    text = render(finding.report, "text")
     assert "NOT PRIVATE" in text
     assert not re.search(r"\bnan\b|\binf\b", text)
-    data = json.loads(finding.report.render("json"))
+    data = json.loads(render(finding.report, "json"))
     assert (data["paper"], data["private"], data["n_repeats"]) == ("S1", False, 2)
     assert all(len(cell["error"]) == len(cell["inversion"]) == 2 for cell in data["cells"])
     if name == "sizes":
-        again = json.loads(EXPERIMENTS["S1"][name](Sources(), run).report.render("json"))
+        again = json.loads(render(EXPERIMENTS["S1"][name](Sources(), run).report, "json"))
         assert again["cells"] == data["cells"]
     finding.save(tmp_path / "drawn.svg")
     drawn = (tmp_path / "drawn.svg").read_text("utf-8")
@@ -302,7 +303,7 @@ def test_findings(name, tmp_path):
 
 
 def test_the_report_says_what_is_left_out():
-    report = regression.mechanisms(Sources(), Repeats(n_repeats=1)).report.render("text")
+    report = render(regression.mechanisms(Sources(), Repeats(n_repeats=1)).report, "text")
     text = " ".join(report.split())
     for part in (
         "rows a chunk for all",

@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dpci import _core
+from dpci.cli.commands.tables import render
 from dpci.cli.main import main
 from dpci.datasets import files as _files
 from dpci.datasets.catalogue import CATALOGUE
@@ -191,7 +192,7 @@ def test_reports_repeat_and_say_what_they_are(name: str) -> None:
     other = experiment(Sources(), Repeats(n_repeats=1, n_threads=1, seed=1)).report
     assert first.data["cells"] == again.data["cells"]
     assert first.data["cells"] != other.data["cells"]
-    text = first.render("text")
+    text = render(first, "text")
     for part in (
         "NOT PRIVATE",
         "Li et al.",

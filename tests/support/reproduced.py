@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpci.cli.main import main
-from dpci.datasets.catalogue import CATALOGUE
+from dpci.datasets import load_layout
 from dpci.datasets.tables import load_sample_table
 from dpci.papers import sources
 from dpci.papers.wang.experiments import FIGURES, N_ROWS, TABLES
@@ -19,8 +19,8 @@ SMALL = Run(n_replicates=12, n_variability=30, n_threads=1)
 
 def use_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """The packaged sample of Adult in the place of Adult, Bank and KDD Cup 1999, and two values for each sweep."""
-    monkeypatch.setattr(sources, "load_table", lambda _: load_sample_table())
-    monkeypatch.setattr(sources, "CATALOGUE", dict.fromkeys(("adult", "bank", "kddcup99"), CATALOGUE["adult"]))
+    monkeypatch.setattr(sources, "load_table", lambda _, **__: load_sample_table())
+    monkeypatch.setattr(sources, "load_layout", lambda _: load_layout("adult"))
     for name in ("adult", "bank"):
         monkeypatch.setitem(N_ROWS, name, 4_000)
     ends = {"n": (2_000, 4_000), "d": (1, 3)}

@@ -1,11 +1,14 @@
 """Public data sets: a packaged sample, loaders that verify checksums, and the schemas that bound their rows.
 
 `simulate_kddcup99` makes rows of the shape of a file that is too large to be everywhere.
-`load_with_data_dependent_scaling` is the exception: it reads its scales off the data, as the published tables did.
+`load_with_data_dependent_scaling` and `scale_by_the_data` are the exception: they read scales off the data, as the
+published tables did.
 """
 
 from dpci.base.naming import name_publicly
+from dpci.datasets.catalogue import Layout
 from dpci.datasets.files import DatasetUnavailable
+from dpci.datasets.ipums import read_ipums
 from dpci.datasets.loaders import (
     Dataset,
     load_adult,
@@ -16,23 +19,27 @@ from dpci.datasets.loaders import (
     load_schema,
     schema_names,
 )
-from dpci.datasets.paper import load_with_data_dependent_scaling
+from dpci.datasets.paper import load_with_data_dependent_scaling, scale_by_the_data
 from dpci.datasets.simulated import simulate_kddcup99
-from dpci.datasets.tables import load_table
+from dpci.datasets.tables import load_layout, load_table
 from dpci.datasets.warfarin import load_warfarin
 
 __all__ = [
     "Dataset",
     "DatasetUnavailable",
+    "Layout",
     "load_adult",
     "load_adult_sample",
     "load_bank",
     "load_credit_default",
     "load_kddcup99",
+    "load_layout",
     "load_schema",
     "load_table",
     "load_warfarin",
     "load_with_data_dependent_scaling",
+    "read_ipums",
+    "scale_by_the_data",
     "schema_names",
     "simulate_kddcup99",
 ]

@@ -51,7 +51,7 @@ class PublicFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How the lines of a file are read, and which columns the seed paper's preprocessing takes as numbers."""
+    """How the lines of a file are read, which columns are numbers, and which values of the target are positive."""
 
     columns: tuple[str, ...]
     numeric: tuple[str, ...]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpci.datasets.catalogue import Layout
 from dpci.datasets.loaders import Dataset
-from dpci.datasets.tables import Table, entry, load_table, without_missing
+from dpci.datasets.tables import Table, entry, load_table
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
 _Items = TypeVar("_Items", NDArray[np.int64], list[tuple[str, str, str | None, float]])
@@ -48,21 +48,58 @@ def load_with_data_dependent_scaling(
     InvalidInput
         There is no such data set, or it has fewer rows or columns than asked for.
     """
-    warnings.warn(
-        "the scales and categories of these rows are computed from the data: a fit on them is not private",
-        PrivacyLeakWarning,
-        stacklevel=2,
-    )
     source = entry(name)
-    table = without_missing(load_table(name, download=download))
-    X, y, names = scale_by_the_data(table, source.layout, n, d, seed=seed)
+    table = load_table(name, drop_missing=True, download=download)
+    X, y, names = scale_by_the_data(table, source.layout, n, d, seed=seed, stacklevel=3)
     return Dataset(X=X, y=y, names=names, schema=None, licence=f"{source.licence}: {source.citation}")
 
 
 def scale_by_the_data(
-    table: Table, layout: Layout, n: int | None, d: int | None, *, seed: int = 0
+    table: Table, layout: Layout, n: int | None = None, d: int | None = None, *, seed: int = 0, stacklevel: int = 2
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]]:
-    """Rows, targets and names of the columns of any table, made as :func:`load_with_data_dependent_scaling` says."""
+    """Rows, targets and names of the columns of any table, made as :func:`load_with_data_dependent_scaling` says.
+
+    Parameters
+    ----------
+    table : dict of str to ndarray of shape (n,)
+        What :func:`load_table` or :func:`read_ipums` returned.
+    layout : Layout
+        That of the table.
+    n, d, seed
+        As for :func:`load_with_data_dependent_scaling`.
+    stacklevel : int
+        Where the warning points: 1 is this function, 2 its caller.
+
+    Returns
+    -------
+    tuple of (ndarray of shape (n, d + 1), ndarray of shape (n,), tuple of str)
+        Rows, targets -1 and 1, names of the columns, the last one "ones".
+
+    Raises
+    ------
+    InvalidInput
+        The table has fewer rows or columns than asked for.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        Always.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, dpci
+    >>> warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
+    >>> layout = dpci.datasets.Layout(columns=("age", "paid"), numeric=("age",), target="paid", positive=("yes",))
+    >>> table = {"age": np.array([40.0, 20.0]), "paid": np.array(["yes", "no"])}
+    >>> X, y, names = dpci.datasets.scale_by_the_data(table, layout)
+    >>> X.round(3).tolist(), y.tolist(), names
+    ([[0.707, 0.707], [0.447, 0.894]], [1.0, -1.0], ('age', 'ones'))
+    """
+    warnings.warn(
+        "the scales and categories of these rows are computed from the data: a fit on them is not private",
+        PrivacyLeakWarning,
+        stacklevel=stacklevel,
+    )
     target = table[layout.target]
     kept = _first("n", n, np.random.default_rng(seed).permutation(len(target)))
 

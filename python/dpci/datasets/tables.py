@@ -19,13 +19,26 @@ MISSING = "?"
 
 def entry(name: str) -> Entry:
     """Entry of the catalogue by name."""
-    if name not in CATALOGUE:
+    if name not in tuple(CATALOGUE):
         msg = f"a data set must be one of {list(CATALOGUE)}, got {name!r}"
         raise InvalidInput(msg)
     return CATALOGUE[name]
 
 
-def load_table(name: str, split: str | None = None, *, download: bool = True) -> Table:
+def load_layout(name: str) -> Layout:
+    """Return which columns :func:`load_table` gives of a data set, which are numeric, and what the target is.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> layout = dpci.datasets.load_layout("bank")
+    >>> layout.target, layout.positive
+    ('y', ('yes',))
+    """
+    return entry(name).layout
+
+
+def load_table(name: str, split: str | None = None, *, drop_missing: bool = False, download: bool = True) -> Table:
     """Columns of a public data set as published, before any schema.
 
     Parameters
@@ -34,6 +47,8 @@ def load_table(name: str, split: str | None = None, *, download: bool = True) ->
         The data set.
     split : str, optional
         "train", "test" or "all" for adult; the others have one file only. Default: the first file.
+    drop_missing : bool
+        Leave out rows with a missing value; their number is a fact about the data, here published.
     download : bool
         Whether a file that is not here may be fetched from its public address.
 
@@ -56,7 +71,8 @@ def load_table(name: str, split: str | None = None, *, download: bool = True) ->
         raise InvalidInput(msg)
     wanted = splits if split == "all" else [split or splits[0]]
     parts = [parse(_files.read(source.files[part], download=download), source.layout) for part in wanted]
-    return parts[0] if len(parts) == 1 else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts[1:] else parts[0]
+    return without_missing(table) if drop_missing else table
 
 
 def load_sample_table() -> Table:

@@ -1,31 +1,24 @@
-"""What a repeated experiment leaves behind: a report in three formats, a drawing, and how it was run. Never private."""
+"""What a repeated experiment leaves behind: a report, a drawing, and how it was run. Never private."""
 
 import platform
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from json import dumps as to_json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 import dpci
-from dpci.base.tables import format_facts, format_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Calibration: TypeAlias = Literal["tight", "paper"]
-Format: TypeAlias = Literal["text", "markdown", "json"]
-FORMATS: tuple[Format, ...] = ("text", "markdown", "json")
-
-_WIDTH = 100
 
 
 @dataclass(frozen=True)
 class Report:
-    """Something to be shown in one of three formats."""
+    """What is to be shown: a table with its title, facts and notes, and the same as plain values."""
 
     title: str
     header: Sequence[str]
@@ -33,18 +26,6 @@ class Report:
     facts: Sequence[tuple[str, str]]
     notes: Sequence[str]
     data: dict[str, Any]
-
-    def render(self, kind: Format) -> str:
-        """Return the report as aligned text, Markdown or JSON."""
-        if kind == "json":
-            return to_json(self.data, indent=2, allow_nan=False)
-        if kind == "markdown":
-            lines = (self.header, ["---", *["---:"] * (len(self.header) - 1)], *self.rows)
-            table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-            facts = "\n".join(f"- {name}: {value}" for name, value in self.facts)
-            return "\n\n".join([f"## {self.title}", table, facts, *self.notes])
-        notes = [textwrap.fill(note, _WIDTH) for note in self.notes]
-        return "\n\n".join([self.title, format_table(self.header, self.rows), format_facts(self.facts), *notes])
 
 
 @dataclass(frozen=True)

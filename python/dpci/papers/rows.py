@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import dpci
 from dpci.losses import Loss
 from dpci.papers.sources import Sources
 
@@ -29,6 +30,24 @@ class DataSet(NamedTuple):
     def has_classes(self) -> bool:
         """Whether the targets are classes, -1 and 1."""
         return self.loss.to_core().target_bounds is None
+
+    def least_l2_strength(self, epsilon: float) -> float:
+        """Return the least lambda of Kifer, Smith & Thakurta, 2t/(n epsilon) with t the curvature bound.
+
+        The epsilon is what the seal leaves of the one that is given.
+        """
+        n_samples, n_features = self.X.shape
+        return dpci.plan(
+            n_samples=n_samples,
+            n_features=n_features,
+            budget=dpci.ApproxDP(epsilon=epsilon, delta=1e-6),
+            loss=self.loss,
+            l2_strength=100.0,  # great enough for a plan
+            moments="none",
+            calibration="paper",
+            fit_intercept=False,
+            neighbors="add_remove",
+        ).least_l2_strength
 
     def __str__(self) -> str:
         n, d = self.X.shape

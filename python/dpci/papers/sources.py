@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.datasets import load_table
-from dpci.datasets.catalogue import CATALOGUE, Layout
-from dpci.datasets.paper import scale_by_the_data
-from dpci.datasets.tables import Table, without_missing
+from dpci.datasets import Layout, load_layout, load_table, read_ipums, scale_by_the_data
 from dpci.errors import InvalidInput
-from dpci.papers.ipums import LAYOUT, read_ipums
 from dpci.papers.wang.experiments import TITLES, Rows
+
+_Table: TypeAlias = dict[str, NDArray[Any]]
+
+_EXTRACTS = ("us", "br")
 
 
 @dataclass(frozen=True)
@@ -22,16 +23,16 @@ class Sources:
     Parameters
     ----------
     us, br : Path, optional
-        The user's extracts of IPUMS, see :func:`dpci.papers.ipums.read_ipums`.
+        The user's extracts of IPUMS, see :func:`dpci.datasets.read_ipums`.
     """
 
     us: Path | None = None
     br: Path | None = None
-    _parsed: dict[str, tuple[Table, Layout]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _parsed: dict[str, tuple[_Table, Layout]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def has(self, name: str) -> bool:
         """Whether a data set is public or was named by the user."""
-        return name in CATALOGUE or self.file(name) is not None
+        return name not in _EXTRACTS or self.file(name) is not None
 
     def file(self, name: str) -> Path | None:
         """Return the user's file of a data set; None if that is public, or was not named."""
@@ -66,7 +67,7 @@ class Sources:
         _, _, names = self._scaled(name, 1, d)
         return names[:d]
 
-    def table(self, name: str) -> tuple[Table, Layout]:
+    def table(self, name: str) -> tuple[_Table, Layout]:
         """Columns of a data set before any scaling, complete rows only; errors as for :meth:`rows`."""
         if name not in self._parsed:
             self._parsed[name] = self._parse(name)
@@ -85,14 +86,14 @@ class Sources:
             msg = f"{path} must give at least {d} columns, one for each number and each category: {error}"
             raise InvalidInput(msg) from error
 
-    def _parse(self, name: str) -> tuple[Table, Layout]:
-        if name in CATALOGUE:
-            return without_missing(load_table(name)), CATALOGUE[name].layout
+    def _parse(self, name: str) -> tuple[_Table, Layout]:
+        if name not in _EXTRACTS:
+            return load_table(name, drop_missing=True), load_layout(name)
         path = self.file(name)
         if path is None:
             msg = (
-                f"{TITLES[name]} may not be redistributed: --{name} must name your extract, {LAYOUT} "
-                "(docs/tables.md); got none"
+                f"{TITLES[name]} may not be redistributed: --{name} must name your extract, a CSV file with the "
+                "target in the last column (docs/tables.md); got none"
             )
             raise InvalidInput(msg)
         return read_ipums(path)

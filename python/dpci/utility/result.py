@@ -92,6 +92,12 @@ class UtilityCurve:
         slopes = self.path.spec(self.path.at).noise_scale_slope, self.path.l2_slope(self.path.at)
         return read_only(np.array([self.core.derivative(anchor, *slopes) for anchor in self.anchors]))
 
+    @cached_property
+    def noise(self) -> _F64:
+        """Draws of the noise at scale 1, shape (n_draws, k), read-only; times the scale, that of any budget."""
+        spec, draws = self.path.spec(self.path.at), range(self.n_draws)
+        return read_only(np.array([_core.Utility.draw_noise(spec, self.seed, draw) for draw in draws]))
+
     @property
     def utility(self) -> float:
         """Utility at the measuring budget, averaged over the draws."""

@@ -1,15 +1,17 @@
 """The command ``tables``: experiments of four papers, repeated beside what was published where there are numbers."""
 
+import textwrap
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from json import dumps as to_json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
 from dpci.base.optional import optional
+from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_choice, check_count, check_seed, check_threads
 from dpci.budgets import Calibration
 from dpci.cli import options
@@ -18,7 +20,7 @@ from dpci.cli.commands.data import public_files
 from dpci.cli.output import check_new, check_unread, new_file
 from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
 from dpci.papers import catalogue
-from dpci.papers.finding import FORMATS, Format, Repeats, silent
+from dpci.papers.finding import Repeats, Report, silent
 from dpci.papers.sources import Sources
 from dpci.papers.wang import figures
 from dpci.papers.wang.experiments import FIGURES, TABLES, TITLES
@@ -26,6 +28,9 @@ from dpci.papers.wang.report import run_figure, run_table
 from dpci.papers.wang.studies import Run
 from dpci.report.plot import check_plot_file
 
+Format: TypeAlias = Literal["text", "markdown", "json"]
+_FORMATS: tuple[Format, ...] = ("text", "markdown", "json")
+_WIDTH = 100
 _CALIBRATIONS: dict[str, tuple[Calibration, ...]] = {
     "paper": ("paper",),
     "tight": ("tight",),
@@ -101,7 +106,7 @@ def tables(
             _refuse_options({"experiment": experiment, "repeats": repeats}, "S1, S2 and S4", paper)
             _check_what(table, figure)
             _check_files(table, figure, {"us": us, "br": br})
-            shape = check_choice("--format", output_format, FORMATS)
+            shape = check_choice("--format", output_format, _FORMATS)
             default = "both" if figure is None else "paper"
             calibrations = _CALIBRATIONS[check_choice("--calibration", calibration or default, tuple(_CALIBRATIONS))]
             _check_output(output, figure, calibrations)
@@ -126,7 +131,7 @@ def tables(
         else:
             _refuse_options(only_s3, "S3", paper)
             known = catalogue.EXPERIMENTS[paper]
-            shape = check_choice("--format", output_format, FORMATS)
+            shape = check_choice("--format", output_format, _FORMATS)
             names = tuple(known) if experiment is None else (check_choice("--experiment", experiment, tuple(known)),)
             _check_drawing(output, names)
             run_of = Repeats(
@@ -150,11 +155,11 @@ def _coverage(
 ) -> None:
     """Print or write a table of Wang, Kifer & Lee, or draw a figure."""
     if table is not None:
-        _publish(run_table(table, calibrations, sources, run).render(shape), output)
+        _publish(render(run_table(table, calibrations, sources, run), shape), output)
     elif figure is not None and output is not None:
         data = run_figure(figure, calibrations[0], sources, run)
         # The numbers first: they are not lost when the drawing fails.
-        typer.echo(data.report.render(shape))
+        typer.echo(render(data.report, shape))
         _write(output, partial(figures.save, data))
 
 
@@ -168,7 +173,7 @@ def _experiments(paper: str, names: tuple[str, ...], run: Repeats, shape: Format
     if shape == "json":
         text = to_json({name: found.report.data for name, found in findings.items()}, indent=2, allow_nan=False)
     else:
-        text = "\n\n\n".join(found.report.render(shape) for found in findings.values())
+        text = "\n\n\n".join(render(found.report, shape) for found in findings.values())
     if output is None or output.suffix not in _DRAWINGS:
         _publish(text, output)
         return
@@ -235,6 +240,19 @@ def _check_output(output: Path | None, figure: int | None, calibrations: tuple[C
             raise InvalidInput(msg)
     if output is not None:
         check_new("--output", output, force=True)
+
+
+def render(report: Report, shape: Format) -> str:
+    """Return a report as aligned text, Markdown or JSON."""
+    if shape == "json":
+        return to_json(report.data, indent=2, allow_nan=False)
+    if shape == "markdown":
+        lines = (report.header, ["---", *["---:"] * (len(report.header) - 1)], *report.rows)
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        facts = "\n".join(f"- {name}: {value}" for name, value in report.facts)
+        return "\n\n".join([f"## {report.title}", table, facts, *report.notes])
+    notes = [textwrap.fill(note, _WIDTH) for note in report.notes]
+    return "\n\n".join([report.title, format_table(report.header, report.rows), format_facts(report.facts), *notes])
 
 
 def _publish(text: str, output: Path | None) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from dpci import _core
 from dpci.losses import Loss
 from dpci.lowlevel import minimize_erm
 from dpci.papers.finding import Repeats
@@ -77,8 +76,8 @@ class Case(NamedTuple):
     @property
     def l2_strength(self) -> float:
         """Lambda/n; the tight mechanism, which adds nothing, has what the paper's has at the least epsilon."""
-        added = 2.0 * self.data.loss.to_core().curvature_bound / _core.unsealed(self.span.epsilons[0])
-        return (REGULARISATION + (added if self.mechanism == "tight" else 0.0)) / len(self.data.X)
+        added = self.data.least_l2_strength(self.span.epsilons[0]) if self.mechanism == "tight" else 0.0
+        return REGULARISATION / len(self.data.X) + added
 
 
 @dataclass(frozen=True)
@@ -152,8 +151,7 @@ def measure(case: Case, measured: Iterable[float], run: Repeats) -> Losses:
     path = curve.path
     specs = [path.spec(epsilon) for epsilon in epsilons]
     real = np.empty((run.n_repeats, len(epsilons)))
-    for draw in range(run.n_repeats):
-        noise = _core.Utility.draw_noise(specs[0], run.seed, draw)
+    for draw, noise in enumerate(curve.noise):
         params = np.zeros_like(noise)
         fitted = []
         for epsilon, spec in zip(epsilons, specs, strict=True):

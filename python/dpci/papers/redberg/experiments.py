@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from dpci import _core
 from dpci.lowlevel import minimize_erm
 from dpci.papers.finding import Finding, Repeats
 from dpci.papers.redberg import figures as per_instance_figures
@@ -64,7 +63,7 @@ def rotation(_: Sources, run: Repeats) -> Finding:
         turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
         params = turn @ minimiser
         correct = y * (X @ params) > 0.0
-        losses = {c: rotated_losses(X, y, params, sigma, run) for c, sigma in scales.items()}
+        losses = {c: rotated_losses(X, y, params, sigma) for c, sigma in scales.items()}
         panels.append(per_instance_figures.Rotated(name, params, X, y, losses["paper"]))
         groups = {"all": np.full(N_POINTS, True), "correct": correct, "misclassified": ~correct}  # noqa: FBT003
         for group, kept in groups.items():
@@ -100,25 +99,19 @@ def rotation(_: Sources, run: Repeats) -> Finding:
     return Finding(report, partial(per_instance_figures.draw_rotation, panels))
 
 
-def rotated_losses(X: _F64, y: _F64, params: _F64, sigma: float, run: Repeats) -> _F64:
-    """Return the absolute ex-post losses of the rows of X, shape (n,), had ``params`` been released with Lambda = 1."""
-    released = _core.RecordBounds(
-        loss=dpci.losses.Logistic().to_core(),
-        params=params,
-        n_public=len(X),
-        l2_strength=1.0 / len(X),
-        std_dev=sigma,
-        delta=DELTA,
-        row_norm=1.0,
-        intercept=None,
-        clip=False,
-        derivatives=None,
-        failure_probability=DELTA,
-        simultaneous=False,
-        bound="interpolated",
-    )
-    member = np.full(len(X), True)  # noqa: FBT003
-    return np.abs(released.ex_post_losses_not_private(X, y, X, y, member, n_threads=run.n_threads))
+def rotated_losses(X: _F64, y: _F64, params: _F64, sigma: float) -> _F64:
+    """Return the absolute ex-post losses of the rows of X, shape (n,), had ``params`` been released with Lambda = 1.
+
+    The density of a release is that of its noise, normal with the standard deviation ``sigma`` in each coordinate, at
+    the gradient of the sum objective there, times the determinant of the Hessian.
+    """
+    _, slopes, curvatures = dpci.losses.Logistic().to_core().evaluate(X @ params, y)
+    gradients = X * slopes[:, np.newaxis]
+    whole = gradients.sum(axis=0) + params
+    hessian = (X.T * curvatures) @ X + np.eye(len(params))
+    exponents = (np.sum(gradients**2, axis=1) - 2.0 * gradients @ whole) / (2.0 * sigma**2)
+    leverages = np.sum(X * np.linalg.solve(hessian, X.T).T, axis=1)
+    return np.asarray(np.abs(exponents - np.log1p(-curvatures * leverages)))
 
 
 def regularisation(sources: Sources, run: Repeats) -> Finding:

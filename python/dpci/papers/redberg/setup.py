@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import dpci
-from dpci import _core
 from dpci.papers.finding import Calibration, Repeats, Report
 from dpci.papers.rows import NOMINAL, DataSet, credit_default, soft_labels
 from dpci.papers.sources import Sources
@@ -71,8 +70,8 @@ def std_dev(data: DataSet, epsilon: float, ridge: float, calibration: Calibratio
 
 
 def least_ridge(data: DataSet, epsilon: float) -> float:
-    """Return the least Lambda of Theorem 5, 2t/epsilon with the curvature bound t and the epsilon left by the seal."""
-    return 2.0 * data.loss.to_core().curvature_bound / _core.unsealed(epsilon) * _ABOVE
+    """Return the least Lambda of Theorem 5."""
+    return len(data.X) * data.least_l2_strength(epsilon) * _ABOVE
 
 
 def required_ridge(data: DataSet, run: Repeats) -> float:

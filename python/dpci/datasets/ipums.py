@@ -12,12 +12,12 @@ from dpci.datasets.tables import MISSING, Table
 from dpci.errors import InvalidInput
 from dpci.sources.files import read_table
 
-LAYOUT = (
+_LAYOUT = (
     "a CSV file (.csv, .csv.gz) with a header, no missing value, the target in the last column with two values, of "
     "which the greater is the positive one; a column of numbers only is numeric, any other is categorical"
 )
 
-LONGEST_CELL = 200
+_LONGEST_CELL = 200
 
 # What float() reads besides, such as 1_000 and the digits of other scripts, is text. The words are taken for numbers so
 # that a column of numbers with one of them is refused rather than becoming a category for each number.
@@ -25,13 +25,14 @@ _NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity
 
 
 def read_ipums(path: Path) -> tuple[Table, Layout]:
-    """Columns of the user's file, and which of them are numeric.
+    """Columns of an extract of IPUMS that you made, and which of them are numeric.
 
     Parameters
     ----------
     path : Path
-        File with the layout of ``LAYOUT``; blanks around a cell are left out. The values of the target are compared as
-        numbers if both are numbers, else as text: 1 is above 0, ">50K" above "<=50K", "yes" above "no".
+        The file, with the target in the last column (docs/tables.md); blanks around a cell are left out. The values of
+        the target are compared as numbers if both are numbers, else as text: 1 is above 0, ">50K" above "<=50K", "yes"
+        above "no".
 
     Returns
     -------
@@ -45,7 +46,7 @@ def read_ipums(path: Path) -> tuple[Table, Layout]:
         with a few other cells; names the column.
     """
     if not path.name.lower().endswith((".csv", ".csv.gz")):
-        msg = f"an IPUMS extract must be {LAYOUT}; got {str(path)!r}"
+        msg = f"an IPUMS extract must be {_LAYOUT}; got {str(path)!r}"
         raise InvalidInput(msg)
     columns = {name: [cell.strip() for cell in cells] for name, cells in read_table(path).items()}
     *features, target = columns
@@ -72,9 +73,9 @@ def _check_cells(path: Path, name: str, cells: Sequence[str]) -> None:
         if cell in {"", MISSING}:
             msg = f"{path} must have no missing value, got {cell!r} in column {name!r}, {_below(row)}"
             raise InvalidInput(msg)
-        if len(cell) > LONGEST_CELL:
+        if len(cell) > _LONGEST_CELL:
             msg = (
-                f"a cell of {path} must have at most {LONGEST_CELL} characters, got {len(cell):,} in column {name!r}, "
+                f"a cell of {path} must have at most {_LONGEST_CELL} characters, got {len(cell):,} in column {name!r}, "
                 f"{_below(row)}"
             )
             raise InvalidInput(msg)
