@@ -326,24 +326,6 @@ def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
 def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     """(n, dim, dim); scale = 1/gamma."""
 
-def release_bits(n: int) -> NDArray[np.uint64]:
-    """n words of the release generator (for tests of its independence across forks and threads)."""
-
-def simulation_bits(n: int, seed: int) -> NDArray[np.uint64]:
-    """The first n words of the simulation generator of this seed."""
-
-def bounded_noise(name: str, n: int, dim: int, scale: float, seed: int) -> tuple[_F64, float]:
-    """n draws of a release from those words (n, dim or dim**2), and their greatest distance from ideal ones.
-
-    The name is "gaussian", "laplace", "spherical_laplace", "square_laplace" or "matrix_laplace"; scale = 1/gamma.
-    """
-
-def discrete_noise(name: str, n: int, scale: int, seed: int) -> list[int]:
-    """n draws of the discrete "laplace" or "gaussian" law, from those words."""
-
-def elementary(name: str, x: _F64) -> _F64:
-    """ "cos", "log", "log1p" or "sin" as the noise uses it."""
-
 def minimize_erm(
     x: _Features,
     y: _F64,
@@ -510,6 +492,8 @@ class ObjectiveProfile:
     ) -> ObjectiveProfile:
         """row_norm without the intercept; curvature_bound None: there is none."""
 
+    changed_records: float
+    """2 where a record is replaced, else 1: the shift of the noise is that many times L R."""
     log_det: float
     """ln(1 + kappa), rounded up."""
     def delta(self, epsilon: float, ratio: float, mu: float) -> float:
@@ -524,6 +508,9 @@ def unsealed(whole: float) -> float:
 
 def cost_unit(budget: Budget, calibration: str, mechanism: str) -> Literal["epsilon", "rho", "mu_squared"]:
     """What the costs of the steps of a fit are counted in."""
+
+def step_mu(budget: Budget, calibration: str, mechanism: str, cost: float) -> float:
+    """Sensitivity/std_dev that a Gaussian step of a fit at this cost may have."""
 
 def cms11_raised(epsilon: float, sensitivity: float, scale: float) -> bool:
     """Whether the variant cms11 raised l2_strength, from the coefficients' epsilon and noise."""
@@ -787,3 +774,26 @@ class RunCount:
     def rdp(self, order: float, rho: float) -> float: ...
     def delta(self, epsilon: float, rho: float) -> float: ...
     def run_rho(self, epsilon: float, delta: float) -> float: ...
+
+@final
+class Testing:
+    """What only tests ask for; the package names none of it."""
+
+    @staticmethod
+    def release_bits(n: int) -> NDArray[np.uint64]:
+        """n words of the release generator, to test its independence across forks and threads."""
+    @staticmethod
+    def simulation_bits(n: int, seed: int) -> NDArray[np.uint64]:
+        """The first n words of the simulation generator of this seed."""
+    @staticmethod
+    def bounded_noise(name: str, n: int, dim: int, scale: float, seed: int) -> tuple[_F64, float]:
+        """n draws of a release from those words (n, dim or dim**2), and their greatest distance from ideal ones.
+
+        The name is "gaussian", "laplace", "spherical_laplace", "square_laplace" or "matrix_laplace"; scale = 1/gamma.
+        """
+    @staticmethod
+    def discrete_noise(name: str, n: int, scale: int, seed: int) -> list[int]:
+        """n draws of the discrete "laplace" or "gaussian" law, from those words."""
+    @staticmethod
+    def elementary(name: str, x: _F64) -> _F64:
+        """ "cos", "log", "log1p" or "sin" as the noise uses it."""

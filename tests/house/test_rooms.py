@@ -252,9 +252,9 @@ def callers(function):
 
 
 def releases():
-    """Functions of the core that spend budget, by their names; ``release_bits`` gives words of a generator to tests."""
+    """Functions of the core that spend budget, by their names."""
     stub = (PACKAGE / "_core.pyi").read_text(encoding="utf-8")
-    return set(re.findall(r"^def (fit\w*|release_\w+)\(", stub, re.MULTILINE)) - {"release_bits"}
+    return set(re.findall(r"^def (fit\w*|release_\w+)\(", stub, re.MULTILINE))
 
 
 def test_one_place_releases():
@@ -268,6 +268,12 @@ def test_one_place_releases():
     }
     assert callers("Study") == {"dpci.simulate.replicates"}
     assert callers("Utility") == {"dpci.utility.measure"}
+
+
+def test_what_is_for_tests_only_is_asked_by_no_file():
+    stub = (PACKAGE / "_core.pyi").read_text(encoding="utf-8")
+    assert "class Testing:" in stub
+    assert [name for name, path in FILES.items() if "_core.Testing" in path.read_text(encoding="utf-8")] == []
 
 
 def test_results_ask_for_no_release():

@@ -135,7 +135,7 @@ def test_unseeded_fits_of_many_threads_draw_different_noise(rows):
         fits = list(
             pool.map(lambda _: dpci.fit(*rows, budget=PURE, l2_strength=0.05, classes=(-1, 1)).params[0], range(64))
         )
-        words = np.concatenate(list(pool.map(lambda _: _core.release_bits(1000), range(64))))
+        words = np.concatenate(list(pool.map(lambda _: _core.Testing.release_bits(1000), range(64))))
     assert len(set(fits)) == 64
     assert len(np.unique(words)) == 64_000
 
@@ -176,7 +176,7 @@ def noise_of_this_process(rows):
     """Release noise in three ways: words of the generator, and fits on one and on two threads."""
     keywords = {"budget": PURE, "l2_strength": 0.05, "classes": (-1, 1)}
     fits = [dpci.fit(*rows, n_threads=n_threads, **keywords).params for n_threads in (1, 2)]
-    return _core.release_bits(4).tolist(), [params.tolist() for params in fits]
+    return _core.Testing.release_bits(4).tolist(), [params.tolist() for params in fits]
 
 
 def test_a_forked_child_neither_hangs_nor_repeats_the_noise():

@@ -57,7 +57,7 @@ def examine(name, scale):
     squares = greatest = odd = 0
     first = 10_000 * scale + (0 if name == "laplace" else 5000)
     for batch in range(N_DRAWS // BATCH):
-        draws = np.array(_core.discrete_noise(name, BATCH, scale, first + batch))
+        draws = np.array(_core.Testing.discrete_noise(name, BATCH, scale, first + batch))
         counts += np.bincount(np.searchsorted(k[starts], draws, side="right") - 1, minlength=len(starts))
         squares += int((draws * draws).sum())
         odd += int((draws & 1).sum())

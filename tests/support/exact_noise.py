@@ -121,9 +121,9 @@ LAWS = {
 
 def distances(name, dim, n, seed, scale=0.7):
     """Of n draws: distance to the ideal one over the bound, and over its share for that size; (n, 2)."""
-    draws, bound = _core.bounded_noise(name, n, dim, scale, seed)
+    draws, bound = _core.Testing.bounded_noise(name, n, dim, scale, seed)
     width = draws.shape[1]
-    words = Words(_core.simulation_bits(n * (40 + 20 * width), seed))
+    words = Words(_core.Testing.simulation_bits(n * (40 + 20 * width), seed))
     found = []
     with mp.workdps(50):
         for draw in draws.tolist():
@@ -147,5 +147,5 @@ def worst_error(name, n):
     x = arguments(n) * {"log": 0.5, "log1p": -0.5}.get(name, np.pi / 4.0)
     exact = getattr(mp, name)
     with mp.workdps(35):
-        pairs = zip(_core.elementary(name, x).tolist(), x.tolist(), strict=True)
+        pairs = zip(_core.Testing.elementary(name, x).tolist(), x.tolist(), strict=True)
         return max(float(abs(mpf(y) / exact(mpf(z)) - 1)) for y, z in pairs)

@@ -130,8 +130,12 @@ def guarantee_of(
         return Guarantee(budget, None, 0.0, 0.0)
     steps = tuple(steps)
     seal = seal_totals(seals, steps)
-    unit = _core.cost_unit(core_budget(budget), calibration, mechanism)
-    ratios = {step.step: _ratio(step, unit, budget) for step in steps}
+    counted_in = core_budget(budget), calibration, mechanism
+    # A release that these parameters made needless counts with what it was allowed: the guarantee is the mechanism's.
+    ratios = {
+        step.step: step.sensitivity / step.scale if step.scale > 0.0 else _core.step_mu(*counted_in, step.cost)
+        for step in steps
+    }
     if mechanism == "output":
         return Guarantee(budget, None, 0.0, math.hypot(*ratios.values()), seal)
     profile = _core.ObjectiveProfile(
@@ -145,8 +149,8 @@ def guarantee_of(
     )
     if "coefficients" not in ratios:
         raise InvalidInput(f"the steps of a fit must hold the coefficients, got {sorted(ratios)}")
-    # The coefficients were calibrated to a shift of 2LR where a record is replaced.
-    shift = ratios.pop("coefficients") / (2.0 if neighbors == "replace_one" else 1.0)
+    # The coefficients were calibrated to the shift of all changed records, the profile takes that of one.
+    shift = ratios.pop("coefficients") / profile.changed_records
     return Guarantee(budget, profile, shift, math.hypot(*ratios.values()), seal)
 
 
@@ -155,19 +159,6 @@ def seal_totals(seals: Iterable[Seal], steps: Iterable[Step]) -> tuple[float, fl
     costs = [(cost["epsilon"], cost["delta"]) for cost in seal_costs(seals, steps)]
     rho = sum(_core.approx_to_zcdp(epsilon, delta, "tight") for epsilon, delta in costs)
     return sum(epsilon for epsilon, _ in costs), sum(delta for _, delta in costs), rho
-
-
-def _ratio(step: Step, unit: str, budget: ApproxDP) -> float:
-    """Sensitivity/std_dev of a Gaussian release; of one that these parameters made needless, what it was allowed."""
-    if step.scale > 0.0:
-        return step.sensitivity / step.scale
-    # The guarantee is that of the mechanism, at whatever parameters come out.
-    if unit == "mu_squared":
-        return math.sqrt(step.cost)
-    if unit == "rho":
-        return math.sqrt(2.0 * step.cost)
-    delta = budget.delta * step.cost / budget.epsilon
-    return math.sqrt(2.0 * _core.approx_to_zcdp(step.cost, delta, "paper"))
 
 
 def _elementwise(

@@ -7,8 +7,7 @@ use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
 use dpci_core::loss::Targets;
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
-    Gaussian, Laplace, Law, MatrixLaplace, ReleaseGenerator, SimulationGenerator, SphericalLaplace,
-    SymmetricGaussian,
+    Gaussian, Laplace, Law, MatrixLaplace, SimulationGenerator, SphericalLaplace, SymmetricGaussian,
 };
 use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::records::Records;
@@ -20,7 +19,6 @@ use numpy::{
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rand::Rng;
 
 use crate::data::{Data, Features, Matrices, on_violation};
 use crate::errors::{InvalidInput, to_python};
@@ -131,15 +129,6 @@ pub(crate) fn symmetric_matrix_laplace(
     seed: u64,
 ) -> PyResult<Bound<'_, PyArray3<f64>>> {
     matrices(py, n, dim, || MatrixLaplace::new(dim, 1.0 / scale), seed)
-}
-
-#[pyfunction]
-pub(crate) fn release_bits(py: Python<'_>, n: usize) -> PyResult<Bound<'_, PyArray1<u64>>> {
-    let mut generator = ReleaseGenerator::new().map_err(to_python)?;
-    Ok(PyArray1::from_vec(
-        py,
-        (0..n).map(|_| generator.next_u64()).collect(),
-    ))
 }
 
 /// A design without a bound on its rows, for functions that make no privacy claim.

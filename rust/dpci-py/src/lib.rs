@@ -10,13 +10,13 @@ mod errors;
 mod fit;
 mod intervals;
 mod loss;
-mod noise;
 mod parts;
 mod per_instance;
 mod privacy;
 mod spec;
 mod study;
 mod task;
+mod testing;
 mod tuning;
 mod utility;
 
@@ -33,8 +33,8 @@ mod _core {
     #[pymodule_export]
     use super::blocks::{
         checked_rows, erm_value_and_gradient, gaussian, hessian_and_gradient_cov, laplace,
-        minimize_erm, release_bits, spherical_laplace, symmetric_gaussian,
-        symmetric_matrix_laplace, weighted_gram,
+        minimize_erm, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace,
+        weighted_gram,
     };
     #[pymodule_export]
     use super::check::check_rows;
@@ -49,8 +49,6 @@ mod _core {
     #[pymodule_export]
     use super::loss::Loss;
     #[pymodule_export]
-    use super::noise::{bounded_noise, discrete_noise, elementary, simulation_bits};
-    #[pymodule_export]
     use super::parts::{
         Request, Sums, hessian_and_gradient_cov_parts, minimize_erm_parts, part_sums,
     };
@@ -59,13 +57,15 @@ mod _core {
     #[pymodule_export]
     use super::privacy::{
         ObjectiveProfile, approx_to_zcdp, check_excess, check_shares, cms11_raised, cost_unit,
-        gaussian_delta, gaussian_mu, pure_rdp, pure_to_zcdp, unsealed, zcdp_to_approx_delta,
-        zcdp_to_approx_epsilon, zcdp_to_pure,
+        gaussian_delta, gaussian_mu, pure_rdp, pure_to_zcdp, step_mu, unsealed,
+        zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
     };
     #[pymodule_export]
     use super::spec::Spec;
     #[pymodule_export]
     use super::study::Study;
+    #[pymodule_export]
+    use super::testing::Testing;
     #[pymodule_export]
     use super::tuning::{RunCount, TuningSpec, candidate_losses, release_tuning};
     #[pymodule_export]

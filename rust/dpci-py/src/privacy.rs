@@ -39,6 +39,11 @@ impl ObjectiveProfile {
     }
 
     #[getter]
+    fn changed_records(&self) -> f64 {
+        self.inner.neighbors.changed_records()
+    }
+
+    #[getter]
     fn log_det(&self) -> f64 {
         self.inner.log_det
     }
@@ -108,9 +113,33 @@ pub(crate) fn cost_unit(
     calibration: &str,
     mechanism: &str,
 ) -> PyResult<&'static str> {
+    Ok(step_cost(budget, calibration, mechanism, 1.0)?.unit())
+}
+
+#[pyfunction]
+pub(crate) fn step_mu(
+    budget: &Budget,
+    calibration: &str,
+    mechanism: &str,
+    cost: f64,
+) -> PyResult<f64> {
+    Ok(step_cost(budget, calibration, mechanism, cost)?.mu())
+}
+
+fn step_cost(
+    budget: &Budget,
+    calibration: &str,
+    mechanism: &str,
+    cost: f64,
+) -> PyResult<core::Cost> {
     let calibration = calibration_of(calibration)?;
     let perturbation = perturbation(mechanism)?;
-    Ok(spec::cost_unit(budget.inner, calibration, perturbation))
+    Ok(spec::step_cost(
+        budget.inner,
+        calibration,
+        perturbation,
+        cost,
+    ))
 }
 
 #[pyfunction]

@@ -71,19 +71,22 @@ pub(super) fn costs(of: Bounded<'_>) -> Result<Costs> {
     })
 }
 
-/// The unit of the costs of a fit's steps in records, [`Cost::unit`] of what `costs` shares.
+/// The cost of a step of a fit from its number in a record, in the unit of what `costs` shares.
 #[must_use]
-pub fn cost_unit(
+pub fn step_cost(
     budget: Budget,
     calibration: Calibration,
     perturbation: Perturbation,
-) -> &'static str {
+    value: f64,
+) -> Cost {
     match (budget, calibration, perturbation) {
-        (Budget::Pure { .. }, ..)
-        | (Budget::Approx { .. }, Calibration::Paper, Perturbation::Objective) => "epsilon",
+        (Budget::Pure { .. }, ..) => Cost::Epsilon(value),
         (Budget::Zcdp { .. }, ..)
-        | (Budget::Approx { .. }, Calibration::Paper, Perturbation::Output) => "rho",
-        (Budget::Approx { .. }, Calibration::Tight, _) => "mu_squared",
+        | (Budget::Approx { .. }, Calibration::Paper, Perturbation::Output) => Cost::Rho(value),
+        (Budget::Approx { .. }, Calibration::Tight, _) => Cost::MuSquared(value),
+        (Budget::Approx { .. }, Calibration::Paper, Perturbation::Objective) => {
+            Cost::of(budget).with(value)
+        }
     }
 }
 

@@ -23,7 +23,7 @@ mod step;
 pub(crate) mod testing;
 mod tuning;
 
-pub use calibrate::cost_unit;
+pub use calibrate::step_cost;
 pub use choices::{Choices, Moments, NoiseKind, Projection, Variant};
 pub(crate) use claim::check_row_norm;
 pub use claim::{Claim, HessianBound};

@@ -4,7 +4,7 @@ use super::*;
 use crate::Error;
 use crate::noise::NoiseLaw;
 use crate::privacy::{Cost, Split};
-use crate::spec::{NoiseKind, cost_unit};
+use crate::spec::{NoiseKind, step_cost};
 
 const OBJECTIVE: Perturbation = Perturbation::Objective;
 const OUTPUT: Perturbation = Perturbation::Output;
@@ -182,10 +182,11 @@ fn costs_have_the_unit_of_the_choices() {
                     neighbors: Neighbors::AddRemove,
                     ..choices(perturbation, budget)
                 });
-                assert_eq!(
-                    spec.coefficients.cost.unit(),
-                    cost_unit(budget, calibration, perturbation)
-                );
+                let cost = spec.coefficients.cost;
+                let found = step_cost(budget, calibration, perturbation, cost.value());
+                assert_eq!(found.unit(), cost.unit());
+                // A δ keeps its proportion to ε, down to rounding.
+                assert_near(found.mu(), cost.mu(), 1e-12);
             }
         }
     }

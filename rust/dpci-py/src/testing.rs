@@ -1,0 +1,119 @@
+//! What only tests ask for: release samplers on a simulation generator and the words they drew, to compute the same draws with
+//! more digits; words of the release generator; the elementary functions.
+
+use dpci_core::linalg::check_matrix_dim;
+use dpci_core::noise::{
+    AnyLaw, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Law, MatrixLaplace,
+    ReleaseGenerator, SimulationGenerator, SphericalLaplace, SquareLaplace,
+};
+use dpci_core::{Error, Result};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use pyo3::prelude::*;
+use rand::Rng;
+
+use crate::blocks::draws;
+use crate::errors::to_python;
+use crate::task;
+
+fn unknown(name: &str) -> Error {
+    Error::Unsupported(format!(
+        "name must be that of a law or function, got {name:?}"
+    ))
+}
+
+/// The law of this name, and how many numbers a draw has.
+fn law(name: &str, dim: usize, scale: f64) -> Result<(AnyLaw, usize)> {
+    Ok(match name {
+        "gaussian" => (Gaussian::new(dim, scale)?.into(), dim),
+        "laplace" => (Laplace::new(dim, scale)?.into(), dim),
+        "spherical_laplace" => (SphericalLaplace::new(dim, 1.0 / scale)?.into(), dim),
+        "square_laplace" | "matrix_laplace" => {
+            check_matrix_dim(dim)?;
+            let law = if name == "square_laplace" {
+                SquareLaplace::new(dim, 1.0 / scale)?.into()
+            } else {
+                MatrixLaplace::new(dim, 1.0 / scale)?.into()
+            };
+            (law, dim * dim)
+        }
+        other => return Err(unknown(other)),
+    })
+}
+
+/// What only tests ask for; the package names none of it.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct Testing;
+
+#[pymethods]
+impl Testing {
+    #[staticmethod]
+    fn bounded_noise<'py>(
+        py: Python<'py>,
+        name: &str,
+        n: usize,
+        dim: usize,
+        scale: f64,
+        seed: u64,
+    ) -> PyResult<(Bound<'py, PyArray2<f64>>, f64)> {
+        let (law, width) = law(name, dim, scale).map_err(to_python)?;
+        let mut generator = SimulationGenerator::new(seed, 0);
+        let values = draws(py, n, width, || law.sample_bounded(&mut generator))?;
+        let values = PyArray1::from_vec(py, values).reshape([n, width])?;
+        Ok((values, law.error_bound()))
+    }
+
+    #[staticmethod]
+    fn discrete_noise(
+        py: Python<'_>,
+        name: &str,
+        n: usize,
+        scale: u64,
+        seed: u64,
+    ) -> PyResult<Vec<i128>> {
+        task::run(py, |_| {
+            let mut generator = SimulationGenerator::new(seed, 0);
+            let indexes = 0..n;
+            Ok(match name {
+                "laplace" => {
+                    let law = DiscreteLaplace::new(scale)?;
+                    indexes.map(|_| law.sample(&mut generator)).collect()
+                }
+                "gaussian" => {
+                    let law = DiscreteGaussian::new(scale)?;
+                    indexes.map(|_| law.sample(&mut generator)).collect()
+                }
+                other => return Err(unknown(other)),
+            })
+        })
+    }
+
+    #[staticmethod]
+    fn simulation_bits(py: Python<'_>, n: usize, seed: u64) -> Bound<'_, PyArray1<u64>> {
+        let mut generator = SimulationGenerator::new(seed, 0);
+        PyArray1::from_vec(py, (0..n).map(|_| generator.next_u64()).collect())
+    }
+
+    #[staticmethod]
+    fn elementary<'py>(
+        py: Python<'py>,
+        name: &str,
+        x: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let function = match name {
+            "cos" => libm::cos,
+            "log" => libm::log,
+            "log1p" => libm::log1p,
+            "sin" => libm::sin,
+            other => return Err(to_python(unknown(other))),
+        };
+        let values = x.as_slice()?.iter().map(|x| function(*x)).collect();
+        Ok(PyArray1::from_vec(py, values))
+    }
+
+    #[staticmethod]
+    fn release_bits(py: Python<'_>, n: usize) -> PyResult<Bound<'_, PyArray1<u64>>> {
+        let mut generator = ReleaseGenerator::new().map_err(to_python)?;
+        let words = (0..n).map(|_| generator.next_u64()).collect();
+        Ok(PyArray1::from_vec(py, words))
+    }
+}
