@@ -14,7 +14,7 @@ from dpci.datasets.catalogue import CATALOGUE
 from dpci.errors import InvalidInput
 from dpci.papers.sources import Sources
 from dpci.papers.wang import figures, studies
-from dpci.papers.wang.experiments import FIGURES, TABLES, Rows
+from dpci.papers.wang.experiments import FIGURES, TABLES, Prepared
 from dpci.papers.wang.published import COVERAGE, SETTINGS, Setting
 from dpci.papers.wang.report import run_figure, run_table
 from dpci.papers.wang.studies import Run
@@ -37,7 +37,7 @@ def test_a_table_holds_the_numbers_of_its_studies() -> None:
     cells = [cell for cell in report.data["cells"] if cell["d"] == 3]
     budgets = {"DP": (dpci.PureDP(1.0), (0.5, 0.25, 0.25)), "zCDP": (dpci.ZCDP(0.1875), (2 / 3, 1 / 6, 1 / 6))}
     losses = {"logistic": "logistic", "huber_hinge": dpci.losses.HuberHinge(h=1.0)}
-    X, y = Sources().rows(Rows("adult", 4_000, 3))
+    X, y = Sources().rows(Prepared("adult", 4_000, 3))
     expected = dpci.simulate.coverage(
         X,
         y,

@@ -12,7 +12,7 @@ from dpci.datasets.tables import load_sample_table
 from dpci.errors import InvalidInput
 from dpci.papers import sources
 from dpci.papers.sources import Sources
-from dpci.papers.wang.experiments import FIGURES, L2_STRENGTH, TABLES, Cell, Rows
+from dpci.papers.wang.experiments import FIGURES, L2_STRENGTH, TABLES, Cell, Prepared
 from dpci.papers.wang.published import COVERAGE, SETTINGS, Setting
 from support.seal import left_of
 
@@ -60,11 +60,11 @@ def test_no_digit_of_the_transcription_has_changed() -> None:
 
 def test_cells_are_those_of_the_captions() -> None:
     pure, zcdp = SETTINGS[0], SETTINGS[-1]
-    assert TABLES[2].cell(150_000, pure) == Cell(Rows("kddcup99", 150_000, 10), pure, (0.5, 0.25, 0.25))
-    assert TABLES[3].cell(4, pure) == Cell(Rows("adult", 30_162, 4), pure, (0.5, 0.25, 0.25))
-    assert TABLES[4].cell(0.3, pure) == Cell(Rows("bank", 45_211, 10), pure, (0.3, 0.25, 0.25))
-    assert TABLES[5].cell(0.7, zcdp) == Cell(Rows("us", 39_928, 10), zcdp, (0.5, 0.7, 0.25))
-    assert TABLES[6].cell(0.1, zcdp) == Cell(Rows("br", 38_000, 10), zcdp, (0.5, 0.25, 0.1))
+    assert TABLES[2].cell(150_000, pure) == Cell(Prepared("kddcup99", 150_000, 10), pure, (0.5, 0.25, 0.25))
+    assert TABLES[3].cell(4, pure) == Cell(Prepared("adult", 30_162, 4), pure, (0.5, 0.25, 0.25))
+    assert TABLES[4].cell(0.3, pure) == Cell(Prepared("bank", 45_211, 10), pure, (0.3, 0.25, 0.25))
+    assert TABLES[5].cell(0.7, zcdp) == Cell(Prepared("us", 39_928, 10), zcdp, (0.5, 0.7, 0.25))
+    assert TABLES[6].cell(0.1, zcdp) == Cell(Prepared("br", 38_000, 10), zcdp, (0.5, 0.25, 0.1))
 
 
 def test_budgets_of_the_steps() -> None:
@@ -132,7 +132,7 @@ def test_layout_of_an_extract(tmp_path: Path) -> None:
     assert layout.target == "income"
     assert layout.positive == (">50K",)
     np.testing.assert_array_equal(table["wage, weekly"], [150.0, -3.0, 0.0])
-    X, y = Sources(us=path).rows(Rows("us", 39_928, 4))
+    X, y = Sources(us=path).rows(Prepared("us", 39_928, 4))
     order = np.random.default_rng(0).permutation(3)
     np.testing.assert_array_equal(y, np.array([-1.0, 1.0, -1.0])[order])
     features = np.array([[30 / 41, 1, 0, 1], [1, -3 / 150, 1, 0], [22 / 41, 0, 1, 0]])[order]
@@ -183,7 +183,7 @@ def test_other_layouts_are_refused(tmp_path: Path, name: str, content: str, mess
     path = tmp_path / name
     path.write_text(content, "utf-8")
     with pytest.raises(InvalidInput, match=message):
-        Sources(us=path).rows(Rows("us", 2, 10))
+        Sources(us=path).rows(Prepared("us", 2, 10))
 
 
 def test_numbers_are_ascii(tmp_path: Path) -> None:
@@ -220,21 +220,21 @@ def numbered(tmp_path: Path) -> Path:
 
 def test_an_extract_gives_at_most_the_published_number_of_rows(numbered: Path) -> None:
     given = Sources(br=numbered)
-    assert given.rows(Rows("br", 200, 10))[0].shape == (200, 11)
-    assert given.rows(Rows("br", 38_000, 10))[0].shape == (300, 11)
+    assert given.rows(Prepared("br", 200, 10))[0].shape == (200, 11)
+    assert given.rows(Prepared("br", 38_000, 10))[0].shape == (300, 11)
 
 
 def test_a_table_is_parsed_once(numbered: Path) -> None:
     given = Sources(br=numbered)
-    first = given.rows(Rows("br", 200, 10))[0]
+    first = given.rows(Prepared("br", 200, 10))[0]
     numbered.unlink()
-    np.testing.assert_array_equal(given.rows(Rows("br", 100, 10))[0], first[:100])
+    np.testing.assert_array_equal(given.rows(Prepared("br", 100, 10))[0], first[:100])
 
 
 def test_rows_are_those_of_the_public_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "load_table", lambda _, **__: load_sample_table())
     monkeypatch.setattr("dpci.datasets.paper.load_table", lambda _, **__: load_sample_table())
     expected = dpci.datasets.load_with_data_dependent_scaling("adult", 3_000, 7)
-    X, y = Sources().rows(Rows("adult", 3_000, 7))
+    X, y = Sources().rows(Prepared("adult", 3_000, 7))
     np.testing.assert_array_equal(X, expected.X)
     np.testing.assert_array_equal(y, expected.y)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpci.datasets import Layout, load_layout, load_table, read_ipums, scale_by_the_data
 from dpci.errors import InvalidInput
-from dpci.papers.wang.experiments import TITLES, Rows
+from dpci.papers.wang.experiments import TITLES, Prepared
 
 _Table: TypeAlias = dict[str, NDArray[Any]]
 
@@ -38,7 +38,7 @@ class Sources:
         """Return the user's file of a data set; None if that is public, or was not named."""
         return {"us": self.us, "br": self.br}.get(name)
 
-    def rows(self, wanted: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def rows(self, wanted: Prepared) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Rows and targets of an experiment, scaled as in the paper; a user's file with fewer rows gives all it has.
 
         Raises

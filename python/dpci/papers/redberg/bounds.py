@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 import dpci
 from dpci.papers.finding import Calibration, Finding, Repeats
 from dpci.papers.redberg import figures as per_instance_figures
-from dpci.papers.redberg.figures import RecordLosses
+from dpci.papers.redberg.figures import MethodLosses
 from dpci.papers.redberg.setup import (
     DELTA,
     ROW_NOTES,
@@ -109,12 +109,12 @@ class Records:
         """Records whose true loss exceeds their bound, over all repeats."""
         return int(np.sum(np.array(self.true) > np.array(self.bound)))
 
-    def drawn(self) -> RecordLosses:
+    def drawn(self) -> MethodLosses:
         """Return what a figure shows of the first repeat."""
         method = self.method
         label = rf"{method.name}, $\epsilon$ = {method.epsilon:.3g}"
         total = self.total[0] if method.dependent else None
-        return RecordLosses(
+        return MethodLosses(
             self.data.title, label, method.ridge, method.calibration, self.bound[0], self.true[0], total
         )
 

@@ -39,7 +39,7 @@ class MeanLosses(NamedTuple):
     losses: Mapping[str, Sequence[float]]
 
 
-class RecordLosses(NamedTuple):
+class MethodLosses(NamedTuple):
     """Losses of all records under one method: a line for each, the total for data-dependent reports alone."""
 
     title: str
@@ -119,7 +119,7 @@ def draw_regularisation(cells: Sequence[MeanLosses]) -> "Figure":
     return figure
 
 
-def draw_bounds(cells: Sequence[RecordLosses]) -> "Figure":
+def draw_bounds(cells: Sequence[MethodLosses]) -> "Figure":
     """Return a figure with a line of panels for each rows: the paper's reports, tight ones, at the least Lambda.
 
     Losses of all records in ascending order: the bound on that of the coefficients, the true one, and the total of all

@@ -29,7 +29,7 @@ N_COLUMNS = 10
 EPSILONS = (0.5, 0.25, 0.25)
 
 
-class Rows(NamedTuple):
+class Prepared(NamedTuple):
     """A prepared data set; d counts the columns before the column of ones."""
 
     dataset: str
@@ -46,7 +46,7 @@ class Cell(NamedTuple):
     Under zCDP a step spends rho = epsilon^2 / 2.
     """
 
-    rows: Rows
+    rows: Prepared
     setting: Setting
     epsilons: tuple[float, float, float]
 
@@ -80,7 +80,7 @@ class Sweep:
         first, second, third = (
             value if self.varied == f"epsilon_{step}" else epsilon for step, epsilon in enumerate(EPSILONS, start=1)
         )
-        return Cell(Rows(self.dataset, n, d), setting, (first, second, third))
+        return Cell(Prepared(self.dataset, n, d), setting, (first, second, third))
 
     def fixed(self, n: int) -> str:
         """Return what does not vary, for a heading; n is the number of rows there are."""

@@ -12,7 +12,7 @@ import dpci
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.papers.finding import Calibration, run_facts, run_values, silent
 from dpci.papers.sources import Sources
-from dpci.papers.wang.experiments import L2_STRENGTH, TITLES, Cell, Rows
+from dpci.papers.wang.experiments import L2_STRENGTH, TITLES, Cell, Prepared
 from dpci.simulate import CoverageStudy
 
 LEVEL = 0.95
@@ -107,7 +107,7 @@ class Run:
         PrivacyLeakWarning
             Always.
         """
-        by_rows: dict[Rows, list[Key]] = {}
+        by_rows: dict[Prepared, list[Key]] = {}
         for cell in dict.fromkeys(cells):
             by_rows.setdefault(cell.rows, []).extend((cell, calibration) for calibration in calibrations)
         # What is missing or wrong is refused before hours are spent on the rest.

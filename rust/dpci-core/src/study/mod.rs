@@ -3,7 +3,7 @@
 mod audit;
 mod ex_post;
 mod intervals;
-mod lanes;
+mod lane_sums;
 mod population;
 mod replicates;
 mod tuning;

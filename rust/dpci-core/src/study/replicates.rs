@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::intervals::{Outcome, intervals, matrix_draws};
-use super::lanes::{WeightedLanes, shared_slope_sums};
+use super::lane_sums::{WeightedLanes, shared_slope_sums};
 use super::population::{Population, risk, same_risk};
 use super::weights::Resampler;
 use crate::design::Design;

@@ -12,7 +12,7 @@ use crate::records::rows_in_memory;
 
 /// Rows `a = yx` of a hinge risk around a point. The kink of a row is the hyperplane `aᵀθ = 1`.
 #[derive(Debug, Default)]
-pub(super) struct Split {
+pub(super) struct KinkSplit {
     /// Number of parameters.
     pub(super) dim: usize,
     /// Rows whose kink is near the point, one after another; equal ones merged.
@@ -46,7 +46,7 @@ pub(super) fn slack_error(dim: usize, length: f64, params_norm: f64) -> f64 {
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
-pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Result<Split> {
+pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Result<KinkSplit> {
     let dim = params.len();
     let design = rows_of(objective)?;
     let chunks = design.chunks();
@@ -70,7 +70,7 @@ pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Re
     // Compensated summation: (number of terms · ε)² of the sum of sizes, then few operations on doubled numbers.
     let terms = 2.0 * design.n_rows() as f64 * f64::EPSILON;
     let pull_error = terms * terms * mass + 32.0 * DOUBLED_EPSILON * (mass + linear_norm);
-    Ok(Split {
+    Ok(KinkSplit {
         dim,
         near,
         counts,
@@ -84,7 +84,7 @@ pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Re
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
-pub(super) fn sample(objective: &Objective<'_>, stride: usize) -> Result<Split> {
+pub(super) fn sample(objective: &Objective<'_>, stride: usize) -> Result<KinkSplit> {
     let design = rows_of(objective)?;
     let dim = design.n_params();
     let weights = objective.weights.or(design.multiplicities());
@@ -106,7 +106,7 @@ pub(super) fn sample(objective: &Objective<'_>, stride: usize) -> Result<Split> 
     }
     objective.exec.check()?;
     let (near, counts) = merge_equal(&near, &counts, dim);
-    Ok(Split {
+    Ok(KinkSplit {
         dim,
         near,
         counts,

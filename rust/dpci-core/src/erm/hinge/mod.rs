@@ -29,7 +29,7 @@ use crate::loss::{HINGE_MAX_DIM, HuberHinge};
 use crate::objective::Objective;
 use crate::solver::{self, Method, Minimum, Options};
 use crate::{Error, Result};
-use kink_split::{Split, sample, split};
+use kink_split::{KinkSplit, sample, split};
 use multipliers::NearRisk;
 use polish::{Terms, polish};
 
@@ -84,7 +84,7 @@ struct Near {
     width: f64,
     /// `nλ`, or about what it takes to stay in the ball.
     ridge: f64,
-    split: Split,
+    split: KinkSplit,
     iterations: usize,
 }
 
@@ -98,7 +98,7 @@ impl Near {
     /// Moves to the minimiser for a sample of the rows.
     fn move_to_minimum_of(
         &mut self,
-        sample: &Split,
+        sample: &KinkSplit,
         objective: &Objective<'_>,
         radius: Option<f64>,
     ) -> Result<()> {
@@ -240,7 +240,7 @@ fn approach(
         reach: f64::INFINITY,
         width: 1.0,
         ridge: objective.n_samples * objective.strong_convexity(),
-        split: Split::default(),
+        split: KinkSplit::default(),
         iterations: 0,
     };
     let n_entries = objective.records.n_rows() * start.len();

@@ -9,7 +9,7 @@
 //! Dependent or repeated rows at the kink do no harm: any of their multipliers will do. Nothing here is trusted: the
 //! caller certifies the point.
 
-use super::kink_split::{Split, length};
+use super::kink_split::{KinkSplit, length};
 use crate::exec::Executor;
 use crate::linalg::{Cholesky, add_diagonal, rows_times_vector, vector, weighted_gram};
 use crate::{Error, Result};
@@ -93,7 +93,7 @@ pub(super) fn factorise(
 
 impl<'a> NearRisk<'a> {
     /// The risk of the near rows of a split; the settled ones are its linear term.
-    pub(super) fn new(split: &'a Split, exec: &'a Executor<'a>) -> Self {
+    pub(super) fn new(split: &'a KinkSplit, exec: &'a Executor<'a>) -> Self {
         let dim = split.dim;
         let rows = split.near.chunks_exact(dim);
         Self {

@@ -8,7 +8,7 @@
 //! `r` and the `β`; any that rest will do, so touching needs no case of its own.
 
 use super::certify::Polished;
-use super::kink_split::{Split, length, slack_error};
+use super::kink_split::{KinkSplit, length, slack_error};
 use super::multipliers::{Multiplied, row_stiffness};
 use super::smoothed::Smoothed;
 use crate::Result;
@@ -79,7 +79,7 @@ pub(super) struct Polish<'a> {
 /// # Errors
 /// [`crate::Error::NotPositiveDefinite`] where rounding breaks a system, [`crate::Error::Interrupted`].
 pub(super) fn polish(
-    split: &Split,
+    split: &KinkSplit,
     at: &Multiplied,
     terms: Terms,
     exec: &Executor<'_>,
@@ -100,7 +100,7 @@ pub(super) fn polish(
 impl<'a> Polish<'a> {
     /// Settles the rows of `split` that are clear of their kinks at the point `at`.
     pub(super) fn new(
-        split: &Split,
+        split: &KinkSplit,
         at: &Multiplied,
         terms: Terms,
         reach: f64,
