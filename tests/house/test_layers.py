@@ -157,7 +157,7 @@ def test_studies_alone_merge_and_resample():
 
 def test_studies_never_release():
     # Their noise is seeded; the generator of releases takes its randomness from the operating system.
-    for path in sorted((CORE / "study").glob("*.rs")):
+    for path in sorted((CORE / "study").rglob("*.rs")):
         assert "ReleaseGenerator" not in rust_code(path), path.name
     assert "pub struct ReleaseGenerator" in "".join(
         p.read_text(encoding="utf-8") for p in (CORE / "noise").glob("*.rs")

@@ -242,13 +242,38 @@ def test_papers_are_written_on_public_names():
     assert [text for text in texts if re.search(r"\b_core\b", text)] == []
     named = set(re.findall(r"(?<!from )(?<!import )\bdpci\.(\w+)", "".join(texts)))
     assert named <= {*dpci.__all__, "sklearn"}
+    inner = set(re.findall(r"\bdpci\.(?!papers)(\w+\.[a-zA-Z]\w*)", "".join(texts)))
+    assert {each for each in inner if f"dpci.{each}" not in public} == set()
 
 
 # Who asks the core for a release.
 
 
+def core_names(text):
+    """What a file takes of the core: attributes of ``_core``, and names that it imports from there."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "_core":
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom) and node.module == "dpci._core":
+            yield from (alias.name for alias in node.names)
+
+
+OF_THE_CORE = {name: set(core_names(path.read_text("utf-8"))) for name, path in FILES.items()}
+
+
 def callers(function):
-    return {name for name, path in FILES.items() if f"_core.{function}(" in path.read_text(encoding="utf-8")}
+    return {name for name, names in OF_THE_CORE.items() if function in names}
+
+
+def test_the_core_has_one_name():
+    # Under another one, or as an attribute of the package, it would escape the readers of this file.
+    text = "f = _core.fit\nfrom dpci._core import release_tuning as tune"
+    assert set(core_names(text)) == {"fit", "release_tuning"}
+    for name, path in FILES.items():
+        code = path.read_text(encoding="utf-8")
+        assert not re.search(
+            r"\bdpci\._core\b(?! import)|\b_core as\b|import .*\bas _core\b|= _core$", code, re.MULTILINE
+        ), name
 
 
 def releases():
@@ -266,20 +291,22 @@ def test_one_place_releases():
         "release_histogram": {"dpci.baselines.histogram"},
         "release_tuning": {"dpci.tuning.choose"},
     }
-    assert callers("Study") == {"dpci.simulate.replicates"}
-    assert callers("Utility") == {"dpci.utility.measure"}
+    # Other files name these two as types.
+    for made, maker in {"Study": "dpci.simulate.replicates", "Utility": "dpci.utility.measure"}.items():
+        assert {name for name, path in FILES.items() if f"_core.{made}(" in path.read_text("utf-8")} == {maker}
 
 
 def test_what_is_for_tests_only_is_asked_by_no_file():
     stub = (PACKAGE / "_core.pyi").read_text(encoding="utf-8")
     assert "class Testing:" in stub
-    assert [name for name, path in FILES.items() if "_core.Testing" in path.read_text(encoding="utf-8")] == []
+    assert callers("Testing") == set()
 
 
 def test_results_ask_for_no_release():
     for name, path in FILES.items():
         if room(name) in {"released", "inference", "report"}:
-            assert not re.search(r"\b_core\.(fit|release_)|\brelease_\w+\(", path.read_text(encoding="utf-8")), name
+            assert not OF_THE_CORE[name] & releases(), name
+            assert not re.search(r"\brelease_\w+\(", path.read_text(encoding="utf-8")), name
 
 
 def test_scikit_learn_stays_in_its_folder():

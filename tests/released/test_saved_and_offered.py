@@ -15,13 +15,8 @@ BUDGETS = {
     "zcdp": _core.Budget.zcdp(0.5),
     "approx": _core.Budget.approx(1.0, 1e-6),
 }
-# Where the noise enters, the variant, and whether the answer is moved into the ball: all that mechanisms can say.
-MECHANISMS = [
-    ("objective", "standard", False),
-    ("objective", "cms11", False),
-    ("output", "standard", False),
-    ("output", "standard", True),
-]
+# Where the noise enters, the variant, and whether the answer is moved into the ball: more than mechanisms can say.
+MECHANISMS = list(itertools.product(("objective", "output"), ("standard", "cms11"), (False, True)))
 
 
 def is_offered(loss, notion, law, mechanism, radius, moments):

@@ -190,6 +190,16 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
             value: c.reserve,
         });
     }
+    if c.variant == Variant::Cms11 && c.perturbation == Perturbation::Output {
+        return unsupported(
+            "variant=\"cms11\" is one of objective perturbation, got mechanism=\"output\"",
+        );
+    }
+    if c.project && c.perturbation == Perturbation::Objective {
+        return unsupported(
+            "project=True is for output perturbation, got mechanism=\"objective\", whose answer lies in the ball already",
+        );
+    }
     if c.variant == Variant::Cms11 && matches!(c.budget, Budget::Approx { .. }) {
         return unsupported(
             "variant=\"cms11\" is proved for spherical Laplace noise: use PureDP or ZCDP, got ApproxDP",

@@ -261,8 +261,15 @@ fn every_combination_is_offered_or_refused() {
                 variant: Variant::Cms11,
                 ..choices(perturbation, budget)
             });
-            assert_eq!(cms11.is_ok(), b != 2, "{perturbation:?} {budget:?}");
+            let offered = b != 2 && perturbation == OBJECTIVE;
+            assert_eq!(cms11.is_ok(), offered, "{perturbation:?} {budget:?}");
         }
+        let projected = Spec::new(Choices {
+            project: true,
+            radius: Some(1.0),
+            ..choices(perturbation, pure(1.0))
+        });
+        assert_eq!(projected.is_ok(), perturbation == OUTPUT);
     }
     let message = refusal(Choices {
         split: Some(Split::PAPER),
