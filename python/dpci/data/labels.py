@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.data.arrays import as_vector
-from dpci.data.frames import check_same_index, decoded
+from dpci.data.frames import decoded
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
 Label: TypeAlias = bool | int | float | str
@@ -65,7 +65,6 @@ def check_classes(classes: object) -> Classes:
 
 
 def encode(
-    X: object,
     y: ArrayLike,
     n_samples: int,
     *,
@@ -73,8 +72,7 @@ def encode(
     classes: Classes | None,
     stacklevel: int | None = None,
 ) -> Targets:
-    """Return the targets of ``X``, of which only the index is used; see :func:`encode_labels` for the rest."""
-    check_same_index(X, y)
+    """Return the targets of a loss of two classes or of real targets; see :func:`encode_labels`."""
     if not two_classes:
         return Targets(encode_reals(y, n_samples), classes=None, classes_inferred=False)
     return encode_labels(y, classes, n_samples, stacklevel=None if stacklevel is None else stacklevel + 1)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.data.arrays import Csr, Floats, NamedRows, as_features
 from dpci.data.dask import dask_partitions, is_dask
+from dpci.data.frames import check_same_index
 from dpci.data.labels import Classes, encode
 from dpci.data.parts import DescribedParts, Partitions, PartRules, check_smooth, describe
 from dpci.errors import InvalidInput
@@ -114,9 +115,8 @@ def read(
     names = _param_names(features.names, features.shape[1], choices)
     resolved = resolve(*features.shape)
     above = None if stacklevel is None else stacklevel + 1
-    targets = encode(
-        X, y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes, stacklevel=above
-    )
+    check_same_index(X, y)
+    targets = encode(y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes, stacklevel=above)
     rows = Rows(
         shape=features.shape,
         names=names,

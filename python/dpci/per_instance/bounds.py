@@ -13,6 +13,7 @@ from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_threads
 from dpci.budgets import Budget
 from dpci.data.arrays import Features, Table, as_features, check_columns
+from dpci.data.frames import check_same_index
 from dpci.data.labels import encode
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.losses import Loss, check_loss, declaration, describe, from_declaration
@@ -112,7 +113,8 @@ class Report:
         fit = self._record.fit
         features = check_columns(as_features(X), fit.columns, named=fit.named_columns)
         two_classes = fit.classes is not None
-        return features, encode(X, y, features.shape[0], two_classes=two_classes, classes=fit.classes).values
+        check_same_index(X, y)
+        return features, encode(y, features.shape[0], two_classes=two_classes, classes=fit.classes).values
 
     @property
     def result(self) -> PrivateFit:
