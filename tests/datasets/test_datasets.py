@@ -209,6 +209,31 @@ def test_another_export_of_the_same_spreadsheet_is_accepted(nowhere: Path, monke
 
 
 @needs("adult")
+def test_a_table_without_missing_values() -> None:
+    whole, complete = datasets.load_table("adult"), datasets.load_table("adult", drop_missing=True)
+    assert (len(whole["age"]), len(complete["age"])) == (32_561, 30_162)
+    assert not any("?" in column for column in complete.values() if column.dtype.kind == "U")
+
+
+def test_layouts_of_the_catalogue() -> None:
+    layout = datasets.load_layout("credit_default")
+    assert (layout.target, layout.positive, layout.ignored) == ("Y", ("1",), ("ID",))
+    for other in ("iris", "warfarin", None, []):
+        with pytest.raises(InvalidInput, match="a data set must be one of"):
+            datasets.load_layout(other)
+
+
+def test_scaling_by_the_data_warns() -> None:
+    table = {"age": np.array([40.0, 20.0]), "paid": np.array(["yes", "no"])}
+    layout = datasets.Layout(columns=("age", "paid"), numeric=("age",), target="paid", positive=("yes",))
+    with pytest.warns(PrivacyLeakWarning, match="not private") as caught:
+        X, y, names = datasets.scale_by_the_data(table, layout)
+    assert caught[0].filename == __file__
+    np.testing.assert_allclose(X, [[np.sqrt(0.5)] * 2, [0.2**0.5, 0.8**0.5]], rtol=1e-12)
+    assert (y.tolist(), names) == ([1.0, -1.0], ("age", "ones"))
+
+
+@needs("adult")
 def test_data_dependent_scaling_of_adult() -> None:
     with pytest.warns(PrivacyLeakWarning, match="not private"):
         data = datasets.load_with_data_dependent_scaling("adult")
