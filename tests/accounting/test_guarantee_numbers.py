@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.accounting.guarantee import Guarantee
 from dpci.errors import InvalidInput
 from dpci.released import rules as _rules
 
@@ -37,6 +38,12 @@ def test_no_delta_is_above_one():
     guarantee = plan(dpci.ApproxDP(1.0, 1e-6), mechanism="objective").guarantee
     assert guarantee.delta(0.0) == 1.0
     assert np.all(guarantee.delta(np.linspace(0.0, 0.01, 50)) <= 1.0)
+
+
+def test_the_delta_of_much_sensitivity_is_almost_one():
+    # Two normal laws six standard deviations apart: 2 Phi(3) - 1.
+    guarantee = Guarantee(dpci.ApproxDP(1.0, 1e-6), None, 0.0, 6.0)
+    assert guarantee.delta(0.0) == pytest.approx(math.erf(3 / math.sqrt(2)), rel=1e-12)
 
 
 def test_intervals_have_two_different_ends():

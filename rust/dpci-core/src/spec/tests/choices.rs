@@ -95,6 +95,24 @@ fn scales_beyond_double_precision_are_refused() {
 }
 
 #[test]
+fn noise_that_hides_the_ridge_in_rounding_is_refused() {
+    // The noise in the Hessian is in proportion to 1/ε, at ε = 10⁻⁷ some thousands.
+    let joint = |epsilon| Choices {
+        moments: Moments::Joint,
+        l2_strength: 1e-9,
+        ..choices(Output, pure(epsilon))
+    };
+    spec(joint(0.1));
+    let message = refusal(joint(1e-7));
+    assert!(
+        message.starts_with(
+            "the greatest eigenvalue that the released Hessian can have must be at most 1e12 times"
+        ),
+        "{message}"
+    );
+}
+
+#[test]
 fn moments_of_many_parameters_are_refused_where_matrices_are_released() {
     let wide = |moments| Choices {
         n_columns: 100_000,
