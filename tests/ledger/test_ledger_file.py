@@ -236,6 +236,12 @@ def test_a_lock_that_is_held_for_too_long(path, monkeypatch):
     assert ledger.spent == {"epsilon": 0.1}
 
 
+def test_a_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(LedgerError, match="unable to open database file"):
+        dpci.Ledger(TOTAL, path=tmp_path / "nowhere" / "ledger.db")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_disk_releases_nothing(path):
     """A limit on the size of files stands for the disk; the write in the middle of a commit fails."""
     ledger = dpci.Ledger(TOTAL, path=path)
