@@ -214,4 +214,53 @@ mod tests {
             );
         }
     }
+
+    /// Of a risk that is pulled hard the residual is all that counts, and of it the pull: `((d + 4) + (N + 32))·ε·‖b‖/λ`.
+    #[test]
+    fn the_floor_of_a_pulled_hinge_is_that_of_its_residual() {
+        for n_rows in [1, 1000] {
+            let pulled = Extent {
+                n_rows,
+                linear: 1e40,
+                ..extent(&Hinge)
+            };
+            let roundings = 7.0 + n_rows as f64 + 32.0;
+            let exact = roundings * DOUBLED_EPSILON * 1e40 / 0.01;
+            assert_just_above(hinge_floor(&pulled, 4.0), exact);
+        }
+    }
+
+    #[test]
+    fn without_anything_to_round_the_bounds_are_those_of_underflow() {
+        let nothing = Extent {
+            mass: 0.0,
+            linear: 0.0,
+            ..extent(&Logistic)
+        };
+        // An entry of the gradient each, and one more.
+        assert_just_above(nothing.rounding(0.0), 4.0 * f64::MIN_POSITIVE);
+        assert_just_above(nothing.doubled_rounding(0.0), f64::MIN_POSITIVE);
+    }
+
+    #[test]
+    fn sizes_up_to_which_there_are_more_digits_and_a_search_that_ends() {
+        for (n_params, digits, search) in [
+            (100, true, true),
+            (101, true, false),
+            (2048, true, false),
+            (2049, false, false),
+        ] {
+            assert_eq!(has_more_digits(&Logistic, n_params, None), digits);
+            assert_eq!(always_converges(&Logistic, n_params, None), search);
+        }
+        for (radius, digits) in [
+            (1e-60, true),
+            (1e60, true),
+            (0.9e-60, false),
+            (1.1e60, false),
+        ] {
+            assert_eq!(has_more_digits(&Logistic, 1, Some(radius)), digits);
+            assert!(!always_converges(&Logistic, 1, Some(radius)));
+        }
+    }
 }

@@ -259,4 +259,19 @@ mod tests {
         }
         assert!(choice_lattice(1e-13, 1.0).is_err());
     }
+
+    #[test]
+    fn rounding_adds_one_percent_at_most() {
+        let score = Score::new(Arc::new(Logistic), 2.0, 1.5, 3).unwrap();
+        let (mut allowed, mut refused) = (1_usize, 1 << 50);
+        while refused - allowed > 1 {
+            let middle = allowed.midpoint(refused);
+            match score.sensitivity(middle) {
+                Ok(_) => allowed = middle,
+                Err(_) => refused = middle,
+            }
+        }
+        let raised = score.sensitivity(allowed).unwrap() * allowed as f64 / score.range;
+        assert!((raised - 1.01).abs() < 1e-6, "{raised}");
+    }
 }

@@ -379,4 +379,16 @@ mod tests {
         spec(least * (1.0 + 1e-12)).unwrap();
         assert!(spec(least * (1.0 - 1e-10)).is_err());
     }
+
+    #[test]
+    fn a_tolerance_is_eight_times_what_rounding_leaves() {
+        with_solvable(choices(Arc::new(Logistic), 10, 1.0, 1.0), |solvable| {
+            solvable.check_digits(1e-9, 8.0 * 1e-9).unwrap();
+            let refused = solvable.check_digits(1e-9, 7.99 * 1e-9).unwrap_err();
+            let Error::TooFewDigits { least, .. } = refused else {
+                panic!("{refused}")
+            };
+            assert_close(least, 8e-9);
+        });
+    }
 }

@@ -113,6 +113,44 @@ fn noise_that_hides_the_ridge_in_rounding_is_refused() {
 }
 
 #[test]
+fn a_released_hessian_has_eigenvalues_within_a_trillion() {
+    let at = |epsilon| {
+        Spec::new(Choices {
+            moments: Moments::Joint,
+            l2_strength: 1e-9,
+            ..choices(Output, pure(epsilon))
+        })
+    };
+    let (mut refused, mut allowed) = (1e-7_f64, 0.1_f64);
+    for _ in 0..60 {
+        let middle = (refused * allowed).sqrt();
+        match at(middle) {
+            Ok(_) => allowed = middle,
+            Err(_) => refused = middle,
+        }
+    }
+    let spec = at(allowed).unwrap();
+    let noise = spec.moment_noise(f64::INFINITY).unwrap().unwrap();
+    let greatest = 1e-9 + 0.390_625 + noise.spectral_radius(3);
+    assert_near(greatest / 1e-9, 1e12, 1e-6);
+}
+
+#[test]
+fn noise_in_coefficients_must_be_neither_too_little_nor_too_much() {
+    // The noise of the objective, about 2R/ε, reaches the coefficients as its 1/(n(λ + R²/4)): 10⁻⁶⁶ of it.
+    let message = refusal(Choices {
+        row_norm: 1e-58,
+        intercept: None,
+        l2_strength: 1.0,
+        ..choices(Objective, pure(1e5))
+    });
+    assert!(
+        message.starts_with("the least standard deviation of the noise in a coefficient must be"),
+        "{message}"
+    );
+}
+
+#[test]
 fn moments_of_many_parameters_are_refused_where_matrices_are_released() {
     let wide = |moments| Choices {
         n_columns: 100_000,
