@@ -221,6 +221,14 @@ def test_a_commit_is_synced_to_the_disk(path):
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
+def test_a_file_says_what_it_is_and_is_not_trusted(path):
+    dpci.Ledger(TOTAL, path=path)
+    with _ledger_store._connection(path, "rw") as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (0x64706369,)  # "dpci"
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
+
+
 # Faults.
 
 

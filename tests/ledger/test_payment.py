@@ -58,3 +58,15 @@ def test_a_release_that_was_not_settled_is_a_defect():
         payment.release([[0.0]], [0.0], None, lambda *_: None),
     ):
         pass
+
+
+def test_a_release_says_where_it_read_classes_from_private_rows():
+    X, y = [[0.1], [-0.1]] * 20, [0, 1] * 20
+    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 1.0, "moments": "none"}
+    with pytest.warns(dpci.PrivacyLeakWarning, match="the classes were inferred from y") as told:
+        dpci.fit(X, y, **keywords)
+    assert [each.filename for each in told] == [__file__]
+    # With a seed nothing is private anyway, and one warning says so.
+    with pytest.warns(dpci.SeededNoiseWarning) as told:
+        dpci.fit(X, y, seed=1, **keywords)
+    assert [each.category for each in told] == [dpci.SeededNoiseWarning]

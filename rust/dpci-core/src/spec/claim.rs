@@ -104,4 +104,15 @@ mod tests {
             assert!(check_row_norm(row_norm).is_err(), "{row_norm}");
         }
     }
+
+    #[test]
+    fn the_least_failure_probability() {
+        let claim = |p| Claim::new(p, false, HessianBound::Interpolated);
+        for p in [1e-300, 0.5, 1.0_f64.next_down()] {
+            claim(p).unwrap();
+        }
+        for p in [0.9e-300, 0.0, 1.0, f64::NAN] {
+            assert!(claim(p).is_err(), "{p}");
+        }
+    }
 }

@@ -160,6 +160,7 @@ pub(crate) fn whole(steps: f64) -> Result<u64> {
 mod tests {
     use super::*;
     use crate::loss::{Logistic, Squared};
+    use crate::spec::testing::parabola;
 
     #[test]
     fn the_sensitivity_is_the_range_of_the_loss_on_the_ball() {
@@ -273,5 +274,15 @@ mod tests {
         }
         let raised = score.sensitivity(allowed).unwrap() * allowed as f64 / score.range;
         assert!((raised - 1.01).abs() < 1e-6, "{raised}");
+    }
+
+    #[test]
+    fn predictors_beyond_those_declared_are_refused_by_name() {
+        let refused = |radius| {
+            let refused = Score::new(parabola(0.0), 2.0, radius, 3).unwrap_err();
+            refused.to_string().contains("predictor_bound=4")
+        };
+        // Of a caller's loss the range is not known, which is said of those within the bound.
+        assert!(refused(2.1) && !refused(1.9));
     }
 }

@@ -278,6 +278,19 @@ fn joint_moments_spend_the_shares_of_both() {
 }
 
 #[test]
+fn a_hessian_below_half_a_unit_of_the_ridge_is_invisible() {
+    for (neighbors, records) in [(Neighbors::ReplaceOne, 1.0), (Neighbors::AddRemove, 16.0)] {
+        let spec = spec(Choices {
+            neighbors,
+            ..joint(pure(1.0))
+        });
+        let least = 0.5 * f64::EPSILON * 0.01 / (1.5625 * records);
+        assert!(!spec.has_hessian(0.0) && !spec.has_hessian(0.999 * least));
+        assert!(spec.has_hessian(1.001 * least) && spec.has_hessian(f64::NAN));
+    }
+}
+
+#[test]
 fn a_plan_has_the_noise_of_any_margin() {
     let plan = spec(joint(pure(1.0))).plan().unwrap();
     let found = noise(joint(pure(1.0)), f64::INFINITY);
