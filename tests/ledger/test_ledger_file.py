@@ -221,14 +221,6 @@ def test_a_commit_is_synced_to_the_disk(path):
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
-def test_a_file_says_what_it_is_and_is_not_trusted(path):
-    dpci.Ledger(TOTAL, path=path)
-    with _ledger_store._connection(path, "rw") as connection:
-        assert connection.execute("PRAGMA application_id").fetchone() == (0x64706369,)  # "dpci"
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
-        assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
-
-
 # Faults.
 
 
@@ -242,12 +234,6 @@ def test_a_lock_that_is_held_for_too_long(path, monkeypatch):
         connection.execute("ROLLBACK")
     spend(ledger)
     assert ledger.spent == {"epsilon": 0.1}
-
-
-def test_a_folder_that_does_not_exist(tmp_path):
-    with pytest.raises(LedgerError, match="unable to open database file"):
-        dpci.Ledger(TOTAL, path=tmp_path / "nowhere" / "ledger.db")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_releases_nothing(path):

@@ -237,3 +237,18 @@ def test_the_room_of_a_sum_of_divergences_is_sixteen_units_and_one_a_spend(numbe
     parts = [*account._orders * 0.01, *account._pure, *account._conversions]
     room = account.spent()["epsilon"] - sum(map(Fraction, parts))
     assert float(room / sum(abs(Fraction(part)) for part in parts)) * 2**52 == pytest.approx(16 + number, abs=2)
+
+
+def test_a_file_says_what_it_is_and_is_not_trusted(tmp_path):
+    path = tmp_path / "ledger.db"
+    dpci.Ledger(dpci.PureDP(1.0), path=path)
+    with _ledger_store._connection(path, "rw") as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (0x64706369,)  # "dpci"
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
+
+
+def test_a_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(LedgerError, match="unable to open database file"):
+        dpci.Ledger(dpci.PureDP(1.0), path=tmp_path / "nowhere" / "ledger.db")
+    assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,6 @@ import dpci
 from dpci import _core
 from dpci.cli.main import main
 from dpci.errors import InvalidInput, ReleaseFailed
-from dpci.ledger.payment import _Silence
 from dpci.sklearn.classifiers import PrivateLogisticRegression
 from dpci.sklearn.search import PrivateGridSearch
 
@@ -319,18 +318,6 @@ def test_warnings_come_back_when_the_last_release_has_ended():
     loud = {**FIT, "projection": "auto", "l2_strength": 1.0}
     with pytest.warns(dpci.MomentNoiseWarning):  # of released values
         dpci.fit(X, Y, **loud, ledger=ledger)
-
-
-def test_warnings_are_silent_while_any_of_overlapping_releases_runs():
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        for change in (_Silence.begin, _Silence.begin, _Silence.end):
-            change()
-            warnings.warn("a fact about the data", stacklevel=1)
-        assert told == []
-        _Silence.end()
-        warnings.warn("of released values", stacklevel=1)
-        assert [str(each.message) for each in told] == ["of released values"]
 
 
 def test_the_choice_belongs_to_the_file(tmp_path):

@@ -391,18 +391,4 @@ mod tests {
             assert_close(least, 8e-9);
         });
     }
-
-    #[test]
-    fn as_many_parameters_as_a_solver_takes() {
-        let hinge = |n_columns| {
-            let c = choices(Arc::new(Hinge), 10, 1.0, 1.0);
-            Spec::new(Choices { n_columns, ..c })
-        };
-        hinge(2048).unwrap();
-        let refused = hinge(2049).unwrap_err().to_string();
-        assert!(
-            refused.starts_with("the number of parameters must be at most 2048"),
-            "{refused}"
-        );
-    }
 }

@@ -1,6 +1,7 @@
 //! What a specification refuses before any data are seen, and what it remembers of the choices.
 
 use super::*;
+use crate::loss::Hinge;
 use crate::privacy::Perturbation::{Objective, Output};
 
 #[test]
@@ -147,6 +148,24 @@ fn noise_in_coefficients_must_be_neither_too_little_nor_too_much() {
     assert!(
         message.starts_with("the least standard deviation of the noise in a coefficient must be"),
         "{message}"
+    );
+}
+
+#[test]
+fn as_many_parameters_as_the_solver_of_the_hinge_takes() {
+    let hinge = |n_columns| {
+        Spec::new(Choices {
+            n_columns,
+            intercept: None,
+            loss: Arc::new(Hinge),
+            ..choices(Output, pure(1.0))
+        })
+    };
+    hinge(2048).unwrap();
+    let refused = hinge(2049).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("the number of parameters must be at most 2048"),
+        "{refused}"
     );
 }
 
