@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.accounting.guarantee import Guarantee, guarantee_of
 from dpci.errors import InvalidInput
 from dpci.released import rules as _rules
 
@@ -37,6 +38,32 @@ def test_no_delta_is_above_one():
     guarantee = plan(dpci.ApproxDP(1.0, 1e-6), mechanism="objective").guarantee
     assert guarantee.delta(0.0) == 1.0
     assert np.all(guarantee.delta(np.linspace(0.0, 0.01, 50)) <= 1.0)
+
+
+def test_the_delta_of_much_sensitivity_is_almost_one():
+    # Two normal laws six standard deviations apart: 2 Phi(3) - 1.
+    guarantee = Guarantee(dpci.ApproxDP(1.0, 1e-6), None, 0.0, 6.0)
+    assert guarantee.delta(0.0) == pytest.approx(math.erf(3 / math.sqrt(2)), rel=1e-12)
+
+
+def test_the_delta_of_a_seal_adds_up_to_one_at_most():
+    guarantee = Guarantee(dpci.ApproxDP(1.0, 1e-6), None, 0.0, 1.0, (0.0, 0.3, 0.0))
+    alone = math.erf(0.5 / math.sqrt(2))  # 2 Phi(1/2) - 1
+    assert guarantee.delta(0.0) == pytest.approx(0.3 + alone, rel=1e-12)
+    assert dataclasses.replace(guarantee, seal=(0.0, 0.9, 0.0)).delta(0.0) == 1.0
+
+
+def test_a_fit_without_coefficients_has_no_guarantee():
+    facts = {"row_norm": 1.0, "intercept_scale": None, "l2_strength": 0.1, "neighbors": "replace_one"}
+    facts |= {"mechanism": "objective", "calibration": "tight", "n_samples": 100, "curvature_bound": 0.25}
+    with pytest.raises(InvalidInput, match=r"must hold the coefficients, got \[\]"):
+        guarantee_of(dpci.ApproxDP(1.0, 1e-6), [], [], loss={"one_signed": True}, **facts)
+
+
+def test_names_are_a_list_and_no_text():
+    assert _rules.check_names("names", ["a", "bc"]) == ("a", "bc")
+    with pytest.raises(InvalidInput, match="names must be a list of texts, got names='abc'"):
+        _rules.check_names("names", "abc")
 
 
 def test_intervals_have_two_different_ends():
@@ -79,4 +106,5 @@ def test_the_seal_adds_its_own_divergence_to_that_of_the_noise():
     assert whole.profile is not None
     bare = dataclasses.replace(whole, seal=(0.0, 0.0, 0.0))
     assert whole.seal[2] > 0.0
+    assert whole.rdp(order) > bare.rdp(order) > 0.0
     assert float(whole.rdp(order)) == pytest.approx(float(bare.rdp(order)) + order * whole.seal[2], rel=1e-12)

@@ -226,3 +226,29 @@ def test_what_a_ledger_says_of_itself():
     ledger.spend(dpci.PureDP(0.1), neighbors="add_remove")
     with pytest.raises(dpci.BudgetExceeded, match=r"requested PureDP\(epsilon=0.2\), remaining nothing, total"):
         ledger.spend(dpci.PureDP(0.2), neighbors="add_remove")
+
+
+@pytest.mark.parametrize("number", [0, 1, 1000])
+def test_the_room_of_a_sum_of_divergences_is_sixteen_units_and_one_a_spend(number):
+    account = Account(dpci.ApproxDP(1e4, 1e-6))
+    account.add(dpci.ZCDP(0.01), Reserve(3.0, 1e-6, 1.0))
+    for _ in range(number):
+        account.add(dpci.PureDP(0.05))
+    parts = [*account._orders * 0.01, *account._pure, *account._conversions]
+    room = account.spent()["epsilon"] - sum(map(Fraction, parts))
+    assert float(room / sum(abs(Fraction(part)) for part in parts)) * 2**52 == pytest.approx(16 + number, abs=2)
+
+
+def test_a_file_says_what_it_is_and_is_not_trusted(tmp_path):
+    path = tmp_path / "ledger.db"
+    dpci.Ledger(dpci.PureDP(1.0), path=path)
+    with _ledger_store._connection(path, "rw") as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (0x64706369,)  # "dpci"
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
+
+
+def test_a_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(LedgerError, match="unable to open database file"):
+        dpci.Ledger(dpci.PureDP(1.0), path=tmp_path / "nowhere" / "ledger.db")
+    assert list(tmp_path.iterdir()) == []

@@ -2,12 +2,13 @@
 
 import ast
 import re
+import warnings
 from pathlib import Path
 
 import pytest
 
 import dpci
-from dpci.ledger.payment import Payment
+from dpci.ledger.payment import Payment, _Silence
 
 
 def _calls(node, wanted):
@@ -58,3 +59,27 @@ def test_a_release_that_was_not_settled_is_a_defect():
         payment.release([[0.0]], [0.0], None, lambda *_: None),
     ):
         pass
+
+
+def test_a_release_says_where_it_read_classes_from_private_rows():
+    X, y = [[0.1], [-0.1]] * 20, [0, 1] * 20
+    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 1.0, "moments": "none"}
+    with pytest.warns(dpci.PrivacyLeakWarning, match="the classes were inferred from y") as told:
+        dpci.fit(X, y, **keywords)
+    assert [each.filename for each in told] == [__file__]
+    # With a seed nothing is private anyway, and one warning says so.
+    with pytest.warns(dpci.SeededNoiseWarning) as told:
+        dpci.fit(X, y, seed=1, **keywords)
+    assert [each.category for each in told] == [dpci.SeededNoiseWarning]
+
+
+def test_warnings_are_silent_while_any_of_overlapping_releases_runs():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for change in (_Silence.begin, _Silence.begin, _Silence.end):
+            change()
+            warnings.warn("a fact about the data", stacklevel=1)
+        assert told == []
+        _Silence.end()
+        warnings.warn("of released values", stacklevel=1)
+        assert [str(each.message) for each in told] == ["of released values"]

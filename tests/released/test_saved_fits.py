@@ -127,6 +127,16 @@ def test_rounding_is_no_contradiction():
     assert np.isfinite(np.asarray(dpci.PrivateFit.from_json(rewritten(values)).conf_int())).all()
 
 
+def test_matrices_are_symmetric_to_a_billionth_of_their_greatest_entry():
+    values = json.loads(fit().to_json())
+    for size in (1.0, 1e6):
+        values["hessian"] = matrix(size, size, size, size, off=0.9e-9 * size)
+        dpci.PrivateFit.from_json(rewritten(values))
+        values["hessian"] = matrix(size, size, size, size, off=1.1e-9 * size)
+        with pytest.raises(InvalidInput, match="hessian must be symmetric"):
+            dpci.PrivateFit.from_json(rewritten(values))
+
+
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 @pytest.mark.parametrize(
     "changes",

@@ -129,3 +129,166 @@ const CUTS_MAX_DIM: usize = 100;
 pub(crate) fn always_converges(loss: &dyn Loss, n_params: usize, radius: Option<f64>) -> bool {
     radius.is_none() && n_params <= CUTS_MAX_DIM && has_more_digits(loss, n_params, None)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Hinge, Logistic};
+    use super::*;
+
+    /// A million logistic records of three parameters with rows up to 2.
+    fn extent(loss: &dyn Loss) -> Extent<'_> {
+        Extent {
+            loss,
+            n_params: 3,
+            n_rows: 1_000_000,
+            mass: 1.0,
+            row_norm: 2.0,
+            l2_strength: 0.01,
+            linear: 0.5,
+        }
+    }
+
+    #[track_caller]
+    fn assert_just_above(got: f64, exact: f64) {
+        assert!(
+            got >= exact && got <= exact * (1.0 + 3e-9),
+            "{got:e} against {exact:e}"
+        );
+    }
+
+    /// Without records there are λθ, its sum with the linear term, and that with zero: three roundings pass over λθ, two over the term.
+    #[test]
+    fn without_records_the_ridge_and_the_linear_term_are_rounded() {
+        let empty = Extent {
+            mass: 0.0,
+            ..extent(&Logistic)
+        };
+        let (ridge, unit) = (0.01 * 4.0, 0.5 * f64::EPSILON);
+        assert_just_above(empty.rounding(4.0), unit * (3.0 * ridge + 2.0 * 0.5));
+        assert_just_above(
+            empty.doubled_rounding(4.0),
+            4.0 * DOUBLED_EPSILON * (ridge + 0.5),
+        );
+    }
+
+    /// At the origin the predictors are exact: what is left is the slope's own error, eight units of its bound 1, and that of the sum.
+    #[test]
+    fn at_the_origin_slopes_and_their_sum_are_rounded() {
+        let free = Extent {
+            linear: 0.0,
+            ..extent(&Logistic)
+        };
+        let sum = 1e6 + 32.0;
+        assert_just_above(
+            free.doubled_rounding(0.0),
+            2.0 * (8.0 + sum) * DOUBLED_EPSILON,
+        );
+        let one = Extent { n_rows: 1, ..free };
+        assert_just_above(
+            one.doubled_rounding(0.0),
+            2.0 * (8.0 + 33.0) * DOUBLED_EPSILON,
+        );
+        let slope_error = Logistic.slope_error(0.0);
+        let slope = 0.5 + slope_error;
+        assert_just_above(
+            one.rounding(0.0),
+            2.0 * (slope_error + sum_rounding(GRADIENT_ROUNDINGS, 1) * slope),
+        );
+    }
+
+    /// Of a small ridge the excess at the kinks is all that counts: the root of `(d + 4)·ε·(N/n)·(1 + R‖θ‖)/λ`.
+    #[test]
+    fn the_floor_of_the_hinge_is_that_of_its_kinks() {
+        for (n_params, l2_strength) in [(1, 0.01), (3, 0.01), (3, 1e-4)] {
+            let extent = Extent {
+                n_params,
+                l2_strength,
+                mass: 3.0,
+                ..extent(&Hinge)
+            };
+            let products = (n_params as f64 + 4.0) * DOUBLED_EPSILON;
+            let floor = hinge_floor(&extent, 4.0);
+            let kinks = (products * 3.0 * 9.0 / l2_strength).sqrt();
+            assert!(
+                floor >= kinks && floor <= kinks * (1.0 + 1e-4),
+                "{floor:e} against {kinks:e}"
+            );
+        }
+    }
+
+    /// Of a risk that is pulled hard the residual is all that counts, and of it the pull: `((d + 4) + (N + 32))·ε·‖b‖/λ`.
+    #[test]
+    fn the_floor_of_a_pulled_hinge_is_that_of_its_residual() {
+        for n_rows in [1, 1000] {
+            let pulled = Extent {
+                n_rows,
+                linear: 1e40,
+                ..extent(&Hinge)
+            };
+            let roundings = 7.0 + n_rows as f64 + 32.0;
+            let exact = roundings * DOUBLED_EPSILON * 1e40 / 0.01;
+            assert_just_above(hinge_floor(&pulled, 4.0), exact);
+        }
+    }
+
+    #[test]
+    fn without_anything_to_round_the_bounds_are_those_of_underflow() {
+        let nothing = Extent {
+            mass: 0.0,
+            linear: 0.0,
+            ..extent(&Logistic)
+        };
+        // An entry of the gradient each, and one more.
+        assert_just_above(nothing.rounding(0.0), 4.0 * f64::MIN_POSITIVE);
+        assert_just_above(nothing.doubled_rounding(0.0), f64::MIN_POSITIVE);
+    }
+
+    #[test]
+    fn sizes_up_to_which_there_are_more_digits_and_a_search_that_ends() {
+        for (n_params, digits, search) in [
+            (100, true, true),
+            (101, true, false),
+            (2048, true, false),
+            (2049, false, false),
+        ] {
+            assert_eq!(has_more_digits(&Logistic, n_params, None), digits);
+            assert_eq!(always_converges(&Logistic, n_params, None), search);
+        }
+        for (radius, digits) in [
+            (1e-60, true),
+            (1e60, true),
+            (0.9e-60, false),
+            (1.1e60, false),
+        ] {
+            assert_eq!(has_more_digits(&Logistic, 1, Some(radius)), digits);
+            assert!(!always_converges(&Logistic, 1, Some(radius)));
+        }
+    }
+
+    /// Far out the predictor's error is all that counts: `(N/n)·R·sup l''` of it.
+    #[test]
+    fn far_out_predictors_are_rounded() {
+        let far = Extent {
+            n_rows: 1,
+            mass: 3.0,
+            linear: 0.0,
+            l2_strength: 0.0,
+            ..extent(&Logistic)
+        };
+        // At most a product and a sum of each of three entries, and some operations beside them.
+        let (reach, unit) = (2.0 * 1e20, 0.5 * f64::EPSILON);
+        assert_just_above(
+            far.doubled_rounding(1e20),
+            3.0 * 2.0 * 0.25 * (7.0 * DOUBLED_EPSILON * reach),
+        );
+        // Of so many records that the sum errs by a sixteenth, too.
+        for n_rows in [1, 1 << 50] {
+            let error = 0.25 * (8.0 * unit * reach);
+            let sums = sum_rounding(GRADIENT_ROUNDINGS, n_rows);
+            assert_just_above(
+                Extent { n_rows, ..far }.rounding(1e20),
+                3.0 * 2.0 * (error + sums * (1.0 + error)),
+            );
+        }
+    }
+}

@@ -76,6 +76,7 @@ pub(super) fn bernoulli(p: f64, exponent: i32, generator: &mut impl NoiseGenerat
 mod tests {
     use super::*;
     use crate::noise::SimulationGenerator;
+    use crate::noise::generator::Scripted;
     use crate::noise::testing::assert_counts;
 
     #[test]
@@ -124,5 +125,28 @@ mod tests {
         }
         assert!(!bernoulli_exp(u128::MAX, 1, &mut generator));
         assert!(!bernoulli_exp(1, 0, &mut generator) && bernoulli_exp(0, 0, &mut generator));
+    }
+
+    #[test]
+    fn floats_are_probabilities_to_their_last_bit() {
+        let mut generator = SimulationGenerator::new(53, 0);
+        for (p, exponent) in [(0.75, 0), (0.3, 0), (5.0, 3), (0.4, 1), (1e20, 70)] {
+            let probability = p / 2.0_f64.powi(exponent);
+            let mut counts = [0; 2];
+            for _ in 0..100_000 {
+                counts[usize::from(bernoulli(p, exponent, &mut generator))] += 1;
+            }
+            assert_counts(&counts, &[1.0 - probability, probability]);
+        }
+        // 53 digits of the uniform number decide: all ones are below no float but one, all zeros below every positive one.
+        let below_one = 1.0_f64.next_down();
+        assert!(!bernoulli(below_one, 0, &mut Scripted::new(vec![u64::MAX])));
+        assert!(bernoulli(
+            below_one,
+            0,
+            &mut Scripted::new(vec![u64::MAX - (1 << 11)])
+        ));
+        assert!(bernoulli(f64::MIN_POSITIVE, 0, &mut Scripted::new(vec![0])));
+        assert!(!bernoulli(0.0, 0, &mut Scripted::new(vec![0])));
     }
 }

@@ -54,6 +54,7 @@ impl LongUniform {
 mod tests {
     use super::*;
     use crate::noise::SimulationGenerator;
+    use crate::noise::generator::Scripted;
     use crate::noise::testing::{assert_cdf, assert_counts};
 
     #[test]
@@ -90,5 +91,23 @@ mod tests {
             significand: u128::MAX,
         };
         assert_eq!(greatest.value().to_bits(), 1.0_f64.to_bits());
+    }
+
+    #[test]
+    fn numbers_below_the_normal_range_are_refused() {
+        // Fifteen words of zeros, and some more before the first one.
+        let with_zeros = |last: u32| {
+            let mut words = vec![0; 16];
+            words[15] = 1 << (63 - last);
+            words.extend([0, 0]);
+            LongUniform::draw(&mut Scripted::new(words))
+        };
+        let least = with_zeros(MAX_EXPONENT - 15 * u64::BITS).unwrap();
+        assert_eq!(least.exponent, MAX_EXPONENT);
+        assert!(least.value().is_normal());
+        let beyond = with_zeros(MAX_EXPONENT - 15 * u64::BITS + 1);
+        assert_eq!(beyond, Err(Error::NoiseTail));
+        let endless = LongUniform::draw(&mut Scripted::new(vec![0]));
+        assert_eq!(endless, Err(Error::NoiseTail));
     }
 }

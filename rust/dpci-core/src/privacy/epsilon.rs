@@ -191,4 +191,17 @@ mod tests {
         }
         assert!(gaussian_epsilon(1.0, 0.0).is_err());
     }
+
+    #[test]
+    fn an_epsilon_just_above_zero_is_valid() {
+        // δ(ε) is flat to its last digits there, so that rounding alone decides where the iteration ends.
+        for delta in [0.3, 1e-3, 1e-6, 1e-12] {
+            let zero = gaussian_mu(1e-300, delta).unwrap();
+            for exponent in 0..45 {
+                let mu = zero * (1.0 + 0.5_f64.powi(exponent));
+                let epsilon = gaussian_epsilon(mu, delta).unwrap();
+                assert!(gaussian_delta(epsilon, mu).unwrap() <= delta, "{mu}");
+            }
+        }
+    }
 }

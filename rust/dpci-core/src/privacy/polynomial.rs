@@ -157,4 +157,15 @@ mod tests {
         }
         assert!(Polynomial::l2_sensitivity(2, Neighbors::AddRemove, Calibration::Paper).is_err());
     }
+
+    #[test]
+    fn the_bound_on_targets_is_that_of_the_targets_it_accepts() {
+        for polynomial in [Polynomial::squared(3.0).unwrap(), Polynomial::Logistic] {
+            let greatest = match polynomial.targets() {
+                Targets::Signs => 1.0,
+                Targets::Interval { lower, upper } => upper.max(-lower),
+            };
+            assert!((polynomial.target_bound() - greatest).abs() < f64::MIN_POSITIVE);
+        }
+    }
 }

@@ -64,4 +64,22 @@ mod tests {
             assert!(greatest_eigenvalue(1, 1.0, p) >= normal(2.0 * p));
         }
     }
+
+    #[test]
+    fn the_eigenvalue_is_rounded_up_from_its_closed_form() {
+        // √2·s·(√d + √ln(1/p)) in 60 digits.
+        let cases = [
+            (1, 1.0, 0.5, 2.591_623_584_888_57),
+            (3, 0.7, 1e-9, 6.221_171_475_155_853),
+            (21, 130.0, 2.5e-7, 1_559.309_380_981_144),
+            (300, 1e-3, 1e-30, 0.036_248_837_430_215_78),
+        ];
+        for (dim, std_dev, p, exact) in cases {
+            let got = greatest_eigenvalue(dim, std_dev, p);
+            assert!(
+                got >= exact && got <= exact * (1.0 + 1e-14),
+                "{got} against {exact}"
+            );
+        }
+    }
 }

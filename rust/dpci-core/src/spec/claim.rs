@@ -89,3 +89,30 @@ pub(crate) fn check_row_norm(row_norm: f64) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn squares_of_rows_stay_normal_numbers() {
+        for row_norm in [1e-100_f64, 1e100] {
+            check_row_norm(row_norm).unwrap();
+            assert!((row_norm * row_norm).is_normal());
+        }
+        for row_norm in [0.9e-100, 1.1e100, f64::INFINITY, f64::NAN] {
+            assert!(check_row_norm(row_norm).is_err(), "{row_norm}");
+        }
+    }
+
+    #[test]
+    fn the_least_failure_probability() {
+        let claim = |p| Claim::new(p, false, HessianBound::Interpolated);
+        for p in [1e-300, 0.5, 1.0_f64.next_down()] {
+            claim(p).unwrap();
+        }
+        for p in [0.9e-300, 0.0, 1.0, f64::NAN] {
+            assert!(claim(p).is_err(), "{p}");
+        }
+    }
+}

@@ -160,6 +160,7 @@ pub(crate) fn whole(steps: f64) -> Result<u64> {
 mod tests {
     use super::*;
     use crate::loss::{Logistic, Squared};
+    use crate::spec::testing::parabola;
 
     #[test]
     fn the_sensitivity_is_the_range_of_the_loss_on_the_ball() {
@@ -258,5 +259,30 @@ mod tests {
             assert!(whole(bad).is_err());
         }
         assert!(choice_lattice(1e-13, 1.0).is_err());
+    }
+
+    #[test]
+    fn rounding_adds_one_percent_at_most() {
+        let score = Score::new(Arc::new(Logistic), 2.0, 1.5, 3).unwrap();
+        let (mut allowed, mut refused) = (1_usize, 1 << 50);
+        while refused - allowed > 1 {
+            let middle = allowed.midpoint(refused);
+            match score.sensitivity(middle) {
+                Ok(_) => allowed = middle,
+                Err(_) => refused = middle,
+            }
+        }
+        let raised = score.sensitivity(allowed).unwrap() * allowed as f64 / score.range;
+        assert!((raised - 1.01).abs() < 1e-6, "{raised}");
+    }
+
+    #[test]
+    fn predictors_beyond_those_declared_are_refused_by_name() {
+        let refused = |radius| {
+            let refused = Score::new(parabola(0.0), 2.0, radius, 3).unwrap_err();
+            refused.to_string().contains("predictor_bound=4")
+        };
+        // Of a caller's loss the range is not known, which is said of those within the bound.
+        assert!(refused(2.1) && !refused(1.9));
     }
 }

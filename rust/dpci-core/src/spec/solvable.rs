@@ -361,4 +361,34 @@ mod tests {
         assert!(matches!(refused, Error::IllConditioned { .. }), "{refused}");
         pulled(Some(1e3), 1.1e-8).unwrap();
     }
+
+    #[test]
+    fn the_least_ridge_that_is_named_is_the_least() {
+        let spec = |l2_strength| {
+            let loss = Arc::new(HuberHinge::new(0.5).unwrap());
+            Spec::new(Choices {
+                radius: Some(1e3),
+                perturbation: Perturbation::Objective,
+                budget: Budget::Zcdp { rho: 500.0 },
+                ..choices(loss, 100, 1.0, l2_strength)
+            })
+        };
+        let Err(Error::IllConditioned { least, .. }) = spec(1e-10) else {
+            panic!("κ is 10¹⁰");
+        };
+        spec(least * (1.0 + 1e-12)).unwrap();
+        assert!(spec(least * (1.0 - 1e-10)).is_err());
+    }
+
+    #[test]
+    fn a_tolerance_is_eight_times_what_rounding_leaves() {
+        with_solvable(choices(Arc::new(Logistic), 10, 1.0, 1.0), |solvable| {
+            solvable.check_digits(1e-9, 8.0 * 1e-9).unwrap();
+            let refused = solvable.check_digits(1e-9, 7.99 * 1e-9).unwrap_err();
+            let Error::TooFewDigits { least, .. } = refused else {
+                panic!("{refused}")
+            };
+            assert_close(least, 8e-9);
+        });
+    }
 }

@@ -31,6 +31,14 @@ fn lattice_and_scales_follow_the_lemma() {
 }
 
 #[test]
+fn the_lattice_is_no_wider_than_the_distance() {
+    for distance in [0.5_f64.powi(10).next_down(), 0.5_f64.powi(10), 0.0011] {
+        let seal = Seal::new(Part::Values, 1, distance, Cost::Epsilon(1.0)).unwrap();
+        assert!(seal.lattice() <= distance && seal.lattice() >= 0.25 * distance);
+    }
+}
+
+#[test]
 fn the_noise_is_as_small_as_the_distance_was_chosen_for() {
     for cost in [Cost::Epsilon(1e-3), Cost::Rho(1e-4)] {
         for dim in [1, 7, 500] {

@@ -194,3 +194,15 @@ fn histograms_have_the_sensitivity_of_their_relation() {
         );
     }
 }
+
+#[test]
+fn the_functional_mechanism_takes_up_to_4096_parameters() {
+    let wide = |n_columns| {
+        FunctionalSpec::new(FunctionalChoices {
+            n_columns,
+            ..functional(pure(1.0))
+        })
+    };
+    assert!(wide(4096).is_ok());
+    assert!(wide(4097).is_err());
+}

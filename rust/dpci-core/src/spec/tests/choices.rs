@@ -1,6 +1,7 @@
 //! What a specification refuses before any data are seen, and what it remembers of the choices.
 
 use super::*;
+use crate::loss::Hinge;
 use crate::privacy::Perturbation::{Objective, Output};
 
 #[test]
@@ -92,6 +93,80 @@ fn scales_beyond_double_precision_are_refused() {
     for budget in [pure(1e-308), zcdp(1e-320)] {
         assert!(Spec::new(choices(Output, budget)).is_err(), "{budget:?}");
     }
+}
+
+#[test]
+fn noise_that_hides_the_ridge_in_rounding_is_refused() {
+    // The noise in the Hessian is in proportion to 1/ε, at ε = 10⁻⁷ some thousands.
+    let joint = |epsilon| Choices {
+        moments: Moments::Joint,
+        l2_strength: 1e-9,
+        ..choices(Output, pure(epsilon))
+    };
+    spec(joint(0.1));
+    let message = refusal(joint(1e-7));
+    assert!(
+        message.starts_with(
+            "the greatest eigenvalue that the released Hessian can have must be at most 1e12 times"
+        ),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_released_hessian_has_eigenvalues_within_a_trillion() {
+    let at = |epsilon| {
+        Spec::new(Choices {
+            moments: Moments::Joint,
+            l2_strength: 1e-9,
+            ..choices(Output, pure(epsilon))
+        })
+    };
+    let (mut refused, mut allowed) = (1e-7_f64, 0.1_f64);
+    for _ in 0..60 {
+        let middle = (refused * allowed).sqrt();
+        match at(middle) {
+            Ok(_) => allowed = middle,
+            Err(_) => refused = middle,
+        }
+    }
+    let spec = at(allowed).unwrap();
+    let noise = spec.moment_noise(f64::INFINITY).unwrap().unwrap();
+    let greatest = 1e-9 + 0.390_625 + noise.spectral_radius(3);
+    assert_near(greatest / 1e-9, 1e12, 1e-6);
+}
+
+#[test]
+fn noise_in_coefficients_must_be_neither_too_little_nor_too_much() {
+    // The noise of the objective, about 2R/ε, reaches the coefficients as its 1/(n(λ + R²/4)): 10⁻⁶⁶ of it.
+    let message = refusal(Choices {
+        row_norm: 1e-58,
+        intercept: None,
+        l2_strength: 1.0,
+        ..choices(Objective, pure(1e5))
+    });
+    assert!(
+        message.starts_with("the least standard deviation of the noise in a coefficient must be"),
+        "{message}"
+    );
+}
+
+#[test]
+fn as_many_parameters_as_the_solver_of_the_hinge_takes() {
+    let hinge = |n_columns| {
+        Spec::new(Choices {
+            n_columns,
+            intercept: None,
+            loss: Arc::new(Hinge),
+            ..choices(Output, pure(1.0))
+        })
+    };
+    hinge(2048).unwrap();
+    let refused = hinge(2049).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("the number of parameters must be at most 2048"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -115,6 +115,19 @@ fn declared_strong_convexity_counts_with_the_square_of_the_row() {
             0.5,
         );
     }
+    // Powers of two, so that all that is missing is the room for rounding: four units.
+    let exact = spec(Choices {
+        n_columns: 0,
+        intercept: Some(0.5),
+        loss: parabola(0.5),
+        radius: Some(1.0),
+        ..choices(Output, pure(1.0))
+    });
+    assert_near(
+        1.0 - exact.extra_convexity() / 0.125,
+        4.0 * f64::EPSILON,
+        0.0,
+    );
     // λ = 0 serves where the loss is strongly convex itself.
     assert!(
         Spec::new(Choices {

@@ -4,6 +4,7 @@ use super::*;
 use crate::loss::{HuberHinge, Squared, moment_rounding};
 use crate::noise::{Law, MatrixLaw};
 use crate::privacy::Perturbation::Output;
+use crate::privacy::Split;
 use crate::spec::{MatrixNoise, MomentNoise};
 
 /// R²/n of the base choices.
@@ -249,6 +250,43 @@ fn seals_hide_the_rounding_of_sums_and_of_noise() {
                 assert_eq!(seal.cost(), spec.seal().cost());
             }
         }
+    }
+}
+
+#[test]
+fn the_seal_of_the_covariance_is_no_farther_than_roundings_reach() {
+    // The sum over the records, one addition of the noise, and the noise twice: slopes have no tail in which they err more.
+    let found = noise(joint(pure(1e9)), 0.0);
+    let error = found.gradient_cov.law.on(3).unwrap().error_bound();
+    let sums = 1.5625 * 0.25 * (moment_rounding(1000) + f64::EPSILON);
+    assert_near(found.gradient_cov_seal.distance(), sums + 2.0 * error, 1e-6);
+}
+
+#[test]
+fn joint_moments_spend_the_shares_of_both() {
+    for shares in [[0.6, 0.3, 0.1], [0.6, 0.1, 0.3]] {
+        let [coefficients, hessian, gradient_cov] = shares;
+        let asked = Choices {
+            split: Some(Split::new(coefficients, hessian, gradient_cov).unwrap()),
+            ..joint(pure(1.0))
+        };
+        let [step] = &noise(asked, 0.0).steps[..] else {
+            panic!("one query")
+        };
+        assert_near(step.cost.value(), 0.4 * LEFT, 1e-12);
+    }
+}
+
+#[test]
+fn a_hessian_below_half_a_unit_of_the_ridge_is_invisible() {
+    for (neighbors, records) in [(Neighbors::ReplaceOne, 1.0), (Neighbors::AddRemove, 16.0)] {
+        let spec = spec(Choices {
+            neighbors,
+            ..joint(pure(1.0))
+        });
+        let least = 0.5 * f64::EPSILON * 0.01 / (1.5625 * records);
+        assert!(!spec.has_hessian(0.0) && !spec.has_hessian(0.999 * least));
+        assert!(spec.has_hessian(1.001 * least) && spec.has_hessian(f64::NAN));
     }
 }
 

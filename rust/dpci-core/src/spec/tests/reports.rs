@@ -163,3 +163,10 @@ fn the_published_bound_needs_a_ridge_of_twice_the_radius() {
             .is_ok()
     );
 }
+
+#[test]
+fn the_public_part_of_a_gradient_is_rounded_by_four_units() {
+    let spec = ReportSpec::new(&report(), Some(SHARES)).unwrap();
+    let [gradient, _] = spec.derivative_seals(1e15, [0.0; 2]).unwrap();
+    assert_near(gradient.distance(), 4.0 * f64::EPSILON * 1e15, 1e-6);
+}
