@@ -73,6 +73,7 @@ pub fn run(input: Input) {
             n_samples: input.n.0,
             perturbation,
             law,
+            is_likelihood: input.output,
         };
         if let Ok(error_law) = ErrorLaw::noise_aware(&matrices, &draws) {
             let _ = error_law.components(&plain(&input.contrast));

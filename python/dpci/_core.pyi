@@ -59,6 +59,7 @@ class Loss:
     predictor_bound: float | None
     """Greatest predictor for which the bounds hold; None: all."""
     kinked: bool
+    is_likelihood: bool
     def value_range(self, radius: float) -> float:
         """sup minus inf of the loss over |u| <= radius and all targets; infinite where it is not known."""
     def evaluate(self, u: _F64, y: _F64) -> tuple[_F64, _F64, _F64]:
@@ -132,9 +133,9 @@ class PlanDict(TypedDict):
     noise_spectral_radius: float
     """r_H of the Hessian noise for unbounded params; 0 without moments."""
     noise_ratio: float
-    """r_H / l2_strength."""
+    """r_H over the strong convexity."""
     projection: str
-    """"floor" or "cautious" once "auto" is decided at the worst case."""
+    """"floor", "cautious" or "noise_aware": what "auto" stands for."""
     privacy_length: tuple[float, float]
     """Least and greatest length of a 95% interval of one parameter from the noise alone, without sampling."""
     tolerance: float
@@ -153,7 +154,7 @@ class FitDict(TypedDict):
     """1/rate of the spherical Laplace law, or the standard deviation of the Gaussian one."""
     noise_spectral_radius: float
     projection: str
-    """"floor" or "cautious": which one was used ("none" without moments)."""
+    """"floor", "cautious" or "noise_aware": which one was used ("none" without moments)."""
     steps: list[Step]
     seals: list[Seal]
     private: bool
@@ -278,6 +279,7 @@ class ErrorLaw:
     sampling: _F64
     least_sampling: _F64 | None
     noise: _F64
+    factor: float
     shape: float
     @staticmethod
     def plug_in(hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str) -> ErrorLaw: ...
@@ -293,6 +295,7 @@ class ErrorLaw:
         strong_convexity: float,
         hessian_noise: tuple[str, float] | None,
         gradient_cov_noise: tuple[str, float],
+        is_likelihood: bool,
     ) -> ErrorLaw: ...
 
 def exact_half_widths(

@@ -72,7 +72,7 @@ class SeededNoiseWarning(DpciWarning):
 
 
 class MomentNoiseWarning(DpciWarning):
-    """The noise in the Hessian drowns the regularisation, so intervals are longer than they could be."""
+    """The noise in the released matrices is large: coverage, or the size of a joint test, is less certain."""
 
 
 class CurvatureWarning(DpciWarning):

@@ -191,7 +191,7 @@ def test_the_guarantee_of_a_baseline_counts_its_seals():
 @by_budget
 @by_mechanism
 def test_intervals_count_the_variance_of_the_seal(budget, mechanism):
-    result = fit(budget=budget, mechanism=mechanism)
+    result = fit(budget=budget, mechanism=mechanism, projection="floor")
     step = result.privacy["steps"][0]
     core = _core.ErrorLaw.plug_in(result.hessian, result.gradient_cov, N, mechanism)
     without = sum(ErrorLaw(core.sampling, core.noise, 0.0, step["noise"], step["scale"]).parts(np.eye(len(core.noise))))
@@ -214,6 +214,7 @@ def test_intervals_count_the_variance_of_the_seal(budget, mechanism):
 def test_sealed_intervals_are_as_long_as_those_of_studies(mechanism):
     """On resampled rows, as a study takes them; the difference of the means has a standard error below 0.02%."""
     keywords = {"budget": dpci.ZCDP(20.0), "l2_strength": 0.2, "mechanism": mechanism, "projection": "floor"}
+    keywords["split"] = (0.9, 0.05, 0.05)
     study = dpci.simulate.coverage(X, Y, n_replicates=4000, n_variability=0, seed=8, **keywords)
     rng, lengths = np.random.default_rng(9), []
     for seed in range(1500):

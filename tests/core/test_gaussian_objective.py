@@ -304,7 +304,7 @@ def test_costs_are_squared_ratios_that_use_the_whole_budget(name, relation, mome
         fit = plan(name, relation, budget=budget, moments=moments, split=split)
         costs = np.array([step.cost for step in fit.steps])
         assert [(step.sensitivity / step.scale) ** 2 for step in fit.steps] == pytest.approx(costs, rel=1e-12)
-        first, second, third = split or (0.9, 0.05, 0.05)
+        first, second, third = split or (0.95, 0.025, 0.025)
         shares = {"joint": [first, second + third], "separate": [first, second, third], "none": [1.0]}[moments]
         assert costs / costs.sum() == pytest.approx(shares, rel=1e-9)
         assert fit.guarantee.shift == pytest.approx(1.0 / fit.steps[0].scale, rel=1e-12)

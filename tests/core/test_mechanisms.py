@@ -36,7 +36,9 @@ def rows():
 
 
 def make_spec(n=N, dim=DIM, **keywords):
-    return Settings.checked(**{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, **keywords}).spec(n, dim)
+    return Settings.checked(
+        **{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, "projection": "floor", **keywords}
+    ).spec(n, dim)
 
 
 def releases(rows, *, n_runs=N_RUNS, seed=31, **keywords):
@@ -225,16 +227,22 @@ def bought(budget, share, *, paper):
     return gaussian_mu(budget.epsilon, budget.delta) * np.sqrt(share)
 
 
-def default_shares(budget, *, paper):
-    return (0.5, 0.25, 0.25) if paper else (0.8, 0.1, 0.1) if budget.notion == "pure" else (0.9, 0.05, 0.05)
+def default_shares(budget, n, dim, relation, *, paper):
+    if paper:
+        return 0.5, 0.25, 0.25
+    moments = 0.05
+    if budget.notion == "pure":
+        radius = np.sqrt(2.0 * dim * (dim + 1)) * (1.0 if relation else 2.0) / (unsealed(budget).epsilon * n / 2.0)
+        moments = np.clip(radius / 0.06, 0.1, 0.1 + 0.5 / max(dim, 2))
+    return 1.0 - moments, moments / 2.0, moments / 2.0
 
 
 def moment_scales(loss, spec, radius, split=None):
     """Scales of Hessian and gradient covariance of rows of norm 1, recomputed from the formulas of docs/method.md."""
     budget, moments, relation = spec
     pure, paper = budget.notion == "pure", moments == "paper"
-    shares = (split or default_shares(budget, paper=paper))[1:]
     n, records, root = (relation["n_public"], 1.0, 1.0) if relation else (N, 2.0, np.sqrt(2.0))
+    shares = (split or default_shares(budget, n, DIM, relation, paper=paper))[1:]
     if moments != "joint":
         factor = records if pure or paper else root
         sups = loss.sup_curvature(radius), loss.sup_slope(radius) ** 2
@@ -264,7 +272,7 @@ def test_coefficients_are_calibrated_by_the_formulas(mechanism, budget, calibrat
         l2_strength=l2_strength, row_norm=row_norm, fit_intercept=True, intercept_scale=0.5, **keywords
     ).plan()
     paper = calibration == "paper"
-    share = default_shares(budget, paper=paper)[0]
+    share = default_shares(budget, n, DIM + 1, relation, paper=paper)[0]
     bound, records = np.hypot(row_norm, 0.5), 1.0 if relation else 2.0
     if mechanism == "objective":
         curvature = {"logistic": 0.25, "huber_hinge": 1.0 / 1.4, "smooth_hinge": 1.0 / 1.2}[loss.name]

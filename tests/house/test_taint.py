@@ -58,6 +58,8 @@ TUNING = (
     SEALED,
     *(rf"\.(fit|model|privacy\.fit|privacy\.model){pattern}" for pattern in FIT),
     r".*\.seal\.releases\..*",
+    # Sentences with numbers that follow from the released ones.
+    r"\.privacy\.fit\.interval_notes(\[\d+\])?",
 )
 
 

@@ -87,7 +87,7 @@ def test_other_losses_are_left_alone(loss):
     result = dpci.fit(X, 2.0 * y - 1.0, loss=loss, **keywords)
     assert result.interval_refusal is None
     assert result.curvature_room is None
-    notes = result.privacy["interval_notes"]
+    notes = [note for note in result.privacy["interval_notes"] if "released matrices" not in note]
     assert len(notes) == (loss.name == "custom")
     assert not notes or "Released values cannot show this" in notes[0]
 
@@ -95,7 +95,7 @@ def test_other_losses_are_left_alone(loss):
 @pytest.mark.filterwarnings("error::dpci.CurvatureWarning")
 def test_a_fit_without_intervals_says_nothing_of_them():
     result = dpci.fit(*classes(1012), loss="huber_hinge", moments="none", **LOUD)
-    assert result.privacy["interval_notes"] == []
+    assert not any("curvature" in note for note in result.privacy["interval_notes"])
     with pytest.raises(dpci.InvalidInput, match="intervals need released moments"):
         _ = result.curvature_room
 

@@ -180,7 +180,7 @@ def make_fit(budget, mechanism):
     rng = np.random.default_rng(13)
     X = rng.uniform(-0.5, 0.5, (3000, D - 1))
     y = np.where(X @ [4.0, -2.0, 0.0] + rng.logistic(size=3000) > 0, 1, -1)
-    return dpci.fit(X, y, budget=budget, l2_strength=0.02, mechanism=mechanism, seed=14)
+    return dpci.fit(X, y, budget=budget, l2_strength=0.02, mechanism=mechanism, projection="floor", seed=14)
 
 
 @pytest.fixture(

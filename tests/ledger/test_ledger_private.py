@@ -315,7 +315,7 @@ def test_warnings_come_back_when_the_last_release_has_ended():
         EITHER["fit"](NAN, Y, ledger=ledger)
     EITHER["fit"](X, Y, ledger=ledger)
     assert warnings.filters == before
-    loud = {**FIT, "projection": "auto", "l2_strength": 1.0}
+    loud = {**FIT, "budget": dpci.PureDP(0.5), "projection": "auto", "l2_strength": 0.05}
     with pytest.warns(dpci.MomentNoiseWarning):  # of released values
         dpci.fit(X, Y, **loud, ledger=ledger)
 

@@ -205,13 +205,25 @@ def test_same_seed_same_bits_for_any_number_of_threads(rows):
 
 
 def test_moment_noise_warning(rows):
-    with pytest.warns(dpci.MomentNoiseWarning, match=r"a zCDP or \(epsilon, delta\) budget, larger moment shares"):
+    with pytest.warns(
+        dpci.MomentNoiseWarning, match=r"a zCDP or \(epsilon, delta\) budget, larger moment shares"
+    ) as caught:
         result = fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005)
-    assert result.privacy["projection"] == "cautious"
+    assert result.privacy["projection"] == "noise_aware"
+    (warning,) = [str(one.message) for one in caught if one.category is dpci.MomentNoiseWarning]
+    ratio = dpci.plan(n_samples=N, n_features=D, budget=dpci.PureDP(0.5), l2_strength=0.005).noise_ratio
+    assert f"is {ratio:.0f} times the strong convexity" in warning
     # Whoever has such a budget already is not sent to it.
-    with pytest.warns(dpci.MomentNoiseWarning, match="reduce the ratio, use larger moment shares") as caught:
-        fit(rows, budget=dpci.ApproxDP(0.05, 1e-6), l2_strength=0.005, mechanism="output")
+    with pytest.warns(dpci.MomentNoiseWarning, match="reduce the noise, use larger moment shares") as caught:
+        fit(rows, budget=dpci.ApproxDP(0.1, 1e-6), l2_strength=0.005)
     assert not any("delta" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.filterwarnings("error::dpci.MomentNoiseWarning")
+def test_little_noise_or_a_projection_that_does_not_count_it_gives_no_warning(rows):
+    fit(rows, budget=dpci.PureDP(2.0), l2_strength=0.02)
+    fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005, projection="floor")
+    fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005, mechanism="output")
 
 
 def test_add_remove_keeps_the_number_of_rows_to_itself(rows):

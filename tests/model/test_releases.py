@@ -77,11 +77,10 @@ def test_paper_projects_both_matrices_at_the_regulariser(rows):
             assert np.linalg.eigvalsh(fit[name]).min() >= 0.3 - 1e-12 * np.abs(fit[name]).max()
 
 
-@pytest.mark.parametrize(("l2_strength", "projection"), [(1.0, "floor"), (0.01, "cautious")])
-def test_auto_is_cautious_where_the_noise_drowns_the_regulariser(l2_strength, projection):
-    plan = make_spec(1000, DIM, mechanism="output", l2_strength=l2_strength, budget=dpci.PureDP(0.2)).plan()
-    assert plan["projection"] == projection
-    assert (plan["noise_ratio"] <= 6.0) == (projection == "floor")
+def test_the_spectral_radius_of_the_noise():
+    plan = make_spec(1000, DIM, mechanism="output", l2_strength=0.01, budget=dpci.PureDP(0.2)).plan()
+    assert plan["projection"] == "noise_aware"
+    assert plan["noise_ratio"] == pytest.approx(plan["noise_spectral_radius"] / 0.01)
     # The spectrum of a symmetric matrix with entries of standard deviation s ends at 2 sqrt(d) s.
     scale = plan["steps"][1].hessian_scale
     assert plan["noise_spectral_radius"] == pytest.approx(2.0 * np.sqrt(DIM) * np.sqrt((DIM + 1) / 2.0) * scale)

@@ -47,6 +47,7 @@ def test_a_table_holds_the_numbers_of_its_studies() -> None:
                 "mechanism": mechanism,
                 "loss": losses[loss],
                 "calibration": calibration,
+                "projection": "floor",
             }
             for notion, mechanism, loss in SETTINGS
             for calibration in ("paper", "tight")

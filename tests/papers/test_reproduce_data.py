@@ -79,20 +79,6 @@ def test_budgets_of_the_steps() -> None:
         assert [step.cost for step in plan.steps] == pytest.approx((left[0], left[1] + left[2]), rel=1e-12)
 
 
-def test_the_default_projection_is_the_floor_in_every_cell() -> None:
-    panels = [panel for plan in FIGURES.values() for panel in plan.panels]
-    for sweep in {*TABLES.values(), *(panel.sweep for panel in panels)}:
-        for cell in (sweep.cell(value, setting) for value in sweep.values for setting in SETTINGS):
-            plan = dpci.plan(
-                n_samples=cell.rows.n,
-                n_features=cell.rows.d + 1,
-                fit_intercept=False,
-                l2_strength=L2_STRENGTH,
-                **cell.keywords("tight"),
-            )
-            assert plan.projection == "floor"
-
-
 def test_figure_1_has_the_panels_of_the_paper() -> None:
     assert [(panel.sweep.dataset, panel.loss, panel.sweep.varied) for panel in FIGURES[1].panels] == [
         ("kddcup99", "logistic", "n"),

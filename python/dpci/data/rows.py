@@ -170,10 +170,11 @@ def check_source(X: object, y: object, loss: _core.Loss) -> None:
     Raises
     ------
     InvalidInput
-        For targets given twice, or not at all, and for the hinge with rows in parts.
+        For targets given twice, not at all, or not as a Dask collection with rows that are one, and for the hinge with
+        rows in parts.
     """
     in_parts = _is_source(X)
-    if in_parts != (y is None):
+    if in_parts != (y is None) or (is_dask(X) and not is_dask(y)):
         as_partitions(X, y)
     if in_parts or is_dask(X):
         check_smooth(loss)

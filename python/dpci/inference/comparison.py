@@ -139,10 +139,11 @@ def compare(
     reads no data and costs no budget.
 
     On independent samples the errors of both add up, sampling and noise alike, and the law of their sum is exact:
-    with two spherical Laplace noises a normal law with two mixing variables. (With ``projection="noise_aware"`` its
-    tails are computed to a few percent.) On shared records the sampling errors depend on each other in a way that
-    neither model tells; their difference has at most the standard deviation that perfectly opposed errors have, the sum
-    of both, and the result is conservative. The noises are independent in both cases, but of fits with equal seeds.
+    with two spherical Laplace noises a normal law with two mixing variables. (Unless the projection is "floor" or
+    "cautious", its tails are computed to a few percent.) On shared records the sampling errors depend on each other in
+    a way that neither model tells; their difference has at most the standard deviation that perfectly opposed errors
+    have, the sum of both, and the result is conservative. The noises are independent in both cases, but of fits with
+    equal seeds.
 
     Parameters
     ----------

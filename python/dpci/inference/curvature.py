@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.inference.error_law import NOISE_AWARE
+from dpci.inference.error_law import NOISE_AWARE, matrix_noise
 from dpci.losses import describe
 from dpci.released.record import FitRecord
 
@@ -42,7 +42,8 @@ def curvature_room(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
         error, square = float((curved * cov).sum()), float(record.params @ curved @ record.params)
     if not (weight > 0.0 and error > 0.0 and square > 0.0) or not math.isfinite(weight + error + square):
         # Noise that was not projected away can hide the rows with curvature; nothing then shows that there is room.
-        return 0.0 if record.projection == NOISE_AWARE else None
+        is_hidden = record.projection == NOISE_AWARE and matrix_noise(record, "hessian") is not None
+        return 0.0 if is_hidden else None
     distance = float(loss["s"]) if "s" in loss else math.sqrt(square / weight) - (1.0 - float(loss["h"]))
     return distance / math.sqrt(error / weight)
 

@@ -1,14 +1,16 @@
 """The joint law of the errors of released parameters: normal given a mixing variable, from released values alone."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.errors import InvalidInput
+from dpci.errors import DpciError, InvalidInput
+from dpci.losses import from_declaration
 from dpci.released.record import FitRecord
 
 _F64 = NDArray[np.float64]
@@ -47,6 +49,8 @@ class ErrorLaw:
         Standard deviation, or 1/rate.
     least_sampling : numpy.ndarray of shape (k, k), or None
         A covariance that the sampling error has at least, along every contrast.
+    factor : float
+        What simulated releases multiplied both covariances by; 1 where the matrices are taken as they are.
     shape : float
         Shape of the gamma law of W, whose mean is 1; infinite where the matrices are taken as they are, and W is 1.
     """
@@ -57,6 +61,7 @@ class ErrorLaw:
     law: str
     scale: float
     least_sampling: _F64 | None = None
+    factor: float = 1.0
     shape: float = math.inf
 
     @property
@@ -131,12 +136,65 @@ class ErrorLaw:
         """Return the half width of the interval of each contrast, without Monte Carlo error."""
         return _core.exact_half_widths(*self.components(contrasts), self.law, self.scale, self.dim, level, self.shape)
 
+    def stretch(self, contrasts: _F64, level: float) -> _F64:
+        """Return the length of each interval over that from the same estimated matrices, taken as exact."""
+        if math.isinf(self.shape):
+            return np.ones(len(contrasts))
+        with np.errstate(all="ignore"):
+            exact = replace(
+                self,
+                sampling=self.sampling / self.factor,
+                noise=self.noise / math.sqrt(self.factor),
+                least_sampling=None if self.least_sampling is None else self.least_sampling / self.factor,
+                factor=1.0,
+                shape=math.inf,
+            )
+        return self.half_widths(contrasts, level) / exact.half_widths(contrasts, level)
+
     def pvalues(self, contrasts: _F64, statistic: _F64) -> _F64:
         """Return the probability of an error at least as far from 0 as the statistic of each contrast."""
         return _core.exact_pvalues(*self.components(contrasts), self.law, self.scale, self.dim, statistic, self.shape)
 
 
-def error_law(record: FitRecord, hessian: _F64, gradient_cov: _F64, seal_variance: float) -> ErrorLaw:
+# A record never changes, and one fit's law serves its intervals, tests and summary.
+_LAWS: "WeakKeyDictionary[FitRecord, _core.ErrorLaw]" = WeakKeyDictionary()
+
+
+def _core_law(record: FitRecord) -> _core.ErrorLaw:
+    if record not in _LAWS:
+        try:
+            _LAWS[record] = _new_law(record)
+        except InvalidInput:
+            raise
+        except DpciError as error:
+            raise InvalidInput(
+                "the law of the errors must be within the range of floats, got matrices or scales beyond it"
+            ) from error
+    return _LAWS[record]
+
+
+def _new_law(record: FitRecord) -> _core.ErrorLaw:
+    if record.hessian is None or record.gradient_cov is None:
+        raise InvalidInput("a law of the errors needs released moments, got a record without them")
+    matrices = (record.hessian, record.gradient_cov, record.n_samples, record.mechanism)
+    if record.projection != NOISE_AWARE:
+        return _core.ErrorLaw.plug_in(*matrices)
+    noise = matrix_noise(record, "gradient_cov")
+    if noise is None:
+        raise InvalidInput("the gradient covariance of a noise-aware fit must have noise, got a record without it")
+    return _core.ErrorLaw.noise_aware(
+        *matrices,
+        record.noise_law,
+        record.noise_scale,
+        record.l2_strength,
+        strong_convexity(record),
+        matrix_noise(record, "hessian"),
+        noise,
+        is_likelihood(record),
+    )
+
+
+def error_law(record: FitRecord, seal_variance: float) -> ErrorLaw:
     """Return the law of the errors of a fit from its released matrices.
 
     Raises
@@ -144,30 +202,30 @@ def error_law(record: FitRecord, hessian: _F64, gradient_cov: _F64, seal_varianc
     InvalidInput
         If the Hessian, of a saved fit, is not positive definite, or a matrix is beyond the range of floats.
     """
-    matrices = (hessian, gradient_cov, record.n_samples, record.mechanism)
-    if record.projection == NOISE_AWARE:
-        noise = matrix_noise(record, "gradient_cov")
-        if noise is None:
-            raise InvalidInput("the gradient covariance of a noise-aware fit must have noise, got a record without it")
-        law = _core.ErrorLaw.noise_aware(
-            *matrices,
-            record.noise_law,
-            record.noise_scale,
-            record.l2_strength,
-            strong_convexity(record),
-            matrix_noise(record, "hessian"),
-            noise,
-        )
-    else:
-        law = _core.ErrorLaw.plug_in(*matrices)
+    law = _core_law(record)
     return ErrorLaw(
-        law.sampling, law.noise, seal_variance, record.noise_law, record.noise_scale, law.least_sampling, law.shape
+        law.sampling,
+        law.noise,
+        seal_variance,
+        record.noise_law,
+        record.noise_scale,
+        law.least_sampling,
+        law.factor,
+        law.shape,
     )
 
 
 def strong_convexity(record: FitRecord) -> float:
     """Return the least eigenvalue that the true Hessian can have: lambda, and what a loss of one parameter declares."""
-    return record.l2_strength + float(record.loss["strong_convexity"]) * record.row_norm**2
+    # A saved record may hold any norm: its square overflows to infinity, not to an error.
+    declared = float(record.loss["strong_convexity"])
+    return record.l2_strength + (declared * record.row_norm * record.row_norm if declared else 0.0)
+
+
+def is_likelihood(record: FitRecord) -> bool:
+    """Return whether the loss is the negative logarithm of a likelihood; of a custom loss nothing is known."""
+    loss = from_declaration(record.loss)
+    return loss is not None and loss.to_core().is_likelihood
 
 
 def matrix_noise(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> tuple[str, float] | None:

@@ -13,7 +13,7 @@ from dpci.data.arrays import Table
 from dpci.errors import DpciError, InvalidInput, MomentNoiseWarning
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
-from dpci.inference.error_law import ErrorLaw, error_law
+from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, error_law
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.prediction import mean_intervals
 from dpci.inference.simultaneous import bonferroni_level, joint_level
@@ -61,10 +61,22 @@ class Inference(FitFacts):
 
         Of the Hessian, and of the covariance of the gradient's error; the greater of both. One release in twenty at
         most exceeds it. Infinite if a least eigenvalue vanishes or a matrix overflows. From released values alone.
-        Intervals and p-values of single parameters account for this noise with ``projection="noise_aware"`` only. Above
-        1/2 a joint test of several parameters may reject true hypotheses too often (docs/inference.md).
+        Intervals and p-values of single parameters count this noise, unless the projection is "floor" or "cautious".
+        Above 1/2 a joint test of several parameters may reject true hypotheses too often (docs/inference.md).
         """
         return moment_noise(self._record, self._moments()[0], self.cov)
+
+    @property
+    def interval_stretch(self) -> NDArray[np.float64]:
+        """How many times as long each parameter's 95% interval is for the noise in the matrices, shape (k,).
+
+        Its length over that from the first estimate of the matrices, taken as exact. Below 1 if simulated releases show
+        that the first estimate makes intervals too long; 1 with the projections "floor" and "cautious", whose intervals
+        do not count that noise.
+        """
+        stretch = self._error_law().stretch(np.eye(len(self.names)), 0.95)
+        stretch.flags.writeable = False
+        return stretch
 
     @property
     def curvature_room(self) -> float | None:
@@ -193,9 +205,9 @@ class Inference(FitFacts):
         under the law of the errors on which intervals rest, to a relative error of 1e-8: chi-square with one degree of
         freedom for each row under Gaussian noise; under spherical Laplace noise a mixture of weighted sums of
         chi-squares, whose tail is computed by quadrature and a contour integral (docs/inference.md). With one row it is
-        that of :attr:`pvalues`. Like them it takes the released matrices as exact, on which a test of many rows depends
-        far more than an interval: where their noise counts it rejects true hypotheses far too often. The p-value by
-        rows, from the least of those of single rows, depends on it much less, but is not immune (docs/inference.md).
+        that of :attr:`pvalues`. It counts the noise in the released matrices by one factor for all directions, on which
+        a test of many rows depends far more than an interval: where that noise is large it rejects true hypotheses too
+        often. The p-value by rows, from the least of those of single rows, depends on it much less (docs/inference.md).
 
         Parameters
         ----------
@@ -299,7 +311,8 @@ class Inference(FitFacts):
         return record.hessian, record.gradient_cov
 
     def _error_law(self) -> ErrorLaw:
-        return error_law(self._record, *self._moments(), self._seal_variance)
+        self._moments()
+        return error_law(self._record, self._seal_variance)
 
     @property
     def _seal_variance(self) -> float:
@@ -317,7 +330,25 @@ def room_of(result: Inference) -> float | None:
 
 def interval_notes(result: Inference) -> list[str]:
     """Return the assumptions of the intervals other than large samples; none where there are no intervals."""
-    return [] if result.interval_refusal else validity_notes(record_of(result), room_of(result))
+    if result.interval_refusal:
+        return []
+    return [*stretch_notes(result), *validity_notes(record_of(result), room_of(result))]
+
+
+def stretch_notes(result: Inference) -> list[str]:
+    """Return a sentence on how much the noise in the released matrices lengthens the intervals, if they count it."""
+    if record_of(result).projection != NOISE_AWARE:
+        return []
+    try:
+        stretch = result.interval_stretch
+    except DpciError:
+        # Saved records may hold any numbers; those beyond the range of floats have no intervals.
+        return []
+    note = (
+        "The intervals count the noise in the released matrices. On average they are "
+        f"{stretch.mean():.2f} times as long as those from the same estimates of the matrices, taken as exact."
+    )
+    return [note]
 
 
 def law_of(result: Inference) -> ErrorLaw:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
-from dpci.inference.error_law import NOISE_AWARE, matrix_noise
+from dpci.inference.error_law import NOISE_AWARE, matrix_noise, strong_convexity
 from dpci.released.record import FitRecord
 
 FALSE_RATE = 1e-3
@@ -79,7 +79,7 @@ def _shows_slack(
 def hessian_noise(record: FitRecord, hessian: NDArray[np.float64]) -> float:
     """Return a bound on the noise in the released Hessian, which one in twenty exceeds, over its least eigenvalue."""
     # A Hessian that keeps its noise can have eigenvalues below lambda, which the true one has not.
-    least = max(float(np.linalg.eigvalsh(hessian)[0]), record.l2_strength)
+    least = max(float(np.linalg.eigvalsh(hessian)[0]), strong_convexity(record))
     return noise_norm(record, "hessian", 0.05) / least if least > 0.0 else math.inf
 
 
@@ -100,9 +100,9 @@ def gradient_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
 def moment_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[np.float64]) -> float:
     """Return the greater of the noise ratios of both released matrices, from released values alone."""
     if record.projection == NOISE_AWARE:
-        # The true Hessian has no eigenvalues below lambda.
+        # The true Hessian has no eigenvalues below the strong convexity.
         values, vectors = np.linalg.eigh(hessian)
-        hessian = vectors * np.maximum(values, record.l2_strength) @ vectors.T
+        hessian = vectors * np.maximum(values, strong_convexity(record)) @ vectors.T
     return max(hessian_noise(record, hessian), gradient_noise(record, hessian, cov))
 
 

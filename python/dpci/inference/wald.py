@@ -45,8 +45,7 @@ class WaldTest:
         Probability of a statistic at least as great if the hypothesis is true, by the law of the errors.
     pvalue_by_rows : float
         p-value of the same hypothesis from the least of the rows' own p-values, by Šidák's inequality: less powerful,
-        and much less sensitive to the noise in the released matrices, for which the joint one
-        does not account. Equal to ``pvalue_joint`` with one row.
+        and much less sensitive to the noise in the released matrices. Equal to ``pvalue_joint`` with one row.
     hypothesis : tuple of str
         What each row says, in words.
     estimate, value : numpy.ndarray of shape (df,)

@@ -14,6 +14,7 @@ from dpci.data.parts import Partitions
 from dpci.data.rows import Rows, check_source
 from dpci.errors import CurvatureWarning, MomentNoiseWarning
 from dpci.inference.curvature import TRUSTED_ROOM, shown
+from dpci.inference.error_law import NOISE_AWARE, strong_convexity
 from dpci.inference.methods import room_of
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -21,8 +22,12 @@ from dpci.losses import LossLike
 from dpci.mechanisms import MechanismLike
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, Projection, Settings
+from dpci.released.model import record_of
 
 __all__ = ["fit"]
+
+# Noise in the Hessian over the strong convexity up to which coverage was measured to be near the level.
+_TRUSTED_RATIO = 10.0
 
 Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
 """From the caller's rows and targets to those that are fitted."""
@@ -82,17 +87,17 @@ def fit(
     mechanism : str or object
         "objective" or "output" perturbation, or an object that also names the noise.
     split : sequence of three floats, optional
-        Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.8, .1, .1) under
-        PureDP, (.9, .05, .05) otherwise.
+        Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.9, .05, .05) under
+        PureDP, more for the matrices with few records and few parameters, and (.95, .025, .025) otherwise
+        (docs/method.md, "Budget").
     moments : {"joint", "separate", "none"}
         How Hessian and gradient covariance are released; "none" gives the whole budget to the coefficients, and there
         are no intervals.
     projection : {"auto", "floor", "cautious", "noise_aware"}
-        How intervals treat the noise in the released matrices. "floor" raises eigenvalues of the Hessian below
-        ``l2_strength`` to it, and "cautious" also lowers those within the noise; "auto" is cautious where the noise is
-        large. "noise_aware" keeps the matrices as released and counts their noise. With ten parameters or more its
-        intervals were shorter and covered nearer to ``level`` in studies; it needs at least five, and has limits
-        (docs/method.md, "Noise in the matrices").
+        How intervals treat the noise in the released matrices. "noise_aware" keeps the matrices as released and counts
+        their noise (docs/method.md, "Noise in the matrices"); "auto" is "noise_aware", or "floor" with
+        ``calibration="paper"``. "floor" and "cautious" do not count it: "floor" raises eigenvalues of the Hessian below
+        ``l2_strength`` to it, and "cautious" also lowers those within the noise.
     calibration : {"tight", "paper"}
         "paper" uses the constants of Wang, Kifer & Lee (separate moments, both floored at λ, shares (.5, .25, .25)),
         and those of Kifer, Smith & Thakurta for Gaussian objective perturbation (add/remove only); also private, with
@@ -156,7 +161,8 @@ def fit(
     SeededNoiseWarning
         If a seed is given.
     MomentNoiseWarning
-        If "auto" chose the cautious projection.
+        If the noise in the Hessian is more than ten times the strong convexity of the objective, with objective
+        perturbation.
     CurvatureWarning
         If :attr:`PrivateFit.curvature_room` is below 3.
 
@@ -244,18 +250,21 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
     result = PrivateFit(settings.record(spec, rows, release))
-    return Fitted(result, (*_remarks(release, settings, spec), *_remarks_on_curvature(result)))
+    return Fitted(result, (*_remarks(result), *_remarks_on_curvature(result)))
 
 
-def _remarks(release: "_core.FitDict", settings: Settings, spec: _core.Spec) -> Iterator[tuple[str, type[Warning]]]:
-    if settings.projection == "auto" and release["projection"] == "cautious":
-        ratio = release["noise_spectral_radius"] / spec.strong_convexity
-        declared = "" if spec.strong_convexity == spec.l2_strength else " and the declared strong_convexity"
-        other = "a zCDP or (epsilon, delta) budget, " if settings.budget.notion == "pure" else ""
+def _remarks(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
+    record = record_of(result)
+    # With output perturbation the Hessian enters the sampling error alone.
+    if record.projection != NOISE_AWARE or record.mechanism == "output":
+        return
+    ratio = record.noise_spectral_radius / strong_convexity(record)
+    if ratio > _TRUSTED_RATIO:
+        other = "a zCDP or (epsilon, delta) budget, " if record.notion == "pure" else ""
         message = (
-            f"the noise in the Hessian is {ratio:.1f} times the strong convexity of the objective "
-            f"(l2_strength{declared}), so the projection is cautious and the intervals are longer than they could be; "
-            f"to reduce the ratio, use {other}larger moment shares in split or a greater l2_strength"
+            f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, and the coverage of "
+            f"the intervals is less certain; to reduce the noise, use {other}larger moment shares in split or a "
+            "greater l2_strength"
         )
         yield message, MomentNoiseWarning
 

@@ -35,8 +35,8 @@ class Plan:
     noise_spectral_radius : float
         Spectral radius r_H of the noise in the Hessian; 0 without moments.
     noise_ratio : float
-        r_H over the strong convexity of the objective: l2_strength, and what the loss declares. Above 6 the projection
-        "auto" turns cautious, and intervals grow longer.
+        r_H over the strong convexity of the objective: l2_strength, and what the loss declares. Above 10
+        a fit with objective perturbation warns: the coverage of its intervals is less certain.
     projection : str
         "floor", "cautious" or "noise_aware", for parameters of any norm.
     privacy_length : tuple of float
@@ -130,7 +130,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     >>> import dpci
     >>> plan = dpci.plan(n_samples=4000, n_features=6, budget=dpci.PureDP(1.0), l2_strength=0.01)
     >>> plan.n_params, plan.projection, plan.least_l2_strength < 0.01
-    (7, 'floor', True)
+    (7, 'noise_aware', True)
     """
     n_samples = check_count("n_samples", n_samples)
     n_features = check_count("n_features", n_features, least=0)

@@ -28,7 +28,7 @@ class FitFacts(Released[FitRecord]):
     def hessian(self) -> NDArray[np.float64] | None:
         """Released Hessian of the mean objective, shape (k, k); None without moments.
 
-        Projected, unless :attr:`privacy` says that the projection is "noise_aware".
+        As released, and perhaps indefinite, unless :attr:`privacy` says that it was projected.
         """
         return self._record.hessian
 
@@ -36,7 +36,7 @@ class FitFacts(Released[FitRecord]):
     def gradient_cov(self) -> NDArray[np.float64] | None:
         """Released covariance of the gradient of one record, shape (k, k); None without moments.
 
-        Projected as the Hessian is.
+        As released or projected, like the Hessian.
         Under add/remove its second moment over ``n_samples``, from which no mean is subtracted.
         """
         return self._record.gradient_cov

@@ -126,8 +126,9 @@ def noise_note(result: Inference) -> str | None:
     size = f"{ratio:.2g} times" if math.isfinite(ratio) else "any multiple of"
     counted = record_of(result).projection == NOISE_AWARE
     return (
-        f"The noise in the released matrices may be {size} their least eigenvalue. The intervals "
-        f"{'' if counted else 'do not '}account for it; a joint test of several parameters may reject too often."
+        f"The noise in the released matrices may be {size} their least eigenvalue. "
+        f"{'A' if counted else 'The intervals do not account for it; a'} joint test of several parameters may reject "
+        "too often."
     )
 
 

@@ -88,6 +88,7 @@ impl ErrorLaw {
         strong_convexity: f64,
         hessian_noise: Option<(String, f64)>,
         gradient_cov_noise: (String, f64),
+        is_likelihood: bool,
     ) -> PyResult<Self> {
         let dim = hessian.shape()[0];
         let law = NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?;
@@ -105,6 +106,7 @@ impl ErrorLaw {
             n_samples: n_samples as f64,
             perturbation: perturbation(mechanism)?,
             law,
+            is_likelihood,
         };
         let inner = py
             .detach(|| {
@@ -133,6 +135,12 @@ impl ErrorLaw {
     fn least_sampling<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let least = self.inner.least_sampling();
         least.map(|matrix| self.matrix(py, matrix)).transpose()
+    }
+
+    /// What simulated releases multiplied the variance by.
+    #[getter]
+    fn factor(&self) -> f64 {
+        self.inner.factor()
     }
 
     /// Shape of the gamma law of the true variance over the estimated one.

@@ -202,6 +202,11 @@ impl Loss {
     }
 
     #[getter]
+    fn is_likelihood(&self) -> bool {
+        self.inner.is_likelihood()
+    }
+
+    #[getter]
     fn kinked(&self) -> bool {
         self.inner.kinked()
     }

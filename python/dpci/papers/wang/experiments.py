@@ -62,6 +62,7 @@ class Cell(NamedTuple):
             "mechanism": "objective" if self.setting.mechanism == "objective" else "output",
             "loss": LOSS_OBJECTS[self.setting.loss],
             "calibration": calibration,
+            "projection": "floor",
         }
 
 

@@ -18,6 +18,7 @@ pub struct ErrorLaw {
     sampling: Vec<f64>,
     least_sampling: Option<Vec<f64>>,
     noise: Vec<f64>,
+    factor: f64,
     shape: f64,
 }
 
@@ -73,6 +74,7 @@ impl ErrorLaw {
             sampling,
             least_sampling: None,
             noise,
+            factor: 1.0,
             shape: f64::INFINITY,
         })
     }
@@ -90,6 +92,7 @@ impl ErrorLaw {
             sampling: estimate.sampling,
             least_sampling: Some(estimate.least_sampling),
             noise: estimate.noise,
+            factor: estimate.factor,
             shape: estimate.shape,
         })
     }
@@ -110,6 +113,12 @@ impl ErrorLaw {
     #[must_use]
     pub fn noise(&self) -> &[f64] {
         &self.noise
+    }
+
+    /// What simulated releases multiplied the variance by; 1 for matrices that are taken as they are.
+    #[must_use]
+    pub fn factor(&self) -> f64 {
+        self.factor
     }
 
     /// Shape of the gamma law of W; infinite if W is 1.
@@ -197,6 +206,7 @@ mod tests {
             n_samples: 10.0,
             perturbation: Perturbation::Objective,
             law: NoiseLaw::Gaussian { std_dev: 0.3 },
+            is_likelihood: true,
         }
     }
 

@@ -9,6 +9,7 @@ mod matrix_draws;
 mod mixture;
 mod monte_carlo;
 mod noise_aware;
+mod spectrum;
 mod spread;
 
 pub use error_law::ErrorLaw;

@@ -1,20 +1,29 @@
 //! What noisy matrices say of those behind them, and how far that can be wrong (docs/method.md, "Noise in the matrices").
 //!
 //! The noise of both matrices is invariant under rotations. So the eigenvectors `u_i` of the released Hessian are random around the
-//! true ones `w_j`, with weights `(u_iᵀw_j)²` whose law depends on the true eigenvalues alone. These are estimated from the released
-//! ones; weights are then simulated, and every function of the true matrices is replaced by its mean along each released direction.
+//! true ones `w_j`, with overlaps `(u_iᵀw_j)²` whose law depends on the true eigenvalues alone. These are estimated from the released
+//! ones; overlaps are then simulated, and every function of the true matrices is replaced by its mean along each released direction.
+//! The same simulated releases go through the whole estimation again, which shows how far it can be from the truth.
 
 use super::MatrixDraws;
-use crate::linalg::{Eigen, add_diagonal, product_transposed};
+use super::spectrum::Spectrum;
+use crate::linalg::{Eigen, add_diagonal, product_transposed, vector};
 use crate::noise::{MatrixLaw, NoiseLaw};
 use crate::privacy::Perturbation;
 use crate::{Error, Result};
 
-/// Least share of the variance that the information equality expects: below it the noise of the gradient covariance is seen.
+/// Least share of the variance that is expected: below it the noise of the gradient covariance is seen.
 const LEAST_SHARE: f64 = 0.1;
 
 /// Least shape of the law of the true variance over the estimated one: an exponential law.
 const LEAST_SHAPE: f64 = 1.0;
+
+/// Standard deviation of Σ around what is expected of it, as a share of that.
+const DEVIATION: f64 = 0.5;
+
+/// Standard errors by which Σ must be rounder than the data part of the Hessian before that is believed: for a loss that is a likelihood, and
+/// for others.
+const BELIEF: [f64; 2] = [2.0, 0.5];
 
 /// Released matrices, and the public values that say what noise is in them.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +46,8 @@ pub struct NoisyMatrices<'a> {
     pub perturbation: Perturbation,
     /// Law of that noise.
     pub law: NoiseLaw,
+    /// Whether the loss is the negative logarithm of a likelihood: Σ is then a multiple of the Hessian's data part if the model holds.
+    pub is_likelihood: bool,
 }
 
 /// The estimated law, in the coordinates of the data: matrices are row-major and symmetric.
@@ -48,26 +59,18 @@ pub(super) struct Estimate {
     pub(super) least_sampling: Vec<f64>,
     /// What the noise of the coefficients is multiplied with.
     pub(super) noise: Vec<f64>,
+    /// Mean of the true variance over the first estimate, by which that was multiplied.
+    pub(super) factor: f64,
     /// Shape of the gamma law of the true variance over the estimated one.
     pub(super) shape: f64,
 }
 
 /// Means along the released directions, of functions of the true matrices.
 struct Directions {
-    /// Eigenvectors of the released Hessian, one after another.
-    vectors: Vec<f64>,
     /// `E uᵀH⁻²u`.
     square: Vec<f64>,
-    /// `E uᵀH⁻¹ΣH⁻¹u` with the covariance that the information equality expects.
+    /// `E uᵀH⁻¹ΣH⁻¹u` with the expected covariance.
     sandwich: Vec<f64>,
-    /// Standard deviation of an isometric coordinate of the gradient covariance's noise.
-    noise: f64,
-}
-
-/// One simulated release of a Hessian that is diagonal: its eigenvectors, one after another, and the noise of the covariance.
-struct Simulated<'a> {
-    vectors: Vec<f64>,
-    gradient_cov_noise: (f64, &'a [f64]),
 }
 
 impl NoisyMatrices<'_> {
@@ -78,37 +81,23 @@ impl NoisyMatrices<'_> {
     pub(super) fn estimate(&self, draws: &MatrixDraws) -> Result<Estimate> {
         let dim = draws.dim();
         self.check(dim)?;
-        let noise = self.gradient_cov_noise.isometric_std_dev(dim);
         let mut data_part = self.hessian.to_vec();
         add_diagonal(&mut data_part, dim, -self.strong_convexity);
-        let mut released = Eigen::new(&data_part, dim, "the released Hessian")?;
-        let hessian_noise = self
+        let released = Eigen::new(&data_part, dim, "the released Hessian")?;
+        let noise = self
             .hessian_noise
             .map_or(0.0, |law| law.isometric_std_dev(dim));
-        // The trace has the noise of √d coordinates: what is less than that cannot be told from nothing.
-        let root = (dim as f64).sqrt();
-        let trace: f64 = released.values.iter().sum();
-        let missing = (hessian_noise * root - trace).max(0.0) / dim as f64;
-        for l in &mut released.values {
-            *l += missing;
-        }
+        let spectrum = Spectrum::new(&released.values, noise, draws)?;
 
-        let (simulated, eigenvalues) = simulate(&released.values, hessian_noise, draws)?;
-        let inverse: Vec<f64> = eigenvalues
-            .iter()
-            .map(|h| (h + self.strong_convexity).recip())
-            .collect();
-        let covariance = self.expected_covariance(&eigenvalues, noise * root);
-        let directions =
-            Directions::new(released.vectors, &simulated, [&inverse, &covariance], noise);
-        let (mean, shape) = self.ratios(&directions, &simulated, [&inverse, &covariance]);
+        let rotated = rotate(self.gradient_cov, &released.vectors, dim);
+        let covariance =
+            self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues, &rotated);
+        let directions = self.directions(&spectrum.overlaps, &spectrum.eigenvalues, &covariance);
+        let (factor, shape) = self.ratio(&spectrum, &covariance);
 
-        let rotated = rotate(self.gradient_cov, &directions.vectors, dim);
-        let sampling = directions.shrink(&rotated);
-        // A ratio below 1 says that the estimate is too long; half of it is believed (docs/method.md).
-        let factor = if mean < 1.0 { mean.sqrt() } else { mean };
+        let sampling = self.shrink(&directions, &rotated);
         let back = |matrix: &[f64], scale: f64| {
-            let mut out = rotate_back(matrix, &directions.vectors, dim);
+            let mut out = rotate_back(matrix, &released.vectors, dim);
             for entry in &mut out {
                 *entry *= scale;
             }
@@ -116,8 +105,14 @@ impl NoisyMatrices<'_> {
         };
         let noise = match self.perturbation {
             Perturbation::Objective => {
-                let roots: Vec<f64> = directions.square.iter().map(|m| m.sqrt()).collect();
-                back(&diagonal(&roots), factor.sqrt() / self.n_samples)
+                // No eigenvalue of the true inverse is above that of the strong convexity.
+                let greatest = self.strong_convexity.recip();
+                let roots: Vec<f64> = directions
+                    .square
+                    .iter()
+                    .map(|m| (m * factor).sqrt().min(greatest))
+                    .collect();
+                back(&diagonal(&roots), self.n_samples.recip())
             }
             Perturbation::Output => diagonal(&vec![factor.sqrt(); dim]),
         };
@@ -126,6 +121,7 @@ impl NoisyMatrices<'_> {
             sampling: back(&sampling, factor / self.n_samples),
             least_sampling: back(&least, LEAST_SHARE * factor / self.n_samples),
             noise,
+            factor,
             shape,
         })
     }
@@ -149,117 +145,82 @@ impl NoisyMatrices<'_> {
         Ok(())
     }
 
-    /// The eigenvalues of Σ along those of the Hessian, if Σ is a multiple of its data part (the information equality) with the
-    /// released trace; of the identity where that part is zero for every data set.
-    fn expected_covariance(&self, eigenvalues: &[f64], trace_noise: f64) -> Vec<f64> {
+    /// Standard deviation of an isometric coordinate of the gradient covariance's noise.
+    fn gradient_cov_std_dev(&self, dim: usize) -> f64 {
+        self.gradient_cov_noise.isometric_std_dev(dim)
+    }
+
+    /// The eigenvalues of Σ along those of the Hessian: a mixture of a multiple of its data part (the information equality) and of the
+    /// identity, with the released trace. How much of the second comes from the released diagonal.
+    fn expected_covariance(
+        &self,
+        overlaps: &[f64],
+        eigenvalues: &[f64],
+        gradient_cov: &[f64],
+    ) -> Vec<f64> {
         let dim = eigenvalues.len();
-        let released: f64 = self.gradient_cov.iter().step_by(dim + 1).sum();
-        let trace = released.max(trace_noise);
+        let size = dim as f64;
+        let noise = self.gradient_cov_std_dev(dim);
+        let found: Vec<f64> = gradient_cov.iter().step_by(dim + 1).copied().collect();
+        let trace = found.iter().sum::<f64>().max(noise * size.sqrt());
         let shift = self.strong_convexity - self.l2_strength;
         let data_trace: f64 = eigenvalues.iter().map(|h| h + shift).sum();
-        if data_trace > 0.0 {
-            let multiple = trace / data_trace;
-            eigenvalues.iter().map(|h| multiple * (h + shift)).collect()
+        if !(data_trace > 0.0) {
+            return vec![trace / size; dim];
+        }
+        let multiple = trace / data_trace;
+        let equality: Vec<f64> = eigenvalues.iter().map(|h| multiple * (h + shift)).collect();
+        let round = trace / size;
+        // Least squares through the diagonal, whose entries also deviate from the model.
+        let (mut product, mut square) = (0.0, 0.0);
+        for (expected, found) in along(overlaps, &equality).iter().zip(&found) {
+            let variance = noise * noise + expected * expected;
+            product += (round - expected) * (found - expected) / variance;
+            square += (round - expected).powi(2) / variance;
+        }
+        let share = if square > 0.0 {
+            let believed = BELIEF[usize::from(!self.is_likelihood)];
+            (product / square - believed / square.sqrt()).clamp(0.0, 1.0)
         } else {
-            vec![trace / dim as f64; dim]
-        }
-    }
-
-    /// Mean and shape of the law of the true variance over the estimated one, from the simulated releases and along all true directions.
-    fn ratios(
-        &self,
-        directions: &Directions,
-        simulated: &[Simulated<'_>],
-        [inverse, covariance]: [&[f64]; 2],
-    ) -> (f64, f64) {
-        let dim = inverse.len();
-        let noise = self.law.coordinate_variance();
-        let n = self.n_samples;
-        let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
-        for release in simulated {
-            let expected = mix(&release.vectors, &directions.sandwich);
-            let square = mix(&release.vectors, &directions.square);
-            let (sign, unit) = release.gradient_cov_noise;
-            let mut rotated = rotate_diagonal(covariance, &release.vectors, dim);
-            for (entry, z) in rotated.iter_mut().zip(unit) {
-                *entry += sign * directions.noise * z;
-            }
-            let shrunk = directions.shrink(&rotated);
-            // Row i: entry i of the shrunk matrix's product with the eigenvectors, which are rows.
-            let half = product_transposed(&shrunk, &transposed(&release.vectors, dim), dim);
-            for j in 0..dim {
-                let sampling: f64 = (0..dim)
-                    .map(|i| release.vectors[i * dim + j] * half[i * dim + j])
-                    .sum();
-                let sampling = sampling.max(LEAST_SHARE * expected[j]);
-                let (true_noise, found_noise) = match self.perturbation {
-                    Perturbation::Objective => {
-                        let per_record = noise / (n * n);
-                        (inverse[j].powi(2) * per_record, square[j] * per_record)
-                    }
-                    Perturbation::Output => (noise, noise),
-                };
-                let truth = inverse[j].powi(2) * covariance[j] / n + true_noise;
-                let ratio = truth / (sampling / n + found_noise);
-                sum += ratio;
-                squares += ratio * ratio;
-                count += 1.0;
-            }
-        }
-        let mean = sum / count;
-        let variance = (squares / count - mean * mean).max(0.0);
-        (mean, (mean * mean / variance).max(LEAST_SHAPE))
-    }
-}
-
-impl Directions {
-    fn new(
-        vectors: Vec<f64>,
-        simulated: &[Simulated<'_>],
-        [inverse, covariance]: [&[f64]; 2],
-        noise: f64,
-    ) -> Self {
-        let squares: Vec<f64> = inverse.iter().map(|m| m * m).collect();
-        let sandwiches: Vec<f64> = squares.iter().zip(covariance).map(|(m, s)| m * s).collect();
-        let mean = |values: &[f64]| {
-            let mut means = vec![0.0; values.len()];
-            for release in simulated {
-                for (mean, vector) in means
-                    .iter_mut()
-                    .zip(release.vectors.chunks_exact(values.len()))
-                {
-                    *mean += vector
-                        .iter()
-                        .zip(values)
-                        .map(|(w, v)| w * w * v)
-                        .sum::<f64>();
-                }
-            }
-            for m in &mut means {
-                *m /= simulated.len() as f64;
-            }
-            means
+            0.0
         };
-        Self {
-            vectors,
-            square: mean(&squares),
-            sandwich: mean(&sandwiches),
-            noise,
+        equality
+            .iter()
+            .map(|e| (1.0 - share) * e + share * round)
+            .collect()
+    }
+
+    fn directions(&self, overlaps: &[f64], eigenvalues: &[f64], covariance: &[f64]) -> Directions {
+        let squares = self.inverse_squares(eigenvalues);
+        let sandwiches: Vec<f64> = squares.iter().zip(covariance).map(|(m, s)| m * s).collect();
+        Directions {
+            square: along(overlaps, &squares),
+            sandwich: along(overlaps, &sandwiches),
         }
+    }
+
+    /// The eigenvalues of `H⁻²`.
+    fn inverse_squares(&self, eigenvalues: &[f64]) -> Vec<f64> {
+        eigenvalues
+            .iter()
+            .map(|h| (h + self.strong_convexity).powi(-2))
+            .collect()
     }
 
     /// The posterior mean of `H⁻¹ΣH⁻¹` in the released directions, given the released Σ there: entry by entry, the prior is what
-    /// the information equality expects, with a standard deviation of that size.
-    fn shrink(&self, gradient_cov: &[f64]) -> Vec<f64> {
-        let dim = self.square.len();
+    /// is expected, with a standard deviation of half that size.
+    fn shrink(&self, directions: &Directions, gradient_cov: &[f64]) -> Vec<f64> {
+        let Directions { square, sandwich } = directions;
+        let dim = square.len();
+        let noise = self.gradient_cov_std_dev(dim).powi(2);
         let mut out = vec![0.0; dim * dim];
         for i in 0..dim {
             for k in 0..dim {
                 let entry = i * dim + k;
-                let expected = if i == k { self.sandwich[i] } else { 0.0 };
-                let found = (self.square[i] * self.square[k]).sqrt() * gradient_cov[entry];
-                let prior = self.sandwich[i] * self.sandwich[k];
-                let noise = self.noise.powi(2) * self.square[i] * self.square[k];
+                let expected = if i == k { sandwich[i] } else { 0.0 };
+                let found = (square[i] * square[k]).sqrt() * gradient_cov[entry];
+                let prior = DEVIATION.powi(2) * sandwich[i] * sandwich[k];
+                let noise = noise * square[i] * square[k];
                 let weight = if noise > 0.0 {
                     prior / (prior + noise)
                 } else {
@@ -270,67 +231,74 @@ impl Directions {
         }
         out
     }
+
+    /// Mean and shape of the law of the true variance over the estimated one, from the simulated releases.
+    fn ratio(&self, spectrum: &Spectrum<'_>, covariance: &[f64]) -> (f64, f64) {
+        let dim = covariance.len();
+        let noise_in_cov = self.gradient_cov_std_dev(dim);
+        let n = self.n_samples;
+        let noise = self.law.coordinate_variance();
+        let squares = self.inverse_squares(&spectrum.eigenvalues);
+        let noise_of = |weights: &[f64], squares: &[f64]| match self.perturbation {
+            Perturbation::Objective => weighted(weights, squares) * noise / (n * n),
+            Perturbation::Output => noise,
+        };
+        let (mut sum, mut sum_of_squares, mut count) = (0.0, 0.0, 0.0);
+        for release in &spectrum.simulated {
+            let draw = release.draw;
+            let truth: Vec<f64> = covariance
+                .iter()
+                .zip(draw.deviations)
+                .map(|(s, deviation)| s * (1.0 + draw.sign * DEVIATION * deviation))
+                .collect();
+            let mut rotated = rotate_diagonal(&truth, &release.vectors, dim);
+            for (entry, z) in rotated.iter_mut().zip(draw.gradient_cov) {
+                *entry += draw.sign * noise_in_cov * z;
+            }
+            let expected =
+                self.expected_covariance(&spectrum.overlaps, &release.eigenvalues, &rotated);
+            let found = self.directions(&spectrum.overlaps, &release.eigenvalues, &expected);
+            let shrunk = self.shrink(&found, &rotated);
+            // Row c: contrast c in the released directions.
+            let inside = product_transposed(draw.contrasts, &release.vectors, dim);
+            let half = product_transposed(&inside, &shrunk, dim);
+            let rows = draw
+                .contrasts
+                .chunks_exact(dim)
+                .zip(inside.chunks_exact(dim));
+            for ((contrast, inside), half) in rows.zip(half.chunks_exact(dim)) {
+                let weights = |c: &[f64]| -> Vec<f64> { c.iter().map(|x| x * x).collect() };
+                let (true_weights, weights) = (weights(contrast), weights(inside));
+                let true_sampling: f64 = true_weights
+                    .iter()
+                    .zip(squares.iter().zip(&truth))
+                    .map(|(w, (m, s))| w * m * s)
+                    .sum();
+                let sampling = vector::dot(half, inside);
+                let least = LEAST_SHARE * weighted(&weights, &found.sandwich);
+                // Not f64::max, which would turn an overflow's NaN into certainty.
+                let sampling = if sampling < least { least } else { sampling };
+                let ratio = (true_sampling / n + noise_of(&true_weights, &squares))
+                    / (sampling / n + noise_of(&weights, &found.square));
+                sum += ratio;
+                sum_of_squares += ratio * ratio;
+                count += 1.0;
+            }
+        }
+        let mean = sum / count;
+        let variance = (sum_of_squares / count - mean * mean).max(0.0);
+        (mean, (mean * mean / variance).max(LEAST_SHAPE))
+    }
 }
 
-/// Simulates releases of the Hessian's data part, whose released eigenvalues these are, and corrects the eigenvalues by what noise does
-/// to them on average.
-fn simulate<'a>(
-    released: &[f64],
-    noise: f64,
-    draws: &'a MatrixDraws,
-) -> Result<(Vec<Simulated<'a>>, Vec<f64>)> {
-    let dim = released.len();
-    let first = onto_simplex(released);
-    let mut corrected: Vec<f64> = first.iter().zip(released).map(|(h, l)| h + l).collect();
-    let mut simulated = Vec::with_capacity(draws.len());
-    for (sign, hessian, gradient_cov) in draws.signed() {
-        let mut matrix: Vec<f64> = hessian.iter().map(|z| sign * noise * z).collect();
-        for (entry, h) in matrix.iter_mut().step_by(dim + 1).zip(&first) {
-            *entry += h;
-        }
-        let eigen = Eigen::new(&matrix, dim, "a simulated Hessian")?;
-        for (c, l) in corrected.iter_mut().zip(&eigen.values) {
-            *c -= l / draws.len() as f64;
-        }
-        simulated.push(Simulated {
-            vectors: eigen.vectors,
-            gradient_cov_noise: (sign, gradient_cov),
-        });
-    }
-    let mut eigenvalues = onto_simplex(&corrected);
-    eigenvalues.sort_unstable_by(f64::total_cmp);
-    Ok((simulated, eigenvalues))
+/// `Σ_j overlaps_ij values_j` for every i.
+fn along(overlaps: &[f64], values: &[f64]) -> Vec<f64> {
+    let rows = overlaps.chunks_exact(values.len());
+    rows.map(|row| weighted(row, values)).collect()
 }
 
-/// The nearest values that are at least 0 and have the same sum, which noise barely changes; zeros if that is negative.
-fn onto_simplex(values: &[f64]) -> Vec<f64> {
-    let total: f64 = values.iter().sum();
-    if total <= 0.0 {
-        return vec![0.0; values.len()];
-    }
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(|a, b| b.total_cmp(a));
-    let (mut sum, mut threshold) = (0.0, 0.0);
-    for (i, value) in sorted.iter().enumerate() {
-        sum += value;
-        let candidate = (sum - total) / (i as f64 + 1.0);
-        if value - candidate <= 0.0 {
-            break;
-        }
-        threshold = candidate;
-    }
-    values.iter().map(|v| (v - threshold).max(0.0)).collect()
-}
-
-/// `Σ_i u_ij² values_i` for every j: what a quadratic form with these values along the eigenvectors is along the axes.
-fn mix(vectors: &[f64], values: &[f64]) -> Vec<f64> {
-    let mut out = vec![0.0; values.len()];
-    for (vector, value) in vectors.chunks_exact(values.len()).zip(values) {
-        for (o, u) in out.iter_mut().zip(vector) {
-            *o += value * u * u;
-        }
-    }
-    out
+fn weighted(weights: &[f64], values: &[f64]) -> f64 {
+    weights.iter().zip(values).map(|(w, v)| w * v).sum()
 }
 
 /// `U A Uᵀ` for eigenvectors that are the rows of U, and a symmetric A.

@@ -20,6 +20,10 @@ impl Loss for Logistic {
         "logistic"
     }
 
+    fn is_likelihood(&self) -> bool {
+        true
+    }
+
     fn identity(&self) -> Option<(&'static str, f64)> {
         Some((self.name(), 0.0))
     }

@@ -147,6 +147,12 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether the loss is, up to a factor, the negative logarithm of a likelihood: the gradients' covariance is then a multiple of the
+    /// Hessian's data part if the model holds (information equality).
+    fn is_likelihood(&self) -> bool {
+        false
+    }
+
     /// Whether l' jumps, so that l'' does not exist everywhere: then `curvature` is 0 and there is no Hessian to speak of.
     fn kinked(&self) -> bool {
         false

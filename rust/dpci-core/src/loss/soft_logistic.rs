@@ -19,6 +19,10 @@ impl Loss for SoftLogistic {
         "soft_logistic"
     }
 
+    fn is_likelihood(&self) -> bool {
+        true
+    }
+
     fn identity(&self) -> Option<(&'static str, f64)> {
         Some((self.name(), 0.0))
     }

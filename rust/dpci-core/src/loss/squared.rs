@@ -36,6 +36,10 @@ impl Loss for Squared {
         "squared"
     }
 
+    fn is_likelihood(&self) -> bool {
+        true
+    }
+
     fn identity(&self) -> Option<(&'static str, f64)> {
         Some((self.name(), self.target_bound))
     }

@@ -214,7 +214,7 @@ pub fn project_release<V: Values>(spec: &Spec, release: &Release<V>) -> Result<F
         .noise
         .as_ref()
         .map_or(0.0, |n| n.spectral_radius(dim));
-    let projection = spec.choices().projection.decide(spectral_radius, least);
+    let projection = spec.choices().projection.decided();
     let matrices = match &release.gradient_cov {
         None => None,
         Some(noisy) => {

@@ -178,21 +178,6 @@ impl Split {
         })
     }
 
-    /// Shares that give near-shortest intervals with jointly released moments: (.8, .1, .1) under pure DP, whose matrix noise
-    /// is the dearer, and (.9, .05, .05) otherwise. They depend on the notion alone.
-    #[must_use]
-    pub fn default_for(budget: &Budget) -> Self {
-        let (coefficients, moment) = match budget {
-            Budget::Pure { .. } => (0.8, 0.1),
-            Budget::Zcdp { .. } | Budget::Approx { .. } => (0.9, 0.05),
-        };
-        Self {
-            coefficients,
-            hessian: moment,
-            gradient_cov: moment,
-        }
-    }
-
     /// Share of both moments together.
     #[must_use]
     pub fn moments(&self) -> f64 {
@@ -227,8 +212,6 @@ mod tests {
         for split in [
             Split::new(0.5 + 9e-10, 0.25, 0.25).unwrap(),
             Split::new(1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0).unwrap(),
-            Split::default_for(&Budget::Pure { epsilon: 1.0 }),
-            Split::default_for(&Budget::Zcdp { rho: 1.0 }),
             Split::PAPER,
         ] {
             let sum = split.coefficients + split.hessian + split.gradient_cov;

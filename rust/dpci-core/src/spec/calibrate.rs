@@ -3,8 +3,9 @@
 use super::Spec;
 use super::choices::{Choices, Moments, Variant};
 use super::domain::Bounded;
+use super::shares::shares;
 use crate::noise::NoiseLaw;
-use crate::privacy::{self, Budget, Calibration, Cost, ObjectiveProfile, Perturbation, Split};
+use crate::privacy::{self, Budget, Calibration, Cost, ObjectiveProfile, Perturbation};
 use crate::{Error, Result};
 
 /// What each part of a fit may spend.
@@ -19,8 +20,7 @@ pub(super) struct Costs {
 /// The costs of the steps; they add up to the budget.
 pub(super) fn costs(of: Bounded<'_>) -> Result<Costs> {
     let c = of.choices;
-    let split = (c.moments != Moments::None)
-        .then(|| c.split.unwrap_or_else(|| Split::default_for(&c.budget)));
+    let split = (c.moments != Moments::None).then(|| shares(c));
     let share = split.map_or(1.0 - c.reserve, |s| s.coefficients);
     let total = match (c.budget, c.calibration, c.perturbation) {
         (Budget::Pure { epsilon }, ..) => Cost::Epsilon(epsilon),

@@ -84,27 +84,18 @@ pub enum Projection {
     Floor,
     /// Those below λ + `r_H` become λ: what noise alone can raise is not believed.
     Cautious,
-    /// Floor while `r_H ≤ 6λ`, else cautious.
+    /// The default: [`Projection::NoiseAware`], but the paper's method projects at the floor.
     Auto,
     /// None of the matrices is projected: the law of the error counts their noise.
     NoiseAware,
 }
 
-/// With more noise than this many λ the floor alone leaves the Hessian too large and intervals too short (measured on Adult
-/// at d = 10, 50, 104; docs/method.md, "Projection").
-const AUTO_RATIO: f64 = 6.0;
-
-/// With fewer parameters [`Projection::NoiseAware`] can make intervals too short: it averages over directions, of which there are too
-/// few (docs/method.md, "Noise in the matrices").
-const NOISE_AWARE_LEAST: usize = 5;
-
 impl Projection {
-    /// Decides [`Projection::Auto`] from public values.
+    /// What [`Projection::Auto`] stands for.
     #[must_use]
-    pub fn decide(self, spectral_radius: f64, l2_strength: f64) -> Self {
+    pub fn decided(self) -> Self {
         match self {
-            Self::Auto if spectral_radius <= AUTO_RATIO * l2_strength => Self::Floor,
-            Self::Auto => Self::Cautious,
+            Self::Auto => Self::NoiseAware,
             decided => decided,
         }
     }
@@ -139,13 +130,6 @@ pub(super) fn check_scalars(c: &Choices) -> Result<()> {
     let params = c.n_columns + usize::from(c.intercept.is_some());
     if c.moments != Moments::None {
         check_matrix_dim(params)?;
-    }
-    if c.projection == Projection::NoiseAware && (1..NOISE_AWARE_LEAST).contains(&params) {
-        return Err(Error::OutOfRange {
-            name: "the number of parameters with projection=\"noise_aware\"",
-            rule: "at least 5 (with fewer its intervals can be too short; use another projection)",
-            value: params as f64,
-        });
     }
     if c.n_samples == 0 || params == 0 {
         return Err(Error::Empty {

@@ -16,6 +16,7 @@ mod report;
 mod scales;
 mod score;
 mod seal;
+mod shares;
 mod slope;
 mod solvable;
 mod step;

@@ -52,10 +52,7 @@ impl Spec {
             seals,
             least_l2_strength: self.least_l2_strength()?,
             spectral_radius,
-            projection: self
-                .choices
-                .projection
-                .decide(spectral_radius, self.strong_convexity()),
+            projection: self.choices.projection.decided(),
             privacy_length: [length(least)?, length(greatest)?],
         })
     }

@@ -1,5 +1,6 @@
 //! How the noise of the coefficients changes with the budget: the derivative of its scale, for studies of utility.
 
+use super::shares::{marginal_share, shares};
 use super::{Moments, Spec};
 use crate::noise::NoiseLaw;
 use crate::privacy::{self, Budget, Calibration, Perturbation, SEAL_SHARE};
@@ -9,18 +10,14 @@ impl Spec {
     #[must_use]
     pub fn coefficient_share(&self) -> f64 {
         let c = &self.choices;
-        let split = c
-            .split
-            .unwrap_or_else(|| privacy::Split::default_for(&c.budget));
         if c.moments == Moments::None {
             1.0 - c.reserve
         } else {
-            split.coefficients
+            shares(c).coefficients
         }
     }
 
-    /// Derivative of the scale of the coefficients' noise in the first number of the budget (ε, or ρ), all else fixed: δ, λ and
-    /// the shares.
+    /// Derivative of the scale of the coefficients' noise in the first number of the budget (ε, or ρ), with δ and λ fixed.
     #[must_use]
     pub fn scale_slope(&self) -> f64 {
         // The noise gets what the seal leaves.
@@ -30,7 +27,11 @@ impl Spec {
     /// The same in the budget without the share of the seal.
     fn unsealed_scale_slope(&self) -> f64 {
         let c = &self.choices;
-        let share = self.coefficient_share();
+        let share = if c.moments == Moments::None {
+            1.0 - c.reserve
+        } else {
+            marginal_share(c)
+        };
         let (scale, cost) = (self.law.scale(), self.coefficients.cost.value());
         // Of ln ε₁ or ln σ in that number, ε₁ the pure budget of the coefficients.
         match (c.budget, self.law) {

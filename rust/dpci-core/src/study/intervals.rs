@@ -39,7 +39,7 @@ pub(super) fn intervals(
 
 /// The draws that the intervals of a configuration simulate releases with; `None` where they take the matrices as they are.
 pub(super) fn matrix_draws(spec: &Spec) -> Result<Option<MatrixDraws>> {
-    if spec.choices().projection != Projection::NoiseAware {
+    if spec.choices().projection.decided() != Projection::NoiseAware {
         return Ok(None);
     }
     // The margins decide the scale of the noise, not its law.
@@ -69,6 +69,7 @@ fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> 
                 n_samples,
                 perturbation: choices.perturbation,
                 law: spec.law(),
+                is_likelihood: choices.loss.is_likelihood(),
             };
             ErrorLaw::noise_aware(&matrices, draws)
         }

@@ -228,20 +228,15 @@ fn projection_by_hand() {
 }
 
 #[test]
-fn the_projection_is_decided_by_six_lambdas() {
-    use Projection::{Auto, Cautious, Floor};
-    for (asked, radius, decided) in [
-        (Auto, 0.6, Floor),
-        (Auto, 0.599, Floor),
-        (Auto, 0.601, Cautious),
-        (Floor, 9.0, Floor),
-        (Cautious, 0.0, Cautious),
-    ] {
-        assert_eq!(asked.decide(radius, 0.1), decided, "{radius}");
-    }
+fn the_default_projection_counts_the_noise() {
+    use Projection::{Auto, Cautious, Floor, NoiseAware};
     assert_eq!(
-        [Floor, Cautious, Auto].map(Projection::name),
-        ["floor", "cautious", "auto"]
+        [Auto, Floor, Cautious, NoiseAware].map(Projection::decided),
+        [NoiseAware, Floor, Cautious, NoiseAware]
+    );
+    assert_eq!(
+        [Floor, Cautious, Auto, NoiseAware].map(Projection::name),
+        ["floor", "cautious", "auto", "noise_aware"]
     );
 }
 

@@ -123,6 +123,7 @@ fn output_perturbation_hides_the_minimiser() {
 fn shares_add_up_to_what_the_seal_leaves() {
     let base = Choices {
         moments: Moments::Joint,
+        split: Some(Split::new(0.8, 0.1, 0.1).unwrap()),
         ..choices(OUTPUT, pure(1.0))
     };
     let shares = |choices: &Choices| {
@@ -140,7 +141,7 @@ fn shares_add_up_to_what_the_seal_leaves() {
         budget: zcdp(0.5),
         ..base.clone()
     };
-    for (got, expected) in shares(&rho).into_iter().zip([0.9, 0.05, 0.05]) {
+    for (got, expected) in shares(&rho).into_iter().zip([0.8, 0.1, 0.1]) {
         assert_near(got, 0.5 * expected * LEFT, 1e-13);
     }
     let asked = Choices {
@@ -152,6 +153,7 @@ fn shares_add_up_to_what_the_seal_leaves() {
     }
     let paper = Choices {
         calibration: Calibration::Paper,
+        split: None,
         ..base.clone()
     };
     for (got, expected) in shares(&paper).into_iter().zip([0.5, 0.25, 0.25]) {
@@ -163,12 +165,12 @@ fn shares_add_up_to_what_the_seal_leaves() {
         ..base
     };
     let mu2 = 0.236_473_272_066_093_45_f64.powi(2);
-    for (got, expected) in shares(&approx).into_iter().zip([0.9, 0.05, 0.05]) {
+    for (got, expected) in shares(&approx).into_iter().zip([0.8, 0.1, 0.1]) {
         assert_near(got, mu2 * expected, 1e-9);
     }
     let spec = spec(approx);
     assert!(matches!(spec.coefficients.cost, Cost::MuSquared(_)));
-    assert_near(spec.law().scale(), 0.25 / (0.9 * mu2).sqrt(), 1e-9);
+    assert_near(spec.law().scale(), 0.25 / (0.8 * mu2).sqrt(), 1e-9);
 }
 
 /// The unit by the public choices is that of the cost itself.
@@ -313,6 +315,7 @@ fn too_little_regularisation_is_refused_with_the_least_that_works() {
     // A share of ε is not what was asked for.
     let error = Spec::new(Choices {
         moments: Moments::Joint,
+        split: Some(Split::new(0.8, 0.1, 0.1).unwrap()),
         ..at(1e-5, pure(1.0))
     });
     let Err(Error::RegularizationTooSmall { epsilon, .. }) = error else {

@@ -14,9 +14,15 @@ fn noise(choices: Choices, radius: f64) -> MomentNoise {
     spec(choices).moment_noise(radius).unwrap().unwrap()
 }
 
+/// A fifth of ε, or a tenth of ρ, for the moments.
 fn joint(budget: Budget) -> Choices {
+    let each = match budget {
+        Budget::Pure { .. } => 0.1,
+        _ => 0.05,
+    };
     Choices {
         moments: Moments::Joint,
+        split: Some(Split::new(1.0 - 2.0 * each, each, each).unwrap()),
         ..choices(Output, budget)
     }
 }
@@ -152,6 +158,7 @@ fn separate_noise() {
     // The paper's: 2R²/n in Frobenius norm, spherical Laplace on all entries, a quarter of ε each.
     let paper = Choices {
         calibration: Calibration::Paper,
+        split: None,
         ..joint(pure(1.0))
     };
     let found = noise(paper, f64::INFINITY);
@@ -192,10 +199,13 @@ fn a_hessian_that_is_known_is_not_released() {
     assert_near(separate.steps[0].scale, 0.0, 0.0);
     assert_near(separate.steps[0].sensitivity, 0.0, 0.0);
     assert!(
-        spec(huber(Moments::None))
-            .moment_noise(1.0)
-            .unwrap()
-            .is_none()
+        spec(Choices {
+            split: None,
+            ..huber(Moments::None)
+        })
+        .moment_noise(1.0)
+        .unwrap()
+        .is_none()
     );
     let gaussian = Choices {
         budget: zcdp(0.5),
@@ -297,11 +307,5 @@ fn a_plan_has_the_noise_of_any_margin() {
     assert_eq!(plan.steps[1..], found.steps);
     assert_eq!(plan.seals.len(), 3);
     assert_near(plan.spectral_radius, found.spectral_radius(3), 0.0);
-    // r_H is about .04 here, below 6λ = .06, and five times that with a fifth of the records.
-    assert_eq!(plan.projection, Projection::Floor);
-    let fewer = Choices {
-        n_samples: 200,
-        ..joint(pure(1.0))
-    };
-    assert_eq!(spec(fewer).plan().unwrap().projection, Projection::Cautious);
+    assert_eq!(plan.projection, Projection::NoiseAware);
 }

@@ -47,14 +47,18 @@ fn the_slope_of_the_scale_is_its_difference() {
     };
     for perturbation in [Objective, Output] {
         for calibration in [Calibration::Tight, Calibration::Paper] {
-            for (moments, reserve) in [
-                (Moments::None, 0.0),
-                (Moments::None, 0.3),
-                (Moments::Joint, 0.0),
+            for (moments, reserve, n_samples) in [
+                (Moments::None, 0.0, 1000),
+                (Moments::None, 0.3, 1000),
+                // The default share of the moments at its greatest, between, and at its least.
+                (Moments::Joint, 0.0, 1000 / 3),
+                (Moments::Joint, 0.0, 1000),
+                (Moments::Joint, 0.0, 5000),
             ] {
                 for budget in budgets {
                     let at = |factor: f64| {
                         spec(Choices {
+                            n_samples,
                             neighbors: Neighbors::AddRemove,
                             calibration,
                             moments,

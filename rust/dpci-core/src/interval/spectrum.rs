@@ -1,0 +1,228 @@
+//! The spectrum of a Hessian whose release is noisy, and what its release would look like (docs/method.md, "Noise in the matrices").
+
+use super::MatrixDraws;
+use super::matrix_draws::Draw;
+use crate::Result;
+use crate::linalg::Eigen;
+
+/// How many times each hidden eigenvalue is the next one, as a power of 2: at most, at least, and over all of them.
+const FALL: [f64; 3] = [1.0, 0.25, 12.0];
+
+/// Share of its own noise's variance that the sum of the hidden eigenvalues loses.
+const SHRINKAGE: f64 = 0.1;
+
+/// Eigenvalues of the Hessian's data part, in ascending order, with the simulated releases of a Hessian that has them.
+pub(super) struct Spectrum<'a> {
+    /// Estimated from the released ones.
+    pub(super) eigenvalues: Vec<f64>,
+    /// `E (u_iᵀw_j)²`: row i for the released direction, column j for the true one.
+    pub(super) overlaps: Vec<f64>,
+    /// The simulated releases.
+    pub(super) simulated: Vec<Simulated<'a>>,
+}
+
+/// One simulated release of a Hessian that is diagonal.
+pub(super) struct Simulated<'a> {
+    /// Its eigenvalues as they are estimated from this release.
+    pub(super) eigenvalues: Vec<f64>,
+    /// The released eigenvectors, one after another.
+    pub(super) vectors: Vec<f64>,
+    /// The draw behind it.
+    pub(super) draw: Draw<'a>,
+}
+
+impl<'a> Spectrum<'a> {
+    /// From the released eigenvalues; `noise`: standard deviation of an isometric coordinate.
+    pub(super) fn new(released: &[f64], noise: f64, draws: &'a MatrixDraws) -> Result<Self> {
+        // A first estimate, corrected by what noise does to eigenvalues on average.
+        let first = onto_simplex(released);
+        let corrected: Vec<f64> = mean_shift(&first, &simulate(&first, noise, draws)?)
+            .iter()
+            .zip(released)
+            .map(|(shift, l)| l - shift)
+            .collect();
+        let eigenvalues = estimated(&corrected, noise);
+        let releases = simulate(&eigenvalues, noise, draws)?;
+        let shift = mean_shift(&eigenvalues, &releases);
+        let dim = released.len();
+        let mut overlaps = vec![0.0; dim * dim];
+        for release in &releases {
+            for (overlap, u) in overlaps.iter_mut().zip(&release.vectors) {
+                *overlap += u * u / releases.len() as f64;
+            }
+        }
+        let simulated = releases
+            .into_iter()
+            .zip(draws.iter())
+            .map(|(release, draw)| {
+                let corrected: Vec<f64> = release
+                    .values
+                    .iter()
+                    .zip(&shift)
+                    .map(|(l, s)| l - s)
+                    .collect();
+                Simulated {
+                    eigenvalues: estimated(&corrected, noise),
+                    vectors: release.vectors,
+                    draw,
+                }
+            });
+        Ok(Self {
+            simulated: simulated.collect(),
+            eigenvalues,
+            overlaps,
+        })
+    }
+}
+
+/// Releases of a Hessian with these eigenvalues along the axes.
+fn simulate(eigenvalues: &[f64], noise: f64, draws: &MatrixDraws) -> Result<Vec<Eigen>> {
+    let dim = eigenvalues.len();
+    let release = |draw: Draw<'_>| {
+        let mut matrix: Vec<f64> = draw.hessian.iter().map(|z| draw.sign * noise * z).collect();
+        for (entry, h) in matrix.iter_mut().step_by(dim + 1).zip(eigenvalues) {
+            *entry += h;
+        }
+        Eigen::new(&matrix, dim, "a simulated Hessian")
+    };
+    draws.iter().map(release).collect()
+}
+
+/// Mean released eigenvalues minus the true ones.
+fn mean_shift(eigenvalues: &[f64], releases: &[Eigen]) -> Vec<f64> {
+    let mut sorted = eigenvalues.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let mean = |j: usize| {
+        releases
+            .iter()
+            .map(|release| release.values[j])
+            .sum::<f64>()
+            / releases.len() as f64
+    };
+    sorted
+        .iter()
+        .enumerate()
+        .map(|(j, h)| mean(j) - h)
+        .collect()
+}
+
+/// Eigenvalues from released ones without their mean shift, in ascending order. Of those that the noise hides only the sum is known: they are
+/// replaced by a geometric sequence.
+///
+/// The noise of k of them has a spectrum that ends near `s√(2k)`; hidden are the k least, for the greatest k with all below half of that.
+fn estimated(corrected: &[f64], noise: f64) -> Vec<f64> {
+    let mut eigenvalues = onto_simplex(corrected);
+    eigenvalues.sort_unstable_by(f64::total_cmp);
+    let edge = |k: usize| 0.5 * noise * (2.0 * k as f64).sqrt();
+    let hidden = eigenvalues
+        .iter()
+        .enumerate()
+        .rposition(|(i, h)| *h <= edge(i + 1));
+    let k = hidden.map_or(0, |i| i + 1);
+    let sum: f64 = eigenvalues[..k].iter().sum();
+    if k < 2 || !(sum > 0.0) {
+        return eigenvalues;
+    }
+    // As James and Stein shrink a mean: a sum within its noise counts as nothing.
+    let sum = sum * (1.0 - SHRINKAGE * noise * noise * k as f64 / (sum * sum)).max(0.0);
+    let [most, least, over_all] = FALL;
+    let fall = (over_all / (k as f64 - 1.0)).clamp(least, most);
+    let sequence: Vec<f64> = (0..k).map(|i| (fall * i as f64).exp2()).collect();
+    let total: f64 = sequence.iter().sum();
+    for (h, term) in eigenvalues.iter_mut().zip(sequence) {
+        *h = sum * (term / total);
+    }
+    eigenvalues.sort_unstable_by(f64::total_cmp);
+    eigenvalues
+}
+
+/// The nearest values that are at least 0 and have the same sum, which noise barely changes; zeros if that is negative.
+fn onto_simplex(values: &[f64]) -> Vec<f64> {
+    let total: f64 = values.iter().sum();
+    if total <= 0.0 {
+        return vec![0.0; values.len()];
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+    let (mut sum, mut threshold) = (0.0, 0.0);
+    for (i, value) in sorted.iter().enumerate() {
+        sum += value;
+        let candidate = (sum - total) / (i as f64 + 1.0);
+        if value - candidate <= 0.0 {
+            break;
+        }
+        threshold = candidate;
+    }
+    values.iter().map(|v| (v - threshold).max(0.0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::MatrixLaw;
+
+    #[track_caller]
+    fn assert_near(found: &[f64], expected: &[f64]) {
+        assert_eq!(found.len(), expected.len());
+        for (f, e) in found.iter().zip(expected) {
+            assert!((f - e).abs() < 1e-12, "{found:?} {expected:?}");
+        }
+    }
+
+    #[test]
+    fn the_simplex_keeps_the_sum() {
+        assert_near(&onto_simplex(&[3.0, 1.0, -1.0]), &[2.5, 0.5, 0.0]);
+        assert_near(&onto_simplex(&[0.5, 2.0]), &[0.5, 2.0]);
+        assert_near(&onto_simplex(&[1.0, -2.0]), &[0.0, 0.0]);
+    }
+
+    #[test]
+    fn hidden_eigenvalues_halve_and_keep_their_shrunk_sum() {
+        // Edges ½s√(2k): .71, 1, 1.22, 1.41 for s = 1; three are hidden, with the sum 2.8 - .1·3/2.8.
+        let found = estimated(&[0.7, 0.9, 1.2, 9.0], 1.0);
+        let sum = 2.8 - 0.3 / 2.8;
+        assert_near(&found, &[sum / 7.0, sum * 2.0 / 7.0, sum * 4.0 / 7.0, 9.0]);
+        // A sum within its noise counts as nothing.
+        assert_near(&estimated(&[0.05, 0.1, 9.0], 1.0), &[0.0, 0.0, 9.0]);
+        // Without noise nothing is hidden, and one alone is known.
+        assert_near(&estimated(&[0.7, 0.9, 9.0], 0.0), &[0.7, 0.9, 9.0]);
+        assert_near(&estimated(&[0.5, 9.0], 1.0), &[0.5, 9.0]);
+        // Over many the sequence falls by 2^-12, over very many by a fourth root of 2 each.
+        for (k, ratio) in [(25_usize, 0.5), (49, 0.25), (97, 0.25)] {
+            let found = estimated(&vec![1.0; k], 1.0);
+            for pair in found.windows(2) {
+                assert!((pair[1] / pair[0] - f64::exp2(ratio)).abs() < 1e-9, "{k}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_noise_the_spectrum_is_the_released_one() {
+        let law = MatrixLaw::Gaussian { std_dev: 1.0 };
+        let draws = MatrixDraws::new(3, Some(law), law).unwrap();
+        let spectrum = Spectrum::new(&[0.1, 0.5, 2.0], 0.0, &draws).unwrap();
+        assert_near(&spectrum.eigenvalues, &[0.1, 0.5, 2.0]);
+        assert_near(
+            &spectrum.overlaps,
+            &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+        );
+        for release in &spectrum.simulated {
+            assert_near(&release.eigenvalues, &[0.1, 0.5, 2.0]);
+        }
+    }
+
+    #[test]
+    fn overlaps_are_doubly_stochastic_and_mix_where_noise_is_great() {
+        let law = MatrixLaw::MatrixLaplace { rate: 1.0 };
+        let draws = MatrixDraws::new(4, Some(law), law).unwrap();
+        let spectrum = Spectrum::new(&[0.0, 0.1, 0.2, 50.0], 1.0, &draws).unwrap();
+        let overlaps = &spectrum.overlaps;
+        for i in 0..4 {
+            let row: f64 = overlaps[4 * i..4 * i + 4].iter().sum();
+            let column: f64 = overlaps.iter().skip(i).step_by(4).sum();
+            assert!((row - 1.0).abs() < 1e-12 && (column - 1.0).abs() < 1e-12);
+        }
+        assert!(overlaps[15] > 0.98, "{overlaps:?}");
+        assert!(overlaps[0] < 0.6 && overlaps[1] > 0.1, "{overlaps:?}");
+    }
+}
