@@ -148,7 +148,9 @@ def _require(kept, story):
 
 def _is_huge(value):
     """Whether a number could be a count that keeps the machine busy for long."""
-    return isinstance(value, numbers.Integral) and abs(value) >= HUGE_COUNT
+    # NumPy's durations are integers by type, and are not compared with numbers.
+    is_count = isinstance(value, numbers.Integral) and not isinstance(value, np.timedelta64)
+    return is_count and abs(value) >= HUGE_COUNT
 
 
 def _story(target, arguments, what):

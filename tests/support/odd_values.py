@@ -52,7 +52,7 @@ LIKE_NUMBERS = (
     ),
     *(np.int8(-1), np.uint8(200), np.int32(5), np.uint64(2**64 - 1), np.complex128(1j), 1 + 0j, decimal.Decimal("0.5")),
     *(decimal.Decimal("NaN"), decimal.Decimal("sNaN"), fractions.Fraction(1, 3), fractions.Fraction(10**400, 3)),
-    *(AwkwardNumber(0.5), np.datetime64("NaT"), np.timedelta64(1, "s"), dt.date(2020, 1, 1), np.ma.masked),
+    *(AwkwardNumber(0.5), np.datetime64("NaT", "D"), np.timedelta64(1, "s"), dt.date(2020, 1, 1), np.ma.masked),
 )
 OTHERS = (
     *(
