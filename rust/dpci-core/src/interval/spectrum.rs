@@ -127,6 +127,8 @@ fn estimated(corrected: &[f64], noise: f64) -> Vec<f64> {
     let sum = sum * (1.0 - SHRINKAGE * noise * noise * k as f64 / (sum * sum)).max(0.0);
     let [most, least, over_all] = FALL;
     let fall = (over_all / (k as f64 - 1.0)).clamp(least, most);
+    // A greater one would not be hidden: the sequence is flatter where the sum is near what all could have.
+    let fall = flattest(fall, |fall| sum * greatest_share(fall, k) <= edge(k));
     let sequence: Vec<f64> = (0..k).map(|i| (fall * i as f64).exp2()).collect();
     let total: f64 = sequence.iter().sum();
     for (h, term) in eigenvalues.iter_mut().zip(sequence) {
@@ -134,6 +136,32 @@ fn estimated(corrected: &[f64], noise: f64) -> Vec<f64> {
     }
     eigenvalues.sort_unstable_by(f64::total_cmp);
     eigenvalues
+}
+
+/// Share of the last of k terms, each `2^fall` times the one before, in their sum.
+fn greatest_share(fall: f64, k: usize) -> f64 {
+    if fall > 0.0 {
+        (1.0 - (-fall).exp2()) / (1.0 - (-fall * k as f64).exp2())
+    } else {
+        (k as f64).recip()
+    }
+}
+
+/// `fall`, or the greatest smaller one that is allowed; allowed are those below a border, 0 at least.
+fn flattest(fall: f64, allowed: impl Fn(f64) -> bool) -> f64 {
+    if allowed(fall) {
+        return fall;
+    }
+    let (mut low, mut high) = (0.0, fall);
+    for _ in 0..40 {
+        let middle = f64::midpoint(low, high);
+        if allowed(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 /// The nearest values that are at least 0 and have the same sum, which noise barely changes; zeros if that is negative.
@@ -178,10 +206,17 @@ mod tests {
 
     #[test]
     fn hidden_eigenvalues_halve_and_keep_their_shrunk_sum() {
-        // Edges ½s√(2k): .71, 1, 1.22, 1.41 for s = 1; three are hidden, with the sum 2.8 - .1·3/2.8.
+        // Edges ½s√(2k): .71, 1, 1.22, 1.41 for s = 1; three are hidden, with the sum 1.5 - .1·3/1.5.
+        let found = estimated(&[0.2, 0.3, 1.0, 9.0], 1.0);
+        assert_near(&found, &[1.3 / 7.0, 2.6 / 7.0, 5.2 / 7.0, 9.0]);
+        // None is above the edge: then they are nearer to each other.
         let found = estimated(&[0.7, 0.9, 1.2, 9.0], 1.0);
-        let sum = 2.8 - 0.3 / 2.8;
-        assert_near(&found, &[sum / 7.0, sum * 2.0 / 7.0, sum * 4.0 / 7.0, 9.0]);
+        assert_near(
+            &[found[..3].iter().sum(), found[2]],
+            &[2.8 - 0.3 / 2.8, 1.5_f64.sqrt()],
+        );
+        assert_near(&[found[1] / found[0]], &[found[2] / found[1]]);
+        assert!(found[0] > 0.6);
         // A sum within its noise counts as nothing.
         assert_near(&estimated(&[0.05, 0.1, 9.0], 1.0), &[0.0, 0.0, 9.0]);
         // Without noise nothing is hidden, and one alone is known.
@@ -189,10 +224,14 @@ mod tests {
         assert_near(&estimated(&[0.5, 9.0], 1.0), &[0.5, 9.0]);
         // Over many the sequence falls by 2^-12, over very many by a fourth root of 2 each.
         for (k, ratio) in [(25_usize, 0.5), (49, 0.25), (97, 0.25)] {
-            let found = estimated(&vec![1.0; k], 1.0);
+            let found = estimated(&vec![0.1; k], 1.0);
             for pair in found.windows(2) {
                 assert!((pair[1] / pair[0] - f64::exp2(ratio)).abs() < 1e-9, "{k}");
             }
+        }
+        // Where they fill the room below the edge they are nearly equal.
+        for h in estimated(&[3.9; 32], 1.0) {
+            assert!((h - 3.9).abs() <= 0.11, "{h}");
         }
     }
 
