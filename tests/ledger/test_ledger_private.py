@@ -389,3 +389,11 @@ def test_the_command_line(tmp_path, capsys):
         assert main(["fit", *arguments, *fit[2:]]) == 2
     assert main(fit) == 0
     assert len(dpci.Ledger.open(ledger).history) == len(TABLES) + 1
+
+
+def test_targets_that_are_no_dask_collection_are_refused_before_anything_is_paid():
+    array = pytest.importorskip("dask.array")
+    ledger = ledger_of("replace_one")
+    with pytest.raises(InvalidInput, match="y must be a Dask array or series"):
+        dpci.fit(array.from_array(X, chunks=(20, 3)), Y, **FIT, ledger=ledger)
+    assert "no entries" in ledger.summary()
