@@ -332,10 +332,10 @@ def interval_notes(result: Inference) -> list[str]:
     """Return the assumptions of the intervals other than large samples; none where there are no intervals."""
     if result.interval_refusal:
         return []
-    return [*stretch_notes(result), *validity_notes(record_of(result), room_of(result))]
+    return [*_stretch_notes(result), *validity_notes(record_of(result), room_of(result))]
 
 
-def stretch_notes(result: Inference) -> list[str]:
+def _stretch_notes(result: Inference) -> list[str]:
     """Return a sentence on how much the noise in the released matrices lengthens the intervals, if they count it."""
     if record_of(result).projection != NOISE_AWARE:
         return []

@@ -89,7 +89,7 @@ def fit(
     split : sequence of three floats, optional
         Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.9, .05, .05) under
         PureDP, more for the matrices with few records and few parameters, and (.95, .025, .025) otherwise
-        (docs/method.md, "Budget").
+        (docs/method.md, "Accounting").
     moments : {"joint", "separate", "none"}
         How Hessian and gradient covariance are released; "none" gives the whole budget to the coefficients, and there
         are no intervals.

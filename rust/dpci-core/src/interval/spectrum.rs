@@ -88,10 +88,8 @@ fn simulate(eigenvalues: &[f64], noise: f64, draws: &MatrixDraws) -> Result<Vec<
     draws.iter().map(release).collect()
 }
 
-/// Mean released eigenvalues minus the true ones.
+/// Mean released eigenvalues minus the true ones, both in ascending order.
 fn mean_shift(eigenvalues: &[f64], releases: &[Eigen]) -> Vec<f64> {
-    let mut sorted = eigenvalues.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
     let mean = |j: usize| {
         releases
             .iter()
@@ -99,7 +97,7 @@ fn mean_shift(eigenvalues: &[f64], releases: &[Eigen]) -> Vec<f64> {
             .sum::<f64>()
             / releases.len() as f64
     };
-    sorted
+    eigenvalues
         .iter()
         .enumerate()
         .map(|(j, h)| mean(j) - h)
@@ -134,7 +132,6 @@ fn estimated(corrected: &[f64], noise: f64) -> Vec<f64> {
     for (h, term) in eigenvalues.iter_mut().zip(sequence) {
         *h = sum * (term / total);
     }
-    eigenvalues.sort_unstable_by(f64::total_cmp);
     eigenvalues
 }
 
@@ -147,7 +144,7 @@ fn greatest_share(fall: f64, k: usize) -> f64 {
     }
 }
 
-/// `fall`, or the greatest smaller one that is allowed; allowed are those below a border, 0 at least.
+/// The greatest value up to `fall` that is allowed. What is allowed ends at one border, and 0 is allowed.
 fn flattest(fall: f64, allowed: impl Fn(f64) -> bool) -> f64 {
     if allowed(fall) {
         return fall;
