@@ -187,8 +187,6 @@ class Point:
     setting: Setting
     study: dpci.simulate.CoverageStudy
     noise_ratio: float
-    # Share of the replicates whose Hessian was projected cautiously.
-    cautious: float
     seconds: float
 
 
@@ -197,9 +195,8 @@ def dimension(run: Run, figure: Path | None) -> Iterator[str]:
     yield "## Quality and cost against the number of columns\n"
     yield (
         f"Our defaults, logistic loss; {', '.join(map(str, BUDGETS.values()))}. r_H/λ is the spectral radius of the "
-        "noise in the Hessian over λ for parameters of any norm, as `dpci.plan` reports it. Above 6 at the released "
-        "parameters the projection is cautious instead of floor; the share of such replicates is counted. Time is that "
-        "of one further replicate with intervals, on one thread.\n"
+        "noise in the Hessian over λ for parameters of any norm, as `dpci.plan` reports it. Time is that of one "
+        "further replicate with intervals, on one thread.\n"
     )
     points = []
     for rows in run.kept(make(d) for make in (adult, functools.partial(kdd, 450_000)) for d in DIMENSIONS):
@@ -211,12 +208,11 @@ def dimension(run: Run, figure: Path | None) -> Iterator[str]:
             p.setting.mechanism,
             *quality(p.study),
             f"{p.noise_ratio:.2f}",
-            f"{p.cautious:.0%}",
             f"{p.seconds * 1000:.2f}",
         ]
         for p in points
     ]
-    header = "data,notion,mechanism,coverage,s.e.,mean length,length ratio,r_H/λ,cautious,ms a replicate"
+    header = "data,notion,mechanism,coverage,s.e.,mean length,length ratio,r_H/λ,ms a replicate"
     yield from markdown(header.split(","), table)
     if figure is not None:
         draw(points, figure)
@@ -225,18 +221,14 @@ def dimension(run: Run, figure: Path | None) -> Iterator[str]:
 
 def dimension_points(run: Run, rows: Rows) -> Iterator[Point]:
     configs = [setting.keywords() for setting in DIMENSION_SETTINGS]
-    # The noise of a configuration goes by its place in the list: where the intervals differ, the projection did.
     found = run.coverage(rows, configs)
-    floored = run.coverage(rows, [c | {"projection": "floor"} for c in configs], variability=False)
     X, y = load(rows)
-    for setting, config, study, floor in zip(DIMENSION_SETTINGS, configs, found, floored, strict=True):
+    for setting, config, study in zip(DIMENSION_SETTINGS, configs, found, strict=True):
         plan = dpci.plan(
             n_samples=len(y), n_features=X.shape[1], l2_strength=L2_STRENGTH, fit_intercept=False, **config
         )
-        cautious = float((study.lower != floor.lower).any(axis=1).mean())
-        yield Point(
-            rows, setting, study, plan.noise_ratio, cautious, seconds_per_replicate(rows, config, quick=run.quick)
-        )
+        seconds = seconds_per_replicate(rows, config, quick=run.quick)
+        yield Point(rows, setting, study, plan.noise_ratio, seconds)
 
 
 def seconds_per_replicate(rows: Rows, config: dict[str, Any], *, quick: bool) -> float:

@@ -91,9 +91,7 @@ def simulated(run: Run) -> Iterator[str]:
     yield (
         "A cell holds if coverage is in [.945, .97] but for 3.5 standard errors and the length ratio (mean length over "
         "the span of the released parameters) at most 1.15. The gradients of the squared loss are far below their "
-        "bound, so the noise in their covariance, which small shares make large, lengthens the intervals: at the "
-        "default shares they are cautious with objective perturbation under pure DP, and still shorter than at the "
-        "others.\n"
+        "bound, so the noise in their covariance, which small shares make large, lengthens the intervals.\n"
     )
     common = {"radius": RADIUS, "l2_strength": L2_STRENGTH}
     yield from table(run, "linear model", linear_model(), common, judge=near_the_level)

@@ -201,6 +201,16 @@ class Spec:
     coefficient_share: float
     """Share of the budget that the coefficients get."""
     def plan(self) -> PlanDict: ...
+    def expected_lengths(
+        self,
+        params: _F64,
+        hessian: _F64,
+        gradient_cov: _F64,
+        l2_strength: float,
+        neighbors: str,
+        level: float,
+    ) -> _F64:
+        """Mean lengths of intervals over simulated releases, from the matrices of an earlier fit; not private."""
 
 def check_rows(
     x: _Features,
@@ -283,8 +293,12 @@ class ErrorLaw:
     shape: float
     @staticmethod
     def plug_in(hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str) -> ErrorLaw: ...
-    @staticmethod
-    def noise_aware(
+
+class NoisyMatrices:
+    """Released matrices, and the public values that say what noise is in them."""
+
+    def __new__(
+        cls,
         hessian: _F64,
         gradient_cov: _F64,
         n_samples: int,
@@ -296,7 +310,10 @@ class ErrorLaw:
         hessian_noise: tuple[str, float] | None,
         gradient_cov_noise: tuple[str, float],
         is_likelihood: bool,
-    ) -> ErrorLaw: ...
+    ) -> NoisyMatrices: ...
+    def law(self) -> ErrorLaw: ...
+    def estimated(self) -> tuple[_F64, _F64]:
+        """Hessian and gradient covariance as they are estimated."""
 
 def exact_half_widths(
     v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, level: float, shape: float = ...

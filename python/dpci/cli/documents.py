@@ -44,5 +44,6 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "noise_ratio": plan.noise_ratio,
         "projection": plan.projection,
         "privacy_length": list(plan.privacy_length) if has_moments else None,
+        "interval_length": plan.interval_length,
         "tolerance": plan.tolerance,
     }

@@ -174,16 +174,35 @@ def _core_law(record: FitRecord) -> _core.ErrorLaw:
 
 
 def _new_law(record: FitRecord) -> _core.ErrorLaw:
+    hessian, gradient_cov = _released_matrices(record)
+    if record.projection == NOISE_AWARE:
+        return _noisy_matrices(record, hessian, gradient_cov).law()
+    return _core.ErrorLaw.plug_in(hessian, gradient_cov, record.n_samples, record.mechanism)
+
+
+def estimated_matrices(record: FitRecord) -> tuple[_F64, _F64]:
+    """Return the Hessian and the gradient covariance as estimated from the released ones."""
+    hessian, gradient_cov = _released_matrices(record)
+    if record.projection == NOISE_AWARE:
+        return _noisy_matrices(record, hessian, gradient_cov).estimated()
+    return hessian, gradient_cov
+
+
+def _released_matrices(record: FitRecord) -> tuple[_F64, _F64]:
     if record.hessian is None or record.gradient_cov is None:
         raise InvalidInput("a law of the errors needs released moments, got a record without them")
-    matrices = (record.hessian, record.gradient_cov, record.n_samples, record.mechanism)
-    if record.projection != NOISE_AWARE:
-        return _core.ErrorLaw.plug_in(*matrices)
+    return record.hessian, record.gradient_cov
+
+
+def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _core.NoisyMatrices:
     noise = matrix_noise(record, "gradient_cov")
     if noise is None:
         raise InvalidInput("the gradient covariance of a noise-aware fit must have noise, got a record without it")
-    return _core.ErrorLaw.noise_aware(
-        *matrices,
+    return _core.NoisyMatrices(
+        hessian,
+        gradient_cov,
+        record.n_samples,
+        record.mechanism,
         record.noise_law,
         record.noise_scale,
         record.l2_strength,

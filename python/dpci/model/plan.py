@@ -10,10 +10,17 @@ from dpci.accounting.steps import Step, steps_from
 from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_count
 from dpci.budgets import core_budget
+from dpci.errors import InvalidInput
+from dpci.inference.error_law import estimated_matrices
 from dpci.losses import describe
+from dpci.model.result import PrivateFit
 from dpci.model.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
+from dpci.released.model import record_of
 
 __all__ = ["Plan", "plan"]
+
+LEVEL = 0.95
+"""Level of the intervals whose lengths a plan gives."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,6 +49,9 @@ class Plan:
     privacy_length : tuple of float
         Least and greatest length of a 95% interval of one parameter that the noise of the coefficients alone causes.
         With ``radius`` at most 2 * radius, the ball's diameter: a longer interval tells no more than the ball does.
+    interval_length : float or None
+        Expected length of the 95% intervals, on average over the parameters, if the fit's matrices are like those of
+        the earlier fit ``like``; None without one.
     tolerance : float
         Distance to the minimiser that the solver must certify before anything is released.
     row_norm : float
@@ -60,6 +70,7 @@ class Plan:
     noise_ratio: float
     projection: str
     privacy_length: tuple[float, float]
+    interval_length: float | None
     tolerance: float
     row_norm: float
     n_params: int
@@ -95,13 +106,16 @@ class Plan:
         if len(self.steps) == 1:
             return [("intervals", "none, as no moments are released")]
         shortest, longest = self.privacy_length
-        return [
+        facts = [
             ("moment noise / strong convexity", f"{self.noise_ratio:.4g} (projection {self.projection})"),
             ("95% interval length", f"{shortest:.4g} to {longest:.4g} from the noise of the coefficients alone"),
         ]
+        if self.interval_length is not None:
+            facts.append(("", f"{self.interval_length:.4g} on average, if the data are like those of the earlier fit"))
+        return facts
 
 
-def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) -> Plan:
+def plan(*, n_samples: int, n_features: int, like: PrivateFit | None = None, **keywords: Unpack[FitKeywords]) -> Plan:
     """Say what :func:`dpci.fit` would cost with these keywords, before any data are seen.
 
     Parameters
@@ -110,6 +124,10 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
         Public number of samples; under ``neighbors="add_remove"`` the same as ``n_public``, which may be left out.
     n_features : int
         Columns, without the intercept.
+    like : PrivateFit, optional
+        An earlier fit of similar data with the same columns and loss, such as last year's release or a fit of a public
+        sample. Its matrices then predict the length of the intervals, the noise in the new matrices included. Only its
+        released values are used.
     **keywords
         Keywords of :func:`dpci.fit`; ``budget`` and ``l2_strength`` are required.
 
@@ -121,7 +139,8 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     Raises
     ------
     InvalidInput
-        For arguments out of range, or a combination that is not offered.
+        For arguments out of range, a combination that is not offered, or an earlier fit without intervals or with other
+        parameters, another loss or another bound on rows.
     RegularizationTooSmall
         If the mechanism needs a greater ``l2_strength``; the message names it.
 
@@ -147,6 +166,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     numbers: dict[str, Any] = {**core, "steps": steps, "seals": seals}
     return Plan(
         **numbers,
+        interval_length=None if like is None else _interval_length(spec, core["n_params"], record, like),
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         guarantee=guarantee_of(
             settings.budget,
@@ -159,3 +179,26 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
         f"n={settings.public_n(n_samples):,}, lambda={spec.l2_strength:g}"
         + ("" if settings.radius is None else f", radius={settings.radius:g}"),
     )
+
+
+def _interval_length(spec: _core.Spec, n_params: int, planned: dict[str, Any], like: PrivateFit) -> float:
+    """Return the mean length of the intervals over simulated releases of the matrices of an earlier fit."""
+    if not isinstance(like, PrivateFit):
+        raise InvalidInput(f"like must be a PrivateFit, got {type(like).__name__}")
+    if planned["moments"] == "none":
+        raise InvalidInput('like needs a plan with intervals, got moments="none"')
+    if like.interval_refusal is not None:
+        raise InvalidInput(f"like must be a fit with intervals: {like.interval_refusal}")
+    earlier = record_of(like)
+    for name, expected, got in [
+        ("number of parameters", n_params, len(earlier.params)),
+        ("row norm", planned["row_norm"], earlier.row_norm),
+        ("loss", planned["loss"], earlier.loss),
+    ]:
+        if expected != got:
+            raise InvalidInput(f"like must have the {name} of the plan, {expected}, got {got}")
+    hessian, gradient_cov = estimated_matrices(earlier)
+    lengths = spec.expected_lengths(
+        earlier.params, hessian, gradient_cov, earlier.l2_strength, earlier.neighbors, LEVEL
+    )
+    return float(lengths.mean())

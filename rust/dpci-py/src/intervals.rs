@@ -1,8 +1,9 @@
 //! Intervals and p-values from released values.
 
 use dpci_core::Result;
-use dpci_core::interval::{self as core, ErrorShape, MatrixDraws, NoisyMatrices};
+use dpci_core::interval::{self as core, ErrorShape, MatrixDraws};
 use dpci_core::noise::{MatrixLaw, NoiseLaw};
+use dpci_core::privacy::Perturbation;
 use numpy::{
     PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
 };
@@ -11,6 +12,9 @@ use pyo3::prelude::*;
 use crate::errors::to_python;
 use crate::spec::perturbation;
 use crate::task;
+
+/// A square matrix.
+type Matrix<'py> = Bound<'py, PyArray2<f64>>;
 
 /// Two arrays of one length.
 type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
@@ -42,6 +46,104 @@ pub(crate) fn error_components<'py>(
     Ok((PyArray1::from_vec(py, v), PyArray1::from_vec(py, a)))
 }
 
+/// Released matrices, and the public values that say what noise is in them; see the core.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct NoisyMatrices {
+    hessian: Vec<f64>,
+    gradient_cov: Vec<f64>,
+    dim: usize,
+    n_samples: f64,
+    perturbation: Perturbation,
+    law: NoiseLaw,
+    l2_strength: f64,
+    strong_convexity: f64,
+    hessian_noise: Option<MatrixLaw>,
+    gradient_cov_noise: MatrixLaw,
+    is_likelihood: bool,
+}
+
+#[pymethods]
+impl NoisyMatrices {
+    #[new]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "two matrices, and the public values that say what noise is in them"
+    )]
+    fn new(
+        hessian: PyReadonlyArray2<'_, f64>,
+        gradient_cov: PyReadonlyArray2<'_, f64>,
+        n_samples: usize,
+        mechanism: &str,
+        noise_law: &str,
+        noise_scale: f64,
+        l2_strength: f64,
+        strong_convexity: f64,
+        hessian_noise: Option<(String, f64)>,
+        gradient_cov_noise: (String, f64),
+        is_likelihood: bool,
+    ) -> PyResult<Self> {
+        let dim = hessian.shape()[0];
+        let of_matrix = |(name, scale): (String, f64)| MatrixLaw::from_name(&name, scale);
+        Ok(Self {
+            hessian: hessian.as_slice()?.to_vec(),
+            gradient_cov: gradient_cov.as_slice()?.to_vec(),
+            dim,
+            n_samples: n_samples as f64,
+            perturbation: perturbation(mechanism)?,
+            law: NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?,
+            l2_strength,
+            strong_convexity,
+            hessian_noise: hessian_noise
+                .map(of_matrix)
+                .transpose()
+                .map_err(to_python)?,
+            gradient_cov_noise: of_matrix(gradient_cov_noise).map_err(to_python)?,
+            is_likelihood,
+        })
+    }
+
+    /// The law of the errors, with the noise in the matrices counted.
+    fn law(&self, py: Python<'_>) -> PyResult<ErrorLaw> {
+        let inner = py
+            .detach(|| core::ErrorLaw::noise_aware(&self.matrices(), &self.draws()?))
+            .map_err(to_python)?;
+        Ok(ErrorLaw {
+            inner,
+            dim: self.dim,
+        })
+    }
+
+    /// Hessian and gradient covariance as they are estimated.
+    fn estimated<'py>(&self, py: Python<'py>) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
+        let [hessian, gradient_cov] = py
+            .detach(|| self.matrices().estimated(&self.draws()?))
+            .map_err(to_python)?;
+        let shaped = |m: Vec<f64>| PyArray1::from_vec(py, m).reshape([self.dim, self.dim]);
+        Ok((shaped(hessian)?, shaped(gradient_cov)?))
+    }
+}
+
+impl NoisyMatrices {
+    fn matrices(&self) -> core::NoisyMatrices<'_> {
+        core::NoisyMatrices {
+            hessian: &self.hessian,
+            gradient_cov: &self.gradient_cov,
+            hessian_noise: self.hessian_noise,
+            gradient_cov_noise: self.gradient_cov_noise,
+            l2_strength: self.l2_strength,
+            strong_convexity: self.strong_convexity,
+            n_samples: self.n_samples,
+            perturbation: self.perturbation,
+            law: self.law,
+            is_likelihood: self.is_likelihood,
+        }
+    }
+
+    fn draws(&self) -> Result<MatrixDraws> {
+        MatrixDraws::new(self.dim, self.hessian_noise, self.gradient_cov_noise)
+    }
+}
+
 /// The law of the errors of a release; see the core.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct ErrorLaw {
@@ -66,54 +168,6 @@ impl ErrorLaw {
         let n_samples = n_samples as f64;
         let inner = py
             .detach(|| core::ErrorLaw::plug_in(hessian, gradient_cov, dim, n_samples, mechanism))
-            .map_err(to_python)?;
-        Ok(Self { inner, dim })
-    }
-
-    /// Counts the noise in the released matrices.
-    #[staticmethod]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "two matrices, and the public values that say what noise is in them"
-    )]
-    fn noise_aware(
-        py: Python<'_>,
-        hessian: PyReadonlyArray2<'_, f64>,
-        gradient_cov: PyReadonlyArray2<'_, f64>,
-        n_samples: usize,
-        mechanism: &str,
-        noise_law: &str,
-        noise_scale: f64,
-        l2_strength: f64,
-        strong_convexity: f64,
-        hessian_noise: Option<(String, f64)>,
-        gradient_cov_noise: (String, f64),
-        is_likelihood: bool,
-    ) -> PyResult<Self> {
-        let dim = hessian.shape()[0];
-        let law = NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?;
-        let of_matrix = |(name, scale): (String, f64)| MatrixLaw::from_name(&name, scale);
-        let matrices = NoisyMatrices {
-            hessian: hessian.as_slice()?,
-            gradient_cov: gradient_cov.as_slice()?,
-            hessian_noise: hessian_noise
-                .map(of_matrix)
-                .transpose()
-                .map_err(to_python)?,
-            gradient_cov_noise: of_matrix(gradient_cov_noise).map_err(to_python)?,
-            l2_strength,
-            strong_convexity,
-            n_samples: n_samples as f64,
-            perturbation: perturbation(mechanism)?,
-            law,
-            is_likelihood,
-        };
-        let inner = py
-            .detach(|| {
-                let draws =
-                    MatrixDraws::new(dim, matrices.hessian_noise, matrices.gradient_cov_noise)?;
-                core::ErrorLaw::noise_aware(&matrices, &draws)
-            })
             .map_err(to_python)?;
         Ok(Self { inner, dim })
     }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use dpci_core::design::RowBounds;
 use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
 use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Variant};
+use dpci_core::study::{Reference, expected_lengths};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -162,6 +164,34 @@ impl Spec {
         dict.set_item("row_norm", self.inner.row_norm())?;
         dict.set_item("n_params", self.inner.n_params())?;
         Ok(dict)
+    }
+
+    /// Mean lengths of intervals over simulated releases, from the matrices of an earlier fit; not private.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "an earlier fit, as records keep it"
+    )]
+    fn expected_lengths<'py>(
+        &self,
+        py: Python<'py>,
+        params: PyReadonlyArray1<'py, f64>,
+        hessian: PyReadonlyArray2<'py, f64>,
+        gradient_cov: PyReadonlyArray2<'py, f64>,
+        l2_strength: f64,
+        neighbors: &str,
+        level: f64,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let reference = Reference {
+            params: params.as_slice()?,
+            hessian: hessian.as_slice()?,
+            gradient_cov: gradient_cov.as_slice()?,
+            l2_strength,
+            neighbors: neighbors_of(neighbors)?,
+        };
+        let lengths = py
+            .detach(|| expected_lengths(&self.inner, &reference, level))
+            .map_err(to_python)?;
+        Ok(PyArray1::from_vec(py, lengths))
     }
 }
 

@@ -14,6 +14,7 @@ from dpci.budgets import PureDP
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json, wants_progress
 from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
+from dpci.cli.commands.model import read_model
 from dpci.cli.delivery import deliver, draw, show
 from dpci.cli.documents import plan_document
 from dpci.cli.options import find_schema, schema_files, with_model
@@ -176,6 +177,14 @@ def plan(
         int | None,
         typer.Option(help="Columns without the intercept, in place of --schema.", rich_help_panel=options.INPUT),
     ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            help="File of an earlier model of similar data; its matrices predict the length of the intervals.",
+            rich_help_panel=options.INPUT,
+        ),
+    ] = None,
     model: options.ModelOptions,
     neighbors: options.Neighbors = None,
     json: options.Json = False,
@@ -188,7 +197,8 @@ def plan(
     n_columns = n_features if schema is None else len(find_schema(schema, None).names)
     row_norm = 1.0  # as for every schema
     keywords = model.keywords(row_norm, neighbors=neighbors)
-    found = planning.plan(n_samples=n_samples, n_features=cast("int", n_columns), **keywords)
+    earlier = None if like is None else read_model(like)
+    found = planning.plan(n_samples=n_samples, n_features=cast("int", n_columns), like=earlier, **keywords)
     if json:
         show_json(plan_document(found))
     else:

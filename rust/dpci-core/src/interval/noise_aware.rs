@@ -80,14 +80,7 @@ impl NoisyMatrices<'_> {
     /// [`Error::Length`] for matrices of another size than the draws, [`Error::NotPositiveDefinite`] for entries that are not finite.
     pub(super) fn estimate(&self, draws: &MatrixDraws) -> Result<Estimate> {
         let dim = draws.dim();
-        self.check(dim)?;
-        let mut data_part = self.hessian.to_vec();
-        add_diagonal(&mut data_part, dim, -self.strong_convexity);
-        let released = Eigen::new(&data_part, dim, "the released Hessian")?;
-        let noise = self
-            .hessian_noise
-            .map_or(0.0, |law| law.isometric_std_dev(dim));
-        let spectrum = Spectrum::new(&released.values, noise, draws)?;
+        let (released, spectrum) = self.spectrum(draws)?;
 
         let rotated = rotate(self.gradient_cov, &released.vectors, dim);
         let covariance =
@@ -124,6 +117,41 @@ impl NoisyMatrices<'_> {
             factor,
             shape,
         })
+    }
+
+    /// Hessian and gradient covariance as they are estimated: with the eigenvalues of the true Hessian, and the covariance shrunk to what is
+    /// expected of it.
+    ///
+    /// # Errors
+    /// As [`super::ErrorLaw::noise_aware`].
+    pub fn estimated(&self, draws: &MatrixDraws) -> Result<[Vec<f64>; 2]> {
+        let dim = draws.dim();
+        let (released, spectrum) = self.spectrum(draws)?;
+        let rotated = rotate(self.gradient_cov, &released.vectors, dim);
+        let covariance =
+            self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues, &rotated);
+        let unweighted = Directions {
+            square: vec![1.0; dim],
+            sandwich: covariance,
+        };
+        let gradient_cov = self.shrink(&unweighted, &rotated);
+        let mut hessian = rotate_back(&diagonal(&spectrum.eigenvalues), &released.vectors, dim);
+        add_diagonal(&mut hessian, dim, self.strong_convexity);
+        Ok([hessian, rotate_back(&gradient_cov, &released.vectors, dim)])
+    }
+
+    /// Eigenvalues and eigenvectors of the released Hessian without its least part, and what they say of the true eigenvalues.
+    fn spectrum<'d>(&self, draws: &'d MatrixDraws) -> Result<(Eigen, Spectrum<'d>)> {
+        let dim = draws.dim();
+        self.check(dim)?;
+        let mut data_part = self.hessian.to_vec();
+        add_diagonal(&mut data_part, dim, -self.strong_convexity);
+        let released = Eigen::new(&data_part, dim, "the released Hessian")?;
+        let noise = self
+            .hessian_noise
+            .map_or(0.0, |law| law.isometric_std_dev(dim));
+        let spectrum = Spectrum::new(&released.values, noise, draws)?;
+        Ok((released, spectrum))
     }
 
     fn check(&self, dim: usize) -> Result<()> {

@@ -2,6 +2,7 @@
 
 mod audit;
 mod ex_post;
+mod expected;
 mod intervals;
 mod lane_sums;
 mod population;
@@ -12,6 +13,7 @@ mod weights;
 
 pub use audit::{Repeated, simulate, simulate_seals};
 pub use ex_post::ex_post_losses;
+pub use expected::{Reference, expected_lengths};
 pub use intervals::Outcome;
 pub use replicates::{GROUP, Study};
 pub use tuning::simulate_losses;
