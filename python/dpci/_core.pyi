@@ -294,6 +294,7 @@ class ErrorLaw:
     @staticmethod
     def plug_in(hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str) -> ErrorLaw: ...
 
+@final
 class NoisyMatrices:
     """Released matrices, and the public values that say what noise is in them."""
 
