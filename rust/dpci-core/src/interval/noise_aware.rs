@@ -362,3 +362,6 @@ fn diagonal(values: &[f64]) -> Vec<f64> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;
