@@ -26,6 +26,7 @@ FROM_THE_TOP = {
 HELP_MARK = "<!-- help of the commands -->"
 
 _LINK = re.compile(r"(?<!!)\[([^\]\[]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_IMAGE = re.compile(r"(!\[[^\]]*\]\()docs/")
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">(?:\\\((.*?)\\\)|\\\[(.*?)\\\])</\1>', re.DOTALL)
 _FUNCTION = re.compile(r"(</(?:mi|mn|msub|msup|mfrac|mtext)>)(?=<mi>[a-z]{2,}</mi>)")
 # What the converter reads differently from TeX: a prime is a superscript that takes no power, and \arg is unknown.
@@ -53,6 +54,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
     # Marks of the log of four systems, which are no references.
     markdown = markdown.replace("[run]", r"\[run\]") if page.file.src_uri.startswith("evidence/") else markdown
+    if source in FROM_THE_TOP:
+        markdown = _IMAGE.sub(r"\1", markdown)
     markdown = _outside_of_code(markdown, lambda text: _LINK.sub(link, text))
     return markdown.replace(HELP_MARK, _help()) if HELP_MARK in markdown else markdown
 
