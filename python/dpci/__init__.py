@@ -6,7 +6,7 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from dpci import errors, losses, lowlevel
+from dpci import errors, losses, lowlevel, rows
 from dpci._core import __version__
 from dpci.base.naming import name_publicly
 from dpci.base.optional import MissingModule
@@ -79,6 +79,7 @@ __all__ = [
     "papers",
     "per_instance",
     "plan",
+    "rows",
     "schema",
     "simulate",
     "tuning",

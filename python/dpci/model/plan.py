@@ -12,6 +12,7 @@ from dpci.base.validation import check_count
 from dpci.budgets import core_budget
 from dpci.losses import describe
 from dpci.model.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
+from dpci.rows import RowDomain
 
 __all__ = ["Plan", "plan"]
 
@@ -44,6 +45,8 @@ class Plan:
         With ``radius`` at most 2 * radius, the ball's diameter: a longer interval tells no more than the ball does.
     tolerance : float
         Distance to the minimiser that the solver must certify before anything is released.
+    rows : Ball or Blocks of dpci.rows
+        Public domain of the rows, without the intercept.
     row_norm : float
         Bound on the norm of a row with its intercept.
     n_params : int
@@ -61,6 +64,7 @@ class Plan:
     projection: str
     privacy_length: tuple[float, float]
     tolerance: float
+    rows: RowDomain
     row_norm: float
     n_params: int
     guarantee: Guarantee = field(compare=False)
@@ -81,6 +85,7 @@ class Plan:
         ]
         facts = [
             ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}"),
+            ("rows", f"{self.rows}"),
             ("least lambda", f"{self.least_l2_strength:.4g} (exclusive)" if self.least_l2_strength > 0 else "none"),
             ("seal", describe_seals(self.seals)),
             *self._interval_facts(),
@@ -147,6 +152,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     numbers: dict[str, Any] = {**core, "steps": steps, "seals": seals}
     return Plan(
         **numbers,
+        rows=settings.rows,
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         guarantee=guarantee_of(
             settings.budget,

@@ -106,6 +106,7 @@ def constants(record: FitRecord) -> dict[str, Any]:
         "slope_bound": record.slope_bound,
         "curvature_bound": record.curvature_bound,
         "row_norm": record.row_norm,
+        "blocks": None if record.blocks is None else record.blocks.to_dict(),
         "intercept_scale": record.intercept_scale,
         "on_violation": record.on_violation,
         "loss": deepcopy(record.loss),
