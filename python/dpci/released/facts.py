@@ -12,6 +12,7 @@ from dpci.budgets import Budget, budget_from_parameters
 from dpci.data.labels import CLASSES_READ_OFF
 from dpci.released.model import Released
 from dpci.released.record import FitRecord
+from dpci.rows import Ball, Blocks
 
 # Steps add up to the budget except for rounding.
 _ROUNDING = 1e-9
@@ -58,6 +59,11 @@ class FitFacts(Released[FitRecord]):
         name, whole = next(iter(record.budget.items()))
         cost = sum(step.cost for step in record.steps) + seal_cost(record.seals, record.steps).get(name, 0.0)
         return total if cost >= whole * (1 - _ROUNDING) else budget_from_parameters(record.notion, {name: cost})
+
+    @property
+    def rows(self) -> Ball | Blocks:
+        """Public domain of the rows, without the intercept."""
+        return self._record.rows
 
     @property
     def mechanism(self) -> str:
