@@ -25,6 +25,7 @@ class Ball:
 
     Examples
     --------
+    >>> import dpci
     >>> dpci.rows.Ball(2.0).norm
     2.0
     """
@@ -67,6 +68,7 @@ class Blocks:
     --------
     Age and income between -1 and 1, then six indicators of one categorical column:
 
+    >>> import dpci
     >>> rows = dpci.rows.Blocks([1.0, 1.0], groups=[(range(2, 8), 1.0)])
     >>> rows.n_columns, round(rows.norm, 4)
     (8, 1.7321)
@@ -156,7 +158,7 @@ class Blocks:
         if self.groups:
             parts.append(f"{grouped} in {len(self.groups)} group{'s'[: len(self.groups) > 1]}")
         columns = "column" if self.n_columns == 1 else "columns"
-        return f"blocks of {self.n_columns} {columns}, {' and '.join(parts)}; norm at most {self.norm:.4g}"
+        return f"blocks of {self.n_columns} {columns}, {' and '.join(parts)}; norm {self.norm:.4g}"
 
 
 RowDomain: TypeAlias = Ball | Blocks

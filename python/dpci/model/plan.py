@@ -12,7 +12,7 @@ from dpci.base.validation import check_count
 from dpci.budgets import core_budget
 from dpci.losses import describe
 from dpci.model.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
-from dpci.rows import RowDomain
+from dpci.rows import Ball, RowDomain
 
 __all__ = ["Plan", "plan"]
 
@@ -85,7 +85,7 @@ class Plan:
         ]
         facts = [
             ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}"),
-            ("rows", f"{self.rows}"),
+            *([] if isinstance(self.rows, Ball) else [("rows", f"{self.rows}")]),
             ("least lambda", f"{self.least_l2_strength:.4g} (exclusive)" if self.least_l2_strength > 0 else "none"),
             ("seal", describe_seals(self.seals)),
             *self._interval_facts(),
