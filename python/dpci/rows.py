@@ -114,6 +114,17 @@ class Blocks:
         singles = iter(range(len(self.bounds)))
         return tuple(found[j] if j in found else next(singles) for j in range(self.n_columns))
 
+    @property
+    def spreads(self) -> tuple[float, ...]:
+        """Standard deviation of each coordinate of a uniform point of the blocks."""
+        sizes = [1] * len(self.bounds) + [len(columns) for columns, _ in self.groups]
+        # Of the l1 ball of radius a in k dimensions: a sqrt(2 / ((k + 1) (k + 2))).
+        of_block = [
+            bound * math.sqrt(2.0 / ((size + 1.0) * (size + 2.0)))
+            for bound, size in zip(self.block_bounds, sizes, strict=True)
+        ]
+        return tuple(of_block[block] for block in self.members)
+
     def check_columns(self, n_columns: int) -> None:
         """Refuse rows of another number of columns.
 

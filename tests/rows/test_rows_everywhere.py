@@ -72,7 +72,7 @@ READERS = {
 @pytest.mark.parametrize("name", READERS)
 def test_rows_are_held_to_their_blocks(name):
     read = READERS[name]
-    with pytest.raises(RowNormViolation, match=r"row 7 of X .* over columns \[0, 2\] of at most 1, got 1.4 \(on_viol"):
+    with pytest.raises(RowNormViolation, match=r"at most 1 over the 2 columns of .* column 0, got 1\.4\S* in row 7 "):
         read(LONG, rows=ROWS)
     halved = LONG.copy()
     halved[7, [0, 2]] /= 1.4
@@ -87,7 +87,7 @@ def test_rows_are_held_to_their_blocks(name):
 
 
 def test_chunks_count_rows_in_their_part():
-    with pytest.raises(RowNormViolation, match="row 7 of X"):
+    with pytest.raises(RowNormViolation, match="in row 7 "):
         dpci.fit(chunks(LONG), **FIT, rows=ROWS)
 
 
@@ -157,7 +157,7 @@ def test_files_that_contradict_themselves(change, message):
 
 def test_a_report_holds_later_records_to_the_blocks():
     report = dpci.per_instance.report(X, Y, **REPORT, rows=ROWS)
-    with pytest.raises(RowNormViolation, match="row 0 of X"):
+    with pytest.raises(RowNormViolation, match="in row 0 "):
         report(LONG[7:8], Y[7:8])
     clipping = dpci.per_instance.report(X, Y, **REPORT, rows=ROWS, on_violation="clip")
     half = LONG[7:8] / [[1.4, 1.0, 1.4]]

@@ -30,10 +30,11 @@ def within(rows: RowDomain, features: Features, *, clip: bool) -> Features:
     for at, shares in _shares(features, rows):
         if not clip and (shares > 1.0 + _ROUNDING_ROOM).any():
             i, block = map(int, np.argwhere(shares > 1.0 + _ROUNDING_ROOM)[0])
-            bound = rows.block_bounds[block]
+            bound, columns = rows.block_bounds[block], np.flatnonzero(np.array(rows.members) == block)
             raise RowNormViolation(
-                f"row {at.start + i} of X must have {_what(rows, block)} of at most {bound:g}, got "
-                f"{shares[i, block] * bound:g} (on_violation='clip' scales it)"
+                f"the absolute values of every row of X must sum to at most {bound:g} over the {len(columns)} columns "
+                f"of the block of column {columns[0]}, got {shares[i, block] * bound:g} in row {at.start + i} (scale "
+                'the columns with public bounds, or pass on_violation="clip")'
             )
         greatest = max(greatest, float(shares.max(initial=0.0)))
     return features if greatest <= 1.0 else _scaled(features, rows)
@@ -63,10 +64,3 @@ def _scaled(features: Features, rows: Blocks) -> Features:
     for at, shares in _shares(features, rows):
         values[at] /= np.maximum(shares, 1.0)[:, members]
     return Features(values, features.names)
-
-
-def _what(rows: Blocks, block: int) -> str:
-    """Return what the bound of a block is about."""
-    members = rows.members
-    columns = [column for column in range(rows.n_columns) if members[column] == block]
-    return f"abs(x) in column {columns[0]}" if len(columns) == 1 else f"a sum of abs(x) over columns {columns}"

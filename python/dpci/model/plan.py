@@ -1,5 +1,6 @@
 """What a fit will cost and how precise it can be, before any data are seen."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -12,7 +13,7 @@ from dpci.base.validation import check_count
 from dpci.budgets import core_budget
 from dpci.losses import describe
 from dpci.model.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
-from dpci.rows import Ball, RowDomain
+from dpci.rows import Ball, Blocks, RowDomain
 
 __all__ = ["Plan", "plan"]
 
@@ -51,6 +52,9 @@ class Plan:
         Bound on the norm of a row with its intercept.
     n_params : int
         Parameters, the intercept included.
+    noise_std_devs : tuple of float
+        Standard deviation of the coefficients' noise, by parameter, the intercept last: of what is added to the
+        gradient of the mean objective, or with output perturbation to the parameters.
     guarantee : Guarantee
         The (epsilon, delta) profile and the Renyi curve of all steps together.
     """
@@ -67,6 +71,7 @@ class Plan:
     rows: RowDomain
     row_norm: float
     n_params: int
+    noise_std_devs: tuple[float, ...]
     guarantee: Guarantee = field(compare=False)
     title: str
 
@@ -153,6 +158,7 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
     return Plan(
         **numbers,
         rows=settings.rows,
+        noise_std_devs=tuple(_std_devs(settings, steps[0], settings.public_n(n_samples), core["n_params"])),
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         guarantee=guarantee_of(
             settings.budget,
@@ -165,3 +171,18 @@ def plan(*, n_samples: int, n_features: int, **keywords: Unpack[FitKeywords]) ->
         f"n={settings.public_n(n_samples):,}, lambda={spec.l2_strength:g}"
         + ("" if settings.radius is None else f", radius={settings.radius:g}"),
     )
+
+
+def _std_devs(settings: Settings, step: Step, n_samples: int, n_params: int) -> list[float]:
+    """Return the standard deviations of the noise of the coefficients."""
+    # Objective perturbation adds its draw to n times the gradient.
+    scale = step.scale / (n_samples if settings.mechanism.name == "objective" else 1)
+    if step.noise == "gaussian":
+        return [scale] * n_params
+    if step.noise == "spherical_laplace":
+        return [scale * math.sqrt(n_params + 1.0)] * n_params
+    # In the shape of the rows: a radius of Gamma(D + 1) times a uniform point of the blocks; the constant is a block.
+    radius = scale * math.sqrt((n_params + 1.0) * (n_params + 2.0))
+    constant = [] if settings.intercept is None else [settings.intercept / math.sqrt(3.0)]
+    spreads = settings.rows.spreads if isinstance(settings.rows, Blocks) else ()
+    return [radius * spread for spread in (*spreads, *constant)]
