@@ -71,11 +71,6 @@ def test_arguments_are_checked(change, error, message):
         dpci.plan_table(**PLAN, **{"budgets": dpci.PureDP(1.0)} | change)
 
 
-def test_strength_is_required():
-    with pytest.raises(TypeError, match="missing required keyword-only argument: 'l2_strength'"):
-        dpci.plan_table(n_samples=10, n_features=1, budgets=dpci.PureDP(1.0))
-
-
 def gradient_noise(n_draws, plan):
     """Draws of the noise of objective perturbation by its own sampler, over n."""
     step = plan.steps[0]

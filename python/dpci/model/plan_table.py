@@ -18,7 +18,7 @@ __all__ = ["PlanEntry", "PlanTable", "plan_table"]
 
 Domains: TypeAlias = RowDomain | Sequence[RowDomain]
 
-_COMPARED = ("budget", "mechanism", "row_norm", "rows")
+_NAMED = ("budget", "mechanism", "row_norm", "rows", "l2_strength")
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ def plan_table(
     *,
     n_samples: int,
     n_features: int,
+    l2_strength: float,
     budgets: Budget | Sequence[Budget],
     rows: Domains | None = None,
     mechanisms: MechanismLike | Sequence[MechanismLike] = ("objective", "output"),
@@ -90,7 +91,7 @@ def plan_table(
 
     Parameters
     ----------
-    n_samples, n_features : int
+    n_samples, n_features, l2_strength
         As for :func:`dpci.plan`.
     budgets : budget or sequence of budgets
         For example ``(dpci.PureDP(1.0), dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6))``. Notions are not ranked: they
@@ -100,7 +101,7 @@ def plan_table(
     mechanisms : mechanism or sequence of mechanisms
         Names, or objects that also name the noise.
     **keywords
-        Those of :func:`dpci.plan` that all have in common, with ``l2_strength``, or ``row_norm`` in place of ``rows``.
+        Those of :func:`dpci.plan` that all have in common; ``row_norm`` may stand in place of ``rows``.
 
     Returns
     -------
@@ -122,7 +123,7 @@ def plan_table(
     8
     """
     names = [name for name in keywords if name != "row_norm"]
-    check_keywords("plan_table", names, allowed=[n for n in KEYWORDS if n not in _COMPARED], required=("l2_strength",))
+    check_keywords("plan_table", names, allowed=[n for n in KEYWORDS if n not in _NAMED], required=())
     common: dict[str, Any] = dict(keywords)
     domains = _domains(rows, common.pop("row_norm", None))
     one_budget = [check_budget(budget) for budget in _several("budgets", budgets)]
@@ -139,6 +140,7 @@ def plan_table(
                     found = plan(
                         n_samples=n_samples,
                         n_features=n_features,
+                        l2_strength=l2_strength,
                         **common,
                         budget=budget,
                         mechanism=mechanism,
@@ -149,7 +151,7 @@ def plan_table(
                 entries.append(PlanEntry(domain, budget, mechanism, found, refusal))
     if all(entry.plan is None for entry in entries):
         raise InvalidInput(f"a plan table must have a combination that is offered, got none: {entries[0].refusal}")
-    title = f"Plans: n={n_samples:,}, {n_features} columns, lambda={common['l2_strength']:g}"
+    title = f"Plans: n={n_samples:,}, {n_features} columns, lambda={l2_strength:g}"
     return PlanTable(tuple(entries), title)
 
 
