@@ -6,7 +6,7 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from dpci import errors, losses, lowlevel
+from dpci import errors, losses, lowlevel, rows
 from dpci._core import __version__
 from dpci.base.naming import name_publicly
 from dpci.base.optional import MissingModule
@@ -35,6 +35,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from dpci.model.fit import fit
 from dpci.model.plan import Plan, plan
+from dpci.model.plan_table import PlanEntry, PlanTable, plan_table
 from dpci.model.result import PrivateFit
 from dpci.sources.chunks import Chunks
 
@@ -58,6 +59,8 @@ __all__ = [
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Plan",
+    "PlanEntry",
+    "PlanTable",
     "PrivacyLeakWarning",
     "PrivateFit",
     "PureDP",
@@ -79,6 +82,8 @@ __all__ = [
     "papers",
     "per_instance",
     "plan",
+    "plan_table",
+    "rows",
     "schema",
     "simulate",
     "tuning",

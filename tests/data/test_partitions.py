@@ -11,6 +11,7 @@ from dpci import _core, lowlevel
 from dpci.data.parts import Describe, PartRules, SumOver
 from dpci.data.rows import as_partitions
 from dpci.errors import InvalidInput, MomentNoiseWarning, PrivacyLeakWarning, SeededNoiseWarning
+from dpci.rows import Ball
 from support.parts import CountingChunks, assert_same_fit, cut, make_rows
 
 pytestmark = [
@@ -177,7 +178,7 @@ def test_the_order_of_parts_and_nothing_else_decides_the_bits():
 
 def test_work_and_sums_are_picklable():
     rules = PartRules(
-        loss=dpci.losses.Logistic(), classes=(0, 1), row_norm=1.0, intercept=1.0, clip=False, n_threads=None
+        loss=dpci.losses.Logistic(), classes=(0, 1), rows=Ball(1.0), intercept=1.0, clip=False, n_threads=None
     )
     point, key = np.linspace(-0.3, 0.4, D + 1), bytes(range(32))
     whole = None

@@ -136,7 +136,7 @@ def test_what_cannot_be_compared():
         "the same classes to be compared": fit(rows, classes=(1, 0)),
         "the same intercept_scale to be compared, got 1.0 and 2.0": fit(rows, intercept_scale=2.0),
         "the same names to be compared": fit(rows, fit_intercept=False),
-        "the same row_norm, to which rows were clipped, to be compared": fit(rows, on_violation="clip"),
+        "the same rows, to which records were clipped, to be compared": fit(rows, on_violation="clip"),
         "got the same parameters twice": dpci.PrivateFit.from_json(a.to_json()),
         "moments='none'": fit(rows, moments="none"),
     }

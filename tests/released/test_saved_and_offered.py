@@ -49,6 +49,7 @@ def is_readable(loss, notion, law, mechanism, radius, moments):
         curvature_bound=None if core_loss.kinked else 1.0,
         classes=(0, 1) if core_loss.target_bounds is None else None,
         classes_inferred=False,
+        blocks=None,
     )
     return not any(broken for broken, _, _ in consistency._contradictions(record, selected=False))
 

@@ -240,7 +240,7 @@ def test_a_seeded_fit_says_so_first():
         ({"moments": "none"}, ["No intervals: the whole budget went to the coefficients"]),
         ({"budget": dpci.ZCDP(0.5), "neighbors": "add_remove", "n_public": 2000}, ["among the data at all", "rho=0.5"]),
         ({"budget": dpci.ApproxDP(1.0, 1e-6)}, ["e^2 = 7.39 with", "delta=1e-06", "1.8e-06 at most"]),
-        ({"on_violation": "clip"}, ["Records beyond the public bounds (row norm 1) were moved"]),
+        ({"on_violation": "clip"}, ["Records beyond the public bounds (ball of norm 1) were moved"]),
         ({"loss": "huber_hinge", "budget": dpci.PureDP(200.0)}, ["more than 10⁷", "huber"]),
     ],
 )

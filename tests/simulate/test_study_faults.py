@@ -80,6 +80,7 @@ ANOTHER = {
     "fit_intercept": False,
     "intercept_scale": 0.5,
     "row_norm": 2.0,
+    "rows": dpci.rows.Ball(2.0),
     "on_violation": "clip",
     "neighbors": "add_remove",
     "n_public": N,

@@ -154,7 +154,7 @@ def axes_of(schema: Schema, bins: int | Mapping[str, int] = 10) -> tuple[Axis, .
     start = 0
     for column in schema.columns:
         stop = start + len(column.names)
-        unit = 1.0 / schema.row_scale
+        unit = 1.0 / float(schema.divisors[start])
         if isinstance(column, NumericColumn):
             lower = 0.0 if column.scale == "unit" else -unit
             axes.append(Bins(start, counts[column.name], lower, unit))

@@ -1,5 +1,6 @@
 """What the baselines share: public choices, validated before any data are looked at, and how a result is made."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
@@ -22,6 +23,9 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss, declaration
 from dpci.model.settings import DerivedFacts, check_n_public
+from dpci.rows import Ball, RowDomain
+
+_UNBOUNDED = Ball(sys.float_info.max)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,8 @@ class Choices(DerivedFacts):
     intercept_scale: float
     classes: Classes | None
     n_threads: int | None
+    rows: RowDomain = _UNBOUNDED
+    on_violation: OnViolation = "error"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fit_intercept", check_flag("fit_intercept", self.fit_intercept))
@@ -84,8 +90,6 @@ class PrivateChoices(Choices):
     budget: Budget
     neighbors: Neighbors
     n_public: int | None
-    row_norm: float
-    on_violation: OnViolation
     seed: int | None
 
     def __post_init__(self) -> None:
@@ -93,7 +97,6 @@ class PrivateChoices(Choices):
         check_budget(self.budget)
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
-        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
         check_choice("on_violation", self.on_violation, ("error", "clip"))
         object.__setattr__(self, "seed", check_seed(self.seed))
 

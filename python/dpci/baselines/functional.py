@@ -13,6 +13,7 @@ from dpci.budgets import Budget, Calibration, Neighbors, core_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Logistic, Squared
+from dpci.rows import row_domain
 
 Polynomial: TypeAlias = Literal["squared", "logistic"] | Squared | Logistic
 
@@ -116,7 +117,7 @@ def functional_mechanism(
         budget=budget,
         neighbors=neighbors,
         n_public=n_public,
-        row_norm=row_norm,
+        rows=row_domain(row_norm, None),
         on_violation=on_violation,
         seed=seed,
     )

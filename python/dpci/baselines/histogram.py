@@ -1,6 +1,5 @@
 """Regression on a noisy histogram."""
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,8 +113,7 @@ def projected_histogram(
         budget=budget,
         neighbors=neighbors,
         n_public=n_public,
-        row_norm=sys.float_info.max,  # every record has a nearest cell
-        on_violation="clip",
+        on_violation="clip",  # every record has a nearest cell
         seed=seed,
     )
     payment = choices.payment("dpci.baselines.projected_histogram", ledger)

@@ -4,6 +4,7 @@ from typing import Any
 
 from dpci.model.plan import Plan
 from dpci.model.result import PrivateFit
+from dpci.rows import Blocks
 
 
 def result_document(result: PrivateFit, *, level: float) -> dict[str, Any]:
@@ -36,6 +37,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "title": plan.title,
         "n_params": plan.n_params,
         "row_norm": plan.row_norm,
+        "blocks": plan.rows.to_dict() if isinstance(plan.rows, Blocks) else None,
         "cost_unit": plan.cost_unit,
         "steps": [step.to_dict() for step in plan.steps],
         "seals": [seal.to_dict() for seal in plan.seals],

@@ -9,14 +9,20 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from dpci.base.validation import check_choice
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.datasets.loaders import load_schema, schema_names
 from dpci.errors import InvalidInput
 from dpci.losses import BUILT_IN, Loss
 from dpci.model.settings import ModelKeywords
+from dpci.rows import Ball, RowDomain
 from dpci.schema.table import Schema
 
 _FORMS = [name + "".join(f"[:{part.name}]" for part in dataclasses.fields(kind)) for name, kind in BUILT_IN.items()]
+_ROW_KINDS = ("ball", "blocks")
+# Where a schema's encoding does not say: "blocks" as soon as the core makes noise for them.
+_ROWS = "ball"
+
 LOSSES = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 
 BUDGET, MODEL, INTERVALS = "Budget", "Model", "Intervals"
@@ -78,6 +84,16 @@ LossText = Annotated[
 Radius = Annotated[float | None, _option(MODEL, "Bound on the norm of the parameters; squared needs one.")]
 Mechanism = Annotated[str | None, _one_of(MODEL, "objective or output.", "objective", "output")]
 OnViolation = Annotated[str | None, _one_of(MODEL, "error or clip, for rows above the row bound.", "error", "clip")]
+Rows = Annotated[
+    str | None,
+    _one_of(
+        MODEL,
+        "ball: rows of norm at most 1. blocks: each column of the schema has a bound of its own, parameters are per "
+        "full range.",
+        "ball",
+        "blocks",
+    ),
+]
 Intercept = Annotated[bool, _option(MODEL, "Fit an intercept.")]
 InterceptScale = Annotated[float | None, _option(MODEL, "Constant that is appended for the intercept.")]
 
@@ -113,11 +129,12 @@ class ModelOptions:
     intercept: Intercept = True
     intercept_scale: InterceptScale = None
     on_violation: OnViolation = None
+    rows: Rows = None
     moments: Moments = None
     projection: Projection = None
     calibration: Calibration = None
 
-    def keywords(self, row_norm: float, **others: Any) -> ModelKeywords:  # noqa: ANN401  # dpci.fit checks them
+    def keywords(self, rows: RowDomain, **others: Any) -> ModelKeywords:  # noqa: ANN401  # dpci.fit checks them
         """Return the keywords of :func:`dpci.fit`; options that were not given keep its defaults."""
         loss = None if self.loss is None else parse_loss(self.loss)
         two_classes = loss is None or loss.to_core().target_bounds is None
@@ -128,7 +145,7 @@ class ModelOptions:
             "split": None if self.split is None else numbers("split", self.split),
             "classes": (-1, 1) if two_classes else None,
             "fit_intercept": self.intercept,
-            "row_norm": row_norm,
+            "rows": rows,
             **{name: getattr(self, name) for name in _UNPARSED},
             **others,
         }
@@ -166,6 +183,15 @@ def find_schema(schema: str, target: str | None) -> Schema:
     if target is None:
         return description
     return dataclasses.replace(description, target=dataclasses.replace(description.target, column=target))
+
+
+def in_rows(description: Schema, rows: str | None) -> tuple[Schema, RowDomain]:
+    """Return the schema in the encoding that goes with the rows that were asked for, and the domain of its rows."""
+    kind = check_choice("rows", rows or ("blocks" if description.encoding == "full_range" else _ROWS), _ROW_KINDS)
+    if kind == "ball":
+        return description, Ball(description.row_norm)
+    description = dataclasses.replace(description, encoding="full_range")
+    return description, description.rows
 
 
 def schema_files(schema: str) -> list[Path]:

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.data.arrays import Features, as_features, check_columns
+from dpci.data.blocks import within
 from dpci.data.frames import check_same_index
 from dpci.data.labels import BOOLEANS, Classes, check_public_classes, encode
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import Loss
+from dpci.rows import Ball, RowDomain, core_rows
 
 _GREATEST_NORM = sys.float_info.max
 
@@ -63,7 +65,7 @@ class PartRules:
 
     loss: Loss
     classes: Classes | None
-    row_norm: float
+    rows: RowDomain
     intercept: float | None
     clip: bool
     n_threads: int | None
@@ -77,7 +79,7 @@ class PartRules:
         return cls(
             loss=loss,
             classes=(-1, 1) if two_classes else None,
-            row_norm=_GREATEST_NORM,
+            rows=Ball(_GREATEST_NORM),
             intercept=intercept,
             clip=False,
             n_threads=n_threads,
@@ -91,7 +93,9 @@ class PartRules:
     def features(self, X: Any) -> Features:  # noqa: ANN401  # whatever a source gives
         """Return the rows of a part, whose columns must be as in the parts before."""
         features = as_features(X)
-        return features if self.columns is None else check_columns(features, self.columns, named=self.named)
+        if self.columns is not None:
+            features = check_columns(features, self.columns, named=self.named)
+        return within(self.rows, features, clip=self.clip)
 
     def targets(self, X: Any, y: Any, n_rows: int) -> NDArray[np.float64]:  # noqa: ANN401  # whatever a source gives
         """Return the targets of a part, whose classes are public: they are the same in every part."""
@@ -106,7 +110,7 @@ class PartRules:
             features.values,
             targets,
             loss=_to_core(self.loss),
-            row_norm=self.row_norm,
+            row_norm=core_rows(self.rows),
             intercept=self.intercept,
             clip=self.clip,
             n_threads=self.n_threads,

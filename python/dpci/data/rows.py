@@ -8,18 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.data.arrays import Csr, Floats, NamedRows, as_features
+from dpci.data.arrays import Csr, Floats, NamedRows, OnViolation, as_features
+from dpci.data.blocks import within
 from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index
 from dpci.data.labels import Classes, encode
 from dpci.data.parts import DescribedParts, Partitions, PartRules, check_smooth, describe
 from dpci.errors import InvalidInput
+from dpci.rows import RowDomain
 
 _Resolved = TypeVar("_Resolved")
 
 
 class ModelChoices(Protocol):
-    """What names and targets depend on."""
+    """What rows, names and targets depend on."""
+
+    @property
+    def rows(self) -> RowDomain:
+        """The public domain of the rows."""
+
+    @property
+    def on_violation(self) -> OnViolation:
+        """What happens to rows beyond it."""
 
     @property
     def fit_intercept(self) -> bool:
@@ -83,7 +93,7 @@ def read(
     X, y
         As the caller gave them.
     choices : ModelChoices
-        What names and targets depend on.
+        What rows, names and targets depend on.
     resolve : callable
         Called with both numbers. Where the rows are in memory it is called before the targets are looked at: what
         public choices rule out is refused first.
@@ -114,6 +124,7 @@ def read(
     features = as_features(X)
     names = _param_names(features.names, features.shape[1], choices)
     resolved = resolve(*features.shape)
+    features = within(choices.rows, features, clip=choices.on_violation == "clip")
     above = None if stacklevel is None else stacklevel + 1
     check_same_index(X, y)
     targets = encode(y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes, stacklevel=above)

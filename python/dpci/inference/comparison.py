@@ -209,7 +209,7 @@ def _check_comparable(result_a: Inference, result_b: Inference) -> None:
             "l2_strength": record.l2_strength,
             "classes": record.classes,
             "intercept_scale": record.intercept_scale,
-            "row_norm, to which rows were clipped,": record.row_norm if record.on_violation == "clip" else None,
+            "rows, to which records were clipped,": record.rows if record.on_violation == "clip" else None,
         }
         for record in (record_of(result_a), record_of(result_b))
     ]

@@ -17,10 +17,12 @@ from dpci.base.validation import (
     check_threads,
 )
 from dpci.data.arrays import Csr, Floats, Table, as_features, as_matrix, as_square, as_vector, check_finite
+from dpci.data.blocks import within
 from dpci.data.frames import check_same_index
 from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
 from dpci.data.rows import as_partitions
 from dpci.losses import LossLike, check_loss
+from dpci.rows import RowDomain, core_rows, row_domain
 
 __all__ = [
     "Minimum",
@@ -220,7 +222,8 @@ def _rows(X: Any, y: Any, rules: PartRules) -> tuple[Floats | Csr, _F64] | Descr
 def checked_rows(
     X: Table,
     *,
-    row_norm: float,
+    row_norm: float | None = None,
+    rows: RowDomain | None = None,
     on_violation: Literal["error", "clip"] = "error",
     intercept_scale: float | None = None,
     n_threads: int | None = None,
@@ -231,10 +234,12 @@ def checked_rows(
     ----------
     X : array-like of shape (n_samples, n_columns)
         Rows; SciPy's sparse matrices and arrays are checked as such.
-    row_norm : float
-        The public bound, above zero.
+    row_norm : float, optional
+        The public bound, above zero. None: 1, unless ``rows`` is given.
+    rows : Ball or Blocks of dpci.rows, optional
+        The public domain of the rows, in place of ``row_norm``.
     on_violation : {"error", "clip"}
-        Whether rows more than 1e-9 of the bound above it are refused or scaled too.
+        Whether rows, or blocks of rows, more than 1e-9 of the bound above it are refused or scaled too.
     intercept_scale : float, optional
         Constant appended to every row as its last entry, which the bound does not count; None: no intercept.
 
@@ -247,12 +252,14 @@ def checked_rows(
     InvalidInput
         For entries that are not finite and rows longer than 1e150; with "error" :class:`~dpci.RowNormViolation`.
     """
-    features = as_features(X)
+    domain = row_domain(row_norm, rows)
+    clip = check_choice("on_violation", on_violation, ("error", "clip")) == "clip"
+    features = within(domain, as_features(X), clip=clip)
     return _core.checked_rows(
         features.values,
         np.ones(features.shape[0]),
-        row_norm=check_positive("row_norm", row_norm),
-        clip=check_choice("on_violation", on_violation, ("error", "clip")) == "clip",
+        row_norm=core_rows(domain),
+        clip=clip,
         intercept=_intercept(intercept_scale),
         n_threads=check_threads(n_threads),
     )

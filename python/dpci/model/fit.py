@@ -23,6 +23,7 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.released.model import record_of
+from dpci.rows import RowDomain
 
 __all__ = ["fit"]
 
@@ -49,7 +50,8 @@ def fit(
     classes: Sequence[Any] | None = None,
     fit_intercept: bool = True,
     intercept_scale: float = 1.0,
-    row_norm: float = 1.0,
+    row_norm: float | None = None,
+    rows: RowDomain | None = None,
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
@@ -66,10 +68,10 @@ def fit(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Rows with Euclidean norm at most ``row_norm``. Numbers of any type; frames keep their column names; SciPy's
-        sparse matrices and arrays stay sparse. C-contiguous float64 and float32 arrays, also mapped files, are not
-        copied; docs/data.md has the list. Or rows in parts: :class:`dpci.Chunks`, read in several passes, or a Dask
-        array or frame (docs/scale.md).
+        Rows with Euclidean norm at most ``row_norm``, or in the domain ``rows``. Numbers of any type; frames keep their
+        column names; SciPy's sparse matrices and arrays stay sparse. C-contiguous float64 and float32 arrays, also
+        mapped files, are not copied; docs/data.md has the list. Or rows in parts: :class:`dpci.Chunks`, read in several
+        passes, or a Dask array or frame (docs/scale.md).
     y : array-like of shape (n_samples,)
         Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``, in the
         order of the rows: where ``X`` and ``y`` both have an index, as in pandas, the two must be equal. A Dask array
@@ -114,11 +116,15 @@ def fit(
         privacy proof needs.
     intercept_scale : float
         That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
-    row_norm : float
-        Public bound on the norm of a row, without the intercept.
+    row_norm : float, optional
+        Public bound on the norm of a row, without the intercept: short for ``rows=dpci.rows.Ball(row_norm)``. None: 1,
+        unless ``rows`` is given.
+    rows : Ball or Blocks of dpci.rows, optional
+        Public domain of the rows, without the intercept, in place of ``row_norm``: :class:`dpci.rows.Blocks` bounds
+        each column, or group of indicators, by itself.
     on_violation : {"error", "clip"}
-        What to do with rows above ``row_norm`` and real targets out of their bounds. With "clip" the target of the
-        intervals is that of the clipped records.
+        What to do with rows and real targets beyond their bounds. "clip" scales a row into its ball, and of blocks
+        each one that is above its bound; the target of the intervals is then that of the clipped records.
     neighbors : {"replace_one", "add_remove"}
         Data sets that must be hard to tell apart: one record replaced, or one added or removed.
     n_public : int, optional
@@ -142,7 +148,7 @@ def fit(
     InvalidInput
         For arguments out of range, malformed data, or a combination that is not offered.
     RowNormViolation
-        For a row above ``row_norm`` with ``on_violation="error"``.
+        For a row beyond its bounds with ``on_violation="error"``.
     RegularizationTooSmall
         If objective perturbation needs a greater ``l2_strength``; the message names it.
     NotConverged
@@ -189,6 +195,7 @@ def fit(
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
         row_norm=row_norm,
+        rows=rows,
         on_violation=on_violation,
         neighbors=neighbors,
         n_public=n_public,

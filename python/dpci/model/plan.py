@@ -1,5 +1,6 @@
 """What a fit will cost and how precise it can be, before any data are seen."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -16,6 +17,7 @@ from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.model.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
 from dpci.released.model import record_of
+from dpci.rows import Ball, Blocks, RowDomain
 
 __all__ = ["Plan", "plan"]
 
@@ -54,10 +56,15 @@ class Plan:
         the earlier fit ``like``; None without one.
     tolerance : float
         Distance to the minimiser that the solver must certify before anything is released.
+    rows : Ball or Blocks of dpci.rows
+        Public domain of the rows, without the intercept.
     row_norm : float
         Bound on the norm of a row with its intercept.
     n_params : int
         Parameters, the intercept included.
+    noise_std_devs : tuple of float
+        Standard deviation of the coefficients' noise, by parameter, the intercept last: of what is added to the
+        gradient of the mean objective, or with output perturbation to the parameters.
     guarantee : Guarantee
         The (epsilon, delta) profile and the Renyi curve of all steps together.
     """
@@ -72,8 +79,10 @@ class Plan:
     privacy_length: tuple[float, float]
     interval_length: float | None
     tolerance: float
+    rows: RowDomain
     row_norm: float
     n_params: int
+    noise_std_devs: tuple[float, ...]
     guarantee: Guarantee = field(compare=False)
     title: str
 
@@ -92,6 +101,7 @@ class Plan:
         ]
         facts = [
             ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}"),
+            *([] if isinstance(self.rows, Ball) else [("rows", f"{self.rows}")]),
             ("least lambda", f"{self.least_l2_strength:.4g} (exclusive)" if self.least_l2_strength > 0 else "none"),
             ("seal", describe_seals(self.seals)),
             *self._interval_facts(),
@@ -167,6 +177,8 @@ def plan(*, n_samples: int, n_features: int, like: PrivateFit | None = None, **k
     return Plan(
         **numbers,
         interval_length=None if like is None else _interval_length(spec, core["n_params"], record, like),
+        rows=settings.rows,
+        noise_std_devs=tuple(_std_devs(settings, steps[0], settings.public_n(n_samples), core["n_params"])),
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         guarantee=guarantee_of(
             settings.budget,
@@ -202,3 +214,18 @@ def _interval_length(spec: _core.Spec, n_params: int, planned: dict[str, Any], l
         earlier.params, hessian, gradient_cov, earlier.l2_strength, earlier.neighbors, LEVEL
     )
     return float(lengths.mean())
+
+
+def _std_devs(settings: Settings, step: Step, n_samples: int, n_params: int) -> list[float]:
+    """Return the standard deviations of the noise of the coefficients."""
+    # Objective perturbation adds its draw to n times the gradient.
+    scale = step.scale / (n_samples if settings.mechanism.name == "objective" else 1)
+    if step.noise == "gaussian":
+        return [scale] * n_params
+    if step.noise == "spherical_laplace":
+        return [scale * math.sqrt(n_params + 1.0)] * n_params
+    # In the shape of the rows: a radius of Gamma(D + 1) times a uniform point of the blocks; the constant is a block.
+    radius = scale * math.sqrt((n_params + 1.0) * (n_params + 2.0))
+    constant = [] if settings.intercept is None else [settings.intercept / math.sqrt(3.0)]
+    spreads = settings.rows.spreads if isinstance(settings.rows, Blocks) else ()
+    return [radius * spread for spread in (*spreads, *constant)]

@@ -28,6 +28,7 @@ from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
 from dpci.released.record import FitRecord
+from dpci.rows import Ball, Blocks, RowDomain, check_rows, core_rows, row_domain
 
 Moments: TypeAlias = Literal["joint", "separate", "none"]
 Projection: TypeAlias = Literal["auto", "floor", "cautious", "noise_aware"]
@@ -49,7 +50,7 @@ def _one_of(name: str, *choices: str) -> Callable[[Any], str]:
 _RULES: dict[str, Callable[[Any], Any]] = {
     "budget": check_budget,
     "intercept_scale": _positive("intercept_scale"),
-    "row_norm": _positive("row_norm"),
+    "rows": check_rows,
     "loss": check_loss,
     "radius": _optional(_positive("radius")),
     "mechanism": check_mechanism,
@@ -87,7 +88,8 @@ class BudgetlessKeywords(TypedDict, total=False):
     classes: Sequence[Any] | None
     fit_intercept: bool
     intercept_scale: float
-    row_norm: float
+    row_norm: float | None
+    rows: RowDomain | None
     on_violation: OnViolation
     neighbors: Neighbors
     n_public: int | None
@@ -113,7 +115,7 @@ class DerivedFacts:
     classes: Classes | None
     fit_intercept: bool
     intercept_scale: float
-    row_norm: float
+    rows: RowDomain
     on_violation: OnViolation
     n_public: int | None
     n_threads: int | None
@@ -142,11 +144,16 @@ class DerivedFacts:
         """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
         return n_samples if self.n_public is None else self.n_public
 
+    @property
+    def row_norm(self) -> float:
+        """Euclidean bound on the rows, without the intercept."""
+        return self.rows.norm
+
     def row_bounds(self) -> dict[str, Any]:
         """Return the bounds that the rows are checked against, as the core takes them."""
         return {
             "loss": self.core_loss,
-            "row_norm": self.row_norm,
+            "row_norm": core_rows(self.rows),
             "intercept": self.intercept,
             "clip": self.on_violation == "clip",
             "n_threads": self.n_threads,
@@ -169,7 +176,7 @@ class Settings(DerivedFacts):
     classes: Classes | None = None
     fit_intercept: bool = True
     intercept_scale: float = 1.0
-    row_norm: float = 1.0
+    rows: RowDomain = field(default_factory=Ball)
     on_violation: OnViolation = "error"
     neighbors: Neighbors = "replace_one"
     n_public: int | None = None
@@ -186,6 +193,7 @@ class Settings(DerivedFacts):
             For a value out of range or a contradiction.
         """
         values: dict[str, Any] = {**keywords}
+        values["rows"] = row_domain(values.pop("row_norm", None), values.pop("rows", None))
         return cls(**values | {name: rule(values[name]) for name, rule in _RULES.items() if name in values})
 
     def __post_init__(self) -> None:
@@ -204,16 +212,17 @@ class Settings(DerivedFacts):
         Raises
         ------
         InvalidInput
-            For a combination that is not offered.
+            For a combination that is not offered, and blocks of another number of columns.
         RegularizationTooSmall
             If the mechanism needs a greater ``l2_strength``.
         """
         mechanism = self.mechanism
+        self.rows.check_columns(n_columns)
         return _core.Spec(
             n_samples=self.public_n(n_samples),
             n_columns=n_columns,
             intercept=self.intercept,
-            row_norm=self.row_norm,
+            row_norm=core_rows(self.rows),
             loss=self.core_loss,
             l2_strength=self.l2_strength if l2_strength is None else l2_strength,
             radius=self.radius,
@@ -234,7 +243,7 @@ class Settings(DerivedFacts):
         return PartRules(
             loss=self.loss,
             classes=self.classes,
-            row_norm=self.row_norm,
+            rows=self.rows,
             intercept=self.intercept,
             clip=self.on_violation == "clip",
             n_threads=self.n_threads,
@@ -263,6 +272,7 @@ class Settings(DerivedFacts):
             "slope_bound": spec.slope_bound,
             "curvature_bound": spec.curvature_bound if math.isfinite(spec.curvature_bound) else None,
             "loss": declaration(self.loss, self.core_loss),
+            "blocks": self.rows if isinstance(self.rows, Blocks) else None,
             "mechanism": self.mechanism.name,
             "variant": self.mechanism.variant,
             "project": self.mechanism.project,
@@ -308,7 +318,10 @@ def check_no_ledger(function: str, keyword: str) -> None:
         raise InvalidInput(f"a ledger pays for private releases only, got ledger= for {function}(), which makes none")
 
 
-KEYWORDS = tuple(part.name for part in fields(Settings))
+# Of the two names for the rows, ``rows`` alone is kept.
+KEYWORDS = tuple(
+    name for part in fields(Settings) for name in (("row_norm", "rows") if part.name == "rows" else (part.name,))
+)
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
 
 

@@ -13,6 +13,7 @@ from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_threads
 from dpci.budgets import Budget
 from dpci.data.arrays import Features, Table, as_features, check_columns
+from dpci.data.blocks import within
 from dpci.data.frames import check_same_index
 from dpci.data.labels import encode
 from dpci.errors import InvalidInput, PrivacyLeakWarning
@@ -21,6 +22,7 @@ from dpci.model.result import PrivateFit
 from dpci.per_instance.ex_post import ExPostLosses, check_member, ex_post_losses
 from dpci.per_instance.plot import draw_against_truth, draw_histogram
 from dpci.per_instance.record import ReportRecord
+from dpci.rows import core_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +99,7 @@ class Report:
         InvalidInput
             For malformed records, other columns, NaN, or unknown labels.
         RowNormViolation
-            For a record above ``row_norm`` with ``on_violation="error"``.
+            For a record beyond its bounds with ``on_violation="error"``.
         """
         n_threads = check_threads(n_threads)
         features, targets = self.encoded(X, y)
@@ -112,6 +114,7 @@ class Report:
         """Return records as the core takes them. Not private; raises as a call does."""
         fit = self._record.fit
         features = check_columns(as_features(X), fit.columns, named=fit.named_columns)
+        features = within(fit.rows, features, clip=fit.on_violation == "clip")
         two_classes = fit.classes is not None
         check_same_index(X, y)
         return features, encode(y, features.shape[0], two_classes=two_classes, classes=fit.classes).values
@@ -359,7 +362,7 @@ def _core_bounds(record: ReportRecord, loss: Loss) -> "_core.RecordBounds":
         l2_strength=fit.l2_strength,
         std_dev=fit.noise_scale,
         delta=fit.budget["delta"],
-        row_norm=fit.row_norm,
+        row_norm=core_rows(fit.rows),
         intercept=fit.intercept_scale,
         clip=fit.on_violation == "clip",
         derivatives=derivatives,

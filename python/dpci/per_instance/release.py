@@ -21,6 +21,7 @@ from dpci.losses import LossLike
 from dpci.model.settings import Settings
 from dpci.per_instance.bounds import Report
 from dpci.per_instance.record import BOUNDS, KINDS, Bound, Kind, ReportRecord, check_shares
+from dpci.rows import RowDomain
 
 __all__ = ["report"]
 
@@ -42,7 +43,8 @@ def report(
     classes: Sequence[Any] | None = None,
     fit_intercept: bool = True,
     intercept_scale: float = 1.0,
-    row_norm: float = 1.0,
+    row_norm: float | None = None,
+    rows: RowDomain | None = None,
     on_violation: OnViolation = "error",
     ledger: Ledger | None = None,
     n_threads: int | None = None,
@@ -93,10 +95,12 @@ def report(
         Append the constant ``intercept_scale`` to every row.
     intercept_scale : float
         That constant.
-    row_norm : float
-        Public bound on the norm of a row, without the intercept; at least 1e-100 and at most 1e100.
+    row_norm : float, optional
+        Public bound on the norm of a row, without the intercept; at least 1e-100 and at most 1e100. None: 1.
+    rows : Ball or Blocks of dpci.rows, optional
+        Public domain of the rows, in place of ``row_norm``.
     on_violation : {"error", "clip"}
-        What to do with rows above ``row_norm`` and real targets out of their bounds, here and in later calls.
+        What to do with rows beyond their bounds and real targets out of their bounds, here and in later calls.
     ledger : Ledger, optional
         Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`; its relation must be
         "add_remove".
@@ -115,7 +119,7 @@ def report(
     InvalidInput
         For arguments out of range, malformed data, or another budget than ApproxDP.
     RowNormViolation
-        For a row above ``row_norm`` with ``on_violation="error"``.
+        For a row beyond its bounds with ``on_violation="error"``.
     RegularizationTooSmall
         If the mechanism, or ``bound="paper"``, needs a greater ``l2_strength``; the message names it.
     NotConverged
@@ -158,6 +162,7 @@ def report(
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
         row_norm=row_norm,
+        rows=rows,
         on_violation=on_violation,
         neighbors="add_remove",
         n_public=n_public,
@@ -184,11 +189,11 @@ def report(
         return spec_of_fit, _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
 
     with payment.release(X, y, settings, resolve) as till:
-        rows, (spec_of_fit, spec) = till.read(X, y, stacklevel=3)
+        records, (spec_of_fit, spec) = till.read(X, y, stacklevel=3)
         release = _core.release_report(
             spec,
-            rows.values,
-            rows.targets,
+            records.values,
+            records.targets,
             clip=settings.on_violation == "clip",
             n_threads=settings.n_threads,
             seed=settings.seed,
@@ -197,7 +202,7 @@ def report(
         warn_of_seed("report", 3)
     model = {name: value for name, value in release.items() if name not in {"gradient", "hessian"}}
     record = ReportRecord(
-        fit=settings.record(spec_of_fit, rows, {**model, "noise_law": "gaussian"}),
+        fit=settings.record(spec_of_fit, records, {**model, "noise_law": "gaussian"}),
         kind=kind,
         shares=given_shares,
         gradient=release["gradient"],

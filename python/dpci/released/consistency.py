@@ -1,5 +1,6 @@
 """Whether the fields of a saved fit go together: each may be legal alone, and the record still of no possible fit."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -75,6 +76,12 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
         "classes_inferred must be False for real targets",
         "classes_inferred=True with classes=None",
     )
+    if record.blocks is not None:
+        norm, n_columns = record.blocks.norm, len(record.columns)
+        # The C libraries of two machines may round a hypotenuse differently.
+        other_norm = not math.isclose(norm, record.row_norm, rel_tol=_ROUNDING)
+        yield other_norm, f"row_norm must be that of the blocks, {norm!r}", f"row_norm={record.row_norm!r}"
+        yield record.blocks.n_columns != n_columns, f"blocks must bound {n_columns} columns", f"{record.blocks}"
     yield from _seal_contradictions(record, selected=selected)
 
 

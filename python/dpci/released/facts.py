@@ -12,6 +12,7 @@ from dpci.budgets import Budget, budget_from_parameters
 from dpci.data.labels import CLASSES_READ_OFF
 from dpci.released.model import Released
 from dpci.released.record import FitRecord
+from dpci.rows import Ball, Blocks
 
 # Steps add up to the budget except for rounding.
 _ROUNDING = 1e-9
@@ -60,6 +61,11 @@ class FitFacts(Released[FitRecord]):
         return total if cost >= whole * (1 - _ROUNDING) else budget_from_parameters(record.notion, {name: cost})
 
     @property
+    def rows(self) -> Ball | Blocks:
+        """Public domain of the rows, without the intercept."""
+        return self._record.rows
+
+    @property
     def mechanism(self) -> str:
         """Where the noise enters: "objective" or "output"."""
         return self._record.mechanism
@@ -106,6 +112,7 @@ def constants(record: FitRecord) -> dict[str, Any]:
         "slope_bound": record.slope_bound,
         "curvature_bound": record.curvature_bound,
         "row_norm": record.row_norm,
+        "blocks": None if record.blocks is None else record.blocks.to_dict(),
         "intercept_scale": record.intercept_scale,
         "on_violation": record.on_violation,
         "loss": deepcopy(record.loss),

@@ -13,9 +13,10 @@ from dpci.budgets import Budget, budget_from_parameters, core_budget
 from dpci.data.labels import Classes
 from dpci.errors import InvalidInput
 from dpci.released.rules import saved_text
+from dpci.rows import Ball, Blocks, RowDomain
 
 SCHEMA = "dpci.PrivateFit"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _ARRAYS = ("params", "hessian", "gradient_cov")
 
 
@@ -62,6 +63,8 @@ class FitRecord:
     seals: tuple[Seal, ...]
     private: bool
     version: str
+    blocks: Blocks | None = None
+    """The blocks that bound the rows, of Euclidean norm ``row_norm``; None for the ball of that norm."""
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -76,6 +79,11 @@ class FitRecord:
     def total_budget(self) -> Budget:
         """Return the budget as an object."""
         return budget_from_parameters(self.notion, self.budget)
+
+    @property
+    def rows(self) -> RowDomain:
+        """The public domain of the rows, without the intercept."""
+        return Ball(self.row_norm) if self.blocks is None else self.blocks
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -94,6 +102,7 @@ class FitRecord:
             values[name] = None if values[name] is None else values[name].tolist()
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
+        values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     def _check_shapes(self) -> None:

@@ -21,6 +21,7 @@ from dpci.released.rules import (
     optional,
     read_saved,
 )
+from dpci.rows import Blocks
 
 
 def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
@@ -31,7 +32,7 @@ def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
     InvalidInput
         If the text is not such a record, or of another schema version.
     """
-    values = read_saved(text, what="a saved fit", schema=SCHEMA, version=SCHEMA_VERSION)
+    values = read_saved(text, what="a saved fit", schema=SCHEMA, version=SCHEMA_VERSION, before={"blocks": None})
     names = [part.name for part in fields(FitRecord)]
     missing = [name for name in names if name not in values]
     if missing or len(values) > len(names):
@@ -123,4 +124,5 @@ _RULES: dict[str, Rule] = {
     "seals": check_seals,
     "private": check_flag,
     "version": check_text,
+    "blocks": optional(lambda _, value: Blocks.from_dict(value)),
 }

@@ -73,6 +73,7 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         *steps,
         ("  seal", describe_seals(record.seals)),
         ("neighbours", relation),
+        ("rows", str(record.rows) + (", clipped" if record.on_violation == "clip" else "")),
         (n_name, f"{result.n_samples:,}"),
         ("lambda", f"{result.l2_strength:g}" + (", raised by cms11" if _was_raised(record) else "")),
         *([] if record.radius is None else [("radius", f"{record.radius:g}")]),

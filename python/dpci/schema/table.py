@@ -6,6 +6,7 @@ other record.
 """
 
 import dataclasses
+import itertools
 import json
 import math
 import tomllib
@@ -13,17 +14,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput
+from dpci.rows import Blocks
 from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target, as_cells
 
 __all__ = ["Encoded", "Schema", "Table"]
 
 _Part = TypeVar("_Part")
+Encoding: TypeAlias = Literal["unit_norm", "full_range"]
 
 # Rows are divided by slightly more than the worst-case norm, so that rounding cannot lift a row above 1.
 _ROUNDING_MARGIN = 1.0 + 2.0**-40
@@ -51,9 +55,8 @@ _KINDS: dict[str, type[Column]] = {"numeric": NumericColumn, "categorical": Cate
 class Schema:
     """Everything public about a table: its columns, their bounds and categories, and the target.
 
-    Every row that `transform` can ever give satisfies ||x||_2 <= 1. A numeric column is at most 1 in absolute value and
-    the indicators of a categorical column hold at most a single 1, so k columns of the table have norm at most sqrt(k);
-    all are divided by that. The divisor depends on the schema alone.
+    Every row that `transform` can ever give lies in `rows`: each number is within its own bounds, and the indicators of
+    a categorical column hold at most a single 1. The bounds depend on the schema alone.
 
     Parameters
     ----------
@@ -61,6 +64,12 @@ class Schema:
         In the order in which the matrix is built. Columns of the table that are not named here are ignored.
     target : ClassTarget or NumericTarget
         The column to be predicted.
+    encoding : {"unit_norm", "full_range"}
+        "unit_norm": numbers are in [-1, 1] or [0, 1], indicators are 0 and 1, and all columns are divided by sqrt(k), k
+        the columns of the table, so that every row has norm at most 1. "full_range", for fits with
+        ``rows=schema.rows``: nothing is divided by sqrt(k). Numbers are in units of their range, from -1/2 to 1/2
+        ("symmetric") or from 0 to 1 ("unit"), and indicators are 0 and 1: a parameter is what the whole range of a
+        number adds, or a category against the reference.
     name, title, source, licence : str
         What the table is, who described it, and on what terms it may be used.
 
@@ -80,6 +89,7 @@ class Schema:
 
     columns: tuple[Column, ...]
     target: Target
+    encoding: Encoding = "unit_norm"
     name: str = ""
     title: str = ""
     source: str = ""
@@ -97,6 +107,7 @@ class Schema:
         if not isinstance(target, ClassTarget | NumericTarget):
             msg = f"target must be a ClassTarget or a NumericTarget, got {target!r}"
             raise InvalidInput(msg)
+        check_choice("encoding", self.encoding, get_args(Encoding))
         if not self.columns:
             msg = "a schema must name at least one column, got none"
             raise InvalidInput(msg)
@@ -106,14 +117,32 @@ class Schema:
             raise InvalidInput(msg)
 
     @property
+    def rows(self) -> Blocks:
+        """The tightest public blocks that hold every row: each number and each group of indicators by itself."""
+        bounds: list[float] = []
+        groups: list[tuple[range, float]] = []
+        for start, column in zip(self._starts, self.columns, strict=True):
+            bound = 1.0 / self._divisor(column)
+            if len(column.names) == 1:
+                bounds.append(bound)
+            else:
+                groups.append((range(start, start + len(column.names)), bound))
+        return Blocks(bounds, groups)
+
+    @property
     def row_norm(self) -> float:
-        """Public bound on ||x||_2 for every row: 1."""
-        return 1.0
+        """Public bound on ||x||_2 for every row: 1 for the encoding "unit_norm"."""
+        return 1.0 if self.encoding == "unit_norm" else self.rows.norm
 
     @property
     def row_scale(self) -> float:
-        """What every column of the matrix is divided by."""
-        return math.sqrt(len(self.columns)) * _ROUNDING_MARGIN
+        """What indicators are divided by: sqrt(k), and a little more, or 1 for the encoding "full_range"."""
+        return math.sqrt(len(self.columns)) * _ROUNDING_MARGIN if self.encoding == "unit_norm" else 1.0
+
+    @property
+    def divisors(self) -> NDArray[np.float64]:
+        """What each column of the matrix is divided by after the scale of its column of the table: (len(names),)."""
+        return np.repeat([self._divisor(c) for c in self.columns], [len(c.names) for c in self.columns])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -131,7 +160,7 @@ class Schema:
         Returns
         -------
         ndarray of shape (n, len(self.names))
-            Float64, C-contiguous, every row of norm at most 1.
+            Float64, C-contiguous, every row in `rows` and of norm at most `row_norm`.
 
         Raises
         ------
@@ -144,12 +173,9 @@ class Schema:
         for column, values in zip(self.columns[1:], rest, strict=True):
             _check_length(column.name, values, n_samples)
         rows = np.empty((n_samples, len(self.names)))
-        start = 0
-        for column, values in zip(self.columns, (first, *rest), strict=True):
-            stop = start + len(column.names)
-            rows[:, start:stop] = column.encode(values)
-            start = stop
-        rows /= self.row_scale
+        for start, column, values in zip(self._starts, self.columns, (first, *rest), strict=True):
+            rows[:, start : start + len(column.names)] = column.encode(values)
+        rows /= self.divisors
         return rows
 
     def targets(self, table: Table) -> NDArray[np.float64]:
@@ -168,7 +194,19 @@ class Schema:
         kinds = {kind: name for name, kind in _KINDS.items()}
         columns = [{"kind": kinds[type(column)], **_plain(column)} for column in self.columns]
         head = {field: getattr(self, field) for field in ("name", "title", "source", "licence") if getattr(self, field)}
+        if self.encoding != "unit_norm":
+            head["encoding"] = self.encoding
         return {**head, "target": _plain(self.target), "columns": columns}
+
+    @property
+    def _starts(self) -> tuple[int, ...]:
+        """First column of the matrix of each column of the table."""
+        return tuple(itertools.accumulate((len(column.names) for column in self.columns[:-1]), initial=0))
+
+    def _divisor(self, column: Column) -> float:
+        """Return what a column's values, of at most 1, are divided by."""
+        halved = self.encoding == "full_range" and isinstance(column, NumericColumn) and column.scale == "symmetric"
+        return 2.0 if halved else self.row_scale
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Schema":

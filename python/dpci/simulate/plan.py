@@ -22,7 +22,7 @@ from dpci.simulate.replicates import Phase, Problem, run_phases
 Configurations: TypeAlias = Sequence[Mapping[str, Any]]
 
 # What configurations share: it decides which rows are the same, and so which samples are drawn.
-_SHARED = ("classes", "fit_intercept", "intercept_scale", "row_norm", "on_violation")
+_SHARED = ("classes", "fit_intercept", "intercept_scale", "row_norm", "rows", "on_violation")
 _VARYING = tuple(name for name in MODEL_KEYWORDS if name not in _SHARED)
 
 

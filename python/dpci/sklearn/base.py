@@ -25,6 +25,7 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.fit import release_fit
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, Projection, Settings
+from dpci.rows import RowDomain
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_inspection, warn_of_score
 
 # float32 is passed on as it is.
@@ -46,7 +47,8 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         delta: float | None,
         rho: float | None,
         l2_strength: float,
-        row_norm: float,
+        row_norm: float | None,
+        rows: RowDomain | None,
         on_violation: OnViolation,
         fit_intercept: bool,
         intercept_scale: float,
@@ -67,6 +69,7 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         self.rho = rho
         self.l2_strength = l2_strength
         self.row_norm = row_norm
+        self.rows = rows
         self.on_violation = on_violation
         self.fit_intercept = fit_intercept
         self.intercept_scale = intercept_scale
@@ -88,7 +91,7 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows; those longer than ``row_norm`` are scaled down to it with ``on_violation="clip"``.
+            Rows; those beyond their bounds are scaled into them with ``on_violation="clip"``.
         y : array-like of shape (n_samples,)
             Targets.
 

@@ -13,6 +13,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.losses import HuberHinge, Logistic
 from dpci.mechanisms import MechanismLike
 from dpci.model.settings import Moments, Projection
+from dpci.rows import RowDomain
 from dpci.sklearn.base import PrivateClassifier
 
 
@@ -34,11 +35,13 @@ class PrivateLogisticRegression(PrivateClassifier):
     l2_strength : float
         Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
         intervals. scikit-learn's ``C`` is 1/(n_samples·λ).
-    row_norm : float
-        Public bound on the Euclidean norm of a row, without the intercept.
+    row_norm : float, optional
+        Public bound on the Euclidean norm of a row, without the intercept. None: 1, unless ``rows`` is given.
+    rows : Ball or Blocks of dpci.rows, optional
+        Public domain of the rows in place of ``row_norm``: bounds of each column, or group of indicators, by itself.
     on_violation : {"clip", "error"}
-        What to do with rows above ``row_norm``: scale them into their bounds, which is part of the
-        model, or refuse the data.
+        What to do with rows beyond their bounds: scale them into the bounds, which is part of the model, or refuse the
+        data.
     classes : (negative, positive), optional
         The public classes in increasing order. None: (False, True) where ``y`` has a boolean data type; other labels,
         also 0 and 1, are inferred from ``y``, with a ``PrivacyLeakWarning``.
@@ -112,7 +115,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         delta: float | None = None,
         rho: float | None = None,
         l2_strength: float = 0.1,
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
+        rows: RowDomain | None = None,
         on_violation: OnViolation = "clip",
         classes: Sequence[Any] | None = None,
         fit_intercept: bool = True,
@@ -135,6 +139,7 @@ class PrivateLogisticRegression(PrivateClassifier):
             rho=rho,
             l2_strength=l2_strength,
             row_norm=row_norm,
+            rows=rows,
             on_violation=on_violation,
             fit_intercept=fit_intercept,
             intercept_scale=intercept_scale,
@@ -186,11 +191,13 @@ class PrivateLinearSVC(PrivateClassifier):
         intervals.
     h : float
         Half-width of the parabola that rounds the kink of the hinge at margin 1.
-    row_norm : float
-        Public bound on the Euclidean norm of a row, without the intercept.
+    row_norm : float, optional
+        Public bound on the Euclidean norm of a row, without the intercept. None: 1, unless ``rows`` is given.
+    rows : Ball or Blocks of dpci.rows, optional
+        Public domain of the rows in place of ``row_norm``: bounds of each column, or group of indicators, by itself.
     on_violation : {"clip", "error"}
-        What to do with rows above ``row_norm``: scale them into their bounds, which is part of the
-        model, or refuse the data.
+        What to do with rows beyond their bounds: scale them into the bounds, which is part of the model, or refuse the
+        data.
     classes : (negative, positive), optional
         The public classes in increasing order. None: (False, True) where ``y`` has a boolean data type; other labels,
         also 0 and 1, are inferred from ``y``, with a ``PrivacyLeakWarning``.
@@ -262,7 +269,8 @@ class PrivateLinearSVC(PrivateClassifier):
         rho: float | None = None,
         l2_strength: float = 0.1,
         h: float = 0.5,
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
+        rows: RowDomain | None = None,
         on_violation: OnViolation = "clip",
         classes: Sequence[Any] | None = None,
         fit_intercept: bool = True,
@@ -285,6 +293,7 @@ class PrivateLinearSVC(PrivateClassifier):
             rho=rho,
             l2_strength=l2_strength,
             row_norm=row_norm,
+            rows=rows,
             on_violation=on_violation,
             fit_intercept=fit_intercept,
             intercept_scale=intercept_scale,

@@ -13,6 +13,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.losses import Squared
 from dpci.mechanisms import MechanismLike
 from dpci.model.settings import Moments, Projection
+from dpci.rows import RowDomain
 from dpci.sklearn.base import PrivateLinearEstimator
 from dpci.sklearn.leaks import warn_of_score
 
@@ -39,11 +40,13 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
         Public bound on the norm of the parameters, intercept included; without one the loss is not bounded.
     target_bound : float
         Public bound on the size of a target.
-    row_norm : float
-        Public bound on the Euclidean norm of a row, without the intercept.
+    row_norm : float, optional
+        Public bound on the Euclidean norm of a row, without the intercept. None: 1, unless ``rows`` is given.
+    rows : Ball or Blocks of dpci.rows, optional
+        Public domain of the rows in place of ``row_norm``: bounds of each column, or group of indicators, by itself.
     on_violation : {"clip", "error"}
-        What to do with rows above ``row_norm`` and targets above ``target_bound``: scale them into their
-        bounds, which is part of the model, or refuse the data.
+        What to do with rows beyond their bounds and targets above ``target_bound``: scale them into the bounds, which
+        is part of the model, or refuse the data.
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
     intercept_scale : float
@@ -109,7 +112,8 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
         l2_strength: float = 0.1,
         radius: float = 1.0,
         target_bound: float = 1.0,
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
+        rows: RowDomain | None = None,
         on_violation: OnViolation = "clip",
         fit_intercept: bool = True,
         intercept_scale: float = 1.0,
@@ -131,6 +135,7 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
             l2_strength=l2_strength,
             radius=radius,
             row_norm=row_norm,
+            rows=rows,
             on_violation=on_violation,
             fit_intercept=fit_intercept,
             intercept_scale=intercept_scale,

@@ -104,7 +104,7 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 class PublicScaler(TransformerMixin, BaseEstimator):
-    """Turn the columns of a frame into bounded numbers by a public schema; every row gets norm at most 1.
+    """Turn the columns of a frame into bounded numbers by a public schema; every row is in ``schema.rows``.
 
     Ranges and categories come from the schema, none from the data, so the step costs no privacy and needs no fit.
 
@@ -158,7 +158,7 @@ class PublicScaler(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, len(schema.names))
-            Rows of norm at most 1.
+            Rows in ``schema.rows``, of norm at most 1 unless the schema's encoding is "full_range".
 
         Raises
         ------

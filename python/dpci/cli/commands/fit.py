@@ -17,7 +17,7 @@ from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
 from dpci.cli.commands.model import read_model
 from dpci.cli.delivery import deliver, draw, show
 from dpci.cli.documents import plan_document
-from dpci.cli.options import find_schema, schema_files, with_model
+from dpci.cli.options import find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_different, check_new, ledger_files
 from dpci.cli.rows import Passes, TableRows, find_tables, labelled
 from dpci.data.arrays import NamedRows
@@ -28,6 +28,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
 from dpci.model import plan as planning
 from dpci.report.plot import check_plot_file
+from dpci.rows import Ball, RowDomain
 from dpci.schema.columns import class_labels
 from dpci.sources.chunks import Chunks
 from dpci.sources.files import STDIN, is_stream
@@ -130,8 +131,8 @@ def fit(
             msg = "--plot needs released moments, got --moments none"
             raise InvalidInput(msg)
     payer = _payer(ledger, label)
-    description = find_schema(schema, target)
-    keywords = model.keywords(description.row_norm, neighbors=neighbors, n_public=n_public)
+    description, domain = in_rows(find_schema(schema, target), model.rows)
+    keywords = model.keywords(domain, neighbors=neighbors, n_public=n_public)
     labels = class_labels(description.target) if keywords.get("classes") else None
     if labels is not None:
         keywords["classes"] = labels
@@ -194,11 +195,18 @@ def plan(
         given = "none" if schema is None else "both"
         msg = f"one of --schema and --n-features must be given, got {given}"
         raise InvalidInput(msg)
-    n_columns = n_features if schema is None else len(find_schema(schema, None).names)
-    row_norm = 1.0  # as for every schema
-    keywords = model.keywords(row_norm, neighbors=neighbors)
+    domain: RowDomain = Ball()
+    if schema is None:
+        if model.rows == "blocks":
+            msg = "--rows blocks needs --schema, which bounds each column, got --n-features"
+            raise InvalidInput(msg)
+        n_columns = cast("int", n_features)
+    else:
+        description, domain = in_rows(find_schema(schema, None), model.rows)
+        n_columns = len(description.names)
+    keywords = model.keywords(domain, neighbors=neighbors)
     earlier = None if like is None else read_model(like)
-    found = planning.plan(n_samples=n_samples, n_features=cast("int", n_columns), like=earlier, **keywords)
+    found = planning.plan(n_samples=n_samples, n_features=n_columns, like=earlier, **keywords)
     if json:
         show_json(plan_document(found))
     else:
@@ -246,8 +254,9 @@ def coverage(
     if schema is None and not is_public(source):
         msg = f"--schema must be given for a table of your own, got none for {source!r} (names: {list(NAMES)})"
         raise InvalidInput(msg)
-    description = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target)
-    keywords = model.keywords(description.row_norm)
+    found = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target)
+    description, domain = in_rows(found, model.rows)
+    keywords = model.keywords(domain)
     shown = wants_progress(progress, quiet=quiet)
     if is_public(source):
         X, y, names = description.transform(without_missing(public_table(source)))

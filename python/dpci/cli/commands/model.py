@@ -1,6 +1,7 @@
 """The commands that take a released model, ``predict`` and ``report``: they see no training data, and cost nothing."""
 
 import csv
+import dataclasses
 import json as json_format
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from dpci.cli.rows import TableRows, find_tables, progress_bar
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
+from dpci.rows import Blocks
 from dpci.schema.columns import ClassTarget, class_labels
 from dpci.schema.table import Schema
 from dpci.sources.files import open_text
@@ -86,7 +88,7 @@ def predict(
     """
     kept = tuple(keep or ())
     fitted = read_model(model)
-    description = find_schema(schema, None)
+    description = _encoded_as(fitted, find_schema(schema, None))
     tables = find_tables(files)
     check_text("--output", output)
     check_new("--output", output, force=force, sources=[model, *schema_files(schema), *tables])
@@ -183,6 +185,17 @@ def _in_table_terms(fitted: PrivateFit, schema: Schema, rows: NamedRows) -> list
     scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.predict(rows)
     share = scaled if target.scale == "unit" else (scaled + 1.0) / 2.0
     return list((target.lower + share * (target.upper - target.lower)).tolist())
+
+
+def _encoded_as(fitted: PrivateFit, schema: Schema) -> Schema:
+    """Return the schema in the encoding of a fit: rows in blocks come of the one that is not divided."""
+    whole = dataclasses.replace(schema, encoding="full_range")
+    if fitted.rows in (whole.rows, schema.rows):
+        return whole if fitted.rows == whole.rows else schema
+    if isinstance(fitted.rows, Blocks):
+        msg = f"--schema must bound the rows as that of the fit, {fitted.rows!r}, got {whole.rows!r}"
+        raise InvalidInput(msg)
+    return schema
 
 
 @contextmanager

@@ -230,7 +230,7 @@ def _caveats(result: Inference) -> list[Html]:
     record = record_of(result)
     if record.on_violation == "clip":
         items.append(
-            f"Records beyond the public bounds (row norm {record.row_norm:g}) were moved to them; the target is "
+            f"Records beyond the public bounds ({record.rows}) were moved to them; the target is "
             "that of the records so moved."
         )
     rests: list[Content] = [f"{fact[0].upper()}{fact[1:]}." for fact in conditions(record)]

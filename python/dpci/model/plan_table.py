@@ -1,0 +1,198 @@
+"""Plans side by side: domains of rows, notions of privacy and mechanisms in one table, before any data are seen."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dpci.base.tables import format_table
+from dpci.base.validation import check_count
+from dpci.budgets import Budget, check_budget
+from dpci.errors import InvalidInput, RegularizationTooSmall
+from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
+from dpci.model.plan import Plan, plan
+from dpci.model.settings import KEYWORDS, check_keywords
+from dpci.rows import Ball, Blocks, RowDomain, check_rows, row_domain
+
+__all__ = ["PlanEntry", "PlanTable", "plan_table"]
+
+Domains: TypeAlias = RowDomain | Sequence[RowDomain]
+
+_NAMED = ("budget", "mechanism", "row_norm", "rows", "l2_strength")
+
+
+@dataclass(frozen=True)
+class PlanEntry:
+    """One combination of a :class:`PlanTable`, with its plan, or with the reason why there is none.
+
+    Attributes
+    ----------
+    rows : Ball or Blocks of dpci.rows
+        Domain of the rows.
+    budget : PureDP, ZCDP or ApproxDP
+        The budget.
+    mechanism : ObjectivePerturbation or OutputPerturbation
+        The mechanism.
+    plan : Plan or None
+        What :func:`dpci.plan` says.
+    refusal : str or None
+        Why a fit would be refused.
+    """
+
+    rows: RowDomain
+    budget: Budget
+    mechanism: Mechanism
+    plan: Plan | None
+    refusal: str | None
+
+
+@dataclass(frozen=True, repr=False)
+class PlanTable:
+    """Plans of one fit for several domains of rows, budgets and mechanisms; computed without data.
+
+    Attributes
+    ----------
+    entries : tuple of PlanEntry
+        All combinations: domains, and of each the budgets, and of each the mechanisms.
+    title : str
+        What is the same for all.
+    """
+
+    entries: tuple[PlanEntry, ...]
+    title: str
+
+    def summary(self) -> str:
+        """Return the table: law and standard deviation of the coefficients' noise, and what it does to an interval."""
+        domains = list(dict.fromkeys(entry.rows for entry in self.entries))
+        lines = [[_name(entry.rows, domains), str(entry.budget), *_cells(entry)] for entry in self.entries]
+        header = ["rows", "budget", "mechanism", "noise", "in the", "std dev", "95% length from noise"]
+        legend = [f"{_name(domain, domains)}: {domain}" for domain in domains]
+        refusals = dict.fromkeys(entry.refusal for entry in self.entries if entry.refusal is not None)
+        refused = [f"refused: {reason}" for reason in refusals]
+        return "\n\n".join([self.title, format_table(header, lines), "\n".join([*legend, *refused])])
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+
+def plan_table(
+    *,
+    n_samples: int,
+    n_features: int,
+    l2_strength: float,
+    budgets: Budget | Sequence[Budget],
+    rows: Domains | None = None,
+    mechanisms: MechanismLike | Sequence[MechanismLike] = ("objective", "output"),
+    **keywords: Any,  # noqa: ANN401  # those of plan, which checks them
+) -> PlanTable:
+    """Say what one fit would cost with other domains of rows, notions of privacy and mechanisms, before any data.
+
+    Everything follows from public values, so a choice that is made on the table costs nothing.
+
+    Parameters
+    ----------
+    n_samples, n_features, l2_strength
+        As for :func:`dpci.plan`.
+    budgets : budget or sequence of budgets
+        For example ``(dpci.PureDP(1.0), dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6))``. Notions are not ranked: they
+        promise different things.
+    rows : domain or sequence of domains of dpci.rows, optional
+        Blocks alone are compared with the ball around them; None: the ball of norm 1.
+    mechanisms : mechanism or sequence of mechanisms
+        Names, or objects that also name the noise.
+    **keywords
+        Those of :func:`dpci.plan` that all have in common; ``row_norm`` may stand in place of ``rows``.
+
+    Returns
+    -------
+    PlanTable
+        An entry for each combination; one that a fit would refuse has the reason in place of a plan.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, and where every combination is refused.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> rows = dpci.rows.Blocks([1.0, 1.0], groups=[(range(2, 6), 1.0)])
+    >>> budgets = (dpci.PureDP(1.0), dpci.ZCDP(0.1))
+    >>> table = dpci.plan_table(n_samples=4000, n_features=6, budgets=budgets, rows=rows, l2_strength=0.05)
+    >>> len(table.entries)
+    8
+    """
+    names = [name for name in keywords if name != "row_norm"]
+    check_keywords("plan_table", names, allowed=[n for n in KEYWORDS if n not in _NAMED], required=())
+    common: dict[str, Any] = dict(keywords)
+    domains = _domains(rows, common.pop("row_norm", None))
+    one_budget = [check_budget(budget) for budget in _several("budgets", budgets)]
+    kinds = [check_mechanism(mechanism) for mechanism in _several("mechanisms", mechanisms)]
+    n_features = check_count("n_features", n_features, least=0)
+    for domain in domains:
+        domain.check_columns(n_features)
+    entries = []
+    for domain in domains:
+        for budget in one_budget:
+            for mechanism in kinds:
+                found, refusal = None, None
+                try:
+                    found = plan(
+                        n_samples=n_samples,
+                        n_features=n_features,
+                        l2_strength=l2_strength,
+                        **common,
+                        budget=budget,
+                        mechanism=mechanism,
+                        rows=domain,
+                    )
+                except (InvalidInput, RegularizationTooSmall) as error:
+                    refusal = str(error)
+                entries.append(PlanEntry(domain, budget, mechanism, found, refusal))
+    if all(entry.plan is None for entry in entries):
+        raise InvalidInput(f"a plan table must have a combination that is offered, got none: {entries[0].refusal}")
+    title = f"Plans: n={n_samples:,}, {n_features} columns, lambda={l2_strength:g}"
+    return PlanTable(tuple(entries), title)
+
+
+def _several(name: str, value: Any) -> list[Any]:  # noqa: ANN401  # one object, or several
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return [value]
+    several = list(value)
+    if not several:
+        raise InvalidInput(f"{name} must hold at least one, got none")
+    return several
+
+
+def _domains(rows: Domains | None, row_norm: float | None) -> list[RowDomain]:
+    if rows is None or row_norm is not None or isinstance(rows, Ball | Blocks):
+        domain = row_domain(row_norm, rows)
+        return [domain, Ball(domain.norm)] if isinstance(domain, Blocks) else [domain]
+    return [check_rows(domain) for domain in _several("rows", rows)]
+
+
+def _name(domain: RowDomain, domains: Sequence[RowDomain]) -> str:
+    """Return a short name: the kind, with a number where there are several of it."""
+    kind = "ball" if isinstance(domain, Ball) else "blocks"
+    alike = [other for other in domains if isinstance(other, type(domain))]
+    return kind if len(alike) == 1 else f"{kind} {alike.index(domain) + 1}"
+
+
+def _cells(entry: PlanEntry) -> list[str]:
+    mechanism: str = entry.mechanism.name
+    if isinstance(entry.mechanism, ObjectivePerturbation) and entry.mechanism.variant != "standard":
+        mechanism += f" {entry.mechanism.variant}"
+    if entry.plan is None:
+        return [mechanism, "refused", "", "", ""]
+    found = entry.plan
+    place = "gradient" if entry.mechanism.name == "objective" else "parameters"
+    law = found.steps[0].noise.replace("_", " ")
+    return [mechanism, law, place, _range(found.noise_std_devs), _range(found.privacy_length)]
+
+
+def _range(values: Sequence[float]) -> str:
+    """Return one number where all are the same, else the least and the greatest."""
+    least, greatest = min(values), max(values)
+    if math.isclose(least, greatest, rel_tol=1e-9):
+        return f"{least:.3g}"
+    return f"{least:.3g} to {greatest:.3g}"

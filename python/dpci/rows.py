@@ -1,0 +1,241 @@
+"""Domains of rows: the public sets, balls or blocks, that rows lie in and that noise is made for."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dpci.base.validation import check_count, check_positive
+from dpci.errors import InvalidInput
+
+__all__ = ["Ball", "Blocks"]
+
+Group: TypeAlias = tuple[Iterable[int], float]
+"""Columns of the rows, counted from 0, and the bound on the sum of their absolute values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """Rows of Euclidean norm at most ``norm``; ``row_norm=r`` is short for ``rows=Ball(r)``.
+
+    Parameters
+    ----------
+    norm : float
+        The bound, finite and above zero; the intercept is not counted.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> dpci.rows.Ball(2.0).norm
+    2.0
+    """
+
+    norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm", check_positive("norm", self.norm))
+
+    def check_columns(self, n_columns: int) -> None:
+        """Do nothing: a ball has any number of columns."""
+
+    def __str__(self) -> str:
+        """Return the domain as summaries show it."""
+        return f"ball of norm {self.norm:.4g}"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Blocks:
+    """Rows of bounded columns: each column, or each group of columns together, has a bound of its own.
+
+    A column that is in no group has abs(x) at most its bound, and the absolute values of a group's columns sum to at
+    most the group's bound: 1 for the indicators of one categorical column, of which at most one is 1, and for a basis
+    of B-splines. :attr:`dpci.schema.Schema.rows` writes this down for a table.
+
+    Parameters
+    ----------
+    bounds : sequence of floats
+        Bounds of the columns that are in no group, in their order.
+    groups : sequence of (columns, bound)
+        Columns by their positions, counted from 0, such as ``range(2, 6)``; every position of the rows that is not
+        named here is one of ``bounds``.
+
+    Attributes
+    ----------
+    bounds, groups : tuple
+        As given; positions in increasing order, groups by their first one, a group of one column among the bounds.
+
+    Examples
+    --------
+    Age and income between -1 and 1, then six indicators of one categorical column:
+
+    >>> import dpci
+    >>> rows = dpci.rows.Blocks([1.0, 1.0], groups=[(range(2, 8), 1.0)])
+    >>> rows.n_columns, round(rows.norm, 4)
+    (8, 1.7321)
+    """
+
+    bounds: tuple[float, ...]
+    groups: tuple[tuple[tuple[int, ...], float], ...]
+
+    def __init__(self, bounds: Iterable[float], groups: Iterable[Group] = ()) -> None:
+        singles = [check_positive(f"bounds[{i}]", bound) for i, bound in enumerate(_items("bounds", bounds))]
+        given = [_group(i, group) for i, group in enumerate(_items("groups", groups))]
+        n_columns = len(singles) + sum(len(columns) for columns, _ in given)
+        if not n_columns:
+            raise InvalidInput("bounds and groups must bound at least one column, got none")
+        _check_partition(given, n_columns, len(singles))
+        grouped = {column for columns, _ in given for column in columns}
+        of_column = dict(zip((j for j in range(n_columns) if j not in grouped), singles, strict=True))
+        of_column |= {columns[0]: bound for columns, bound in given if len(columns) == 1}
+        object.__setattr__(self, "bounds", tuple(of_column[column] for column in sorted(of_column)))
+        object.__setattr__(self, "groups", tuple(sorted(group for group in given if len(group[0]) > 1)))
+        if math.isinf(self.norm):
+            raise InvalidInput("bounds and groups must have a finite Euclidean norm, got bounds that overflow")
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the rows, without the intercept."""
+        return len(self.bounds) + sum(len(columns) for columns, _ in self.groups)
+
+    @property
+    def norm(self) -> float:
+        """Euclidean norm of the longest row: the root of the sum of all squared bounds."""
+        return math.hypot(*self.block_bounds)
+
+    @property
+    def block_bounds(self) -> tuple[float, ...]:
+        """Bound of every block: of the single columns, then of the groups."""
+        return (*self.bounds, *(bound for _, bound in self.groups))
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Block of every column, as a position in :attr:`block_bounds`."""
+        found = {column: len(self.bounds) + i for i, (columns, _) in enumerate(self.groups) for column in columns}
+        singles = iter(range(len(self.bounds)))
+        return tuple(found[j] if j in found else next(singles) for j in range(self.n_columns))
+
+    @property
+    def spreads(self) -> tuple[float, ...]:
+        """Standard deviation of each coordinate of a uniform point of the blocks."""
+        sizes = [1] * len(self.bounds) + [len(columns) for columns, _ in self.groups]
+        # Of the l1 ball of radius a in k dimensions: a sqrt(2 / ((k + 1) (k + 2))).
+        of_block = [
+            bound * math.sqrt(2.0 / ((size + 1.0) * (size + 2.0)))
+            for bound, size in zip(self.block_bounds, sizes, strict=True)
+        ]
+        return tuple(of_block[block] for block in self.members)
+
+    def check_columns(self, n_columns: int) -> None:
+        """Refuse rows of another number of columns.
+
+        Raises
+        ------
+        InvalidInput
+            For any other number than :attr:`n_columns`.
+        """
+        if n_columns != self.n_columns:
+            raise InvalidInput(
+                f"rows must bound every column of X, {n_columns} without the intercept, got {self!r}, which bounds "
+                f"{self.n_columns}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionary, the inverse of :meth:`from_dict`."""
+        groups = [{"columns": list(columns), "bound": bound} for columns, bound in self.groups]
+        return {"bounds": list(self.bounds), "groups": groups}
+
+    @classmethod
+    def from_dict(cls, description: object) -> "Blocks":
+        """Return the blocks of a dictionary as JSON gives it."""
+        if not isinstance(description, Mapping) or set(description) != {"bounds", "groups"}:
+            raise InvalidInput(f"blocks must have the fields 'bounds' and 'groups', got {description!r}")
+        groups = []
+        for i, group in enumerate(_items("groups", description["groups"])):
+            if not isinstance(group, Mapping) or set(group) != {"columns", "bound"}:
+                raise InvalidInput(f"groups[{i}] must have the fields 'columns' and 'bound', got {group!r}")
+            groups.append((group["columns"], group["bound"]))
+        return cls(description["bounds"], groups)
+
+    def __repr__(self) -> str:
+        """Return the call that makes these blocks."""
+        bounds = f"[{', '.join(map(repr, self.bounds))}]"
+        groups = ", ".join(f"({_columns_text(columns)}, {bound!r})" for columns, bound in self.groups)
+        return f"Blocks({bounds}, groups=[{groups}])" if groups else f"Blocks({bounds})"
+
+    def __str__(self) -> str:
+        """Return the domain as summaries show it."""
+        grouped = self.n_columns - len(self.bounds)
+        parts = [f"{len(self.bounds)} bounded"] if self.bounds else []
+        if self.groups:
+            parts.append(f"{grouped} in {len(self.groups)} group{'s'[: len(self.groups) > 1]}")
+        columns = "column" if self.n_columns == 1 else "columns"
+        return f"blocks of {self.n_columns} {columns}, {' and '.join(parts)}; norm {self.norm:.4g}"
+
+
+RowDomain: TypeAlias = Ball | Blocks
+
+
+def check_rows(rows: object) -> RowDomain:
+    """Return a domain of rows."""
+    if not isinstance(rows, Ball | Blocks):
+        raise InvalidInput(f"rows must be dpci.rows.Ball(norm) or dpci.rows.Blocks(bounds), got rows={rows!r}")
+    return rows
+
+
+def row_domain(row_norm: object, rows: object) -> RowDomain:
+    """Return the domain that the two arguments of a caller name; the ball of norm 1 if both are None."""
+    if rows is None:
+        return Ball() if row_norm is None else Ball(check_positive("row_norm", row_norm))
+    if row_norm is not None:
+        raise InvalidInput(
+            f"row_norm must be None with rows, as row_norm=r is short for rows=dpci.rows.Ball(r), got "
+            f"row_norm={row_norm!r} and rows={rows!r}"
+        )
+    return check_rows(rows)
+
+
+def core_rows(rows: RowDomain) -> float:
+    """Return the domain as the core takes it: the ball around it, until the core knows blocks.
+
+    Then ``rows.norm if isinstance(rows, Ball) else _core.RowDomain.blocks(rows.block_bounds, rows.members)``, and
+    ``data/blocks.py``, which checks blocks until then, goes.
+    """
+    return rows.norm
+
+
+def _items(name: str, values: object) -> list[Any]:
+    """Return the entries of any sequence but a text."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
+        raise InvalidInput(f"{name} must be a sequence, got {name}={values!r}")
+    return list(values)
+
+
+def _group(i: int, group: object) -> tuple[tuple[int, ...], float]:
+    pair = _items(f"groups[{i}]", group)
+    if len(pair) != 2:
+        raise InvalidInput(f"groups[{i}] must be a pair (columns, bound), such as (range(2, 6), 1.0), got {group!r}")
+    columns = _items(f"columns of groups[{i}]", pair[0])
+    if not columns:
+        raise InvalidInput(f"groups[{i}] must hold at least one column, got none")
+    positions = sorted(check_count(f"columns of groups[{i}]", column, least=0) for column in columns)
+    return tuple(positions), check_positive(f"bound of groups[{i}]", pair[1])
+
+
+def _check_partition(groups: list[tuple[tuple[int, ...], float]], n_columns: int, n_singles: int) -> None:
+    seen: set[int] = set()
+    for i, (columns, _) in enumerate(groups):
+        for column in columns:
+            if column in seen:
+                raise InvalidInput(f"a column must be in one group, once, got column {column} again in groups[{i}]")
+            if column >= n_columns:
+                raise InvalidInput(
+                    f"groups must hold columns from 0 to {n_columns - 1}, as bounds has {n_singles} and the groups "
+                    f"have {n_columns - n_singles}, got column {column} in groups[{i}]"
+                )
+            seen.add(column)
+
+
+def _columns_text(columns: tuple[int, ...]) -> str:
+    first, last = columns[0], columns[-1]
+    consecutive = last - first == len(columns) - 1
+    return f"range({first}, {last + 1})" if consecutive else f"[{', '.join(map(str, columns))}]"
