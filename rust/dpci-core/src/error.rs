@@ -81,6 +81,22 @@ pub enum Error {
         /// The public bound.
         bound: f64,
     },
+    /// A block of a row is greater than its public bound.
+    #[error(
+        "the absolute values of every row of X must sum to at most {bound} over the {size} columns of the block of column {column}, got {sum} in row {row} (scale the columns with public bounds, or pass on_violation=\"clip\")"
+    )]
+    RowBlock {
+        /// Row index.
+        row: usize,
+        /// The first column of the block.
+        column: usize,
+        /// Its number of columns.
+        size: usize,
+        /// The sum.
+        sum: f64,
+        /// The public bound.
+        bound: f64,
+    },
     /// A row is too long to be clipped: its products with parameters could overflow.
     #[error("the norm of every row of X must be at most 1e150, for any on_violation, got {}", readable(*norm))]
     RowTooLong {

@@ -53,6 +53,7 @@ pub mod per_instance;
 pub mod privacy;
 pub mod records;
 pub mod refusals;
+pub mod row_domain;
 pub mod solver;
 pub mod spec;
 pub mod study;

@@ -115,6 +115,7 @@ mod tests {
         Batch, Custom, Declaration, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets,
         moment_rounding, second_moment_rounding,
     };
+    use crate::row_domain::RowDomain;
 
     const DIM: usize = 3;
 
@@ -129,7 +130,7 @@ mod tests {
         let cancel = AtomicBool::new(false);
         let exec = Executor::sequential(&cancel);
         let bounds = RowBounds {
-            row_norm: 1.0,
+            rows: RowDomain::Ball(1.0),
             targets: Targets::Signs,
             on_violation: OnViolation::Error,
         };
@@ -219,7 +220,7 @@ mod tests {
         let cancel = AtomicBool::new(false);
         let exec = Executor::sequential(&cancel);
         let bounds = RowBounds {
-            row_norm: 1.0,
+            rows: RowDomain::Ball(1.0),
             targets: Targets::Signs,
             on_violation: OnViolation::Clip,
         };
@@ -239,7 +240,7 @@ mod tests {
         let cancel = AtomicBool::new(false);
         let exec = Executor::sequential(&cancel);
         let bounds = RowBounds {
-            row_norm: 1.0,
+            rows: RowDomain::Ball(1.0),
             targets: Targets::Signs,
             on_violation: OnViolation::Clip,
         };

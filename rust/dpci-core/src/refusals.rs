@@ -32,6 +32,7 @@ refusals! {
     NO_ROWS: "no rows (their number is private under add/remove)", "before", "that there are no rows", true;
     NOT_FINITE: "NaN or infinity in X", "before", "row, column, value", false;
     LONG_ROW: "a row above `row_norm`, with `on_violation=\"error\"`", "before", "row, norm", false;
+    LONG_BLOCK: "a row outside a bound of `rows`, with `on_violation=\"error\"`", "before", "row, column, sum", false;
     TOO_LONG_ROW: "a row whose norm is above 1e150", "before", "the norm", true;
     SHORT_ROW: "a row shorter than `row_norm`, with a loss that declares strong convexity", "before", "the least norm", true;
     TARGET: "a target outside its interval, with `on_violation=\"error\"`, or NaN", "before", "row, value", false;
@@ -54,6 +55,7 @@ pub fn of(error: &Error) -> Option<Refusal> {
         Error::Empty { .. } => Some(NO_ROWS),
         Error::NonFiniteRow { .. } => Some(NOT_FINITE),
         Error::RowNorm { .. } => Some(LONG_ROW),
+        Error::RowBlock { .. } => Some(LONG_BLOCK),
         Error::RowTooLong { .. } => Some(TOO_LONG_ROW),
         Error::RowTooShort { .. } => Some(SHORT_ROW),
         Error::Target { .. } => Some(TARGET),

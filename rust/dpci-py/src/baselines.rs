@@ -8,6 +8,7 @@ use dpci_core::exec::Executor;
 use dpci_core::mechanism::{self as core, CellRegression, Values};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::privacy::Polynomial;
+use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::{self, Axis, FunctionalChoices, Grid};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -121,7 +122,7 @@ impl FunctionalSpec {
     ) -> Result<Design<'a>> {
         let choices = self.inner.choices();
         let bounds = RowBounds {
-            row_norm: choices.row_norm,
+            rows: RowDomain::Ball(choices.row_norm),
             targets: choices.polynomial.targets(),
             on_violation: on_violation(clip),
         };
@@ -134,7 +135,7 @@ impl HistogramSpec {
     /// Every record has a nearest cell, so rows need no bound.
     pub(crate) fn design<'a>(&self, data: &Data<'a>, exec: &Executor<'_>) -> Result<Design<'a>> {
         let bounds = RowBounds {
-            row_norm: f64::MAX,
+            rows: RowDomain::Ball(f64::MAX),
             targets: self.loss.inner.targets(),
             on_violation: OnViolation::Clip,
         };

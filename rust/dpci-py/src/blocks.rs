@@ -11,6 +11,7 @@ use dpci_core::noise::{
 };
 use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::records::Records;
+use dpci_core::row_domain::RowDomain;
 use dpci_core::solver::{Method, Minimum, Options};
 use dpci_core::{Error, Result};
 use numpy::{
@@ -23,6 +24,7 @@ use pyo3::types::PyDict;
 use crate::data::{Data, Features, Matrices, on_violation};
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
+use crate::rows::Rows;
 use crate::task;
 
 /// `n` samples of `width` numbers each, one after another.
@@ -139,7 +141,7 @@ fn unbounded<'a>(
     exec: &Executor<'_>,
 ) -> Result<Design<'a>> {
     let bounds = RowBounds {
-        row_norm: f64::MAX,
+        rows: RowDomain::Ball(f64::MAX),
         targets: loss.inner.targets(),
         on_violation: OnViolation::Error,
     };
@@ -316,14 +318,14 @@ pub(crate) fn checked_rows<'py>(
     py: Python<'py>,
     x: Features<'py>,
     y: PyReadonlyArray1<'py, f64>,
-    row_norm: f64,
+    row_norm: Rows<'py>,
     clip: bool,
     intercept: Option<f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let data = Data::new(&x, &y)?;
     let bounds = RowBounds {
-        row_norm,
+        rows: row_norm.domain(),
         targets: Targets::Signs,
         on_violation: on_violation(clip),
     };

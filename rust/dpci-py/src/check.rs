@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use crate::data::{Data, Features, on_violation};
 use crate::loss::Loss;
+use crate::rows::Rows;
 use crate::task;
 
 #[pyfunction]
@@ -20,14 +21,14 @@ pub(crate) fn check_rows(
     x: Features<'_>,
     y: PyReadonlyArray1<'_, f64>,
     loss: &Loss,
-    row_norm: f64,
+    row_norm: Rows<'_>,
     intercept: Option<f64>,
     clip: bool,
     n_threads: Option<usize>,
 ) -> PyResult<()> {
     let data = Data::new(&x, &y)?;
     let bounds = RowBounds {
-        row_norm,
+        rows: row_norm.domain(),
         targets: loss.inner.targets(),
         on_violation: on_violation(clip),
     };

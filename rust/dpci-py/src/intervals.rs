@@ -10,6 +10,7 @@ use numpy::{
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
+use crate::rows::{RowDomain, blocks_of};
 use crate::spec::perturbation;
 use crate::task;
 
@@ -64,7 +65,10 @@ pub(crate) struct NoisyMatrices {
 
 #[pymethods]
 impl NoisyMatrices {
+    /// `rows` are those with the intercept, for noise in their shape.
     #[new]
+    #[pyo3(signature = (hessian, gradient_cov, n_samples, mechanism, noise_law, noise_scale, l2_strength, strong_convexity, hessian_noise,
+        gradient_cov_noise, is_likelihood, rows=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "two matrices, and the public values that say what noise is in them"
@@ -81,8 +85,10 @@ impl NoisyMatrices {
         hessian_noise: Option<(String, f64)>,
         gradient_cov_noise: (String, f64),
         is_likelihood: bool,
+        rows: Option<PyRef<'_, RowDomain>>,
     ) -> PyResult<Self> {
         let dim = hessian.shape()[0];
+        let blocks = blocks_of(rows.as_ref());
         let of_matrix = |(name, scale): (String, f64)| MatrixLaw::from_name(&name, scale);
         Ok(Self {
             hessian: hessian.as_slice()?.to_vec(),
@@ -90,7 +96,7 @@ impl NoisyMatrices {
             dim,
             n_samples: n_samples as f64,
             perturbation: perturbation(mechanism)?,
-            law: NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?,
+            law: NoiseLaw::from_name(noise_law, dim, noise_scale, blocks).map_err(to_python)?,
             l2_strength,
             strong_convexity,
             hessian_noise: hessian_noise
@@ -134,7 +140,7 @@ impl NoisyMatrices {
             strong_convexity: self.strong_convexity,
             n_samples: self.n_samples,
             perturbation: self.perturbation,
-            law: self.law,
+            law: self.law.clone(),
             is_likelihood: self.is_likelihood,
         }
     }
@@ -216,15 +222,17 @@ fn error_shape(
     dim: usize,
     noise_scale: f64,
     matrices: f64,
+    rows: Option<&PyRef<'_, RowDomain>>,
 ) -> PyResult<ErrorShape> {
-    let law = NoiseLaw::from_name(noise_law, dim, noise_scale).map_err(to_python)?;
+    let blocks = blocks_of(rows);
+    let law = NoiseLaw::from_name(noise_law, dim, noise_scale, blocks).map_err(to_python)?;
     let shape = ErrorShape { law, matrices };
     shape.check().map_err(to_python)?;
     Ok(shape)
 }
 
 #[pyfunction]
-#[pyo3(signature = (v, a, noise_law, noise_scale, dim, level, shape=f64::INFINITY))]
+#[pyo3(signature = (v, a, noise_law, noise_scale, dim, level, shape=f64::INFINITY, rows=None))]
 #[expect(clippy::too_many_arguments, reason = "the errors and their law")]
 pub(crate) fn exact_half_widths<'py>(
     py: Python<'py>,
@@ -235,8 +243,9 @@ pub(crate) fn exact_half_widths<'py>(
     dim: usize,
     level: f64,
     shape: f64,
+    rows: Option<PyRef<'py, RowDomain>>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let shape = error_shape(noise_law, dim, noise_scale, shape)?;
+    let shape = error_shape(noise_law, dim, noise_scale, shape, rows.as_ref())?;
     let (v, a) = (v.as_slice()?, a.as_slice()?);
     let widths = py
         .detach(|| core::half_widths(v, a, &shape, level))
@@ -245,7 +254,7 @@ pub(crate) fn exact_half_widths<'py>(
 }
 
 #[pyfunction]
-#[pyo3(signature = (v, a, noise_law, noise_scale, dim, statistic, shape=f64::INFINITY))]
+#[pyo3(signature = (v, a, noise_law, noise_scale, dim, statistic, shape=f64::INFINITY, rows=None))]
 #[expect(clippy::too_many_arguments, reason = "the errors and their law")]
 pub(crate) fn exact_pvalues<'py>(
     py: Python<'py>,
@@ -256,15 +265,16 @@ pub(crate) fn exact_pvalues<'py>(
     dim: usize,
     statistic: PyReadonlyArray1<'py, f64>,
     shape: f64,
+    rows: Option<PyRef<'py, RowDomain>>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let shape = error_shape(noise_law, dim, noise_scale, shape)?;
+    let shape = error_shape(noise_law, dim, noise_scale, shape, rows.as_ref())?;
     let (v, a, statistic) = (v.as_slice()?, a.as_slice()?, statistic.as_slice()?);
     let tails = py.detach(|| core::tails(v, a, &shape, statistic));
     Ok(PyArray1::from_vec(py, tails.map_err(to_python)?))
 }
 
 #[pyfunction]
-#[pyo3(signature = (v, a, noise_law, noise_scale, dim, level, n_draws, seed, shape=f64::INFINITY))]
+#[pyo3(signature = (v, a, noise_law, noise_scale, dim, level, n_draws, seed, shape=f64::INFINITY, rows=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "the law, the draws and where they come from"
@@ -280,8 +290,9 @@ pub(crate) fn monte_carlo_interval<'py>(
     n_draws: usize,
     seed: Option<u64>,
     shape: f64,
+    rows: Option<PyRef<'py, RowDomain>>,
 ) -> PyResult<Pair<'py>> {
-    let shape = error_shape(noise_law, dim, noise_scale, shape)?;
+    let shape = error_shape(noise_law, dim, noise_scale, shape, rows.as_ref())?;
     let (v, a) = (v.as_slice()?, a.as_slice()?);
     let bounds = task::run(py, |cancel| match seed {
         None => core::monte_carlo(

@@ -13,6 +13,7 @@ mod loss;
 mod parts;
 mod per_instance;
 mod privacy;
+mod rows;
 mod spec;
 mod study;
 mod task;
@@ -61,6 +62,8 @@ mod _core {
         gaussian_delta, gaussian_mu, pure_rdp, pure_to_zcdp, step_mu, unsealed,
         zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
     };
+    #[pymodule_export]
+    use super::rows::RowDomain;
     #[pymodule_export]
     use super::spec::Spec;
     #[pymodule_export]

@@ -9,6 +9,7 @@ use dpci_core::exec::{Executor, is_short};
 use dpci_core::linalg::check_matrix_dim;
 use dpci_core::objective::Objective;
 use dpci_core::records::{self as core, Parts, Records};
+use dpci_core::row_domain::RowDomain;
 use dpci_core::solver::Options;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -18,6 +19,7 @@ use crate::blocks::{check_l2_strength, method_of, minimum_dict, regularised_mome
 use crate::data::{Data, Features, Matrices, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::rows::Rows as Domain;
 use crate::task;
 
 /// What is to be summed over the records, and the key of the fit; immutable and picklable.
@@ -116,7 +118,7 @@ pub(crate) fn part_sums<'py>(
     x: Features<'py>,
     y: PyReadonlyArray1<'py, f64>,
     loss: &Bound<'py, Loss>,
-    row_norm: f64,
+    row_norm: Domain<'py>,
     intercept: Option<f64>,
     clip: bool,
     n_threads: Option<usize>,
@@ -124,7 +126,7 @@ pub(crate) fn part_sums<'py>(
     let data = Data::new(&x, &y)?;
     let (request, loss) = (request.get(), loss.get());
     let bounds = RowBounds {
-        row_norm,
+        rows: row_norm.domain(),
         targets: loss.inner.targets(),
         on_violation: on_violation(clip),
     };
@@ -150,7 +152,7 @@ pub(crate) fn part_sums<'py>(
 }
 
 /// What is known of records in parts before a fit sums over them.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Facts<'a> {
     pub(crate) first: &'a FirstPass,
     pub(crate) n_params: usize,
@@ -205,7 +207,7 @@ fn unbounded<'a>(
         n_params,
         intercept,
         bounds: RowBounds {
-            row_norm: f64::MAX,
+            rows: RowDomain::Ball(f64::MAX),
             targets: loss.inner.targets(),
             on_violation: OnViolation::Error,
         },

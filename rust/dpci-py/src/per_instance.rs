@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
-use dpci_core::linalg::vector::row_norm_bound;
 use dpci_core::mechanism::{self as core, ReportRelease, Values};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::per_instance::{self, Derivatives, Model};
+use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec::{self, Claim, HessianBound};
 use dpci_core::study::ex_post_losses;
 use dpci_core::{Error, Result};
@@ -19,6 +19,7 @@ use crate::cost::{seals, steps};
 use crate::data::{Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::rows::Rows;
 use crate::spec::Spec;
 use crate::task;
 
@@ -152,7 +153,7 @@ impl RecordBounds {
         l2_strength: f64,
         std_dev: f64,
         delta: f64,
-        row_norm: f64,
+        row_norm: Rows<'_>,
         intercept: Option<f64>,
         clip: bool,
         derivatives: Option<Released<'_>>,
@@ -165,7 +166,7 @@ impl RecordBounds {
             params: params.as_slice()?.to_vec(),
             ridge: n_public * l2_strength,
             std_dev,
-            row_norm: row_norm_bound(row_norm, intercept),
+            row_norm: row_norm_bound(row_norm.domain().norm(), intercept),
         };
         let derivatives = match &derivatives {
             None => None,
@@ -177,7 +178,7 @@ impl RecordBounds {
             }),
         };
         let row_bounds = RowBounds {
-            row_norm,
+            rows: row_norm.domain(),
             targets: model.loss.targets(),
             on_violation: on_violation(clip),
         };

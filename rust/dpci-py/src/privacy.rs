@@ -1,12 +1,13 @@
 //! Accounting of budgets: no data.
 
-use dpci_core::linalg::vector::row_norm_bound;
 use dpci_core::privacy as core;
+use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec;
 use pyo3::prelude::*;
 
 use crate::cost::Budget;
 use crate::errors::to_python;
+use crate::rows::Rows;
 use crate::spec::{calibration_of, neighbors_of, perturbation};
 
 /// How Gaussian objective perturbation composes with Gaussian releases that follow it.
@@ -21,14 +22,14 @@ impl ObjectiveProfile {
     #[pyo3(signature = (*, n_samples, row_norm, intercept, curvature_bound, l2_strength, one_signed, neighbors))]
     fn new(
         n_samples: f64,
-        row_norm: f64,
+        row_norm: Rows<'_>,
         intercept: Option<f64>,
         curvature_bound: Option<f64>,
         l2_strength: f64,
         one_signed: bool,
         neighbors: &str,
     ) -> PyResult<Self> {
-        let row_norm = row_norm_bound(row_norm, intercept);
+        let row_norm = row_norm_bound(row_norm.domain().norm(), intercept);
         let bounds = core::DataBounds::new(n_samples, row_norm, neighbors_of(neighbors)?, 1);
         let bounds = bounds.map_err(to_python)?;
         let curvature_bound = curvature_bound.unwrap_or(f64::INFINITY);

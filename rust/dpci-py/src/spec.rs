@@ -14,6 +14,7 @@ use crate::cost::{Budget, seals, steps};
 use crate::data::on_violation;
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
+use crate::rows::Rows;
 
 /// Validated public choices; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
@@ -26,7 +27,7 @@ impl Spec {
     pub(crate) fn row_bounds(&self, clip: bool) -> RowBounds {
         let choices = self.inner.choices();
         RowBounds {
-            row_norm: choices.row_norm,
+            rows: choices.rows.clone(),
             targets: choices.loss.targets(),
             on_violation: on_violation(clip),
         }
@@ -45,7 +46,7 @@ impl Spec {
         n_samples: usize,
         n_columns: usize,
         intercept: Option<f64>,
-        row_norm: f64,
+        row_norm: Rows<'_>,
         loss: &Loss,
         l2_strength: f64,
         radius: Option<f64>,
@@ -64,7 +65,7 @@ impl Spec {
             n_samples,
             n_columns,
             intercept,
-            row_norm,
+            rows: row_norm.domain(),
             loss: Arc::clone(&loss.inner),
             l2_strength,
             radius,
@@ -222,6 +223,7 @@ pub(crate) fn calibration_of(name: &str) -> PyResult<Calibration> {
 fn noise_kind(name: &str) -> PyResult<NoiseKind> {
     match name {
         "spherical_laplace" => Ok(NoiseKind::SphericalLaplace),
+        "shaped_laplace" => Ok(NoiseKind::ShapedLaplace),
         "gaussian" => Ok(NoiseKind::Gaussian),
         _ => Err(unknown("noise", name)),
     }

@@ -1,11 +1,14 @@
 //! What only tests ask for: release samplers on a simulation generator and the words they drew, to compute the same draws with
 //! more digits; words of the release generator; the elementary functions.
 
+use std::sync::Arc;
+
 use dpci_core::linalg::check_matrix_dim;
 use dpci_core::noise::{
     AnyLaw, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Law, MatrixLaplace,
-    ReleaseGenerator, SimulationGenerator, SphericalLaplace, SquareLaplace,
+    ReleaseGenerator, ShapedLaplace, SimulationGenerator, SphericalLaplace, SquareLaplace,
 };
+use dpci_core::row_domain::Blocks;
 use dpci_core::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -13,6 +16,7 @@ use rand::Rng;
 
 use crate::blocks::draws;
 use crate::errors::to_python;
+use crate::rows::{RowDomain, blocks_of};
 use crate::task;
 
 fn unknown(name: &str) -> Error {
@@ -22,8 +26,20 @@ fn unknown(name: &str) -> Error {
 }
 
 /// The law of this name, and how many numbers a draw has.
-fn law(name: &str, dim: usize, scale: f64) -> Result<(AnyLaw, usize)> {
+fn law(
+    name: &str,
+    dim: usize,
+    scale: f64,
+    blocks: Option<&Arc<Blocks>>,
+) -> Result<(AnyLaw, usize)> {
     Ok(match name {
+        "shaped_laplace" => {
+            let blocks = blocks.ok_or_else(|| unknown("shaped_laplace without rows"))?;
+            (
+                ShapedLaplace::new(Arc::clone(blocks), 1.0 / scale)?.into(),
+                dim,
+            )
+        }
         "gaussian" => (Gaussian::new(dim, scale)?.into(), dim),
         "laplace" => (Laplace::new(dim, scale)?.into(), dim),
         "spherical_laplace" => (SphericalLaplace::new(dim, 1.0 / scale)?.into(), dim),
@@ -47,6 +63,7 @@ pub(crate) struct Testing;
 #[pymethods]
 impl Testing {
     #[staticmethod]
+    #[pyo3(signature = (name, n, dim, scale, seed, rows=None))]
     fn bounded_noise<'py>(
         py: Python<'py>,
         name: &str,
@@ -54,8 +71,10 @@ impl Testing {
         dim: usize,
         scale: f64,
         seed: u64,
+        rows: Option<PyRef<'py, RowDomain>>,
     ) -> PyResult<(Bound<'py, PyArray2<f64>>, f64)> {
-        let (law, width) = law(name, dim, scale).map_err(to_python)?;
+        let blocks = blocks_of(rows.as_ref());
+        let (law, width) = law(name, dim, scale, blocks).map_err(to_python)?;
         let mut generator = SimulationGenerator::new(seed, 0);
         let values = draws(py, n, width, || law.sample_bounded(&mut generator))?;
         let values = PyArray1::from_vec(py, values).reshape([n, width])?;

@@ -5,18 +5,20 @@
 
 use std::borrow::Cow;
 
+use super::blocks::{BlockCheck, BlockScales, of_dense, of_sparse};
 use super::{Design, RowBounds, Rows};
 use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::vector;
 use crate::loss::Targets;
+use crate::row_domain::{Blocks, RowDomain};
 use crate::{Error, Result};
 
-/// What happens to rows above the norm bound and to real targets outside their interval.
+/// What happens to rows outside their domain and to real targets outside their interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnViolation {
     /// An error.
     Error,
-    /// The row is scaled down to the bound, the target moved into its interval.
+    /// The row is scaled down to the bound, or each block of it, the target moved into its interval.
     Clip,
 }
 
@@ -36,19 +38,82 @@ fn quick_factor(len: usize) -> f64 {
 const LEAST_FAST_BOUND: f64 = 1e-140;
 
 /// Longer rows are refused even when clipping: their products with parameters could overflow before they are scaled.
-const GREATEST_NORM: f64 = 1e150;
+pub(super) const GREATEST_NORM: f64 = 1e150;
 
 /// Relative room that [`OnViolation::Error`] leaves above the bound for rows that the caller normalised in floating point.
 ///
 /// Such a row is not refused but scaled below the bound like a clipped one, so the bound that privacy uses holds strictly.
-const ROUNDING_ROOM: f64 = 1e-9;
+pub(super) const ROUNDING_ROOM: f64 = 1e-9;
 
-/// The scale of every row: `None` when all are 1.
-pub(super) fn checked_row_scales(
+/// What brings the rows into their domain.
+#[derive(Debug)]
+pub(super) enum Scales {
+    /// Nothing has to.
+    None,
+    /// A factor for every row.
+    Rows(Vec<f64>),
+    /// Factors of single blocks.
+    Blocks(BlockScales),
+}
+
+/// Checks every row against the domain.
+pub(super) fn checked_scales(
     design: &Design<'_>,
     bounds: &RowBounds,
     exec: &Executor<'_>,
+) -> Result<Scales> {
+    match &bounds.rows {
+        RowDomain::Ball(norm) => Ok(row_scales(design, *norm, bounds.on_violation, exec)?
+            .map_or(Scales::None, Scales::Rows)),
+        RowDomain::Blocks(blocks) => {
+            let scaled = block_scales(design, blocks, bounds.on_violation, exec)?;
+            Ok(BlockScales::new(blocks, scaled).map_or(Scales::None, Scales::Blocks))
+        }
+    }
+}
+
+/// The blocks that have to be scaled, in order of their rows.
+fn block_scales(
+    design: &Design<'_>,
+    blocks_of_rows: &Blocks,
+    on_violation: OnViolation,
+    exec: &Executor<'_>,
+) -> Result<Vec<(usize, usize, f64)>> {
+    let chunks = design.chunks();
+    let found = exec.map(chunks.len(), |c| {
+        let mut scaled = Vec::new();
+        let mut check = BlockCheck::new(blocks_of_rows, on_violation);
+        for range in blocks(chunks[c].clone()) {
+            exec.check()?;
+            match &design.rows {
+                Rows::Dense(dense) => {
+                    let width = design.rows.n_columns();
+                    let rows = dense.rows(&range);
+                    for (i, row) in range.zip(rows.chunks_exact(width)) {
+                        check.row(i, of_dense(row), &mut scaled)?;
+                    }
+                }
+                Rows::Csr(csr) => {
+                    let rows = csr.block(range.clone());
+                    for (i, entries) in range.zip(rows.rows()) {
+                        check.row(i, of_sparse(entries), &mut scaled)?;
+                    }
+                }
+            }
+        }
+        Ok(scaled)
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The scale of every row in a ball: `None` when all are 1.
+fn row_scales(
+    design: &Design<'_>,
+    bound: f64,
+    on_violation: OnViolation,
+    exec: &Executor<'_>,
 ) -> Result<Option<Vec<f64>>> {
+    let bounds = (bound, on_violation);
     let chunks = design.chunks();
     let found = exec.map(chunks.len(), |c| {
         let mut shrunk = Vec::new();
@@ -63,8 +128,8 @@ pub(super) fn checked_row_scales(
                 Rows::Csr(csr) => csr.squared_norms(block.clone(), squares),
             }
             for (i, square) in block.zip(squares) {
-                let within = square.sqrt() * factor <= bounds.row_norm;
-                if within && bounds.row_norm > LEAST_FAST_BOUND {
+                let within = square.sqrt() * factor <= bound;
+                if within && bound > LEAST_FAST_BOUND {
                     continue;
                 }
                 let scale = match &design.rows {
@@ -100,10 +165,10 @@ fn row_scale(
     row: &[f64],
     columns: Option<&[i32]>,
     (i, width): (usize, usize),
-    bounds: &RowBounds,
+    (bound, on_violation): (f64, OnViolation),
 ) -> Result<Option<f64>> {
     let norm = vector::sparse_norm_bound(row, width);
-    if norm <= bounds.row_norm {
+    if norm <= bound {
         return Ok(None);
     }
     if !norm.is_finite()
@@ -119,20 +184,20 @@ fn row_scale(
     if !(norm <= GREATEST_NORM) {
         return Err(Error::RowTooLong { norm });
     }
-    let tolerated = bounds.row_norm * (1.0 + ROUNDING_ROOM);
-    if bounds.on_violation == OnViolation::Error && !(norm <= tolerated) {
+    let tolerated = bound * (1.0 + ROUNDING_ROOM);
+    if on_violation == OnViolation::Error && !(norm <= tolerated) {
         return Err(Error::RowNorm {
             row: i,
             norm,
-            bound: bounds.row_norm,
+            bound,
         });
     }
-    Ok(Some(safe_scale(norm, width, bounds.row_norm)))
+    Ok(Some(safe_scale(norm, width, bound)))
 }
 
 /// A factor `s` such that a row of at most this norm, its entries `s·v` rounded, is no longer than the bound: `s` has two roundings and
 /// each entry one, or where it is subnormal an error below the least number.
-fn safe_scale(norm: f64, len: usize, bound: f64) -> f64 {
+pub(super) fn safe_scale(norm: f64, len: usize, bound: f64) -> f64 {
     // Above this the factor 1 - 4ε leaves more than the errors of subnormal entries.
     let room = if bound > LEAST_FAST_BOUND {
         bound

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Numbers;
+use super::blocks::BlockScales;
+use super::check::Scales;
 use crate::linalg::{GramAccumulator, PackedBlock, sparse_times_vector, vector};
 use crate::{Error, Result};
 
@@ -16,6 +18,7 @@ pub struct Csr<'a> {
     values: Numbers<'a>,
     n_columns: usize,
     scales: Option<Vec<f64>>,
+    block_scales: Option<BlockScales>,
 }
 
 /// Consecutive rows, their values in double precision, before scaling.
@@ -69,6 +72,7 @@ impl<'a> Csr<'a> {
             values,
             n_columns,
             scales: None,
+            block_scales: None,
         };
         for i in 0..csr.n_rows() {
             let columns = &csr.columns[csr.range(i..i + 1)];
@@ -95,11 +99,16 @@ impl<'a> Csr<'a> {
             values,
             n_columns,
             scales: None,
+            block_scales: None,
         }
     }
 
-    pub(super) fn set_scales(&mut self, scales: Option<Vec<f64>>) {
-        self.scales = scales;
+    pub(super) fn set_scales(&mut self, scales: Scales) {
+        match scales {
+            Scales::None => {}
+            Scales::Rows(scales) => self.scales = Some(scales),
+            Scales::Blocks(scales) => self.block_scales = Some(scales),
+        }
     }
 
     pub(super) fn n_rows(&self) -> usize {
@@ -119,13 +128,22 @@ impl<'a> Csr<'a> {
         offset(self.starts[rows.start])..offset(self.starts[rows.end])
     }
 
-    /// The entries of a range of rows, before scaling.
+    /// The entries of a range of rows, before the rows are scaled.
     pub(crate) fn block(&self, rows: Range<usize>) -> CsrBlock<'_> {
         let range = self.range(rows.clone());
+        let columns = &self.columns[range.clone()];
+        let values = self.values.doubles(range);
+        let values = match &self.block_scales {
+            Some(scales) => {
+                let entry = |i: usize| offset(self.starts[i]);
+                scales.sparse(&rows, entry, columns, values)
+            }
+            None => values,
+        };
         CsrBlock {
             starts: &self.starts[rows.start..=rows.end],
-            columns: &self.columns[range.clone()],
-            values: self.values.doubles(range),
+            columns,
+            values,
         }
     }
 
@@ -136,6 +154,12 @@ impl<'a> Csr<'a> {
         for range in ranges.clone() {
             columns.extend_from_slice(&self.columns[range]);
             starts.push(i64::try_from(columns.len()).unwrap_or(i64::MAX));
+        }
+        if self.block_scales.is_some() {
+            let mut values = Vec::with_capacity(columns.len());
+            rows.iter()
+                .for_each(|&i| values.extend_from_slice(&self.block(i..i + 1).values));
+            return Csr::from_checked(starts, columns, values.into(), self.n_columns);
         }
         let scales = self.scales.as_ref().map(|s| rows.iter().map(|&i| s[i]));
         let values = self.values.gathered(ranges, scales);
@@ -238,14 +262,19 @@ impl CsrBlock<'_> {
 
 impl Entries<'_> {
     /// Columns and values.
-    #[expect(
-        clippy::cast_sign_loss,
-        reason = "columns were checked to lie in 0..n_columns"
-    )]
     pub fn iter(&self) -> impl Iterator<Item = (usize, f64)> {
         self.columns
             .iter()
-            .map(|c| *c as usize)
+            .map(|c| column_index(*c))
             .zip(self.values.iter().copied())
     }
+}
+
+/// A column as an index.
+#[expect(
+    clippy::cast_sign_loss,
+    reason = "columns were checked to lie in 0..n_columns"
+)]
+pub(super) fn column_index(column: i32) -> usize {
+    column as usize
 }

@@ -4,14 +4,17 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Numbers;
+use super::blocks::BlockScales;
+use super::check::Scales;
 use crate::linalg::{PackedBlock, rows_times_vector, scaled_rows_times_vector, vector};
 
-/// Row-major features. Row `i` stands for the entries `scale(i)·v`, rounded to f64.
+/// Row-major features. Row `i` stands for the entries `scale(i)·v`, rounded to f64, v with its blocks scaled where they are.
 #[derive(Debug, Clone)]
 pub struct Dense<'a> {
     features: Numbers<'a>,
     n_columns: usize,
     scales: Option<Vec<f64>>,
+    block_scales: Option<BlockScales>,
     /// Whether the features are a mapped file, of which no large part may be copied into memory.
     pub(super) is_mapped: bool,
 }
@@ -22,12 +25,17 @@ impl<'a> Dense<'a> {
             features: features.into(),
             n_columns,
             scales: None,
+            block_scales: None,
             is_mapped: false,
         }
     }
 
-    pub(super) fn set_scales(&mut self, scales: Option<Vec<f64>>) {
-        self.scales = scales;
+    pub(super) fn set_scales(&mut self, scales: Scales) {
+        match scales {
+            Scales::None => {}
+            Scales::Rows(scales) => self.scales = Some(scales),
+            Scales::Blocks(scales) => self.block_scales = Some(scales),
+        }
     }
 
     pub(super) fn n_columns(&self) -> usize {
@@ -42,19 +50,30 @@ impl<'a> Dense<'a> {
         self.scales.as_ref().map_or(1.0, |s| s[i])
     }
 
-    /// Features of a row, before scaling.
+    /// Features of a row, before the row is scaled.
     pub(super) fn row(&self, i: usize) -> Cow<'_, [f64]> {
         self.rows(&(i..i + 1))
     }
 
-    /// Features of a range of rows, before scaling.
+    /// Features of a range of rows, before they are scaled.
     pub(crate) fn rows(&self, range: &Range<usize>) -> Cow<'_, [f64]> {
-        self.features
-            .doubles(range.start * self.n_columns..range.end * self.n_columns)
+        let rows = self
+            .features
+            .doubles(range.start * self.n_columns..range.end * self.n_columns);
+        match &self.block_scales {
+            Some(scales) => scales.dense(range, rows),
+            None => rows,
+        }
     }
 
     /// The chosen rows, owned, scales applied.
     pub(super) fn select(&self, rows: &[usize]) -> Dense<'static> {
+        if self.block_scales.is_some() {
+            let mut features = Vec::with_capacity(rows.len() * self.n_columns);
+            rows.iter()
+                .for_each(|&i| features.extend_from_slice(&self.row(i)));
+            return Dense::new(features, self.n_columns);
+        }
         let ranges = rows
             .iter()
             .map(|i| i * self.n_columns..(i + 1) * self.n_columns);

@@ -86,7 +86,7 @@ impl Design<'_> {
             multiplicities,
             n_records: self.n_records,
             intercept: self.intercept,
-            bounds: self.bounds,
+            bounds: self.bounds.clone(),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Everything that reads rows goes through [`Design`]: linear predictors, weighted sums of rows, Gram matrices. Rows are dense
 //! or sparse; equal records can be merged, each then standing for as many records as its multiplicity says.
 
+mod blocks;
 mod check;
 mod csr;
 mod dense;
@@ -10,6 +11,7 @@ mod merge;
 mod numbers;
 
 pub use check::OnViolation;
+use check::Scales;
 pub use csr::{Csr, CsrBlock, Entries};
 pub use dense::Dense;
 pub use numbers::Numbers;
@@ -21,6 +23,7 @@ use crate::error::check_length;
 use crate::exec::{Executor, check_room, row_chunks};
 use crate::linalg::{GramAccumulator, PackedBlock};
 use crate::loss::Targets;
+use crate::row_domain::RowDomain;
 use crate::{Error, Result};
 
 /// How the features are stored.
@@ -93,7 +96,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn set_scales(&mut self, scales: Option<Vec<f64>>) {
+    fn set_scales(&mut self, scales: Scales) {
         match self {
             Self::Dense(dense) => dense.set_scales(scales),
             Self::Csr(csr) => csr.set_scales(scales),
@@ -115,13 +118,13 @@ pub struct Design<'a> {
 impl<'a> Design<'a> {
     /// Checks and holds rows with their targets, one for each row.
     ///
-    /// `row_norm` bounds the Euclidean norm of the features alone; `intercept` appends a constant to every row. Finiteness,
-    /// row norms and targets are checked once, here; with [`OnViolation::Clip`] longer rows are scaled down to the bound
-    /// and real targets moved into their interval.
+    /// The domain is that of the features alone; `intercept` appends a constant to every row. Finiteness, the domain and targets are
+    /// checked once, here; with [`OnViolation::Clip`] longer rows, or blocks of them, are scaled down to their bound and real targets
+    /// moved into their interval.
     ///
     /// # Errors
-    /// [`Error::Empty`], [`Error::Length`], [`Error::NonFiniteRow`], [`Error::RowNorm`], [`Error::Target`],
-    /// [`Error::Interrupted`], [`Error::Resource`] where there is no memory to work in.
+    /// [`Error::Empty`], [`Error::Length`], [`Error::NonFiniteRow`], [`Error::RowNorm`], [`Error::RowBlock`],
+    /// [`Error::Target`], [`Error::Interrupted`], [`Error::Resource`] where there is no memory to work in.
     pub fn new(
         rows: Rows<'a>,
         targets: &'a [f64],
@@ -138,6 +141,7 @@ impl<'a> Design<'a> {
             });
         }
         rows.check_rows(n_records)?;
+        bounds.rows.check_columns(rows.n_columns())?;
         // Merging copies at most half of the entries; labels, predictors, weights and hashes are a few numbers a row.
         let merged = if rows.is_mapped() {
             0
@@ -151,9 +155,9 @@ impl<'a> Design<'a> {
             multiplicities: None,
             n_records,
             intercept,
-            bounds: *bounds,
+            bounds: bounds.clone(),
         };
-        let scales = check::checked_row_scales(&design, bounds, exec)?;
+        let scales = check::checked_scales(&design, bounds, exec)?;
         design.rows.set_scales(scales);
         Ok(design)
     }
@@ -309,10 +313,10 @@ impl<'a> Design<'a> {
 }
 
 /// The public bounds that every row has to obey.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct RowBounds {
-    /// Bound on the Euclidean norm of the features, without the intercept.
-    pub row_norm: f64,
+    /// Where the features lie, without the intercept.
+    pub rows: RowDomain,
     /// Targets of the loss.
     pub targets: Targets,
     /// What happens to a row outside the bounds.

@@ -82,6 +82,7 @@ mod tests {
     use crate::design::{Csr, Design, OnViolation, RowBounds, Rows};
     use crate::exec::Executor;
     use crate::loss::Targets;
+    use crate::row_domain::RowDomain;
 
     const WIDTH: usize = 5;
 
@@ -101,7 +102,7 @@ mod tests {
     /// Everything that a design says of its rows, before and after merging.
     fn facts(rows: Rows<'_>) -> Vec<u64> {
         let bounds = RowBounds {
-            row_norm: 0.8,
+            rows: RowDomain::Ball(0.8),
             targets: Targets::Signs,
             on_violation: OnViolation::Clip,
         };

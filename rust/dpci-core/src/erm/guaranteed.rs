@@ -165,6 +165,7 @@ mod tests {
     use crate::erm::minimize_risk;
     use crate::exec::Executor;
     use crate::loss::{HuberHinge, Logistic, Loss, SmoothHinge, Targets};
+    use crate::row_domain::RowDomain;
 
     /// A risk of twelve rows whose columns differ in size, pulled along both, and options.
     fn with_search(loss: &dyn Loss, test: impl FnOnce(&Search<'_>, &Objective<'_>, &Options)) {
@@ -174,7 +175,7 @@ mod tests {
         let rows: Vec<f64> = (0..24).map(entry).collect();
         let targets: Vec<f64> = (0..12).map(|i| [1.0, -1.0, 1.0][i % 3]).collect();
         let bounds = RowBounds {
-            row_norm: 2.0,
+            rows: RowDomain::Ball(2.0),
             targets: Targets::Signs,
             on_violation: OnViolation::Error,
         };

@@ -5,6 +5,7 @@ use crate::Result;
 use crate::linalg::vector;
 use crate::loss::Extent;
 use crate::objective::{HessianRows, Objective};
+use crate::row_domain::row_norm_bound;
 use crate::solver::Problem;
 
 /// Rows that are checked against a greater bound than this are not bounded at all: they are measured.
@@ -27,7 +28,7 @@ impl<'a> Risk<'a> {
     /// [`crate::Error::Interrupted`].
     pub(super) fn new(objective: &'a Objective<'a>) -> Result<Self> {
         let records = objective.records;
-        let public = vector::row_norm_bound(records.bounds().row_norm, records.intercept());
+        let public = row_norm_bound(records.bounds().rows.norm(), records.intercept());
         let row_norm = if public <= GREATEST_BOUND {
             public
         } else {

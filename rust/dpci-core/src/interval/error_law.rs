@@ -6,6 +6,7 @@
 use super::MatrixDraws;
 use super::noise_aware::NoisyMatrices;
 use crate::linalg::{Cholesky, add_diagonal, product_transposed, vector};
+use crate::noise::NoiseLaw;
 use crate::privacy::Perturbation;
 use crate::{Error, Result};
 
@@ -127,6 +128,22 @@ impl ErrorLaw {
         self.shape
     }
 
+    /// For the contrast `cᵀθ`: the sampling variance, and the multipliers of the noise as [`super::half_widths`] takes them for this law.
+    ///
+    /// # Errors
+    /// [`Error::Length`] for a contrast of another length.
+    pub fn multipliers(&self, contrast: &[f64], law: &NoiseLaw) -> Result<(f64, Vec<f64>)> {
+        let (variance, multiplier) = self.components(contrast)?;
+        if law.blocks().is_none() {
+            return Ok((variance, vec![multiplier]));
+        }
+        let rows = self.noise.chunks_exact(self.dim);
+        Ok((
+            variance,
+            rows.map(|row| vector::dot(row, contrast)).collect(),
+        ))
+    }
+
     /// For the contrast `cᵀθ`: the sampling variance `v`, and the multiplier `a` of one coordinate of the noise.
     ///
     /// # Errors
@@ -170,7 +187,7 @@ fn check_samples(n_samples: f64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{MatrixLaw, NoiseLaw};
+    use crate::noise::MatrixLaw;
 
     const HESSIAN: [f64; 4] = [2.0, 0.5, 0.5, 1.0];
     const COV: [f64; 4] = [1.0, -0.25, -0.25, 3.0];
@@ -280,7 +297,7 @@ mod tests {
         assert!(v >= law.least_sampling().unwrap()[0]);
         let bad = NoisyMatrices {
             hessian: &[f64::NAN; 4],
-            ..matrices
+            ..matrices.clone()
         };
         assert!(ErrorLaw::noise_aware(&bad, &draws).is_err());
         let short = NoisyMatrices {

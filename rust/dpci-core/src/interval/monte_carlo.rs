@@ -7,7 +7,9 @@ use rand_distr::{Distribution, Gamma, StandardNormal};
 
 use super::spread::{ErrorShape, Spread};
 use super::{check_lengths, check_level};
-use crate::noise::{NoiseGenerator, NoiseLaw};
+use crate::error::check_length;
+use crate::linalg::vector;
+use crate::noise::{Law, NoiseGenerator, NoiseLaw};
 use crate::{Error, Result};
 
 /// Most draws that are accepted; their extremes have to fit in memory.
@@ -39,7 +41,6 @@ pub fn monte_carlo(
     cancel: &AtomicBool,
 ) -> Result<Vec<(f64, f64)>> {
     check_level(level)?;
-    check_lengths("a", v, a)?;
     shape.check()?;
     if !(1..=MAX_DRAWS).contains(&n_draws) {
         return Err(Error::OutOfRange {
@@ -48,6 +49,10 @@ pub fn monte_carlo(
             value: n_draws as f64,
         });
     }
+    if shape.law.blocks().is_some() {
+        return shaped_monte_carlo(v, a, shape, level, n_draws, generator, cancel);
+    }
+    check_lengths("a", v, a)?;
     let spreads = v
         .iter()
         .zip(a)
@@ -98,6 +103,57 @@ pub fn monte_carlo(
         .collect()
 }
 
+/// The same under noise in the shape of blocks, of which `a` has the multipliers of all coordinates, contrast by contrast. Memory is that
+/// of all draws of all contrasts.
+fn shaped_monte_carlo(
+    v: &[f64],
+    a: &[f64],
+    shape: &ErrorShape,
+    level: f64,
+    n_draws: usize,
+    generator: &mut impl NoiseGenerator,
+    cancel: &AtomicBool,
+) -> Result<Vec<(f64, f64)>> {
+    let dim = shape.law.blocks().map_or(0, |blocks| blocks.dim());
+    check_length("a", v.len() * dim, a.len())?;
+    for (name, values) in [("v", v), ("a", a)] {
+        let bad = |x: &&f64| !(x.is_finite() && (**x >= 0.0 || name == "a"));
+        if let Some(&value) = values.iter().find(bad) {
+            return Err(Error::OutOfRange {
+                name,
+                rule: "finite, and a variance >= 0",
+                value,
+            });
+        }
+    }
+    let law = shape.law.on(dim)?;
+    let matrices = Mixing::gamma(shape.matrices)?;
+    let mut errors = vec![Vec::new(); v.len()];
+    for draws in &mut errors {
+        let reserved = draws.try_reserve_exact(n_draws);
+        reserved.map_err(|error| Error::Resource(error.to_string()))?;
+    }
+    for i in 0..n_draws {
+        if i % CHUNK == 0 && cancel.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let noise = law.sample(generator);
+        let z: f64 = generator.sample(StandardNormal);
+        let root = matrices.sample(generator).sqrt();
+        let rows = v.iter().zip(a.chunks_exact(dim));
+        for ((v, row), draws) in rows.zip(&mut errors) {
+            draws.push(root * (v.sqrt() * z + vector::dot(row, &noise)));
+        }
+    }
+    let rank = Rank::new(level, n_draws);
+    let quantiles = errors.iter_mut().map(|draws| {
+        let upper = rank.upper(draws);
+        draws.iter_mut().for_each(|error| *error = -*error);
+        ((-rank.upper(draws)).min(upper), upper)
+    });
+    Ok(quantiles.collect())
+}
+
 /// Where a quantile lies among the order statistics, counted from the outermost.
 #[derive(Debug, Clone, Copy)]
 struct Rank {
@@ -121,6 +177,14 @@ impl Rank {
             fraction: position.fract(),
         }
     }
+
+    /// The upper quantile of values, which it leaves in no order.
+    fn upper(self, values: &mut [f64]) -> f64 {
+        let (outer, inner) = split_largest(values, self.needed);
+        let least = outer.iter().copied().min_by(f64::total_cmp);
+        let before = least.unwrap_or(inner);
+        before + self.fraction * (inner - before)
+    }
 }
 
 /// A mixing variable of mean 1, drawn.
@@ -137,6 +201,8 @@ impl Mixing {
         match *law {
             NoiseLaw::Gaussian { .. } => Ok(Self::None),
             NoiseLaw::SphericalLaplace { dim, .. } => Self::gamma(f64::midpoint(dim as f64, 1.0)),
+            // Its errors are no mixture of normal ones.
+            NoiseLaw::ShapedLaplace { .. } => Ok(Self::None),
         }
     }
 

@@ -26,7 +26,7 @@ const DEVIATION: f64 = 0.5;
 const BELIEF: [f64; 2] = [2.0, 0.5];
 
 /// Released matrices, and the public values that say what noise is in them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct NoisyMatrices<'a> {
     /// Hessian with the regulariser's part, not projected; row-major.
     pub hessian: &'a [f64],

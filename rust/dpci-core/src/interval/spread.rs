@@ -4,10 +4,10 @@ use crate::noise::NoiseLaw;
 use crate::{Error, Result};
 
 /// From this shape on a gamma law of mean 1 is a constant to 1e-6 of its size, and its quadrature would lose all digits later.
-const GREATEST_SHAPE: f64 = 1e12;
+pub(super) const GREATEST_SHAPE: f64 = 1e12;
 
 /// What mixes the variance of an error: the law of the noise, and how far the estimated variance can be from the true one.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ErrorShape {
     /// Law of the noise of the coefficients.
     pub law: NoiseLaw,

@@ -41,16 +41,7 @@ pub fn norm_bound(a: &[f64]) -> f64 {
     sparse_norm_bound(a, a.len())
 }
 
-/// The bound √(R² + s²) on rows with an intercept column `s`, rounded up.
-#[must_use]
-pub fn row_norm_bound(row_norm: f64, intercept: Option<f64>) -> f64 {
-    // The library's hypot errs by less than one unit in the last place; the least number covers subnormal ones.
-    intercept.map_or(row_norm, |s| {
-        row_norm.hypot(s) * (1.0 + 2.0 * f64::EPSILON) + f64::from_bits(1)
-    })
-}
-
-/// The same of a vector of `len` entries that holds these and zeros: the bound of the whole vector, bit by bit.
+/// The bound of a vector of `len` entries that holds these and zeros: that of the whole vector, bit by bit.
 #[must_use]
 pub fn sparse_norm_bound(a: &[f64], len: usize) -> f64 {
     // Not a sum with the least number, which takes longer than the norm.

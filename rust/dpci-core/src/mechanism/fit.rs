@@ -12,6 +12,7 @@ use crate::moments::{DataMoments, data_moments};
 use crate::noise::NoiseGenerator;
 use crate::privacy::{Calibration, Neighbors};
 use crate::records::{Records, Request};
+use crate::row_domain::RowDomain;
 use crate::spec::{
     MomentNoise, Projection, ROUNDING_ROOM, Seal, Spec, Step, check_excess, least_row_norm,
 };
@@ -109,7 +110,7 @@ pub(crate) fn check_design(spec: &Spec, records: &dyn Records) -> Result<()> {
             n_params: spec.n_params(),
             n_samples: choices.n_samples,
             neighbors: choices.neighbors,
-            row_norm: choices.row_norm,
+            rows: choices.rows.clone(),
             targets: choices.loss.targets(),
             intercept: choices.intercept,
         },
@@ -121,7 +122,7 @@ pub(super) struct RowFacts {
     pub(super) n_params: usize,
     pub(super) n_samples: usize,
     pub(super) neighbors: Neighbors,
-    pub(super) row_norm: f64,
+    pub(super) rows: RowDomain,
     pub(super) targets: Targets,
     pub(super) intercept: Option<f64>,
 }
@@ -137,11 +138,11 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
     }
     let bounds = records.bounds();
     let same_intercept = facts.intercept.map(f64::to_bits) == records.intercept().map(f64::to_bits);
-    if !(bounds.row_norm <= facts.row_norm) || bounds.targets != facts.targets || !same_intercept {
+    if !facts.rows.contains(&bounds.rows) || bounds.targets != facts.targets || !same_intercept {
         return Err(Error::Unsupported(format!(
             "rows must be checked against the bounds of the mechanism, {}, got {}",
-            describe_bounds(facts.row_norm, facts.intercept, facts.targets),
-            describe_bounds(bounds.row_norm, records.intercept(), bounds.targets)
+            describe_bounds(&facts.rows, facts.intercept, facts.targets),
+            describe_bounds(&bounds.rows, records.intercept(), bounds.targets)
         )));
     }
     check_excess(
@@ -184,9 +185,9 @@ pub(super) fn check_strong_convexity(
 }
 
 /// Bounds on rows and targets in words.
-fn describe_bounds(row_norm: f64, intercept: Option<f64>, targets: Targets) -> String {
+fn describe_bounds(rows: &RowDomain, intercept: Option<f64>, targets: Targets) -> String {
     let intercept = intercept.map_or("none".into(), |constant| constant.to_string());
-    format!("row_norm={row_norm}, intercept {intercept} and targets {targets}")
+    format!("row_norm={rows}, intercept {intercept} and targets {targets}")
 }
 
 /// The greatest margin `R‖θ̃‖` that any row can have, rounded up past the rounding of the norm.
@@ -297,7 +298,7 @@ mod tests {
             n_samples: 1000,
             n_columns: 2,
             intercept: None,
-            row_norm: 1.0,
+            rows: RowDomain::Ball(1.0),
             loss: Arc::new(Logistic),
             l2_strength: 0.5,
             radius: None,
@@ -352,11 +353,11 @@ mod tests {
             upper: 2.0,
         };
         assert_eq!(
-            describe_bounds(1.0, Some(0.5), targets),
+            describe_bounds(&RowDomain::Ball(1.0), Some(0.5), targets),
             "row_norm=1, intercept 0.5 and targets [-2, 2]"
         );
         assert_eq!(
-            describe_bounds(1.5, None, Targets::Signs),
+            describe_bounds(&RowDomain::Ball(1.5), None, Targets::Signs),
             "row_norm=1.5, intercept none and targets two classes"
         );
     }

@@ -12,6 +12,7 @@ use crate::linalg::{add_diagonal, solve_positive_part};
 use crate::moments::second_moments;
 use crate::noise::{Law, NoiseGenerator, symmetric};
 use crate::privacy::{Budget, Calibration};
+use crate::row_domain::RowDomain;
 use crate::spec::FunctionalSpec;
 
 /// The diagonal is raised by this many standard deviations of its noise (Zhang et al. 2012).
@@ -75,7 +76,7 @@ pub fn release_functional_mechanism(
             n_params: spec.n_params(),
             n_samples: c.n_samples,
             neighbors: c.neighbors,
-            row_norm: c.row_norm,
+            rows: RowDomain::Ball(c.row_norm),
             targets: c.polynomial.targets(),
             intercept: c.intercept,
         },

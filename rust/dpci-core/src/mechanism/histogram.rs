@@ -10,6 +10,7 @@ use crate::exec::{BLOCK, Executor, blocks, check_room};
 use crate::loss::Loss;
 use crate::noise::{Law, NoiseGenerator};
 use crate::objective::Objective;
+use crate::row_domain::RowDomain;
 use crate::solver::{Method, Options};
 use crate::spec::{Grid, HistogramSpec};
 use crate::{Error, Result};
@@ -110,7 +111,7 @@ pub fn fit_histogram(
         return Ok(vec![0.0; n_params]);
     }
     let bounds = RowBounds {
-        row_norm: f64::MAX,
+        rows: RowDomain::Ball(f64::MAX),
         targets: regression.loss.targets(),
         on_violation: OnViolation::Error,
     };

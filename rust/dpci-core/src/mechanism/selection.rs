@@ -62,7 +62,7 @@ pub(crate) fn release_index(
 }
 
 /// One draw of a scalar law for a release.
-pub(crate) fn scalar_noise(law: NoiseLaw, generator: &mut impl NoiseGenerator) -> Result<f64> {
+pub(crate) fn scalar_noise(law: &NoiseLaw, generator: &mut impl NoiseGenerator) -> Result<f64> {
     Ok(law.on(1)?.sample_bounded(generator)?[0])
 }
 
@@ -75,6 +75,7 @@ mod tests {
     use crate::design::{OnViolation, RowBounds, Rows};
     use crate::loss::{Logistic, Targets};
     use crate::noise::SimulationGenerator;
+    use crate::row_domain::RowDomain;
     use crate::spec::Score;
 
     #[test]
@@ -111,7 +112,7 @@ mod tests {
         let error = |n: usize, radius: f64| {
             let x = vec![1.0; n];
             let bounds = RowBounds {
-                row_norm: 1.0,
+                rows: RowDomain::Ball(1.0),
                 targets: Targets::Signs,
                 on_violation: OnViolation::Error,
             };

@@ -49,7 +49,10 @@ pub fn release_tuning(
             release_from_chunks(spec, sizes, *epsilon, design, exec, generator)
         }
         Procedure::Repeat { count, noise, seal } => {
-            let score = ScoreNoise { law: *noise, seal };
+            let score = ScoreNoise {
+                law: noise.clone(),
+                seal,
+            };
             release_from_runs(spec, count, &score, design, exec, generator)
         }
     }
@@ -113,7 +116,7 @@ fn release_from_runs(
             generator,
         )?;
         let loss = mean_loss(spec.score.loss(), &design, params.values(), exec)?;
-        let noisy = loss + scalar_noise(score.law, generator)?;
+        let noisy = loss + scalar_noise(&score.law, generator)?;
         let noisy = score.seal.release(&[noisy], generator)?.values()[0];
         if best.as_ref().is_none_or(|(least, _)| noisy < *least) {
             best = Some((noisy, Selected { index, params }));

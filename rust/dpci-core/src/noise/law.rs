@@ -1,10 +1,16 @@
 //! The law of the coefficients' noise, as the intervals need it: a name and a scale, both public.
 
-use super::{AnyLaw, Family, Gaussian, Law, SphericalLaplace, check_dim, check_positive};
+use std::sync::Arc;
+
+use super::{
+    AnyLaw, Family, Gaussian, Law, ShapedLaplace, SphericalLaplace, check_dim, check_positive,
+};
+use crate::error::check_length;
+use crate::row_domain::Blocks;
 use crate::{Error, Result};
 
 /// Law of the noise vector `b` that perturbs the coefficients.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum NoiseLaw {
     /// Independent normal coordinates.
     Gaussian {
@@ -18,28 +24,63 @@ pub enum NoiseLaw {
         /// Rate γ.
         rate: f64,
     },
+    /// Density proportional to `exp(-rate·‖b‖_K)`, K the unit ball of the blocks.
+    ShapedLaplace {
+        /// The shape.
+        blocks: Arc<Blocks>,
+        /// Rate γ.
+        rate: f64,
+    },
 }
 
 impl NoiseLaw {
-    /// The law named `name` (see [`Self::name`]) with the given [`Self::scale`] on `R^dim`.
+    /// The law named `name` (see [`Self::name`]) with the given [`Self::scale`] on `R^dim`; `blocks` are those of a shaped one.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for another name, [`Error::OutOfRange`] for a bad scale or dimension.
-    pub fn from_name(name: &str, dim: usize, scale: f64) -> Result<Self> {
-        let law = match name {
-            "gaussian" => Self::Gaussian { std_dev: scale },
-            "spherical_laplace" => Self::SphericalLaplace {
-                dim,
-                rate: 1.0 / scale,
-            },
-            other => {
+    /// [`Error::Unsupported`] for another name, or a shaped law without blocks; [`Error::OutOfRange`] for a bad scale or dimension;
+    /// [`Error::Length`] for blocks of another dimension.
+    pub fn from_name(
+        name: &str,
+        dim: usize,
+        scale: f64,
+        blocks: Option<&Arc<Blocks>>,
+    ) -> Result<Self> {
+        let rate = 1.0 / scale;
+        let law = match (name, blocks) {
+            ("gaussian", _) => Self::Gaussian { std_dev: scale },
+            ("spherical_laplace", _) => Self::SphericalLaplace { dim, rate },
+            ("shaped_laplace", Some(blocks)) => {
+                let blocks = Arc::clone(blocks);
+                Self::ShapedLaplace { blocks, rate }
+            }
+            ("shaped_laplace", None) => {
+                return Err(Error::Unsupported(
+                    "noise_law=\"shaped_laplace\" needs the blocks of its rows, got none".into(),
+                ));
+            }
+            (other, _) => {
                 return Err(Error::Unsupported(format!(
-                    "noise_law must be \"gaussian\" or \"spherical_laplace\", got noise_law={other:?}"
+                    "noise_law must be \"gaussian\", \"spherical_laplace\" or \"shaped_laplace\", got noise_law={other:?}"
                 )));
             }
         };
         law.check()?;
+        law.check_dim(dim)?;
         Ok(law)
+    }
+
+    /// The same law at another [`Self::scale`].
+    #[must_use]
+    pub fn with_scale(&self, scale: f64) -> Self {
+        let rate = 1.0 / scale;
+        match self {
+            Self::Gaussian { .. } => Self::Gaussian { std_dev: scale },
+            Self::SphericalLaplace { dim, .. } => Self::SphericalLaplace { dim: *dim, rate },
+            Self::ShapedLaplace { blocks, .. } => Self::ShapedLaplace {
+                blocks: Arc::clone(blocks),
+                rate,
+            },
+        }
     }
 
     /// Checks the parameters.
@@ -53,6 +94,7 @@ impl NoiseLaw {
                 check_dim(dim)?;
                 check_positive("rate", rate)
             }
+            Self::ShapedLaplace { rate, .. } => check_positive("rate", rate),
         }
     }
 
@@ -61,14 +103,12 @@ impl NoiseLaw {
     /// # Errors
     /// [`Error::Length`] when it does not.
     pub fn check_dim(&self, dim: usize) -> Result<()> {
-        match *self {
-            Self::SphericalLaplace { dim: expected, .. } if expected != dim => Err(Error::Length {
-                name: "params",
-                expected,
-                got: dim,
-            }),
-            _ => Ok(()),
-        }
+        let expected = match self {
+            Self::Gaussian { .. } => dim,
+            Self::SphericalLaplace { dim, .. } => *dim,
+            Self::ShapedLaplace { blocks, .. } => blocks.dim(),
+        };
+        check_length("params", expected, dim)
     }
 
     /// The law on `R^dim`, to draw from.
@@ -77,9 +117,12 @@ impl NoiseLaw {
     /// As [`Self::check`] and [`Self::check_dim`].
     pub fn on(&self, dim: usize) -> Result<AnyLaw> {
         self.check_dim(dim)?;
-        Ok(match *self {
-            Self::Gaussian { std_dev } => Gaussian::new(dim, std_dev)?.into(),
-            Self::SphericalLaplace { dim, rate } => SphericalLaplace::new(dim, rate)?.into(),
+        Ok(match self {
+            Self::Gaussian { std_dev } => Gaussian::new(dim, *std_dev)?.into(),
+            Self::SphericalLaplace { dim, rate } => SphericalLaplace::new(*dim, *rate)?.into(),
+            Self::ShapedLaplace { blocks, rate } => {
+                ShapedLaplace::new(Arc::clone(blocks), *rate)?.into()
+            }
         })
     }
 
@@ -95,7 +138,7 @@ impl NoiseLaw {
         self.error_bound(dim) / (6.0 * f64::EPSILON)
     }
 
-    /// `"gaussian"` or `"spherical_laplace"`.
+    /// `"gaussian"`, `"spherical_laplace"` or `"shaped_laplace"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.family().name()
@@ -107,32 +150,67 @@ impl NoiseLaw {
         match self {
             Self::Gaussian { .. } => Family::Gaussian,
             Self::SphericalLaplace { .. } => Family::SphericalLaplace,
+            Self::ShapedLaplace { .. } => Family::ShapedLaplace,
         }
     }
 
-    /// Standard deviation of the Gaussian, 1/rate of the spherical Laplace law.
+    /// The blocks of a shaped law.
+    #[must_use]
+    pub fn blocks(&self) -> Option<&Arc<Blocks>> {
+        match self {
+            Self::ShapedLaplace { blocks, .. } => Some(blocks),
+            _ => None,
+        }
+    }
+
+    /// Standard deviation of the Gaussian, 1/rate of the others.
     #[must_use]
     pub fn scale(&self) -> f64 {
         match *self {
             Self::Gaussian { std_dev } => std_dev,
-            Self::SphericalLaplace { rate, .. } => 1.0 / rate,
+            Self::SphericalLaplace { rate, .. } | Self::ShapedLaplace { rate, .. } => 1.0 / rate,
         }
     }
 
-    /// Standard deviation of one coordinate, or of any unit contrast: σ, or `√(dim+1)/rate`.
+    /// Least and greatest standard deviation of a coordinate, and so of any unit contrast, as coordinates are uncorrelated.
+    #[must_use]
+    pub fn std_dev_range(&self) -> [f64; 2] {
+        let Self::ShapedLaplace { blocks, rate } = self else {
+            return [self.coordinate_std_dev(); 2];
+        };
+        let variances = blocks.variances();
+        let ends = [
+            variances.iter().fold(f64::INFINITY, |a, b| a.min(*b)),
+            variances.iter().fold(0.0, |a: f64, b| a.max(*b)),
+        ];
+        ends.map(|variance| variance.sqrt() * radius_std_dev(blocks.dim(), *rate))
+    }
+
+    /// Standard deviation of one coordinate, or of any unit contrast: σ, or `√(dim+1)/rate`; of a shaped law the root of the mean variance
+    /// of its coordinates.
     #[must_use]
     pub fn coordinate_std_dev(&self) -> f64 {
-        match *self {
-            Self::Gaussian { std_dev } => std_dev,
-            Self::SphericalLaplace { dim, rate } => (dim as f64 + 1.0).sqrt() / rate,
+        match self {
+            Self::Gaussian { std_dev } => *std_dev,
+            Self::SphericalLaplace { dim, rate } => (*dim as f64 + 1.0).sqrt() / rate,
+            Self::ShapedLaplace { blocks, rate } => {
+                let mean = blocks.variances().iter().sum::<f64>() / blocks.dim() as f64;
+                mean.sqrt() * radius_std_dev(blocks.dim(), *rate)
+            }
         }
     }
 
-    /// Variance of one coordinate: σ², or `(dim+1)/rate²`.
+    /// Its square.
     #[must_use]
     pub fn coordinate_variance(&self) -> f64 {
         self.coordinate_std_dev().powi(2)
     }
+}
+
+/// `√(E r²)` of the Gamma(dim+1, 1/rate) number r of a shaped law.
+fn radius_std_dev(dim: usize, rate: f64) -> f64 {
+    let dim = dim as f64;
+    ((dim + 1.0) * (dim + 2.0)).sqrt() / rate
 }
 
 #[cfg(test)]

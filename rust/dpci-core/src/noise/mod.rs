@@ -13,6 +13,7 @@ mod laplace;
 mod law;
 mod matrix_laplace;
 mod matrix_law;
+mod shaped_laplace;
 mod spherical_laplace;
 mod square_laplace;
 pub mod symmetric;
@@ -29,6 +30,7 @@ pub use laplace::Laplace;
 pub use law::NoiseLaw;
 pub use matrix_laplace::MatrixLaplace;
 pub use matrix_law::MatrixLaw;
+pub use shaped_laplace::ShapedLaplace;
 pub use spherical_laplace::SphericalLaplace;
 pub use square_laplace::SquareLaplace;
 pub use symmetric_gaussian::SymmetricGaussian;
@@ -104,6 +106,8 @@ named! {
         Laplace = "laplace",
         /// [`SphericalLaplace`], [`SquareLaplace`].
         SphericalLaplace = "spherical_laplace",
+        /// [`ShapedLaplace`].
+        ShapedLaplace = "shaped_laplace",
         /// [`MatrixLaplace`].
         MatrixLaplace = "matrix_laplace",
         /// That of the exponential mechanism: see [`exponential_index`].
@@ -115,7 +119,7 @@ named! {
     }
 }
 
-laws! { Gaussian Laplace SphericalLaplace SymmetricGaussian MatrixLaplace SquareLaplace }
+laws! { Gaussian Laplace SphericalLaplace ShapedLaplace SymmetricGaussian MatrixLaplace SquareLaplace }
 
 /// Refuses a dimension of zero.
 fn check_dim(dim: usize) -> Result<()> {

@@ -5,10 +5,13 @@ use super::generator::Scripted;
 use super::symmetric::{from_lower_triangle, isometric_dim, lower_triangle};
 use super::testing::assert_counts;
 use super::{
-    Gaussian, Laplace, Law, MatrixLaplace, NoiseLaw, SimulationGenerator, SphericalLaplace,
-    SquareLaplace, SymmetricGaussian, weighted_index,
+    Gaussian, Laplace, Law, MatrixLaplace, NoiseLaw, ShapedLaplace, SimulationGenerator,
+    SphericalLaplace, SquareLaplace, SymmetricGaussian, weighted_index,
 };
+use std::sync::Arc;
+
 use crate::Error;
+use crate::row_domain::Blocks;
 
 /// `√n + √(2·694)` and `n + √(2n·694) + 694`.
 fn tails(n: usize) -> (f64, f64) {
@@ -76,6 +79,9 @@ fn error_bounds_are_the_roundings_of_a_draw() {
             roundings,
         );
     }
+    let wide = Arc::new(Blocks::new(vec![3.0, 4.0], vec![0, 1, 1, 1, 1]).unwrap());
+    let law = ShapedLaplace::new(wide, 0.5).unwrap();
+    assert_units(law.error_bound(), tails(6).1, 10.0, 22.6);
     // Where numbers underflow each is off by the least normal number.
     let tiny = Gaussian::new(1000, 1e-300).unwrap().error_bound() / f64::MIN_POSITIVE;
     assert!((1000.0..1001.0).contains(&tiny), "{tiny}");
@@ -197,11 +203,15 @@ fn logarithms_are_taken_below_one_half() {
 
 #[test]
 fn a_law_by_its_name_has_the_scale_that_it_was_given() {
-    for name in ["gaussian", "spherical_laplace"] {
-        let law = NoiseLaw::from_name(name, 3, 4.0).unwrap();
+    let blocks = Arc::new(Blocks::new(vec![1.0, 2.0], vec![0, 1, 1]).unwrap());
+    for name in ["gaussian", "spherical_laplace", "shaped_laplace"] {
+        let law = NoiseLaw::from_name(name, 3, 4.0, Some(&blocks)).unwrap();
         assert_eq!(law.name(), name);
         assert!((law.scale() - 4.0).abs() < 1e-15, "{name}");
+        assert!((law.with_scale(2.0).scale() - 2.0).abs() < 1e-15 && law.with_scale(4.0) == law);
     }
+    assert!(NoiseLaw::from_name("shaped_laplace", 3, 4.0, None).is_err());
+    assert!(NoiseLaw::from_name("shaped_laplace", 2, 4.0, Some(&blocks)).is_err());
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::linalg::{
     Doubled, GramAccumulator, PackedBlock, doubled_accumulate, doubled_predict, vector,
 };
 use crate::loss::{Batch, Loss};
+use crate::row_domain::row_norm_bound;
 use crate::{Error, Result};
 
 /// Rows for each parameter that make a sampled Hessian a good preconditioner: eigenvalues err by about 2/√200 = 14%.
@@ -136,7 +137,7 @@ impl Pass<'_> {
                 self.loss.name()
             )));
         }
-        let reach = vector::row_norm_bound(self.design.bounds().row_norm, self.design.intercept())
+        let reach = row_norm_bound(self.design.bounds().rows.norm(), self.design.intercept())
             * vector::norm_bound(params)
             * (1.0 + (params.len() as f64 + 8.0) * f64::EPSILON);
         Ok([self.loss.sup_slope(reach), self.loss.sup_curvature(reach)])

@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::design::{Csr, OnViolation, Rows};
 use crate::loss::{Hinge, Logistic, Targets};
+use crate::row_domain::RowDomain;
 
 const WIDTH: usize = 4;
 const DIM: usize = WIDTH + 1;
 const INTERCEPT: Option<f64> = Some(0.5);
 const BOUNDS: RowBounds = RowBounds {
-    row_norm: 1.0,
+    rows: RowDomain::Ball(1.0),
     targets: Targets::Signs,
     on_violation: OnViolation::Clip,
 };
@@ -158,7 +159,7 @@ type Change<'a> = &'a dyn Fn(&mut [f64]);
 /// That of rows with one target, whatever their lengths.
 fn fingerprint(x: &[f64], y: &[f64]) -> u128 {
     let bounds = RowBounds {
-        row_norm: 100.0,
+        rows: RowDomain::Ball(100.0),
         ..BOUNDS
     };
     let rows = Rows::dense(x, x.len() / y.len());

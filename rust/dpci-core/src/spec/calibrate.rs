@@ -1,11 +1,14 @@
 //! Shares a budget among the steps of a fit and calibrates the noise of the coefficients. Public numbers only.
 
+use std::sync::Arc;
+
 use super::Spec;
-use super::choices::{Choices, Moments, Variant};
+use super::choices::{Choices, Moments, NoiseKind, Variant};
 use super::domain::Bounded;
 use super::shares::shares;
 use crate::noise::NoiseLaw;
 use crate::privacy::{self, Budget, Calibration, Cost, ObjectiveProfile, Perturbation};
+use crate::row_domain::Blocks;
 use crate::{Error, Result};
 
 /// What each part of a fit may spend.
@@ -107,16 +110,26 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
         domain,
     } = of;
     let mut l2_strength = c.l2_strength;
-    let laplace = |rate| NoiseLaw::SphericalLaplace {
-        dim: bounds.params,
-        rate,
+    let shape = shape(c)?;
+    let laplace = |rate| match &shape {
+        Some(blocks) => NoiseLaw::ShapedLaplace {
+            blocks: Arc::clone(blocks),
+            rate,
+        },
+        None => NoiseLaw::SphericalLaplace {
+            dim: bounds.params,
+            rate,
+        },
     };
     let gaussian = |std_dev| NoiseLaw::Gaussian { std_dev };
     match c.perturbation {
         Perturbation::Objective => {
             // The laws of Gaussian noise look at the two records apart, so their shift is that of both.
-            let shift = match cost {
-                Cost::Epsilon(_) | Cost::Rho(_) => domain.shift,
+            let shift = match (cost, &shape) {
+                (Cost::Epsilon(_) | Cost::Rho(_), Some(_)) => {
+                    bounds.shaped_shift(domain.slope_bound)
+                }
+                (Cost::Epsilon(_) | Cost::Rho(_), None) => domain.shift,
                 _ => bounds.objective_shift(domain.slope_bound),
             };
             let calibration = c.calibration;
@@ -167,6 +180,18 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
                 l2_strength,
             })
         }
+    }
+}
+
+/// The shape of the noise: the blocks of the rows and the intercept, or `None` for a ball. Objective perturbation under pure DP and zCDP
+/// takes it wherever the rows have blocks: no ball gives all coordinates together less noise (docs/method.md, "Noise").
+fn shape(c: &Choices) -> Result<Option<Arc<Blocks>>> {
+    let offered = c.perturbation == Perturbation::Objective
+        && c.calibration == Calibration::Tight
+        && !matches!(c.budget, Budget::Approx { .. });
+    match c.noise {
+        None | Some(NoiseKind::ShapedLaplace) if offered => c.rows.blocks(c.intercept),
+        _ => Ok(None),
     }
 }
 

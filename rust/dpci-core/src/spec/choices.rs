@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::linalg::check_matrix_dim;
 use crate::loss::Loss;
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
+use crate::row_domain::RowDomain;
 use crate::{Error, Result};
 
 /// Which moments are released for the intervals.
@@ -23,6 +24,8 @@ pub enum Moments {
 pub enum NoiseKind {
     /// Spherical Laplace.
     SphericalLaplace,
+    /// Laplace in the shape of the rows' blocks.
+    ShapedLaplace,
     /// Gaussian.
     Gaussian,
 }
@@ -45,8 +48,8 @@ pub struct Choices {
     pub n_columns: usize,
     /// The constant appended to each row.
     pub intercept: Option<f64>,
-    /// Bound on the norm of a row, without the intercept.
-    pub row_norm: f64,
+    /// Where rows lie, without the intercept.
+    pub rows: RowDomain,
     /// Loss.
     pub loss: Arc<dyn Loss>,
     /// λ; 0 only for a loss that declares strong convexity.
@@ -118,7 +121,8 @@ pub(super) fn check_scalars(c: &Choices) -> Result<()> {
     let scale = c.intercept.map(|s| ("intercept_scale", s));
     let radius = c.radius.map(|w| ("radius", w));
     let optional = [strength, scale, radius].into_iter().flatten();
-    for (name, value) in [("row_norm", c.row_norm)].into_iter().chain(optional) {
+    c.rows.check_columns(c.n_columns)?;
+    for (name, value) in [("row_norm", c.rows.norm())].into_iter().chain(optional) {
         if !(value > 0.0) || !value.is_finite() {
             return Err(Error::OutOfRange {
                 name,
@@ -189,6 +193,9 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
             "variant=\"cms11\" is proved for spherical Laplace noise: use PureDP or ZCDP, got ApproxDP",
         );
     }
+    if c.noise == Some(NoiseKind::ShapedLaplace) {
+        check_shaped(c)?;
+    }
     match (c.perturbation, c.budget, c.noise) {
         (Perturbation::Objective, Budget::Approx { .. }, Some(NoiseKind::SphericalLaplace)) => {
             unsupported(
@@ -222,6 +229,24 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
         ),
         _ => Ok(()),
     }
+}
+
+/// Refuses noise in the shape of the rows where it is not proved, or the rows have no shape.
+fn check_shaped(c: &Choices) -> Result<()> {
+    let got = if c.rows.is_ball() {
+        "rows in a ball: pass rows with blocks, or noise=\"spherical_laplace\""
+    } else if c.perturbation == Perturbation::Output {
+        "mechanism=\"output\", whose minimisers differ in no such shape"
+    } else if matches!(c.budget, Budget::Approx { .. }) {
+        "ApproxDP: use noise=\"gaussian\""
+    } else if c.calibration == Calibration::Paper {
+        "calibration=\"paper\""
+    } else {
+        return Ok(());
+    };
+    Err(Error::Unsupported(format!(
+        "noise=\"shaped_laplace\" is for objective perturbation of rows in blocks, under PureDP and ZCDP, got {got}"
+    )))
 }
 
 /// Refuses what the kink of a loss, or a missing radius, rules out.

@@ -53,7 +53,7 @@ pub(super) fn coefficient_seal(
     cost: Cost,
 ) -> Result<Seal> {
     let bounds = of.bounds;
-    let wanted = SEAL_NOISE * law.coordinate_std_dev() * least_gain;
+    let wanted = SEAL_NOISE * law.std_dev_range()[0] * least_gain;
     let parameters = greatest_minimiser(of).min(GREATEST_PREDICTOR / bounds.row_norm);
     let distance = Seal::distance_for(wanted, bounds.params, cost)?
         .max(2.0 * noise_rounding(of, law))

@@ -122,7 +122,7 @@ fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
 /// Least size of a row where strong convexity counts on it: the intercept alone, or `row_norm` up to rounding.
 pub(crate) fn least_row_norm(c: &Choices) -> f64 {
     c.intercept
-        .unwrap_or(c.row_norm * (1.0 - 2.0 * ROUNDING_ROOM))
+        .unwrap_or(c.rows.norm() * (1.0 - 2.0 * ROUNDING_ROOM))
 }
 
 impl Spec {

@@ -7,9 +7,9 @@ use super::domain::{Bounded, Domain};
 use super::scales::check_sizes;
 use super::solvable::Solvable;
 use super::{Query, Seal, Step};
-use crate::linalg::vector::row_norm_bound;
 use crate::noise::NoiseLaw;
 use crate::privacy::{Budget, Calibration, Cost, DataBounds};
+use crate::row_domain::row_norm_bound;
 use crate::{Error, Result};
 
 /// Validated choices with the laws and costs that follow from them. Holds no data.
@@ -68,7 +68,7 @@ impl Spec {
         }
         check_combination(&choices)?;
         let params = choices.n_columns + usize::from(choices.intercept.is_some());
-        let row_norm = row_norm_bound(choices.row_norm, choices.intercept);
+        let row_norm = row_norm_bound(choices.rows.norm(), choices.intercept);
         let bounds = DataBounds::new(
             choices.n_samples as f64,
             row_norm,
@@ -153,8 +153,8 @@ impl Spec {
 
     /// The law of the coefficients' noise.
     #[must_use]
-    pub fn law(&self) -> NoiseLaw {
-        self.law
+    pub fn law(&self) -> &NoiseLaw {
+        &self.law
     }
 
     /// The release of the coefficients.
@@ -255,7 +255,7 @@ impl Spec {
     /// the noise can cause in a coefficient; where that is below 10⁻⁹, 10⁻⁹ but at most 10⁻⁴ of it.
     #[must_use]
     pub fn study_tolerance(&self) -> f64 {
-        let noise = self.law.coordinate_std_dev() * self.noise_gain()[0];
+        let noise = self.law.std_dev_range()[0] * self.noise_gain()[0];
         (1e-6 * noise).max(1e-9_f64.min(1e-4 * noise))
     }
 

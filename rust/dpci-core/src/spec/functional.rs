@@ -5,12 +5,12 @@
 
 use super::distances::{mean_rounding, share_seal};
 use super::{Part, Query, Seal, Step};
-use crate::linalg::vector::row_norm_bound;
 use crate::loss::second_moment_rounding;
 use crate::noise::{AnyLaw, Family, Gaussian, Laplace, Law, symmetric};
 use crate::privacy::{
     Budget, Calibration, Cost, Neighbors, Polynomial, gaussian_mu, gaussian_std_dev, laplace_rate,
 };
+use crate::row_domain::row_norm_bound;
 use crate::{Error, Result};
 
 /// More parameters would make one eigendecomposition, which cannot be interrupted, take minutes.

@@ -2,7 +2,11 @@
 
 use super::{MomentNoise, Projection, Seal, Spec, Step};
 use crate::Result;
-use crate::interval::{ErrorShape, half_width};
+use crate::interval::{ErrorShape, half_width, half_widths};
+use crate::row_domain::Blocks;
+
+/// Half width of the normal law at .95.
+const NORMAL: f64 = 1.96;
 
 /// The public consequences of a [`Spec`].
 #[derive(Debug, Clone)]
@@ -38,14 +42,26 @@ impl Spec {
         steps.extend(noise.into_iter().flat_map(|n| n.steps));
         let [least, greatest] = self.noise_gain();
         let greatest_half = self.radius().unwrap_or(f64::INFINITY);
-        let length = |gain: f64| {
-            half_width(
-                self.seal.std_dev().powi(2),
-                gain,
-                &ErrorShape::plug_in(self.law),
-                0.95,
-            )
-            .map(|half| 2.0 * half.min(greatest_half))
+        let seal = self.seal.std_dev().powi(2);
+        let shape = ErrorShape::plug_in(self.law.clone());
+        let ends = self.law.std_dev_range();
+        let length = |gain: f64, end: usize| {
+            let half = match self.law.blocks() {
+                None => half_width(seal, gain, &shape, 0.95)?,
+                // Along one coordinate the tails are shortest in number; a sum of many is normal.
+                Some(blocks) => {
+                    let one = greatest_or_least(blocks, end);
+                    let multipliers: Vec<f64> = one.map(|unit| gain * unit).collect();
+                    let along = half_widths(&[seal], &multipliers, &shape, 0.95)?[0];
+                    let normal = NORMAL * seal.sqrt().hypot(gain * ends[end]);
+                    if end == 0 {
+                        along.min(normal)
+                    } else {
+                        along.max(normal)
+                    }
+                }
+            };
+            Ok(2.0 * half.min(greatest_half))
         };
         Ok(Plan {
             steps,
@@ -53,7 +69,21 @@ impl Spec {
             least_l2_strength: self.least_l2_strength()?,
             spectral_radius,
             projection: self.choices.projection.decided(),
-            privacy_length: [length(least)?, length(greatest)?],
+            privacy_length: [length(least, 0)?, length(greatest, 1)?],
         })
     }
+}
+
+/// The coordinate of the least (0) or the greatest (1) noise as a contrast.
+fn greatest_or_least(blocks: &Blocks, end: usize) -> impl Iterator<Item = f64> {
+    let variances = blocks.variances();
+    let by_size = |a: &(usize, &f64), b: &(usize, &f64)| a.1.total_cmp(b.1);
+    let numbered = variances.iter().enumerate();
+    let found = if end == 0 {
+        numbered.min_by(by_size)
+    } else {
+        numbered.max_by(by_size)
+    };
+    let at = found.map_or(0, |(j, _)| j);
+    (0..variances.len()).map(move |j| if j == at { 1.0 } else { 0.0 })
 }

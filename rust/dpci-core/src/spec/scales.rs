@@ -40,7 +40,7 @@ pub(super) fn check_sizes(c: &Choices, budget: Budget) -> Result<()> {
         });
     }
     let optional = [strength, scale, radius].into_iter().flatten();
-    for (name, value) in [("row_norm", c.row_norm)].into_iter().chain(optional) {
+    for (name, value) in [("row_norm", c.rows.norm())].into_iter().chain(optional) {
         if !SIZES.contains(&value) {
             return Err(Error::OutOfRange {
                 name,
@@ -59,7 +59,7 @@ impl Spec {
     /// [`Error::Unsupported`], and as [`Spec::moment_noise`].
     pub(super) fn check_scales(&self) -> Result<()> {
         let [least_gain, greatest_gain] = self.noise_gain();
-        let noise = self.law.coordinate_std_dev();
+        let [least_noise, greatest_noise] = self.law.std_dev_range();
         let scales = [
             ("the row norm with the intercept", self.bounds.row_norm),
             (
@@ -68,11 +68,11 @@ impl Spec {
             ),
             (
                 "the least standard deviation of the noise in a coefficient",
-                noise * least_gain,
+                least_noise * least_gain,
             ),
             (
                 "the greatest standard deviation of the noise in a coefficient",
-                noise * greatest_gain,
+                greatest_noise * greatest_gain,
             ),
             (
                 "the greatest norm of the coefficients without noise",
@@ -105,11 +105,11 @@ impl Spec {
             Perturbation::Output => least,
         };
         let claimed = moments.gradient_cov.spectral_radius(self.n_params()) / self.bounds.n;
-        if !(claimed <= GREATEST_RATIO * (noise * gain).powi(2)) {
+        if !(claimed <= GREATEST_RATIO * (least_noise * gain).powi(2)) {
             return Err(Error::Unsupported(format!(
                 "the variance due to noise in the gradient covariance must be at most {GREATEST_RATIO:e} times the variance of the noise in the \
                  coefficients, got {claimed:e} against {:e}: give the gradient covariance a greater share in split",
-                (noise * gain).powi(2)
+                (least_noise * gain).powi(2)
             )));
         }
         Ok(())

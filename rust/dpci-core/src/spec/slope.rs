@@ -34,10 +34,10 @@ impl Spec {
         };
         let (scale, cost) = (self.law.scale(), self.coefficients.cost.value());
         // Of ln ε₁ or ln σ in that number, ε₁ the pure budget of the coefficients.
-        match (c.budget, self.law) {
+        match (c.budget, &self.law) {
             (Budget::Approx { epsilon, delta }, _) => scale * self.approx_log_slope(epsilon, delta),
             (_, NoiseLaw::Gaussian { .. }) => -scale * share / (2.0 * cost),
-            (budget, NoiseLaw::SphericalLaplace { .. }) => {
+            (budget, NoiseLaw::SphericalLaplace { .. } | NoiseLaw::ShapedLaplace { .. }) => {
                 let (epsilon, slope) = match budget {
                     Budget::Zcdp { .. } => {
                         let epsilon =

@@ -249,6 +249,7 @@ mod tests {
     use crate::Error;
     use crate::loss::{Hinge, HuberHinge, Logistic, Loss, Squared};
     use crate::privacy::Budget;
+    use crate::row_domain::RowDomain;
     use crate::spec::{Choices, Spec, testing};
 
     use super::{Perturbation, Solvable};
@@ -257,7 +258,7 @@ mod tests {
         Choices {
             n_samples,
             intercept: None,
-            row_norm,
+            rows: RowDomain::Ball(row_norm),
             loss,
             l2_strength,
             ..testing::choices(Perturbation::Output, testing::zcdp(0.5))

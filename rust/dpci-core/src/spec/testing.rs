@@ -7,6 +7,7 @@ use super::{
 };
 use crate::loss::{Custom, Declaration, Evaluate, Logistic, Loss, Targets};
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Polynomial};
+use crate::row_domain::RowDomain;
 
 /// What the seal leaves of a budget.
 pub(crate) const LEFT: f64 = 0.999;
@@ -17,7 +18,7 @@ pub(crate) fn choices(perturbation: Perturbation, budget: Budget) -> Choices {
         n_samples: 1000,
         n_columns: 2,
         intercept: Some(0.75),
-        row_norm: 1.0,
+        rows: RowDomain::Ball(1.0),
         loss: Arc::new(Logistic),
         l2_strength: 0.01,
         radius: None,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::distances::share_seal;
 use super::score::{Score, choice_lattice};
 use super::{Choices, Moments, NoiseKind, Part, Seal, Spec};
-use crate::linalg::vector::row_norm_bound;
 use crate::loss::Loss;
 use crate::noise::{Family, NoiseLaw};
 use crate::privacy::{
     Budget, Cost, Neighbors, Perturbation, RunCount, exponential_epsilon, gaussian_std_dev,
     laplace_rate, pure_epsilon,
 };
+use crate::row_domain::row_norm_bound;
 use crate::{Error, Result};
 
 /// Share of a repeated run's cost that goes to its score; the rest goes to its coefficients.
@@ -89,7 +89,7 @@ impl TuningSpec {
             ));
         };
         check_common(candidates, &*loss)?;
-        let row_norm = row_norm_bound(first.row_norm, first.intercept);
+        let row_norm = row_norm_bound(first.rows.norm(), first.intercept);
         let radii = scoring_radii(candidates, validation_radius)?;
         let greatest = radii
             .iter()
@@ -250,8 +250,8 @@ fn allot_to_runs(
                 },
                 procedure: Procedure::Repeat {
                     count,
+                    seal: score_seal(&noise, score, share_seal(seal, 1))?,
                     noise,
-                    seal: score_seal(noise, score, share_seal(seal, 1))?,
                 },
             });
         }
@@ -276,14 +276,14 @@ fn allot_to_runs(
         },
         procedure: Procedure::Repeat {
             count,
+            seal: score_seal(&noise, score, share_seal(seal, 1))?,
             noise,
-            seal: score_seal(noise, score, share_seal(seal, 1))?,
         },
     })
 }
 
 /// The seal of a noisy score. The sensitivity of a score holds as it is computed, so only the noise errs, and its sum with the score.
-fn score_seal(noise: NoiseLaw, score: &Score, cost: Cost) -> Result<Seal> {
+fn score_seal(noise: &NoiseLaw, score: &Score, cost: Cost) -> Result<Seal> {
     let distance = 2.0 * (noise.error_bound(1) + f64::EPSILON * score.greatest());
     Seal::new(Part::Score, 1, distance, cost)
 }
@@ -321,7 +321,7 @@ pub(crate) fn check_common<'a>(
                 "intercept",
                 c.intercept.map_or("none".into(), |s| s.to_string()),
             ),
-            ("row_norm", c.row_norm.to_string()),
+            ("row_norm", c.rows.to_string()),
         ]
     };
     let mut first = None;

@@ -68,7 +68,7 @@ fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> 
                 strong_convexity: spec.strong_convexity(),
                 n_samples,
                 perturbation: choices.perturbation,
-                law: spec.law(),
+                law: spec.law().clone(),
                 is_likelihood: choices.loss.is_likelihood(),
             };
             ErrorLaw::noise_aware(&matrices, draws)
@@ -94,15 +94,16 @@ pub(super) fn bounds(
     let dim = spec.n_params();
     let law = error_law(spec, fit, draws)?;
     let mut unit = vec![0.0; dim];
-    let mut parts = Vec::with_capacity(dim);
+    let (mut v, mut a) = (Vec::with_capacity(dim), Vec::with_capacity(dim));
     for j in 0..dim {
         unit[j] = 1.0;
-        parts.push(law.components(&unit)?);
+        let (variance, multipliers) = law.multipliers(&unit, spec.law())?;
+        v.push(variance);
+        a.extend(multipliers);
         unit[j] = 0.0;
     }
-    let (v, a): (Vec<f64>, Vec<f64>) = parts.into_iter().unzip();
     let shape = ErrorShape {
-        law: spec.law(),
+        law: spec.law().clone(),
         matrices: law.shape(),
     };
     let widths = half_widths(&v, &a, &shape, level)?;

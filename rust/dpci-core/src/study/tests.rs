@@ -13,6 +13,7 @@ use crate::loss::{Hinge, HuberHinge, Logistic, Loss, Squared};
 use crate::mechanism::{Sealing, Simulating, Values, project_release, release};
 use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation};
+use crate::row_domain::RowDomain;
 use crate::spec::{Choices, Moments, Projection, Spec, Variant};
 
 const N: usize = 1500;
@@ -40,7 +41,7 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec
         n_samples: N,
         n_columns: WIDTH,
         intercept: Some(0.5),
-        row_norm: 1.0,
+        rows: RowDomain::Ball(1.0),
         loss,
         l2_strength: 0.02,
         radius: None,
@@ -87,7 +88,7 @@ fn specs() -> Vec<Spec> {
 }
 
 const BOUNDS: RowBounds = RowBounds {
-    row_norm: 1.0,
+    rows: RowDomain::Ball(1.0),
     targets: crate::loss::Targets::Signs,
     on_violation: OnViolation::Clip,
 };

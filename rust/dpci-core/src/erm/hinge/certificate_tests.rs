@@ -10,6 +10,7 @@ use crate::exec::Executor;
 use crate::linalg::{DOUBLED_EPSILON, Doubled};
 use crate::loss::{Hinge, Targets, gradient_rounding, hessian_rounding};
 use crate::objective::Objective;
+use crate::row_domain::RowDomain;
 
 /// One parameter, n = 10, λ = 1/2, no rows: the gradient is 5θ minus the pull.
 fn bare<'a>(param: f64, pull: f64, exec: &'a Executor<'a>) -> Polish<'a> {
@@ -215,7 +216,7 @@ fn slacks_err_by_their_products() {
 fn a_split_knows_how_far_its_sums_may_be_off() {
     with_exec(|exec| {
         let bounds = RowBounds {
-            row_norm: 2.0,
+            rows: RowDomain::Ball(2.0),
             targets: Targets::Signs,
             on_violation: OnViolation::Error,
         };
@@ -252,7 +253,7 @@ fn a_split_knows_how_far_its_sums_may_be_off() {
 fn sums_of_weighted_rows_err_by_no_more_than_they_say() {
     with_exec(|exec| {
         let bounds = RowBounds {
-            row_norm: 2.0,
+            rows: RowDomain::Ball(2.0),
             targets: Targets::Signs,
             on_violation: OnViolation::Error,
         };
@@ -288,7 +289,7 @@ fn sums_of_weighted_rows_err_by_no_more_than_they_say() {
 fn a_sample_takes_every_third_row_for_three() {
     with_exec(|exec| {
         let bounds = RowBounds {
-            row_norm: 20.0,
+            rows: RowDomain::Ball(20.0),
             targets: Targets::Signs,
             on_violation: OnViolation::Error,
         };
@@ -319,7 +320,7 @@ fn a_sample_takes_every_third_row_for_three() {
 fn declared_convexity_adds_to_the_ridge() {
     with_exec(|exec| {
         let bounds = RowBounds {
-            row_norm: 2.0,
+            rows: RowDomain::Ball(2.0),
             targets: Targets::Signs,
             on_violation: OnViolation::Error,
         };

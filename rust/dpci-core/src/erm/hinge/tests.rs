@@ -15,10 +15,11 @@ use crate::exec::Executor;
 use crate::linalg::{Doubled, vector};
 use crate::loss::{Hinge, Targets};
 use crate::objective::Objective;
+use crate::row_domain::RowDomain;
 use crate::solver::{Method, Options};
 
 const BOUNDS: RowBounds = RowBounds {
-    row_norm: 2.0,
+    rows: RowDomain::Ball(2.0),
     targets: Targets::Signs,
     on_violation: OnViolation::Error,
 };

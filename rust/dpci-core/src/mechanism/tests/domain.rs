@@ -4,6 +4,7 @@ use super::*;
 use crate::mechanism::fit::check_strong_convexity;
 use crate::mechanism::moment_point;
 use crate::privacy::Perturbation::Output;
+use crate::row_domain::RowDomain;
 
 #[test]
 fn rows_must_be_as_long_as_strong_convexity_counts_on() {
@@ -12,7 +13,7 @@ fn rows_must_be_as_long_as_strong_convexity_counts_on() {
             n_samples: 4,
             n_columns: 1,
             intercept: None,
-            row_norm,
+            rows: RowDomain::Ball(row_norm),
             loss: Arc::clone(loss),
             radius: Some(4.0 / row_norm),
             ..choices(Output, pure(1.0))

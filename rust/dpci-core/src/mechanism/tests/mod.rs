@@ -15,6 +15,7 @@ use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::loss::{Logistic, Loss, Targets};
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation};
+use crate::row_domain::RowDomain;
 use crate::spec::testing::*;
 use crate::spec::{Choices, Moments, Projection, Spec};
 
@@ -36,7 +37,7 @@ fn with_design(
 
 fn row_bounds(row_norm: f64, targets: Targets) -> RowBounds {
     RowBounds {
-        row_norm,
+        rows: RowDomain::Ball(row_norm),
         targets,
         on_violation: OnViolation::Error,
     }

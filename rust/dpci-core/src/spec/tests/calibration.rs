@@ -229,6 +229,7 @@ fn every_combination_is_offered_or_refused() {
         None,
         Some(NoiseKind::SphericalLaplace),
         Some(NoiseKind::Gaussian),
+        Some(NoiseKind::ShapedLaplace),
     ];
     for perturbation in [OBJECTIVE, OUTPUT] {
         for (b, budget) in budgets.into_iter().enumerate() {
@@ -239,6 +240,8 @@ fn every_combination_is_offered_or_refused() {
                     None => true,
                     Some(NoiseKind::Gaussian) => gaussian,
                     Some(NoiseKind::SphericalLaplace) => !gaussian,
+                    // Rows in a ball have no shape.
+                    Some(NoiseKind::ShapedLaplace) => false,
                 };
                 let made = Spec::new(Choices {
                     noise,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::loss::Hinge;
 use crate::privacy::Perturbation::{Objective, Output};
+use crate::row_domain::RowDomain;
 
 #[test]
 fn scalars_must_be_finite_and_positive() {
@@ -12,7 +13,7 @@ fn scalars_must_be_finite_and_positive() {
             (
                 "row_norm",
                 Choices {
-                    row_norm: bad,
+                    rows: RowDomain::Ball(bad),
                     ..base.clone()
                 },
             ),
@@ -140,7 +141,7 @@ fn a_released_hessian_has_eigenvalues_within_a_trillion() {
 fn noise_in_coefficients_must_be_neither_too_little_nor_too_much() {
     // The noise of the objective, about 2R/ε, reaches the coefficients as its 1/(n(λ + R²/4)): 10⁻⁶⁶ of it.
     let message = refusal(Choices {
-        row_norm: 1e-58,
+        rows: RowDomain::Ball(1e-58),
         intercept: None,
         l2_strength: 1.0,
         ..choices(Objective, pure(1e5))

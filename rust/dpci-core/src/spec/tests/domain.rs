@@ -3,6 +3,7 @@
 use super::*;
 use crate::loss::{Hinge, Squared};
 use crate::privacy::Perturbation::{Objective, Output};
+use crate::row_domain::RowDomain;
 
 #[test]
 fn a_ball_bounds_slopes_and_shifts() {
@@ -96,7 +97,7 @@ fn declared_strong_convexity_counts_with_the_square_of_the_row() {
     let one_column = |row_norm| Choices {
         n_columns: 1,
         intercept: None,
-        row_norm,
+        rows: RowDomain::Ball(row_norm),
         loss: parabola(0.4),
         radius: Some(4.0 / row_norm),
         ..choices(Output, pure(1.0))

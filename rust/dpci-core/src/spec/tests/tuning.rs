@@ -5,6 +5,7 @@ use crate::loss::Squared;
 use crate::noise::NoiseLaw;
 use crate::privacy::Perturbation::Objective;
 use crate::privacy::RunCount;
+use crate::row_domain::RowDomain;
 use crate::spec::{NoiseKind, TuningMethod, check_common, check_predictor};
 
 /// `ln(1+e^z) - ln(1+e^-z)` is the range of the logistic loss over predictors up to z = 1.25·W.
@@ -242,7 +243,7 @@ fn candidates_must_agree_in_their_rows() {
         (
             "row_norm",
             Choices {
-                row_norm: 1.5,
+                rows: RowDomain::Ball(1.5),
                 ..base.clone()
             },
         ),
@@ -268,7 +269,7 @@ fn candidates_must_agree_in_their_rows() {
             .contains("got neighbors=\"add_remove\"")
     );
     let other = Choices {
-        row_norm: 1.5,
+        rows: RowDomain::Ball(1.5),
         ..base.clone()
     };
     let refused = tuned(&[base, other], None, pure(1.0), REPEAT).unwrap_err();

@@ -23,7 +23,7 @@ use crate::exec::Executor;
 use crate::linalg::{Cholesky, add_diagonal, check_matrix_dim};
 use crate::loss::Loss;
 use crate::mechanism::check_design;
-use crate::noise::{Law, NoiseLaw, SimulationGenerator};
+use crate::noise::{Law, SimulationGenerator};
 use crate::objective::Objective;
 use crate::privacy::Perturbation;
 use crate::solver::{Method, Options};
@@ -112,7 +112,7 @@ impl Utility {
     /// [`Error::OutOfRange`] never: the law of a spec is valid.
     pub fn draw_noise(spec: &Spec, seed: u64, stream: u64) -> Result<Vec<f64>> {
         let dim = spec.n_params();
-        let unit = NoiseLaw::from_name(spec.law().name(), dim, 1.0)?.on(dim)?;
+        let unit = spec.law().with_scale(1.0).on(dim)?;
         Ok(unit.sample(&mut SimulationGenerator::new(seed, stream)))
     }
 

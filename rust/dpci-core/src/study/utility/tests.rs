@@ -10,6 +10,7 @@ use crate::linalg::vector;
 use crate::loss::{Batch, HuberHinge, Logistic};
 use crate::objective::HessianRows;
 use crate::privacy::{Budget, Calibration, Neighbors};
+use crate::row_domain::RowDomain;
 use crate::spec::{Choices, Moments, Projection, Variant};
 
 const N: usize = 700;
@@ -44,7 +45,7 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, epsilon: f64) -> Spec {
         n_samples: N,
         n_columns: WIDTH,
         intercept: Some(INTERCEPT),
-        row_norm: 1.0,
+        rows: RowDomain::Ball(1.0),
         loss,
         l2_strength: 0.02,
         radius: None,
@@ -69,7 +70,7 @@ fn logistic(epsilon: f64) -> Spec {
 
 fn bounds(spec: &Spec) -> RowBounds {
     RowBounds {
-        row_norm: 1.0,
+        rows: RowDomain::Ball(1.0),
         targets: spec.choices().loss.targets(),
         on_violation: OnViolation::Error,
     }
