@@ -50,8 +50,8 @@ class Inference(FitFacts):
     def std_errors(self) -> NDArray[np.float64]:
         """Standard deviation of the error of each parameter, shape (k,)."""
         law = self._error_law()
-        variance, multiplier = law.components(np.eye(len(self.names)))
-        errors = np.sqrt(variance + multiplier**2 * law.mean_omega)
+        contrasts = np.eye(len(self.names))
+        errors = np.sqrt(law.components(contrasts)[0] + law.noise_variance(contrasts))
         errors.flags.writeable = False
         return errors
 
@@ -180,7 +180,7 @@ class Inference(FitFacts):
             draws = _MONTE_CARLO_DRAWS if n_draws is None else n_draws
             parts = law.components(contrasts)
             lower, upper = _core.monte_carlo_interval(
-                *parts, law.law, law.scale, law.dim, level, draws, seed, law.shape
+                *parts, law.law, law.scale, law.dim, level, draws, seed, law.shape, law.blocks
             )
         else:
             each = level
