@@ -353,7 +353,7 @@ def exact_half_widths(
     shape: float = ...,
     rows: RowDomain | None = ...,
 ) -> _F64:
-    """a: of noise in the shape of rows the multipliers of all coordinates, by contrast; rows with the intercept."""
+    """a: for noise in the shape of rows (with the intercept) the multipliers of all coordinates, by contrast."""
 
 def exact_pvalues(
     v: _F64,
