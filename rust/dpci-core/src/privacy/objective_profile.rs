@@ -102,7 +102,7 @@ impl ObjectiveProfile {
         if !(self.remaining(epsilon) >= 0.0) {
             return Err(Error::OutOfRange {
                 name: "epsilon",
-                rule: "greater than ln(1 + kappa), which the Hessian's change costs",
+                rule: "greater than ln(1 + kappa), the cost of the change of the Hessian",
                 value: epsilon,
             });
         }

@@ -39,8 +39,8 @@ impl Domain {
             && !greatest.is_some_and(|u| u <= declared * (1.0 + 16.0 * f64::EPSILON))
         {
             return Err(Error::Unsupported(format!(
-                "a loss with predictor_bound={declared} needs a radius of at most {}, the bound over the norm of a row with its \
-                 intercept, got radius={}",
+                "a loss with predictor_bound={declared} needs a radius of at most {}, which is the bound divided by the bound on the norm of a \
+                 row (intercept included), got radius={}",
                 declared / bounds.row_norm,
                 c.radius.map_or_else(|| "None".into(), |w| w.to_string()),
             )));
@@ -56,7 +56,7 @@ impl Domain {
         }
         if !slope_bound.is_finite() {
             return Err(Error::Unsupported(format!(
-                "the {} loss has a bounded slope on a bounded domain only, got radius=None: pass radius, a public bound on the norm \
+                "the {} loss has a bounded slope only on a bounded domain, got radius=None: pass radius, a public bound on the norm \
                  of the parameters",
                 c.loss.name()
             )));
@@ -103,7 +103,7 @@ fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
     };
     if bounds.params > 1 {
         return refused(
-            "one parameter, because a function of the linear predictor is strongly convex in no more",
+            "one parameter, because a function of one linear predictor is not strongly convex in several",
             format!("{} parameters", bounds.params),
         );
     }
