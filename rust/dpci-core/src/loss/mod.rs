@@ -4,6 +4,7 @@
 //! are `f(yu)` with `y` in {-1, 1}.
 
 mod custom;
+mod diameter;
 mod hinge;
 mod huber_hinge;
 mod logistic;
@@ -198,6 +199,12 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// `‖θ‖·row_norm ≤ radius`, rounded up: twice the greatest gradient, unless targets and predictors are tied together.
     fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
         2.0 * self.sup_slope(radius) * row_norm * (1.0 + 2.0 * f64::EPSILON)
+    }
+
+    /// sup of `-l'(u; y)·u` over all predictors and targets, rounded up: the most that one record can hold against a shrinking of the
+    /// parameters, which bounds the norm of a minimiser (docs/domains.md, "The ball of the regulariser"). Infinite where none is known.
+    fn greatest_pull(&self) -> f64 {
+        f64::INFINITY
     }
 
     /// sup minus inf of l over |u| ≤ `radius` and all targets, rounded up; infinite where it is not known.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::Batch;
+use super::{Batch, diameter};
 
 /// `1 / (1 + e⁻ᵗ)` and its complement, both without cancellation.
 pub(super) fn sigmoid_pair(t: f64) -> (f64, f64) {
@@ -266,6 +266,51 @@ impl SlopeRange {
             .map(|p| f(p, 1.0 - p))
             .fold(up(ends), |m, v| if up(v) > m { up(v) } else { m })
     }
+}
+
+/// [`super::Loss::gradient_diameter`] of the loss `s·log(1 + e^{(m - z)/s})`, whose slope at margin z is a sigmoid of `t = (m - z)/s`.
+pub(super) fn gradient_diameter(s: f64, m: f64, row_norm: f64, radius: f64) -> f64 {
+    let [low, high] = [m - radius, m + radius].map(|z| z / s);
+    let range = SlopeRange::between(low, high, 1.0 / s);
+    let greatest = range.sup_slope();
+    let offset = |tilt: f64| {
+        // The slope plus tilt·z, at both ends and where the sigmoid is concave and has the derivative tilt·s = p(1-p).
+        let ends = [
+            range.greatest.0 - tilt * radius,
+            range.least.0 + tilt * radius,
+        ];
+        let product = tilt * s;
+        let root = (1.0 - 4.0 * product).sqrt();
+        let (p, q) = (0.5 * (1.0 + root), 2.0 * product / (1.0 + root));
+        let t = (p / q).ln();
+        let touching = p + tilt * (m - s * t);
+        let within = t <= high * (1.0 + 1e-9) + 1e-9;
+        let values = ends.into_iter().chain(within.then_some(touching));
+        // The parts of the sum can cancel, so its rounding is counted in units of both.
+        values.fold(0.0, f64::max) + 16.0 * f64::EPSILON * (greatest + tilt * (m + radius))
+    };
+    up(row_norm * diameter::least(greatest, radius, offset))
+}
+
+/// [`super::Loss::greatest_pull`] of the same loss: `sup of z·p` over margins z, p the slope there.
+pub(super) fn greatest_pull(s: f64, m: f64) -> f64 {
+    // The derivative of ln(z·p), 1/z - (1-p)/s, falls; at m + 2s it is negative.
+    let rises = |z: f64| 1.0 / z > sigmoid_pair((z - m) / s).0 / s;
+    let (mut low, mut high) = (0.0, m + 2.0 * s);
+    loop {
+        let middle = 0.5 * (low + high);
+        if !(low < middle && middle < high) {
+            break;
+        }
+        if rises(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    // The maximum lies between the two up to rounding, and p falls.
+    let room = 8.0 * f64::EPSILON * high;
+    up((high + room) * SlopeRange::between(0.0, (m - low + room) / s, 1.0).sup_slope())
 }
 
 #[cfg(test)]
