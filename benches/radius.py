@@ -76,7 +76,7 @@ def study(
         X, y = sample(np.random.default_rng(seed), N)
         result = dpci.fit(
             X, y, budget=budget, l2_strength=l2_strength, loss=loss, mechanism=mechanism, radius=radius,
-            intercept=False, classes=(-1, 1), seed=seed, n_threads=1,
+            fit_intercept=False, classes=(-1, 1), seed=seed, n_threads=1,
         )  # fmt: skip
         params.append(result.params)
         if result.interval_refusal is not None:

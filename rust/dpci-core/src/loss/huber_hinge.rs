@@ -3,7 +3,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::sigmoid_family::up;
-use super::{Batch, Loss, diameter, weighted_sum};
+use super::{Batch, Loss, weighted_sum};
 use crate::linalg::Doubled;
 use crate::{Error, Result};
 
@@ -143,16 +143,13 @@ impl Loss for HuberHinge {
     }
 
     /// The slope plus a rising line is linear up to where the parabola begins, from there to its end, and rises beyond.
-    fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
+    fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         let greatest = self.sup_slope(radius);
         let beginning = (1.0 - self.h).max(-radius).min(radius);
-        let offset = |tilt: f64| {
-            let at_beginning = greatest + tilt * beginning;
-            let at_end = self.depth(radius) + tilt * radius;
-            // The parts of the sum can cancel, so its rounding is counted in units of both.
-            at_beginning.max(at_end) + 16.0 * f64::EPSILON * (greatest + tilt * radius)
-        };
-        up(row_norm * diameter::least(greatest, radius, offset))
+        let at_beginning = greatest + tilt * beginning;
+        let at_end = self.depth(radius) + tilt * radius;
+        // The parts of the sum can cancel, so its rounding is counted in units of both.
+        at_beginning.max(at_end) + 16.0 * f64::EPSILON * (greatest + tilt * radius)
     }
 
     /// At the vertex of `z(1+h-z)/2h`, where that lies in the quadratic part, or else where that part begins.

@@ -76,8 +76,8 @@ impl Loss for Logistic {
         Self::range(radius).sup_joint_norm(alpha)
     }
 
-    fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
-        sigmoid_family::gradient_diameter(1.0, 0.0, row_norm, radius)
+    fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
+        sigmoid_family::sup_tilted_slope(1.0, 0.0, tilt, radius)
     }
 
     fn greatest_pull(&self) -> f64 {

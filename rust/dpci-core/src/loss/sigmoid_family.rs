@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::{Batch, diameter};
+use super::Batch;
 
 /// `1 / (1 + e⁻ᵗ)` and its complement, both without cancellation.
 pub(super) fn sigmoid_pair(t: f64) -> (f64, f64) {
@@ -268,28 +268,23 @@ impl SlopeRange {
     }
 }
 
-/// [`super::Loss::gradient_diameter`] of the loss `s·log(1 + e^{(m - z)/s})`, whose slope at margin z is a sigmoid of `t = (m - z)/s`.
-pub(super) fn gradient_diameter(s: f64, m: f64, row_norm: f64, radius: f64) -> f64 {
+/// [`super::Loss::sup_tilted_slope`] of the loss `s·log(1 + e^{(m - z)/s})`, whose slope at margin z is the sigmoid of `t = (m - z)/s`.
+pub(super) fn sup_tilted_slope(s: f64, m: f64, tilt: f64, radius: f64) -> f64 {
     let [low, high] = [m - radius, m + radius].map(|z| z / s);
     let range = SlopeRange::between(low, high, 1.0 / s);
-    let greatest = range.sup_slope();
-    let offset = |tilt: f64| {
-        // The slope plus tilt·z, at both ends and where the sigmoid is concave and has the derivative tilt·s = p(1-p).
-        let ends = [
-            range.greatest.0 - tilt * radius,
-            range.least.0 + tilt * radius,
-        ];
-        let product = tilt * s;
-        let root = (1.0 - 4.0 * product).sqrt();
-        let (p, q) = (0.5 * (1.0 + root), 2.0 * product / (1.0 + root));
-        let t = (p / q).ln();
-        let touching = p + tilt * (m - s * t);
-        let within = t <= high * (1.0 + 1e-9) + 1e-9;
-        let values = ends.into_iter().chain(within.then_some(touching));
-        // The parts of the sum can cancel, so its rounding is counted in units of both.
-        values.fold(0.0, f64::max) + 16.0 * f64::EPSILON * (greatest + tilt * (m + radius))
-    };
-    up(row_norm * diameter::least(greatest, radius, offset))
+    // At both ends, and where the sigmoid is concave and has the derivative tilt·s = p(1-p).
+    let ends = [
+        range.greatest.0 - tilt * radius,
+        range.least.0 + tilt * radius,
+    ];
+    let product = tilt * s;
+    let root = (1.0 - 4.0 * product).sqrt();
+    let (p, q) = (0.5 * (1.0 + root), 2.0 * product / (1.0 + root));
+    let t = (p / q).ln();
+    let touching = (t <= high * (1.0 + 1e-9) + 1e-9).then_some(p + tilt * (m - s * t));
+    // The parts of the sum can cancel, so its rounding is counted in units of both.
+    let rounding = 16.0 * f64::EPSILON * (range.sup_slope() + tilt * (m + radius));
+    ends.into_iter().chain(touching).fold(0.0, f64::max) + rounding
 }
 
 /// [`super::Loss::greatest_pull`] of the same loss: `sup of z·p` over margins z, p the slope there.

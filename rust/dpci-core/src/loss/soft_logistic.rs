@@ -107,8 +107,8 @@ impl Loss for SoftLogistic {
     }
 
     /// That of the logistic loss: a slope `p - y` is at most p in size if it is positive, and `1 - p` if it is negative.
-    fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
-        Logistic.gradient_diameter(row_norm, radius)
+    fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
+        Logistic.sup_tilted_slope(tilt, radius)
     }
 
     /// Linear in the label, so that of labels 0 and 1.

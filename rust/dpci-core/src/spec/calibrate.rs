@@ -114,10 +114,14 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
     let gaussian = |std_dev| NoiseLaw::Gaussian { std_dev };
     match c.perturbation {
         Perturbation::Objective => {
-            // The laws of Gaussian noise look at the two records apart, so their shift is that of both.
+            // The laws of Gaussian noise look at the two records apart, so their shift is the longest of a corner.
             let shift = match cost {
                 Cost::Epsilon(_) | Cost::Rho(_) => domain.shift,
-                _ => bounds.objective_shift(domain.slope_bound),
+                Cost::MuSquared(_) => {
+                    objective_profile(of)?.shift() / bounds.neighbors.changed_records()
+                        * bounds.objective_shift(domain.slope_bound)
+                }
+                Cost::EpsilonDelta { .. } => bounds.objective_shift(domain.slope_bound),
             };
             let calibration = c.calibration;
             let mut pure = |epsilon| {
@@ -204,7 +208,8 @@ fn objective_profile(of: Bounded<'_>) -> Result<ObjectiveProfile> {
         domain,
     } = of;
     let t = domain.curvature_bound;
-    ObjectiveProfile::new(bounds, c.loss.one_signed(), t, c.l2_strength)
+    let profile = ObjectiveProfile::new(bounds, c.loss.one_signed(), t, c.l2_strength)?;
+    Ok(profile.with_pair(domain.pair))
 }
 
 /// The least λ at which objective perturbation has noise to offer for its ε.

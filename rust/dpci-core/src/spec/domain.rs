@@ -12,6 +12,9 @@ pub(super) struct Domain {
     /// How far the gradient of the sum of losses moves between neighbours at parameters that the proofs compare: 2LR at most, LR under
     /// add/remove.
     pub(super) shift: f64,
+    /// Longest shift of the noise at the corners of the slopes of two records, in units of LR: what Gaussian objective perturbation looks
+    /// at; 2 at most.
+    pub(super) pair: f64,
     /// `t`; infinite for a loss with a kink.
     pub(super) curvature_bound: f64,
     /// Strong convexity of the mean loss for every data set, beyond λ.
@@ -71,6 +74,12 @@ impl Domain {
                 shift = shift.min(c.loss.gradient_diameter(bounds.row_norm, reach));
             }
         }
+        let pair = match (greatest, bounds.neighbors, c.calibration) {
+            (Some(u), Neighbors::ReplaceOne, Calibration::Tight) if c.loss.one_signed() => {
+                c.loss.gradient_corner(1.0, u) / slope_bound * (1.0 + 2.0 * f64::EPSILON)
+            }
+            _ => 2.0,
+        };
         // A subnormal number has lost digits, which no relative rounding covers.
         if !shift.is_normal() {
             return Err(Error::OutOfRange {
@@ -82,6 +91,7 @@ impl Domain {
         Ok(Self {
             slope_bound,
             shift,
+            pair,
             curvature_bound,
             extra_convexity: extra_convexity(c, bounds)?,
         })

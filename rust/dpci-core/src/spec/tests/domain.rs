@@ -57,13 +57,36 @@ fn a_ball_bounds_slopes_and_shifts() {
         ..logistic.clone()
     });
     assert_just_above(pure_objective.sensitivity(), 2.021_597_611_326_514_5);
-    // Neither under add/remove, where one gradient moves, nor where Gaussian noise looks at corners.
+    // Not under add/remove, where one gradient moves.
     let steepest = 1.25 / (1.0 + (-5.0_f64).exp());
     let add_remove = Choices {
         neighbors: Neighbors::AddRemove,
         ..logistic.clone()
     };
     assert_just_above(spec(add_remove).sensitivity(), steepest / 10.0);
+    // Gaussian noise looks at corners, a little further apart than two gradients can be.
+    let gaussian = |radius| {
+        let choices = Choices {
+            perturbation: Objective,
+            budget: approx(1.0, 1e-6),
+            radius,
+            ..logistic.clone()
+        };
+        (
+            spec(choices.clone()).sensitivity(),
+            spec(choices).law().scale(),
+        )
+    };
+    let ((longest, with), (both, without)) = (gaussian(Some(4.0)), gaussian(None));
+    assert_just_above(both, 2.5);
+    assert!(
+        longest > 2.021_597 && longest < 1.02 * 2.021_597,
+        "{longest}"
+    );
+    assert!(
+        with < 0.85 * without && with > longest / both * without,
+        "{with} {without}"
+    );
 }
 
 #[test]
