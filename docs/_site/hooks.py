@@ -15,9 +15,10 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 
-# Files at the top of the repository that are pages of the site.
+# Pages of the site that have another name in the repository, most of them at its top.
 FROM_THE_TOP = {
     "README.md": "index.md",
+    "docs/README.md": "contents.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",

@@ -554,11 +554,12 @@ class ObjectiveProfile:
         l2_strength: float,
         one_signed: bool,
         neighbors: str,
+        pair: float = 2.0,
     ) -> ObjectiveProfile:
-        """row_norm without the intercept; curvature_bound None: there is none."""
+        """row_norm without the intercept; curvature_bound None: there is none; pair: longest shift of two records over L R."""
 
-    changed_records: float
-    """2 where a record is replaced, else 1: the shift of the noise is that many times L R."""
+    shift: float
+    """Longest shift of the noise over L R: pair where a record is replaced, else 1."""
     log_det: float
     """ln(1 + kappa), rounded up."""
     def delta(self, epsilon: float, ratio: float, mu: float) -> float:

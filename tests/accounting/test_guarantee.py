@@ -75,7 +75,7 @@ def test_budgets_beyond_double_precision_are_named(mechanism):
     assert dpci.plan(budget=small, **model).guarantee.delta(small.epsilon) <= small.delta
     # The noise of the seal is drawn in integers, and at most 2^40 of its steps wide.
     for epsilon in (1e-9, 1e-50):
-        with pytest.raises(dpci.InvalidInput, match="the budget of a seal must be great enough"):
+        with pytest.raises(dpci.InvalidInput, match="the budget of a seal must be large enough"):
             dpci.plan(budget=dpci.ApproxDP(epsilon, 1e-300), **{**model, "mechanism": "output"})
 
 

@@ -344,7 +344,7 @@ def test_a_budget_without_a_seal_is_refused_before_it_is_paid():
     rows, targets = np.eye(40)[np.arange(500) % 40], np.arange(500) % 2
     for budget in (dpci.PureDP(2e-12), dpci.ZCDP(3e-19)):
         ledger = dpci.Ledger(budget)
-        with pytest.raises(InvalidInput, match="budget of a seal must be great enough"):
+        with pytest.raises(InvalidInput, match="budget of a seal must be large enough"):
             dpci.fit(rows, targets, budget=budget, l2_strength=1.0, mechanism="output", ledger=ledger)
         assert ledger.remaining == budget
 

@@ -43,6 +43,15 @@ def public_names():
     return found
 
 
+def test_every_page_is_listed_once():
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    listed = re.findall(r"[\w/]+\.md$", nav, re.MULTILINE)
+    assert sorted({page for page in listed if listed.count(page) > 1}) == []
+    # The build allows a log that is not listed.
+    logs = {f"evidence/{log.name}" for log in (ROOT / "docs" / "evidence").glob("*.md")}
+    assert sorted(logs - set(listed)) == []
+
+
 def test_every_public_name_is_on_some_page(site):
     from mkdocstrings import Inventory  # noqa: PLC0415  # the fixture skips without it
 

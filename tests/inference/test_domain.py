@@ -230,7 +230,7 @@ CMS11 = ObjectivePerturbation(variant="cms11")
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"radius": None}, "bounded slope on a bounded domain only.*pass radius"),
+        ({"radius": None}, "bounded slope only on a bounded domain.*pass radius"),
         ({"radius": 0.0}, "radius must be finite and > 0"),
         ({"radius": float("nan")}, "radius must be finite and > 0"),
         ({"radius": None, "loss": "soft_logistic", "mechanism": OutputPerturbation(project=True)}, "needs radius"),

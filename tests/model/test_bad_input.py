@@ -143,7 +143,7 @@ KEYWORDS = {
     "paper and cautious": (
         {"calibration": "paper", "projection": "cautious"},
         InvalidInput,
-        r'calibration="paper" projects at the floor, got projection="cautious"',
+        r'calibration="paper" requires projection="floor", got projection="cautious"',
     ),
     "on_violation": (
         {"on_violation": "drop"},

@@ -99,7 +99,7 @@ def test_short_rows_are_refused(y):
     """A row of norm .5 would let the risk curve by .5, not by 2."""
     x = np.ones((N, 1))
     x[17] = 0.5
-    with pytest.raises(InvalidInput, match=r"norm of every row of X must be equal to row_norm.*got 0\.5"):
+    with pytest.raises(InvalidInput, match=r"every row of X must have norm row_norm.*got 0\.5"):
         fit(x, y)
     with pytest.raises(InvalidInput, match="norm of every row of X"):
         fit(x, y, on_violation="clip")

@@ -236,7 +236,7 @@ KEYWORDS = {
     "infinite share": ({"shares": (0.5, 0.5, np.inf)}, SHARES),
     "tiny share of the Hessian": ({"shares": (0.5, 0.5, 1e-17)}, SHARES),
     "tiny share of the model": ({"shares": (1e-17, 0.5, 0.5)}, SHARES),
-    "sum": ({"shares": (0.5, 0.5, 0.5)}, "sum of shares must be 1, got sum of shares=1.5"),
+    "sum": ({"shares": (0.5, 0.5, 0.5)}, "sum of shares must be 1, got 1.5"),
     "unused shares": ({"shares": (0.0, 0.5, 0.5), "kind": "data_independent"}, SHARES),
     "unused sum": ({"shares": (0.1, 0.1, 0.1), "kind": "data_independent"}, "sum of shares must be 1, got"),
     "certain": ({"failure_probability": 0.0}, PROBABILITY),

@@ -25,6 +25,7 @@ GUARANTEE_FACTS = (
     "l2_strength",
     "neighbors",
     "loss",
+    "slope_bound",
     "curvature_bound",
 )
 """Fields of a record that :func:`guarantee_of` needs besides the number of samples."""
@@ -120,11 +121,12 @@ def guarantee_of(
     l2_strength: float,
     neighbors: str,
     loss: dict[str, Any],
+    slope_bound: float,
     curvature_bound: float | None,
 ) -> Guarantee:
     """Return the guarantee of a fit from its steps, seals and public facts.
 
-    ``row_norm`` bounds the rows without intercept, ``curvature_bound`` the curvature of the loss on the domain.
+    ``row_norm`` bounds the rows without intercept, ``slope_bound`` and ``curvature_bound`` the loss on the domain.
     """
     if not isinstance(budget, ApproxDP):
         return Guarantee(budget, None, 0.0, 0.0)
@@ -138,6 +140,11 @@ def guarantee_of(
     }
     if mechanism == "output":
         return Guarantee(budget, None, 0.0, math.hypot(*ratios.values()), seal)
+    if "coefficients" not in ratios:
+        raise InvalidInput(f"the steps of a fit must hold the coefficients, got {sorted(ratios)}")
+    # The coefficients were calibrated to the longest shift of the noise, the profile takes that of one record.
+    longest = next(step.sensitivity for step in steps if step.step == "coefficients")
+    steepest = slope_bound * math.hypot(row_norm, intercept_scale or 0.0)
     profile = _core.ObjectiveProfile(
         n_samples=n_samples,
         row_norm=row_norm,
@@ -146,11 +153,9 @@ def guarantee_of(
         l2_strength=l2_strength,
         one_signed=loss["one_signed"],
         neighbors=neighbors,
+        pair=longest / steepest if steepest > 0.0 else 2.0,
     )
-    if "coefficients" not in ratios:
-        raise InvalidInput(f"the steps of a fit must hold the coefficients, got {sorted(ratios)}")
-    # The coefficients were calibrated to the shift of all changed records, the profile takes that of one.
-    shift = ratios.pop("coefficients") / profile.changed_records
+    shift = ratios.pop("coefficients") / profile.shift
     return Guarantee(budget, profile, shift, math.hypot(*ratios.values()), seal)
 
 

@@ -167,7 +167,7 @@ def _keyed_request() -> _core.Request:
     try:
         key = os.urandom(32)
     except (OSError, NotImplementedError) as error:
-        raise DpciError(f"the key of a fit in parts needs entropy from the operating system, got: {error}") from error
+        raise DpciError(f"the operating system must provide entropy for the key of a fit in parts, got the error: {error}") from error
     return _core.Request("lengths", np.empty(0), key)
 
 

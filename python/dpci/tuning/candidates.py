@@ -92,7 +92,7 @@ def check_candidates(candidates: Candidates | None) -> list[dict[str, Any]]:
             raise InvalidInput(f"candidates may differ in {', '.join(_FREE)} only, got {unknown[0]!r}")
         grid.append(dict(candidate))
     if not grid:
-        raise InvalidInput("candidates must hold at least one, got none")
+        raise InvalidInput("candidates must hold at least one candidate, got none")
     return grid
 
 

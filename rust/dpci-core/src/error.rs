@@ -12,6 +12,15 @@ fn readable(value: f64) -> String {
     }
 }
 
+/// A value after its keyword; after a phrase such as "the number of parameters" the value alone.
+fn named(name: &str, value: f64) -> String {
+    if name.contains(' ') {
+        readable(value)
+    } else {
+        format!("{name}={}", readable(value))
+    }
+}
+
 /// Result of every fallible function of the core.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -20,7 +29,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A scalar argument lies outside its range.
-    #[error("{name} must be {rule}, got {name}={}", readable(*value))]
+    #[error("{name} must be {rule}, got {}", named(name, *value))]
     OutOfRange {
         /// The argument.
         name: &'static str,
@@ -98,14 +107,14 @@ pub enum Error {
         bound: f64,
     },
     /// A row is too long to be clipped: its products with parameters could overflow.
-    #[error("the norm of every row of X must be at most 1e150, for any on_violation, got {}", readable(*norm))]
+    #[error("every row of X must have Euclidean norm at most 1e150, also with on_violation=\"clip\", got {}", readable(*norm))]
     RowTooLong {
         /// Its norm.
         norm: f64,
     },
     /// A row is shorter than a declared strong convexity requires.
     #[error(
-        "the norm of every row of X must be equal to row_norm for a loss with strong_convexity, got {}", readable(*norm)
+        "every row of X must have norm row_norm for a loss with strong_convexity, got {}", readable(*norm)
     )]
     RowTooShort {
         /// The least norm.
@@ -139,7 +148,7 @@ pub enum Error {
     /// The published bound of per-instance reports needs a greater ridge (`docs/per_instance.md`, "The Hessian").
     #[error(
         "n_public * l2_strength must be at least twice the greatest eigenvalue of the Hessian's noise for bound=\"paper\": \
-         l2_strength must be at least {least}, got l2_strength={value} (bound=\"interpolated\" works with any)"
+         l2_strength must be at least {least}, got l2_strength={value} (bound=\"interpolated\" has no such limit)"
     )]
     RidgeBelowNoise {
         /// The least value.
@@ -206,17 +215,17 @@ pub enum Error {
     },
     /// A draw of release noise beyond its public tail bound, whatever the data (docs/noise.md); the draw itself is not told.
     #[error(
-        "release noise must stay below its tail bound, which it passes with a probability below 2^-990; nothing was released"
+        "release noise must stay below its tail bound, which it exceeds with probability below 2^-990; nothing was released"
     )]
     NoiseTail,
     /// The operating system gave no entropy; nothing is released.
-    #[error("release noise needs entropy from the operating system, got: {0}")]
+    #[error("the operating system must provide entropy for the release noise, got the error: {0}")]
     Entropy(String),
     /// The caller interrupted the computation; nothing is released.
     #[error("interrupted")]
     Interrupted,
     /// A thread pool or an allocation failed.
-    #[error("the system refused a resource: {0}")]
+    #[error("the system could not provide a resource: {0}")]
     Resource(String),
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct ObjectiveProfile {
 #[pymethods]
 impl ObjectiveProfile {
     #[new]
-    #[pyo3(signature = (*, n_samples, row_norm, intercept, curvature_bound, l2_strength, one_signed, neighbors))]
+    #[pyo3(signature = (*, n_samples, row_norm, intercept, curvature_bound, l2_strength, one_signed, neighbors, pair=2.0))]
     fn new(
         n_samples: f64,
         row_norm: Rows<'_>,
@@ -28,6 +28,7 @@ impl ObjectiveProfile {
         l2_strength: f64,
         one_signed: bool,
         neighbors: &str,
+        pair: f64,
     ) -> PyResult<Self> {
         let row_norm = row_norm_bound(row_norm.domain().norm(), intercept);
         let bounds = core::DataBounds::new(n_samples, row_norm, neighbors_of(neighbors)?, 1);
@@ -35,13 +36,13 @@ impl ObjectiveProfile {
         let curvature_bound = curvature_bound.unwrap_or(f64::INFINITY);
         let inner = core::ObjectiveProfile::new(&bounds, one_signed, curvature_bound, l2_strength);
         Ok(Self {
-            inner: inner.map_err(to_python)?,
+            inner: inner.map_err(to_python)?.with_pair(pair),
         })
     }
 
     #[getter]
-    fn changed_records(&self) -> f64 {
-        self.inner.neighbors.changed_records()
+    fn shift(&self) -> f64 {
+        self.inner.shift()
     }
 
     #[getter]

@@ -147,8 +147,8 @@ fn check_domain(bound: f64, longest: f64, radius: Option<f64>) -> Result<()> {
         return Ok(());
     }
     Err(Error::Unsupported(format!(
-        "a loss with predictor_bound={bound} needs a radius of at most {}, the bound over the norm of the longest row with its \
-         intercept, got radius={}",
+        "a loss with predictor_bound={bound} needs a radius of at most {}, which is the bound divided by the norm of the longest row \
+         (intercept included), got radius={}",
         bound / longest,
         radius.map_or_else(|| "None".into(), |w| w.to_string()),
     )))

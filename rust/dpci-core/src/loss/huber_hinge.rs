@@ -142,6 +142,26 @@ impl Loss for HuberHinge {
         up((alpha * self.sup_curvature(radius)).hypot(self.sup_slope(radius).powi(2)))
     }
 
+    /// The slope plus a rising line is linear up to where the parabola begins, from there to its end, and rises beyond.
+    fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
+        let greatest = self.sup_slope(radius);
+        let beginning = (1.0 - self.h).max(-radius).min(radius);
+        let at_beginning = greatest + tilt * beginning;
+        let at_end = self.depth(radius) + tilt * radius;
+        // The parts of the sum can cancel, so its rounding is counted in units of both.
+        at_beginning.max(at_end) + 16.0 * f64::EPSILON * (greatest + tilt * radius)
+    }
+
+    /// At the vertex of `z(1+h-z)/2h`, where that lies in the quadratic part, or else where that part begins.
+    fn greatest_pull(&self) -> f64 {
+        let h = self.h;
+        up(if 3.0 * h >= 1.0 {
+            (1.0 + h) * (1.0 + h) / (8.0 * h)
+        } else {
+            1.0 - h
+        })
+    }
+
     fn value_range(&self, radius: f64) -> f64 {
         super::margin_range(self, radius)
     }

@@ -76,6 +76,14 @@ impl Loss for Logistic {
         Self::range(radius).sup_joint_norm(alpha)
     }
 
+    fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
+        sigmoid_family::sup_tilted_slope(1.0, 0.0, tilt, radius)
+    }
+
+    fn greatest_pull(&self) -> f64 {
+        sigmoid_family::greatest_pull(1.0, 0.0)
+    }
+
     fn value_range(&self, radius: f64) -> f64 {
         super::margin_range(self, radius)
     }

@@ -4,6 +4,7 @@
 //! are `f(yu)` with `y` in {-1, 1}.
 
 mod custom;
+mod diameter;
 mod hinge;
 mod huber_hinge;
 mod logistic;
@@ -26,6 +27,7 @@ pub use squared::Squared;
 
 use crate::Result;
 use crate::linalg::Doubled;
+use sigmoid_family::up;
 
 /// Members of every built-in loss, on which the tests of this module run.
 #[cfg(test)]
@@ -194,10 +196,33 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// sup of √((α·l'')² + l'⁴) over |u| ≤ `radius` (joint release by Gaussian noise).
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64;
 
+    /// sup of `|l'| + tilt·z` over |z| ≤ `radius`, rounded up, where the margin z is the predictor with the sign with which the loss falls;
+    /// infinite where it is not known.
+    fn sup_tilted_slope(&self, _tilt: f64, _radius: f64) -> f64 {
+        f64::INFINITY
+    }
+
     /// Greatest distance `‖l'(xᵀθ; y)x - l'(zᵀθ; v)z‖` between the gradients of two records with `‖x‖, ‖z‖ ≤ row_norm` at one θ with
-    /// `‖θ‖·row_norm ≤ radius`, rounded up: twice the greatest gradient, unless targets and predictors are tied together.
+    /// `‖θ‖·row_norm ≤ radius`, rounded up: twice the greatest gradient, less where [`Loss::sup_tilted_slope`] is known.
     fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
-        2.0 * self.sup_slope(radius) * row_norm * (1.0 + 2.0 * f64::EPSILON)
+        let sup = |tilt: f64| self.sup_tilted_slope(tilt, radius);
+        let greatest = self.sup_slope(radius);
+        row_norm * up(diameter::least(greatest, radius, sup, diameter::below_line))
+    }
+
+    /// Greatest length of `s·x - s'·z` over corners of a region that holds the slopes of the two records at every such θ, for a loss whose
+    /// slope has one sign for each target: [`Loss::gradient_diameter`] or a little more.
+    fn gradient_corner(&self, row_norm: f64, radius: f64) -> f64 {
+        let sup = |tilt: f64| self.sup_tilted_slope(tilt, radius);
+        let greatest = self.sup_slope(radius);
+        let bound = |offset: f64, rise: f64| diameter::corner_below_line(greatest, offset, rise);
+        row_norm * up(diameter::least(greatest, radius, sup, bound))
+    }
+
+    /// sup of `-l'(u; y)·u` over all predictors and targets, rounded up: the most that one record can hold against a shrinking of the
+    /// parameters, which bounds the norm of a minimiser (docs/domains.md, "The ball of the regulariser"). Infinite where none is known.
+    fn greatest_pull(&self) -> f64 {
+        f64::INFINITY
     }
 
     /// sup minus inf of l over |u| ≤ `radius` and all targets, rounded up; infinite where it is not known.

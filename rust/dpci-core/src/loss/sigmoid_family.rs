@@ -268,6 +268,46 @@ impl SlopeRange {
     }
 }
 
+/// [`super::Loss::sup_tilted_slope`] of the loss `s·log(1 + e^{(m - z)/s})`, whose slope at margin z is the sigmoid of `t = (m - z)/s`.
+pub(super) fn sup_tilted_slope(s: f64, m: f64, tilt: f64, radius: f64) -> f64 {
+    let [low, high] = [m - radius, m + radius].map(|z| z / s);
+    let range = SlopeRange::between(low, high, 1.0 / s);
+    // At both ends, and where the sigmoid is concave and has the derivative tilt·s = p(1-p).
+    let ends = [
+        range.greatest.0 - tilt * radius,
+        range.least.0 + tilt * radius,
+    ];
+    let product = tilt * s;
+    let root = (1.0 - 4.0 * product).sqrt();
+    let (p, q) = (0.5 * (1.0 + root), 2.0 * product / (1.0 + root));
+    let t = (p / q).ln();
+    let touching = (t <= high * (1.0 + 1e-9) + 1e-9).then_some(p + tilt * (m - s * t));
+    // The parts of the sum can cancel, so its rounding is counted in units of both.
+    let rounding = 16.0 * f64::EPSILON * (range.sup_slope() + tilt * (m + radius));
+    ends.into_iter().chain(touching).fold(0.0, f64::max) + rounding
+}
+
+/// [`super::Loss::greatest_pull`] of the same loss: `sup of z·p` over margins z, p the slope there.
+pub(super) fn greatest_pull(s: f64, m: f64) -> f64 {
+    // The derivative of ln(z·p), 1/z - (1-p)/s, falls; at m + 2s it is negative.
+    let rises = |z: f64| 1.0 / z > sigmoid_pair((z - m) / s).0 / s;
+    let (mut low, mut high) = (0.0, m + 2.0 * s);
+    loop {
+        let middle = 0.5 * (low + high);
+        if !(low < middle && middle < high) {
+            break;
+        }
+        if rises(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    // The maximum lies between the two up to rounding, and p falls.
+    let room = 8.0 * f64::EPSILON * high;
+    up((high + room) * SlopeRange::between(0.0, (m - low + room) / s, 1.0).sup_slope())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -107,6 +107,14 @@ impl Loss for SmoothHinge {
         self.range(radius).sup_joint_norm(alpha)
     }
 
+    fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
+        sigmoid_family::sup_tilted_slope(self.s, 1.0, tilt, radius)
+    }
+
+    fn greatest_pull(&self) -> f64 {
+        sigmoid_family::greatest_pull(self.s, 1.0)
+    }
+
     fn value_range(&self, radius: f64) -> f64 {
         super::margin_range(self, radius)
     }

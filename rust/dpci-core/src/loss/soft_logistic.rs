@@ -106,6 +106,16 @@ impl Loss for SoftLogistic {
         Logistic.sup_joint_norm(alpha, radius)
     }
 
+    /// That of the logistic loss: a slope `p - y` is at most p in size if it is positive, and `1 - p` if it is negative.
+    fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
+        Logistic.sup_tilted_slope(tilt, radius)
+    }
+
+    /// Linear in the label, so that of labels 0 and 1.
+    fn greatest_pull(&self) -> f64 {
+        Logistic.greatest_pull()
+    }
+
     fn value_range(&self, radius: f64) -> f64 {
         // Linear in the label, so the extremes are those of labels 0 and 1.
         Logistic.value_range(radius)

@@ -1,7 +1,7 @@
 //! The squared loss `(u - y)²` of a real target `|y| ≤ B`.
 
 use super::sigmoid_family::up;
-use super::{Batch, Loss, Targets, weighted_sum};
+use super::{Batch, Loss, Targets, diameter, weighted_sum};
 use crate::linalg::Doubled;
 use crate::{Error, Result};
 
@@ -116,15 +116,15 @@ impl Loss for Squared {
         up((2.0 * alpha).hypot(self.sup_slope(radius).powi(2)))
     }
 
-    /// `max over s of 2Rr sin 2s + 4RB cos s`, R the `row_norm` and r the `radius`: 4RB as r vanishes, half of twice the greatest
-    /// gradient as it grows (docs/domains.md, "The squared loss on a ball").
+    /// The slope is at most `2B - 2z` at the margin z, a line: `max over s of 2Rr sin 2s + 4RB cos s`, R the `row_norm` and r the
+    /// `radius`. 4RB as r vanishes, half of twice the greatest gradient as it grows.
     fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
-        // In units of the greater of B and r, so that nothing overflows but the answer.
-        let unit = self.target_bound.max(radius);
-        let (b, r) = (self.target_bound / unit, radius / unit);
-        // sin s solves 2r·q² + b·q - r = 0; written so that nothing cancels.
-        let q = 2.0 * r / (b + (b * b + 8.0 * r * r).sqrt());
-        up(4.0 * row_norm * ((1.0 - q) * (1.0 + q)).sqrt() * (r * q + b) * unit)
+        up(row_norm * diameter::below_line(2.0 * self.target_bound, 2.0 * radius))
+    }
+
+    /// `2(y - u)u` at `u = y/2`, `y = B`.
+    fn greatest_pull(&self) -> f64 {
+        up(0.5 * self.target_bound * self.target_bound)
     }
 
     fn value_range(&self, radius: f64) -> f64 {

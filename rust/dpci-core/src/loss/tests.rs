@@ -199,6 +199,36 @@ fn ranges_are_those_of_a_grid() {
     }
 }
 
+/// The greatest pull bounds a grid and is nearly attained on it.
+#[test]
+fn pulls_are_those_of_a_grid() {
+    let mut known = 0;
+    for loss in examples() {
+        let pull = |u: f64, y: f64| -evaluate(&*loss, u, y)[1] * u;
+        let grid = (-40_000..=40_000).map(|i| f64::from(i) * 5e-4);
+        let found = grid
+            .flat_map(|u| targets(&*loss).into_iter().map(move |y| (u, y)))
+            .map(|(u, y)| pull(u, y))
+            .fold(0.0, f64::max);
+        let claimed = loss.greatest_pull();
+        assert!(found <= claimed, "{loss:?} {found} {claimed}");
+        if claimed.is_finite() {
+            known += 1;
+            assert!(claimed <= found * 1.001, "{loss:?} {found} {claimed}");
+        }
+    }
+    assert_eq!(known, examples().len() - 1, "all but the hinge");
+    // W(1/e), by scipy.special.lambertw.
+    assert!((Logistic.greatest_pull() - 0.278_464_542_761_073_8).abs() < 1e-14);
+    for s in [1e-300, 1e-15, 1e15] {
+        let claimed = SmoothHinge::new(s).unwrap().greatest_pull();
+        assert!(
+            claimed >= 0.25 * s.max(1.0) && claimed < 1.1 * s.max(1.0),
+            "{s} {claimed}"
+        );
+    }
+}
+
 /// The hinge is the limit of the Huber hinge, and its slope is a subgradient everywhere.
 #[test]
 fn hinge_beside_its_smoothing() {

@@ -123,7 +123,7 @@ fn release_from_runs(
         }
     }
     best.map(|(_, selected)| selected).ok_or(Error::Unsupported(
-        "candidates must hold at least one, got none".into(),
+        "candidates must hold at least one candidate, got none".into(),
     ))
 }
 

@@ -261,7 +261,7 @@ fn check_reached(name: &'static str, value: f64, reached: f64) -> Result<()> {
     if !reached.is_finite() {
         return Err(Error::OutOfRange {
             name,
-            rule: "great enough that the bounds are finite",
+            rule: "large enough that the bounds are finite",
             value,
         });
     }

@@ -49,24 +49,26 @@ impl ObjectiveProfile {
     pub fn mu_slope(&self, epsilon: f64, mu_squared: f64, share: f64) -> f64 {
         let left = self.remaining(epsilon).max(0.0);
         let m = mu_squared.sqrt();
-        let records = self.neighbors.changed_records();
+        let shift = self.shift();
         let corner = |weight: f64, square: f64| {
-            let k = ((share * square).sqrt() / records).hypot((1.0 - share).sqrt());
+            let k = ((share * square).sqrt() / shift).hypot((1.0 - share).sqrt());
             (weight, k)
+        };
+        let sum = |corners: &[(f64, f64)]| -> f64 {
+            let delta = |k: f64| super::gaussian::delta(left, k * m);
+            corners.iter().map(|(w, k)| w * delta(*k)).sum()
         };
         let corners = match (self.neighbors, self.one_signed) {
             (Neighbors::AddRemove, true) => vec![corner(1.0, 1.0), corner(1.0, 0.0)],
             (Neighbors::AddRemove, false) => vec![corner(1.0, 1.0)],
             (Neighbors::ReplaceOne, true) => {
-                vec![corner(1.0, 4.0), corner(2.0, 1.0), corner(1.0, 0.0)]
+                let (one, two) = (corner(1.0, 4.0), corner(2.0, self.pair.powi(2)));
+                let longest = if sum(&[one]) < sum(&[two]) { one } else { two };
+                vec![longest, corner(2.0, 1.0), corner(1.0, 0.0)]
             }
             (Neighbors::ReplaceOne, false) => {
                 let aligned = vec![corner(1.0, 4.0), corner(1.0, 0.0)];
                 let orthogonal = vec![corner(2.0, 2.0)];
-                let sum = |corners: &[(f64, f64)]| -> f64 {
-                    let delta = |k: f64| super::gaussian::delta(left, k * m);
-                    corners.iter().map(|(w, k)| w * delta(*k)).sum()
-                };
                 if sum(&aligned) > sum(&orthogonal) {
                     aligned
                 } else {

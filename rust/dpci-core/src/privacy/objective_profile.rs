@@ -23,6 +23,8 @@ pub struct ObjectiveProfile {
     pub one_signed: bool,
     /// `ln(1 + κ)`, rounded up: bound on the log-ratio of the determinants.
     pub log_det: f64,
+    /// Longest shift that both of two records make, in units of LR: 2, and less on a ball ([`Self::with_pair`]).
+    pub pair: f64,
 }
 
 impl ObjectiveProfile {
@@ -42,7 +44,26 @@ impl ObjectiveProfile {
             neighbors: bounds.neighbors,
             one_signed,
             log_det: up(bounds.kappa(curvature_bound, l2_strength).ln_1p()),
+            pair: 2.0,
         })
+    }
+
+    /// The same with slopes of two records that are not both at most L but in a smaller region, whose two corners beside (L, 0) and (0, L)
+    /// have shifts of at most `pair·LR`, `pair` at least 1 (docs/domains.md, "Corners of two slopes").
+    #[must_use]
+    pub fn with_pair(self, pair: f64) -> Self {
+        // NaN is no smaller region.
+        let pair = if pair < 2.0 { pair.max(1.0) } else { 2.0 };
+        Self { pair, ..self }
+    }
+
+    /// The longest shift of the noise in units of LR.
+    #[must_use]
+    pub fn shift(&self) -> f64 {
+        match self.neighbors {
+            Neighbors::AddRemove => 1.0,
+            Neighbors::ReplaceOne => self.pair,
+        }
     }
 
     /// What the log-determinant leaves of ε, rounded down; negative where it leaves nothing.
@@ -67,7 +88,11 @@ impl ObjectiveProfile {
         let sum = match (self.neighbors, self.one_signed) {
             (Neighbors::AddRemove, true) => corner(1.0) + corner(0.0),
             (Neighbors::AddRemove, false) => 2.0 * corner(1.0),
-            (Neighbors::ReplaceOne, true) => corner(4.0) + 2.0 * corner(1.0) + corner(0.0),
+            (Neighbors::ReplaceOne, true) => {
+                // One corner with both slopes at L, or two with less.
+                let (one, two) = (corner(4.0), 2.0 * corner(self.pair.powi(2)));
+                (if one < two { one } else { two }) + 2.0 * corner(1.0) + corner(0.0)
+            }
             // The worst angle between the two records makes the squares of their sum and difference 0 and 4, or 2 and 2.
             (Neighbors::ReplaceOne, false) => {
                 let (aligned, orthogonal) = (corner(4.0) + corner(0.0), 2.0 * corner(2.0));
@@ -81,8 +106,8 @@ impl ObjectiveProfile {
         if sum < 1.0 { sum } else { 1.0 }
     }
 
-    /// Greatest total `m²`, rounded down, of which the coefficients take `share` as (shift of the noise/σ)², the shift 2LR, or
-    /// LR under add/remove, and later Gaussian releases the rest as (sensitivity/σ)².
+    /// Greatest total `m²`, rounded down, of which the coefficients take `share` as (shift of the noise/σ)², [`Self::shift`] times
+    /// LR the shift, and later Gaussian releases the rest as (sensitivity/σ)².
     ///
     /// # Privacy
     /// [`Self::delta`] at the result is at most `delta`; the bound grows with `m`, so one root serves all releases.
@@ -102,14 +127,14 @@ impl ObjectiveProfile {
         if !(self.remaining(epsilon) >= 0.0) {
             return Err(Error::OutOfRange {
                 name: "epsilon",
-                rule: "greater than ln(1 + kappa), which the Hessian's change costs",
+                rule: "greater than ln(1 + kappa), the cost of the change of the Hessian",
                 value: epsilon,
             });
         }
-        let records = self.neighbors.changed_records();
+        let shift = self.shift();
         let target = delta * (1.0 - DELTA_ERROR);
         let root = greatest_where(|m| {
-            let ratio = m * share.sqrt() / records;
+            let ratio = m * share.sqrt() / shift;
             let mu = m * (1.0 - share).sqrt();
             self.delta(epsilon, ratio, mu) <= target
         });
@@ -145,7 +170,8 @@ impl ObjectiveProfile {
             }
             (Neighbors::ReplaceOne, true) => {
                 let one = positive(ratio);
-                log_sum_exp(&[none_positive, one, one, positive(2.0 * ratio)])
+                let (both, two) = (positive(2.0 * ratio), positive(self.pair * ratio) + LN_2);
+                log_sum_exp(&[none_positive, one, one, if both < two { both } else { two }])
             }
             // e^{kα s²A²/2} is convex in s², so its sum over s² and 4 - s² is greatest at the ends.
             (Neighbors::ReplaceOne, false) => {

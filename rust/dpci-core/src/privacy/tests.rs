@@ -42,6 +42,42 @@ fn renyi_divergence_of_almost_no_shift() {
 }
 
 #[test]
+fn a_smaller_region_of_two_slopes_needs_less_noise() {
+    let whole = profile(Neighbors::ReplaceOne, true);
+    assert!((whole.with_pair(f64::NAN).pair - 2.0).abs() < f64::MIN_POSITIVE);
+    assert!((whole.with_pair(0.1).pair - 1.0).abs() < f64::MIN_POSITIVE);
+    for pair in [1.3, 1.6, 1.9] {
+        let region = whole.with_pair(pair);
+        let corner = |square: f64| delta(region.remaining(1.0), (0.3 * square.sqrt()).hypot(0.2));
+        let expected = 2.0 * corner(pair * pair) + 2.0 * corner(1.0) + corner(0.0);
+        let found = region.delta(1.0, 0.3, 0.2);
+        assert!((found / expected.min(whole.delta(1.0, 0.3, 0.2)) - 1.0).abs() < 1e-12);
+        // The whole budget at the region's shift: the noise σ = pair·LR/m is less.
+        let [all, less] = [whole, region].map(|p| p.mu_squared(1.0, 1e-6, 0.9).unwrap().sqrt());
+        assert!(
+            pair / less < 2.0 / all && pair / less > 0.5 * pair * 2.0 / all,
+            "{pair}"
+        );
+        assert!(region.delta(1.0, less * 0.9_f64.sqrt() / pair, less * 0.1_f64.sqrt()) <= 1e-6);
+        assert!(region.rdp(3.0, 0.3, 0.2).unwrap() <= whole.rdp(3.0, 0.3, 0.2).unwrap());
+        assert!(region.rdp(40.0, 1.0, 0.2).unwrap() < whole.rdp(40.0, 1.0, 0.2).unwrap());
+        let h = 1e-4;
+        let m = |e: f64| region.mu_squared(e, 1e-6, 0.9).unwrap().sqrt();
+        let difference = (m(1.0 + h) - m(1.0 - h)) / (2.0 * h);
+        let slope = region.mu_slope(1.0, m(1.0).powi(2), 0.9);
+        assert!(
+            (slope / difference - 1.0).abs() < 1e-6,
+            "{slope} {difference}"
+        );
+    }
+    // Only where both slopes have one sign.
+    let any = profile(Neighbors::ReplaceOne, false);
+    assert!(
+        (any.with_pair(1.3).delta(1.0, 0.3, 0.2) / any.delta(1.0, 0.3, 0.2) - 1.0).abs() < 1e-12
+    );
+}
+
+#[test]
 fn the_slope_of_delta_is_its_difference() {
     for epsilon in [0.1_f64, 1.0, 3.0] {
         for mu in [0.3, 1.0, 4.0] {

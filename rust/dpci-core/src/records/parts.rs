@@ -53,7 +53,7 @@ impl<'a> Parts<'a> {
     fn check_rows(&self, sums: &Sums) -> Result<()> {
         if sums.n_rows != self.n_records {
             return Err(Error::RowsChanged(format!(
-                "{} rows after {}",
+                "{} rows in this pass and {} in the first",
                 sums.n_rows, self.n_records
             )));
         }
@@ -109,7 +109,7 @@ impl Records for Parts<'_> {
     ) -> Result<Sums> {
         if weights.is_some() {
             return Err(Error::Unsupported(
-                "a resample needs all rows in memory, got rows in parts".into(),
+                "resampling requires all rows in memory, got rows in parts".into(),
             ));
         }
         exec.check()?;

@@ -157,7 +157,7 @@ pub fn attempt(problem: &impl Problem, start: &[f64], options: &Options) -> Resu
         }
         (method, radius @ Some(_)) | (method @ Method::Ball, radius) => {
             return Err(Error::Unsupported(format!(
-                "solver must be \"auto\" or \"ball\" with a radius, and not \"ball\" without, got solver=\"{}\" and \
+                "solver must be \"auto\" or \"ball\" with a radius, and must not be \"ball\" without a radius, got solver=\"{}\" and \
                  radius={}",
                 method.name(),
                 radius.map_or_else(|| "None".into(), |w| w.to_string())

@@ -124,13 +124,17 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
     let gaussian = |std_dev| NoiseLaw::Gaussian { std_dev };
     match c.perturbation {
         Perturbation::Objective => {
-            // The laws of Gaussian noise look at the two records apart, so their shift is that of both.
+            // The laws of Gaussian noise look at the two records apart, so their shift is the longest of a corner.
             let shift = match (cost, &shape) {
                 (Cost::Epsilon(_) | Cost::Rho(_), Some(_)) => {
                     bounds.shaped_shift(domain.slope_bound)
                 }
                 (Cost::Epsilon(_) | Cost::Rho(_), None) => domain.shift,
-                _ => bounds.objective_shift(domain.slope_bound),
+                (Cost::MuSquared(_), _) => {
+                    objective_profile(of)?.shift() / bounds.neighbors.changed_records()
+                        * bounds.objective_shift(domain.slope_bound)
+                }
+                (Cost::EpsilonDelta { .. }, _) => bounds.objective_shift(domain.slope_bound),
             };
             let calibration = c.calibration;
             let mut pure = |epsilon| {
@@ -229,7 +233,8 @@ fn objective_profile(of: Bounded<'_>) -> Result<ObjectiveProfile> {
         domain,
     } = of;
     let t = domain.curvature_bound;
-    ObjectiveProfile::new(bounds, c.loss.one_signed(), t, c.l2_strength)
+    let profile = ObjectiveProfile::new(bounds, c.loss.one_signed(), t, c.l2_strength)?;
+    Ok(profile.with_pair(domain.pair))
 }
 
 /// The least λ at which objective perturbation has noise to offer for its ε.

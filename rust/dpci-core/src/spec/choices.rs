@@ -148,7 +148,7 @@ pub(super) fn check_scalars(c: &Choices) -> Result<()> {
 pub(super) fn apply_paper(c: &mut Choices) -> Result<()> {
     if matches!(c.projection, Projection::Cautious | Projection::NoiseAware) {
         return Err(Error::Unsupported(format!(
-            "calibration=\"paper\" projects at the floor, got projection=\"{}\" (use calibration=\"tight\")",
+            "calibration=\"paper\" requires projection=\"floor\", got projection=\"{}\" (use calibration=\"tight\")",
             c.projection.name()
         )));
     }
@@ -168,7 +168,7 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
     check_domain_choices(c)?;
     if c.moments == Moments::None && c.split.is_some() {
         return unsupported(
-            "split must be None with moments=\"none\", which gives the whole budget to the coefficients",
+            "split must be None with moments=\"none\", because the coefficients receive the whole budget",
         );
     }
     if !(c.reserve >= 0.0 && c.reserve < 1.0) || (c.reserve > 0.0 && c.moments != Moments::None) {
@@ -180,17 +180,17 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
     }
     if c.variant == Variant::Cms11 && c.perturbation == Perturbation::Output {
         return unsupported(
-            "variant=\"cms11\" is one of objective perturbation, got mechanism=\"output\"",
+            "variant=\"cms11\" requires mechanism=\"objective\", got mechanism=\"output\"",
         );
     }
     if c.project && c.perturbation == Perturbation::Objective {
         return unsupported(
-            "project=True is for output perturbation, got mechanism=\"objective\", whose answer lies in the ball already",
+            "project=True requires mechanism=\"output\", got mechanism=\"objective\", whose estimate is already in the ball",
         );
     }
     if c.variant == Variant::Cms11 && matches!(c.budget, Budget::Approx { .. }) {
         return unsupported(
-            "variant=\"cms11\" is proved for spherical Laplace noise: use PureDP or ZCDP, got ApproxDP",
+            "variant=\"cms11\" is proved for spherical Laplace noise only, got ApproxDP: use PureDP or ZCDP",
         );
     }
     if c.noise == Some(NoiseKind::ShapedLaplace) {
@@ -214,7 +214,7 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
         {
             unsupported(
                 "calibration=\"paper\" of Gaussian objective perturbation (Kifer, Smith & Thakurta) is proved for one record added or removed, \
-                 and too little noise for neighbors=\"replace_one\", got neighbors=\"replace_one\": use neighbors=\"add_remove\" or calibration=\"tight\"",
+                 and adds too little noise for neighbors=\"replace_one\", got neighbors=\"replace_one\": use neighbors=\"add_remove\" or calibration=\"tight\"",
             )
         }
         (Perturbation::Output, Budget::Pure { .. }, Some(NoiseKind::Gaussian)) => unsupported(

@@ -9,8 +9,12 @@ use crate::{Error, Result};
 pub(super) struct Domain {
     /// `L`.
     pub(super) slope_bound: f64,
-    /// How far the gradient of the sum of losses moves between neighbours at fixed parameters: 2LR at most, LR under add/remove.
+    /// How far the gradient of the sum of losses moves between neighbours at parameters that the proofs compare: 2LR at most, LR under
+    /// add/remove.
     pub(super) shift: f64,
+    /// Longest shift of the noise at the corners of the slopes of two records, in units of LR: what Gaussian objective perturbation looks
+    /// at; 2 at most.
+    pub(super) pair: f64,
     /// `t`; infinite for a loss with a kink.
     pub(super) curvature_bound: f64,
     /// Strong convexity of the mean loss for every data set, beyond λ.
@@ -39,8 +43,8 @@ impl Domain {
             && !greatest.is_some_and(|u| u <= declared * (1.0 + 16.0 * f64::EPSILON))
         {
             return Err(Error::Unsupported(format!(
-                "a loss with predictor_bound={declared} needs a radius of at most {}, the bound over the norm of a row with its \
-                 intercept, got radius={}",
+                "a loss with predictor_bound={declared} needs a radius of at most {}, which is the bound divided by the bound on the norm of a \
+                 row (intercept included), got radius={}",
                 declared / bounds.row_norm,
                 c.radius.map_or_else(|| "None".into(), |w| w.to_string()),
             )));
@@ -56,17 +60,26 @@ impl Domain {
         }
         if !slope_bound.is_finite() {
             return Err(Error::Unsupported(format!(
-                "the {} loss has a bounded slope on a bounded domain only, got radius=None: pass radius, a public bound on the norm \
+                "the {} loss has a bounded slope only on a bounded domain, got radius=None: pass radius, a public bound on the norm \
                  of the parameters",
                 c.loss.name()
             )));
         }
         let mut shift = bounds.objective_shift(slope_bound);
-        if let (Some(u), Neighbors::ReplaceOne, Calibration::Tight) =
-            (greatest, bounds.neighbors, c.calibration)
-        {
-            shift = shift.min(c.loss.gradient_diameter(bounds.row_norm, u));
+        if (bounds.neighbors, c.calibration) == (Neighbors::ReplaceOne, Calibration::Tight) {
+            let reach = greatest
+                .unwrap_or(f64::INFINITY)
+                .min(minimiser_reach(c, bounds));
+            if reach.is_finite() {
+                shift = shift.min(c.loss.gradient_diameter(bounds.row_norm, reach));
+            }
         }
+        let pair = match (greatest, bounds.neighbors, c.calibration) {
+            (Some(u), Neighbors::ReplaceOne, Calibration::Tight) if c.loss.one_signed() => {
+                c.loss.gradient_corner(1.0, u) / slope_bound * (1.0 + 2.0 * f64::EPSILON)
+            }
+            _ => 2.0,
+        };
         // A subnormal number has lost digits, which no relative rounding covers.
         if !shift.is_normal() {
             return Err(Error::OutOfRange {
@@ -78,6 +91,7 @@ impl Domain {
         Ok(Self {
             slope_bound,
             shift,
+            pair,
             curvature_bound,
             extra_convexity: extra_convexity(c, bounds)?,
         })
@@ -87,6 +101,18 @@ impl Domain {
 /// `R·W`, rounded up: no record's linear predictor is greater.
 fn greatest_predictor(bounds: &DataBounds, radius: f64) -> f64 {
     bounds.row_norm * radius * (1.0 + 4.0 * f64::EPSILON)
+}
+
+/// Bound on the predictors of a minimiser, the one place where output perturbation compares gradients: it lies within `√(m/λ)` for
+/// every data set of n records, m the greatest pull of one (docs/domains.md, "The ball of the regulariser"). Objective perturbation
+/// compares gradients wherever its unbounded noise leads.
+fn minimiser_reach(c: &Choices, bounds: &DataBounds) -> f64 {
+    match c.perturbation {
+        Perturbation::Objective => f64::INFINITY,
+        Perturbation::Output => {
+            greatest_predictor(bounds, (c.loss.greatest_pull() / c.l2_strength).sqrt())
+        }
+    }
 }
 
 /// What a declared `l'' ≥ m` adds to λ: `m·x²` for one parameter whose rows all have size `x`. With two parameters or more a
@@ -103,7 +129,7 @@ fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
     };
     if bounds.params > 1 {
         return refused(
-            "one parameter, because a function of the linear predictor is strongly convex in no more",
+            "one parameter, because a function of one linear predictor is not strongly convex in several",
             format!("{} parameters", bounds.params),
         );
     }

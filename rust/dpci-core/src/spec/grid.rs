@@ -36,14 +36,14 @@ impl Grid {
             let width = axis.columns.len();
             if width == 0 || axis.levels.is_empty() || !axis.levels.len().is_multiple_of(width) {
                 return Err(Error::Unsupported(format!(
-                    "every axis must have at least one column and levels of its width, got {width} columns and {} numbers in axis {k}",
+                    "every axis must have at least one column, and levels with one number for each column, got {width} columns and {} numbers in axis {k}",
                     axis.levels.len()
                 )));
             }
             for column in &axis.columns {
                 *seen.get_mut(*column).ok_or_else(|| {
                     Error::Unsupported(format!(
-                        "an axis must name columns of X, of which there are {n_columns}, got column {column} in axis {k}"
+                        "an axis must name columns of X by indices below {n_columns}, got column {column} in axis {k}"
                     ))
                 })? += 1;
             }

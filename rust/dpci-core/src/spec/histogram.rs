@@ -59,7 +59,7 @@ impl HistogramSpec {
         if seal.lattice() > 1.0 {
             return Err(Error::OutOfRange {
                 name: "budget",
-                rule: "such that the noise leaves the counts their digits",
+                rule: "such that the noisy counts are exact in double precision",
                 value: cost.value(),
             });
         }

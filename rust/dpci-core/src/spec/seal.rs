@@ -206,7 +206,7 @@ fn steps(scale: f64, cost: Cost) -> Result<u64> {
 fn extreme(cost: Cost) -> Error {
     Error::OutOfRange {
         name: "the budget of a seal",
-        rule: "great enough for exact integer noise (a thousandth of the whole budget is divided among the seals)",
+        rule: "large enough for exact integer noise (a thousandth of the whole budget is divided among the seals)",
         value: cost.value(),
     }
 }

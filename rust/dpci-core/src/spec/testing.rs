@@ -12,6 +12,10 @@ use crate::row_domain::RowDomain;
 /// What the seal leaves of a budget.
 pub(crate) const LEFT: f64 = 0.999;
 
+/// Sensitivity of the minimiser with [`choices`], to 16 digits by mpmath: `2R·max of sigmoid(t)·√(1 - t²/r²)` over nλ = 10, with
+/// r = R·√(W(1/e)/λ) = 6.596, W Lambert's function. 2LR/(nλ), which add/remove halves, is .25.
+pub(crate) const SENSITIVITY: f64 = 0.213_877_377_149_022_7;
+
 /// 1000 rows of two columns with norm at most 1 and a constant .75, so R = 1.25: κ = .25·1.25²/(1000·.01) = .0390625.
 pub(crate) fn choices(perturbation: Perturbation, budget: Budget) -> Choices {
     Choices {

@@ -85,7 +85,7 @@ impl TuningSpec {
     ) -> Result<Self> {
         let Some(first) = candidates.first() else {
             return Err(Error::Unsupported(
-                "candidates must hold at least one, got none".into(),
+                "candidates must hold at least one candidate, got none".into(),
             ));
         };
         check_common(candidates, &*loss)?;
@@ -330,22 +330,22 @@ pub(crate) fn check_common<'a>(
         for ((name, a), (_, b)) in common.iter().zip(facts(c)) {
             if *a != b {
                 return Err(Error::Unsupported(format!(
-                    "candidates must agree in {name}, got {a} and {b}"
+                    "candidates must have the same {name}, got {a} and {b}"
                 )));
             }
         }
         let (targets, validated) = (c.loss.targets(), loss.targets());
         if targets != validated {
             return Err(Error::Unsupported(format!(
-                "candidates must agree in the targets of their losses and of the validation loss, got {targets} for the {} loss and \
+                "the losses of all candidates and the validation loss must have the same targets, got {targets} for the {} loss and \
                  {validated} for validation",
                 c.loss.name()
             )));
         }
         if c.neighbors != Neighbors::ReplaceOne {
             return Err(Error::Unsupported(
-                "private tuning takes neighbors=\"replace_one\": the size of a part, or the divisor of a validation loss, would tell the number \
-                 of records, got neighbors=\"add_remove\""
+                "private tuning requires neighbors=\"replace_one\", because the size of a part, or the divisor of a validation loss, would \
+                 reveal the number of records, got neighbors=\"add_remove\""
                     .into(),
             ));
         }
@@ -367,7 +367,7 @@ fn scoring_radii(candidates: &[Choices], otherwise: Option<f64>) -> Result<Vec<f
     let radii: Option<Vec<f64>> = candidates.iter().map(|c| c.radius.or(otherwise)).collect();
     radii.ok_or_else(|| {
         Error::Unsupported(
-            "every candidate must have a radius, or validation_radius be given: it bounds the validation loss, got neither".into(),
+            "every candidate must have a radius, or validation_radius must be given, because it bounds the validation loss, got neither".into(),
         )
     })
 }

@@ -195,7 +195,7 @@ impl Study {
         match configurations.find(|c| self.populations[c.population].on_sphere) {
             None => Ok(()),
             Some(binding) => Err(Error::Unsupported(format!(
-                "intervals need a radius that does not bind, because the gradient does not vanish where it does, got radius={}, \
+                "intervals require a radius that does not bind, because the gradient does not vanish on the sphere, got radius={}, \
                  at which the minimiser of the full data lies on the sphere",
                 binding.spec.radius().unwrap_or(f64::INFINITY)
             ))),

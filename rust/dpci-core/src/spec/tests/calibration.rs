@@ -79,11 +79,11 @@ fn gaussian_objective_perturbation() {
 
 #[test]
 fn output_perturbation_hides_the_minimiser() {
-    // Δ = 2LR/(nλ) = .25, half of it under add/remove.
     let base = choices(OUTPUT, pure(1.0));
     let (scale, sensitivity) = scale_and_sensitivity(base.clone());
-    assert_just_above(sensitivity, 0.25);
-    assert_just_above(scale, 0.25 / LEFT);
+    assert_just_above(sensitivity, SENSITIVITY);
+    assert_just_above(scale, SENSITIVITY / LEFT);
+    // LR/(nλ) = .125 under add/remove.
     let (scale, _) = scale_and_sensitivity(Choices {
         neighbors: Neighbors::AddRemove,
         ..base.clone()
@@ -93,14 +93,14 @@ fn output_perturbation_hides_the_minimiser() {
         budget: zcdp(0.5),
         ..base.clone()
     });
-    assert_just_above(scale, 0.25 / LEFT.sqrt());
+    assert_just_above(scale, SENSITIVITY / LEFT.sqrt());
     let gaussian = Choices {
         budget: approx(1.0, 1e-6),
         ..base.clone()
     };
     let (scale, _) = scale_and_sensitivity(gaussian.clone());
-    assert_near(scale, 0.25 / 0.236_473_272_066_093_45, 1e-9);
-    // ρ + 2√(ρ ln 1/δ) = ε.
+    assert_near(scale, SENSITIVITY / 0.236_473_272_066_093_45, 1e-9);
+    // ρ + 2√(ρ ln 1/δ) = ε, and 2LR/(nλ) = .25.
     let (scale, _) = scale_and_sensitivity(Choices {
         calibration: Calibration::Paper,
         ..gaussian
@@ -170,7 +170,7 @@ fn shares_add_up_to_what_the_seal_leaves() {
     }
     let spec = spec(approx);
     assert!(matches!(spec.coefficients.cost, Cost::MuSquared(_)));
-    assert_near(spec.law().scale(), 0.25 / (0.8 * mu2).sqrt(), 1e-9);
+    assert_near(spec.law().scale(), SENSITIVITY / (0.8 * mu2).sqrt(), 1e-9);
 }
 
 /// The unit by the public choices is that of the cost itself.

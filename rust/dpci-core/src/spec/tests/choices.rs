@@ -255,7 +255,7 @@ fn tolerances_are_small_parts_of_the_noise() {
         }
     }
     // 10⁻⁶ of the noise, but 10⁻⁹ where that is less, and never more than 10⁻⁴ of it.
-    for (epsilon, expected) in [(1e3, 1e-9), (1e6, 1e-4 * 0.5e-6 / LEFT)] {
+    for (epsilon, expected) in [(1e3, 1e-9), (1e6, 1e-4 * 2.0 * SENSITIVITY * 1e-6 / LEFT)] {
         let spec = spec(choices(Output, pure(epsilon)));
         assert_near(spec.study_tolerance(), expected, 1e-9);
     }

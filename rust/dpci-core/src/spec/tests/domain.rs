@@ -1,7 +1,7 @@
 //! Bounds on a ball, declared domains and declared strong convexity.
 
 use super::*;
-use crate::loss::{Hinge, Squared};
+use crate::loss::{Hinge, Loss, Squared};
 use crate::privacy::Perturbation::{Objective, Output};
 use crate::row_domain::RowDomain;
 
@@ -48,8 +48,80 @@ fn a_ball_bounds_slopes_and_shifts() {
         ..logistic.clone()
     };
     assert_near(spec(paper).slope_bound(), 1.0, 0.0);
-    let replaced = spec(logistic).sensitivity();
-    assert_just_above(replaced, 2.0 * 1.25 / (1.0 + (-5.0_f64).exp()) / 10.0);
+    // 2R·max of sigmoid(t)·√(1 - t²/25) over nλ, by mpmath; the published sensitivity has the slopes alone.
+    assert_just_above(
+        spec(logistic.clone()).sensitivity(),
+        0.202_159_761_132_651_45,
+    );
+    let pure_objective = spec(Choices {
+        perturbation: Objective,
+        ..logistic.clone()
+    });
+    assert_just_above(pure_objective.sensitivity(), 2.021_597_611_326_514_5);
+    // Not under add/remove, where one gradient moves.
+    let steepest = 1.25 / (1.0 + (-5.0_f64).exp());
+    let add_remove = Choices {
+        neighbors: Neighbors::AddRemove,
+        ..logistic.clone()
+    };
+    assert_just_above(spec(add_remove).sensitivity(), steepest / 10.0);
+    // Gaussian noise looks at corners, a little further apart than two gradients can be.
+    let gaussian = |radius| {
+        let choices = Choices {
+            perturbation: Objective,
+            budget: approx(1.0, 1e-6),
+            radius,
+            ..logistic.clone()
+        };
+        (
+            spec(choices.clone()).sensitivity(),
+            spec(choices).law().scale(),
+        )
+    };
+    let ((longest, with), (both, without)) = (gaussian(Some(4.0)), gaussian(None));
+    assert_just_above(both, 2.5);
+    assert!(
+        longest > 2.021_597 && longest < 1.02 * 2.021_597,
+        "{longest}"
+    );
+    assert!(
+        with < 0.85 * without && with > longest / both * without,
+        "{with} {without}"
+    );
+}
+
+#[test]
+fn the_regulariser_is_a_ball_for_output_perturbation() {
+    let at = |loss: Arc<dyn Loss>, l2_strength, radius| {
+        spec(Choices {
+            loss,
+            l2_strength,
+            radius,
+            ..choices(Output, pure(1.0))
+        })
+        .sensitivity()
+    };
+    // The greater of the two balls changes nothing.
+    let (logistic, reach) = (
+        Arc::new(Logistic),
+        (0.278_464_542_761_073_8_f64 / 0.01).sqrt(),
+    );
+    assert_just_above(at(logistic.clone(), 0.01, None), SENSITIVITY);
+    assert_just_above(at(logistic.clone(), 0.01, Some(1.1 * reach)), SENSITIVITY);
+    assert!(at(logistic, 0.01, Some(0.9 * reach)) < 0.99 * SENSITIVITY);
+    // B²/2 over λ = .5 for the squared loss: r = R·B = 2.5, D = 4R√(1-q²)(rq + B) with q = 2r/(B + √(B² + 8r²)) by hand.
+    let (b, r) = (2.0_f64, 2.5_f64);
+    let q = 2.0 * r / (b + (b * b + 8.0 * r * r).sqrt());
+    let expected = 4.0 * 1.25 * (1.0 - q * q).sqrt() * (r * q + b) / 500.0;
+    assert_just_above(
+        at(Arc::new(Squared::new(2.0).unwrap()), 0.5, Some(1e3)),
+        expected,
+    );
+    // A hinge's two steepest slopes meet at the kink, wherever the ball ends.
+    assert_just_above(at(Arc::new(Hinge), 0.01, None), 0.25);
+    // Objective perturbation and add/remove have minimisers anywhere.
+    let objective = spec(choices(Objective, pure(1.0)));
+    assert_just_above(objective.sensitivity(), 2.5);
 }
 
 #[test]

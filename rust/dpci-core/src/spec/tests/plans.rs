@@ -98,7 +98,10 @@ fn the_lengths_of_a_plan() {
     for got in plan.privacy_length {
         assert_near(
             got,
-            length(0.25 / LEFT.sqrt(), spec(output.clone()).seal().std_dev()),
+            length(
+                SENSITIVITY / LEFT.sqrt(),
+                spec(output.clone()).seal().std_dev(),
+            ),
             1e-9,
         );
     }
