@@ -222,7 +222,8 @@ class Request:
     """What is to be summed over the records, and the key of the fit; immutable, picklable."""
 
     def __new__(cls, name: str, point: _F64, key: bytes) -> Request:
-        """name: "risk", "risk_and_hessian", "moments", "doubled_gradient" (two numbers each), "lengths" (none).
+        """name: "risk", "risk_and_hessian", "moments", "capped_slopes" (the cap comes last),
+        "doubled_gradient" (two numbers each), "lengths" (none).
 
         key: 32 random bytes, which decide the fingerprints of rows.
         """

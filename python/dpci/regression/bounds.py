@@ -72,7 +72,10 @@ class Bounds:
 def _numbers(name: str, value: object) -> _F64:
     if isinstance(value, np.ndarray | list | tuple):
         return check_finite(name, as_vector(name, value))
-    return check_finite(name, np.array(check_real(name, value)))
+    number = check_real(name, value)
+    if not np.isfinite(number):
+        raise InvalidInput(f"{name} must be finite, got {name}={number}")
+    return np.array(number)
 
 
 def target_interval(value: object) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.errors import InvalidInput
-from dpci.regression.law import ErrorParts, positive_part
+from dpci.regression.law import ErrorParts, positive_part, shrunk
 from dpci.regression.record import INTERCEPT, TARGET, MomentRecord
 
 _F64 = NDArray[np.float64]
@@ -46,7 +46,9 @@ class Solution:
     sampling: _F64
     """Sampling covariance with the variance of the residuals as it was estimated."""
     relative: float
-    """Variance of that estimate over its square, from the number of records and, unless it is robust, from the noise."""
+    """Variance of that estimate over its square, from the number of records and the noise; 0 if it is robust."""
+    classical: _F64
+    """Sampling covariance under equal variances."""
     residual_noise: float
     """With a robust covariance: standard deviation of a sampling variance over its ``gain``."""
     residual_variance: float
@@ -58,7 +60,13 @@ class Solution:
         sampling = np.einsum("ij,jk,ik->i", rows, self.sampling, rows)
         gain = np.einsum("ij,jk,ik->i", rows, self.gain, rows)
         cross = rows @ self.cross
-        sampling, spread = positive_part(sampling, self.residual_noise * gain)
+        if self.residual_noise > 0.0:
+            # What noise hides is taken from the variance under equal variances.
+            usual = np.einsum("ij,jk,ik->i", rows, self.classical, rows)
+            sampling, std_dev = shrunk(sampling, self.residual_noise * gain, usual)
+            sampling, spread = positive_part(sampling, std_dev)
+        else:
+            spread = np.zeros_like(sampling)
         length = np.sqrt(np.maximum(gain, 0.0) * self.residual_norm2)
         half = 0.5 * self.matrix_noise
         return ErrorParts(
@@ -104,19 +112,22 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     seen = np.array([factor * (found["residual_square"] + noise**2 * found["fitted_noise"])])
     spread = np.array([factor * noise * found["residual_norm2"]])
     (variance,), (uncertainty,) = positive_part(seen, spread)
+    classical = back @ (variance * found["classical"] / n) @ back.T
     if robust:
         assert found["robust"] is not None  # noqa: S101  # for the type checker: moments were given
-        sampling, relative = found["robust"] / n, 2.0 / free
+        # Normal quantiles, as is the custom with HC0; t is for one variance of normal errors.
+        sampling, relative = back @ (found["robust"] / n) @ back.T, 0.0
         residual_noise = record.noise("residual_moments") / n
     else:
-        sampling, residual_noise = variance * found["classical"] / n, 0.0
+        sampling, residual_noise = None, 0.0
         relative = 2.0 / free + (uncertainty / variance**2 if variance > 0.0 else 0.0)
     return Solution(
         params=back @ found["params"] + shift,
         gain=back @ found["gain"] @ back.T,
         cross=back @ found["cross"],
         residual_norm2=found["residual_norm2"],
-        sampling=back @ sampling @ back.T,
+        sampling=classical if sampling is None else sampling,
+        classical=classical,
         relative=relative,
         residual_noise=residual_noise,
         residual_variance=float(variance),

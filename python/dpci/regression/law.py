@@ -32,6 +32,15 @@ def positive_part(mean: _F64, std_dev: _F64) -> tuple[_F64, _F64]:
     return np.where(np.isinf(seen), mean, mean + std_dev * hazard), std_dev**2 * np.maximum(1.0 - surplus, 0.0)
 
 
+def shrunk(seen: _F64, std_dev: _F64, usual: _F64) -> tuple[_F64, _F64]:
+    """Return mean and standard deviation of numbers seen with normal noise that beforehand are normal around what is usual.
+
+    With that itself as the standard deviation. Without noise they are what was seen.
+    """
+    weight = usual**2 / (usual**2 + std_dev**2)
+    return weight * seen + (1.0 - weight) * usual, std_dev * np.sqrt(weight)
+
+
 @dataclass(frozen=True, eq=False)
 class ErrorParts:
     """The parts of the errors of some contrasts, one entry each."""
@@ -54,8 +63,9 @@ class ErrorParts:
     @property
     def df(self) -> _F64:
         """Satterthwaite's degrees of freedom."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(2.0 * self.variance**2 / self.sampling_variance)
+        found = np.full_like(self.variance, np.inf)
+        np.divide(2.0 * self.variance**2, self.sampling_variance, out=found, where=self.sampling_variance > 0.0)
+        return found
 
     def tail(self, size: _F64) -> _F64:
         """Return the probability of an error of at least this size."""

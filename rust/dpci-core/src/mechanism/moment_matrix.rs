@@ -5,7 +5,6 @@ use super::seal::{Sealed, Values};
 use crate::Result;
 use crate::exec::Executor;
 use crate::linalg::{Eigen, vector};
-use crate::moments::data_moments;
 use crate::noise::{Law, NoiseGenerator};
 use crate::records::{HessianRows, Records, Request};
 use crate::spec::{MatrixNoise, MomentMatrixSpec, ResidualNoise, Seal, Step};
@@ -79,22 +78,44 @@ pub fn release_moment_matrix(
         generator,
     )?;
     let matrix = spec.seal().release_symmetric(&matrix, generator)?;
-    let point = residual_point(spec, &matrix)?;
-    // A few roundings are in the computed norm.
-    let reach = vector::norm(&point) * (1.0 + (point.len() as f64 + 8.0) * f64::EPSILON);
-    let residuals = match spec.residual_noise(reach)? {
-        None => None,
-        Some(noise) => {
-            let (loss, n) = (&**spec.loss(), c.n_samples as f64);
-            // Slopes of the squared loss are twice the residuals.
-            let mut moments = data_moments(records, loss, &point, n, exec)?.squared_slope;
-            moments.iter_mut().for_each(|v| *v *= 0.25);
-            let moments = noisy(moments, noise.noise, spec.n_params(), generator)?;
-            let moments = noise.seal.release_symmetric(&moments, generator)?;
-            Some((point, moments, noise))
-        }
+    let residuals = if c.robust_share.is_some() {
+        release_residual_moments(spec, &matrix, records, exec, generator)?
+    } else {
+        None
     };
     Ok(MomentMatrixRelease { matrix, residuals })
+}
+
+/// Releases `(1/n) Σ r² xxᵀ`, `r` the residuals at coefficients that follow from the released matrix, held to a cap that does.
+///
+/// # Privacy
+/// Spends what `spec` has for it: given the released matrix, a sum of positive semidefinite terms of rank one and norm at most `cap²‖x‖²`.
+fn release_residual_moments(
+    spec: &MomentMatrixSpec,
+    matrix: &Sealed,
+    records: &dyn Records,
+    exec: &Executor<'_>,
+    generator: &mut impl NoiseGenerator,
+) -> Result<Option<(Vec<f64>, Sealed, ResidualNoise)>> {
+    let (point, mean_square) = residual_point(spec, matrix)?;
+    // A few roundings are in the computed norm.
+    let reach = vector::norm(&point) * (1.0 + (point.len() as f64 + 8.0) * f64::EPSILON);
+    let cap = spec.residual_cap(reach, mean_square);
+    let Some(noise) = spec.residual_noise(cap)? else {
+        return Ok(None);
+    };
+    // Slopes of the squared loss are twice the residuals.
+    let request = Request::CappedSlopes {
+        params: point.clone(),
+        cap: 2.0 * cap,
+    };
+    let sums = records.sums(&request, &**spec.loss(), None, exec)?;
+    let n = spec.choices().n_samples as f64;
+    let grams = sums.grams.into_iter();
+    let moments = grams.flat_map(|gram| gram.finish(4.0 * n)).collect();
+    let moments = noisy(moments, noise.noise, spec.n_params(), generator)?;
+    let moments = noise.seal.release_symmetric(&moments, generator)?;
+    Ok(Some((point, moments, noise)))
 }
 
 fn noisy(
@@ -139,19 +160,26 @@ fn moment_sums(
     Ok(matrix)
 }
 
-/// The coefficients of the target on all columns and the constant, of those directions of the released rows that are clear of the noise:
-/// post-processing.
-fn residual_point(spec: &MomentMatrixSpec, matrix: &Sealed) -> Result<Vec<f64>> {
+/// The coefficients of the target on all columns and the constant, of those directions of the released rows that are clear of the noise,
+/// and what their squared residuals have for a mean at most, but for two standard deviations of its noise: post-processing.
+fn residual_point(spec: &MomentMatrixSpec, matrix: &Sealed) -> Result<(Vec<f64>, f64)> {
     let (params, dim) = (spec.n_params(), spec.dim());
-    let rows = matrix.values().chunks_exact(dim).take(params);
+    let weight = spec.target_weight();
+    let rows = matrix.values().chunks_exact(dim);
     let gram: Vec<f64> = rows
         .clone()
+        .take(params)
         .flat_map(|row| &row[..params])
         .copied()
         .collect();
-    let cross: Vec<f64> = rows.map(|row| row[params] / spec.target_weight()).collect();
+    let cross: Vec<f64> = rows
+        .clone()
+        .take(params)
+        .map(|row| row[params] / weight)
+        .collect();
     let eigen = Eigen::new(&gram, params, "the released moment matrix")?;
-    let clear = CLEAR * spec.noise().law.isometric_std_dev(dim) * (2.0 * params as f64).sqrt();
+    let std_dev = spec.noise().law.isometric_std_dev(dim);
+    let clear = CLEAR * std_dev * (2.0 * params as f64).sqrt();
     let mut point = vec![0.0; params];
     for (value, direction) in eigen.values.iter().zip(eigen.vectors.chunks_exact(params)) {
         if *value > clear {
@@ -161,5 +189,13 @@ fn residual_point(spec: &MomentMatrixSpec, matrix: &Sealed) -> Result<Vec<f64>> 
             }
         }
     }
-    Ok(point)
+    // y - xᵀθ as a combination of the columns.
+    let mut residual: Vec<f64> = point.iter().map(|p| -p).collect();
+    residual.push(1.0 / weight);
+    let seen: f64 = rows
+        .zip(&residual)
+        .map(|(row, v)| v * vector::dot(row, &residual))
+        .sum();
+    let noise = std_dev * vector::dot(&residual, &residual);
+    Ok((point, seen.max(0.0) + 2.0 * noise))
 }
