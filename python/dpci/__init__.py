@@ -90,8 +90,19 @@ __all__ = [
 name_publicly(__name__, set(__all__) - set(errors.__all__))
 
 if TYPE_CHECKING:
-    from dpci import accounting, audit, baselines, datasets, papers, per_instance, regression
-    from dpci import schema, simulate, tuning, utility
+    from dpci import (
+        accounting,
+        audit,
+        baselines,
+        datasets,
+        papers,
+        per_instance,
+        regression,
+        schema,
+        simulate,
+        tuning,
+        utility,
+    )
     from dpci import sklearn as sklearn  # in this form it is public
 else:
     # Loaded when first used: a program that only fits does not wait for studies and audits.

@@ -59,6 +59,18 @@ def test_a_positive_number_seen_with_noise(seen):
     assert positive_part(np.array([seen]), np.zeros(1))[0] == seen
 
 
+def test_far_below_zero_no_digits_are_lost():
+    seen = -np.geomspace(10, 1e9, 50)
+    mean, variance = positive_part(seen, np.ones(50))
+    assert np.all(np.diff(mean) < 0)
+    np.testing.assert_allclose(mean * -seen, 1, rtol=2e-2)
+    np.testing.assert_allclose(variance[10:], mean[10:] ** 2, rtol=1e-2)
+    below, above = positive_part(np.array([-39.99, -40.01]), np.ones(2))
+    np.testing.assert_allclose(below[0] / below[1], 40.01 / 39.99, rtol=1e-5)
+    np.testing.assert_allclose(above[0] / above[1], (40.01 / 39.99) ** 2, rtol=1e-5)
+    assert positive_part(np.array([1e160]), np.ones(1)) == (1e160, 1.0)
+
+
 def test_what_noise_hides_is_taken_from_what_is_usual():
     seen, usual = np.array([5.0]), np.array([1.0])
     assert shrunk(seen, np.zeros(1), usual) == (5.0, 0.0)

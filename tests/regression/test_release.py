@@ -58,9 +58,7 @@ def test_noise_has_the_stated_size(notion, robust):
 @pytest.mark.parametrize("robust", [False, True])
 def test_rows_in_parts_give_the_same_matrix(robust):
     whole = seeded(robust=robust, target_bound=(-25, 35))
-    parts = seeded(
-        dpci.Chunks([(X[:100], Y[:100]), (X[100:], Y[100:])]), None, robust=robust, target_bound=(-25, 35)
-    )
+    parts = seeded(dpci.Chunks([(X[:100], Y[:100]), (X[100:], Y[100:])]), None, robust=robust, target_bound=(-25, 35))
     np.testing.assert_allclose(parts.moments, whole.moments, rtol=1e-12)
     if robust:
         np.testing.assert_allclose(parts._record.residual_moments, whole._record.residual_moments, rtol=1e-9)

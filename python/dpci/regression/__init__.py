@@ -2,7 +2,7 @@
 
 from dpci.base.naming import name_publicly
 from dpci.regression.matrix import MomentMatrix
-from dpci.regression.release import release
+from dpci.regression.mechanism import release
 from dpci.regression.result import LinearFit, LinearTest
 
 __all__ = ["LinearFit", "LinearTest", "MomentMatrix", "release"]

@@ -186,6 +186,6 @@ def plain_bounds(n_columns: int) -> tuple[_F64, _F64]:
     return np.zeros(n_columns), np.ones(n_columns)
 
 
-def bounds_from(value: ArrayLike | None) -> Bounds | None:
+def bounds_from(value: tuple[ArrayLike, ArrayLike] | None) -> Bounds | None:
     """Return the caller's bounds, if any."""
     return None if value is None else Bounds.checked(value)

@@ -1,4 +1,4 @@
-"""One regression among the columns of a released moment matrix: its equations, their solution, and when it is refused."""
+"""One regression among the columns of a released moment matrix: its equations, and when they are refused."""
 
 import math
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         residual_moments=record.residual_moments if robust else None,
     )
     noise = record.noise("moment_matrix")
-    _check_clear(record, model, found, noise)
+    _check_clear(model, found, noise)
     # Under add/remove the number of records is known from the noisy mean of the constant's square.
     counted = record.matrix[-2, -2] / record.constant**2 if record.neighbors == "add_remove" else 1.0
     free = counted * n - found["degrees"]
@@ -166,7 +166,7 @@ def _equations(record: MomentRecord, model: Model) -> tuple[_F64, _F64, _F64, _F
     return np.array(rows), response, back, shift
 
 
-def _check_clear(record: MomentRecord, model: Model, found: "_core.RegressionDict", noise: float) -> None:
+def _check_clear(model: Model, found: "_core.RegressionDict", noise: float) -> None:
     needed = _CLEAR * noise * math.sqrt(2.0 * len(model.names))
     least = found["least_eigenvalue"]
     if least > needed:
@@ -176,6 +176,6 @@ def _check_clear(record: MomentRecord, model: Model, found: "_core.RegressionDic
     what = "varies" if len(named) == 1 else "vary together"
     raise InvalidInput(
         f"the regressors must vary more than the noise in the matrix: {listed} {what} by {least:.3g} in the least "
-        f"direction, where at least {needed:.3g} is needed (leave out a column, use an l2_strength, narrower bounds or a "
-        "greater budget)"
+        f"direction, where at least {needed:.3g} is needed (leave out a column, use an l2_strength, narrower bounds or "
+        "a greater budget)"
     )

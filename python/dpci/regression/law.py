@@ -1,8 +1,8 @@
 """The law of the error of a contrast of regression coefficients: a sampling part and the noise in the matrix.
 
-docs/linear_regression.md, "Intervals", has the formulas. The sum is a t variable with Satterthwaite's degrees of freedom, which count
-that the variances are estimated from a noisy matrix; under symmetric matrix Laplace noise it is mixed over the two gamma
-variables that make this noise normal.
+The appendix of docs/linear_regression.md has the formulas. The sum is a t variable with Satterthwaite's degrees of
+freedom, which count that the variances are estimated from a noisy matrix; under symmetric matrix Laplace noise it is
+mixed over the two gamma variables that make this noise normal.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ _F64 = NDArray[np.float64]
 
 # Nodes of the rule for each gamma variable.
 _NODES = 12
+# Standard deviations below 0 from which the expansions are exact to seven digits.
+_FAR = 40.0
 # Halvings that leave no digit of a quantile open.
 _HALVINGS = 60
 
@@ -25,17 +27,24 @@ def positive_part(mean: _F64, std_dev: _F64) -> tuple[_F64, _F64]:
     Every positive value is equally likely beforehand. Without noise both are what was seen: the number and 0.
     """
     seen = np.divide(mean, std_dev, out=np.full_like(mean, np.inf), where=std_dev > 0.0)
-    # The hazard φ(a)/Φ(a) of a normal variable, from logarithms so that a may be far below 0.
+    certain, far = np.isinf(seen), seen < -_FAR
+    within = np.where(certain | far, 0.0, seen)
+    # The hazard φ(a)/Φ(a) of a normal variable, from logarithms; farther below 0 its expansion, where
+    # differences would lose their digits.
     with np.errstate(over="ignore"):
-        hazard = np.exp(-0.5 * seen**2 - 0.5 * np.log(2.0 * np.pi) - special.log_ndtr(seen))
-        surplus = np.where(np.isinf(seen), 0.0, hazard * (seen + hazard))
-    return np.where(np.isinf(seen), mean, mean + std_dev * hazard), std_dev**2 * np.maximum(1.0 - surplus, 0.0)
+        hazard = np.exp(-0.5 * within**2 - 0.5 * np.log(2.0 * np.pi) - special.log_ndtr(within))
+    kept = np.maximum(1.0 - hazard * (within + hazard), 0.0)
+    small = 1.0 / np.where(far, -seen, _FAR)
+    gap = np.where(far, small * (1.0 - 2.0 * small**2 + 10.0 * small**4), within + hazard)
+    variance = np.where(far, small**2 * (1.0 - 6.0 * small**2 + 50.0 * small**4), kept) * std_dev**2
+    return np.where(certain, mean, std_dev * gap), np.where(certain, 0.0, variance)
 
 
 def shrunk(seen: _F64, std_dev: _F64, usual: _F64) -> tuple[_F64, _F64]:
-    """Return mean and standard deviation of numbers seen with normal noise that beforehand are normal around what is usual.
+    """Return mean and standard deviation of numbers that were seen with normal noise.
 
-    With that itself as the standard deviation. Without noise they are what was seen.
+    Beforehand they are normal around what is usual, with that itself for a standard deviation. Without noise they are
+    what was seen.
     """
     weight = usual**2 / (usual**2 + std_dev**2)
     return weight * seen + (1.0 - weight) * usual, std_dev * np.sqrt(weight)

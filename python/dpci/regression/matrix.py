@@ -148,13 +148,21 @@ class MomentMatrix:
         return LinearFit(self._record, model, solve(self._record, model))
 
     def submodels(
-        self, feature_sets: Iterable[Sequence[str]], target: str | None = None, **keywords: Any
+        self,
+        feature_sets: Iterable[Sequence[str]],
+        target: str | None = None,
+        *,
+        fit_intercept: bool = True,
+        l2_strength: float = 0.0,
     ) -> tuple[LinearFit, ...]:
-        """Fit one regression for each set of features; ``keywords`` are those of :meth:`fit`.
+        """Fit one regression for each set of features, as :meth:`fit` does.
 
         No correction is made for looking at many.
         """
-        return tuple(self.fit(target, features, **keywords) for features in feature_sets)
+        if isinstance(feature_sets, str) or not isinstance(feature_sets, Iterable):
+            raise InvalidInput(f"feature_sets must be a collection of sequences of names, got {feature_sets!r}")
+        common = {"fit_intercept": fit_intercept, "l2_strength": l2_strength}
+        return tuple(self.fit(target, features, **common) for features in feature_sets)  # type: ignore[arg-type]
 
     def _model(
         self,
@@ -169,7 +177,7 @@ class MomentMatrix:
         target = TARGET if target is None else _column("target", target, known)
         if features is None:
             chosen = tuple(name for name in record.columns if name != target)
-        elif isinstance(features, str):
+        elif isinstance(features, str) or not isinstance(features, Iterable):
             raise InvalidInput(f"features must be a sequence of names, got features={features!r}")
         else:
             chosen = tuple(_column("features", name, known) for name in features)
@@ -198,8 +206,8 @@ class MomentMatrix:
         whole = model.target == TARGET and set(model.features) == set(record.columns)
         if not (whole and model.fit_intercept and model.l2_strength == 0.0):
             raise InvalidInput(
-                "covariance='robust' is for the regression of y on all columns with an intercept and l2_strength=0, whose "
-                f"residuals were released, got {model.target!r} on {', '.join(model.names)} with "
+                "covariance='robust' is for the regression of y on all columns with an intercept and l2_strength=0, "
+                f"whose residuals were released, got {model.target!r} on {', '.join(model.names)} with "
                 f"l2_strength={model.l2_strength:g}"
             )
 

@@ -105,7 +105,7 @@ class MomentRecord:
         return budget_from_parameters(self.notion, self.budget)
 
     def noise(self, part: str) -> float:
-        """Return the standard deviation of the noise in one isometric coordinate of a released matrix, seal included."""
+        """Return the standard deviation of an isometric coordinate of the noise in a released matrix, seal included."""
         step = next(step for step in self.steps if step.step == part)
         seal = next(seal for seal in self.seals if seal.release == part)
         size = len(self.columns) + (2 if part == "moment_matrix" else 1)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::distances::{greatest_excess, mean_rounding, share_seal};
 use super::{MatrixNoise, Part, Query, Seal, Step};
 use crate::linalg::vector::row_norm_bound;
-use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding, moment_rounding};
+use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
 use crate::noise::{Law, MatrixLaw, symmetric};
 use crate::privacy::{
     Budget, Calibration, Cost, DataBounds, Neighbors, gaussian_mu, gaussian_std_dev, laplace_rate,
@@ -22,13 +22,6 @@ const TARGET_RATIO: f64 = 0.5;
 
 /// The constant is this part of the greatest norm of a row that its columns share evenly.
 const INTERCEPT_RATIO: f64 = 0.5;
-
-/// Residuals count up to this many of their standard deviations in the residual moments: all of normal ones with twice the standard
-/// deviation of most, and nine tenths of the variance of those with three degrees of freedom.
-const CAP: f64 = 8.0;
-
-/// The least cap, as a share of the greatest residual.
-const LEAST_CAP: f64 = 1e-6;
 
 /// What the caller chooses; [`MomentMatrixSpec::new`] validates it.
 #[derive(Debug, Clone, Copy)]
@@ -61,19 +54,9 @@ pub struct MomentMatrixSpec {
     noise: MatrixNoise,
     step: Step,
     seal: Seal,
-    residual_cost: Option<Cost>,
+    /// `None`: residual moments are not released.
+    pub(super) residual_cost: Option<Cost>,
     seal_cost: Cost,
-}
-
-/// The noise of the residual moments at released coefficients.
-#[derive(Debug, Clone)]
-pub struct ResidualNoise {
-    /// Law and sensitivity.
-    pub noise: MatrixNoise,
-    /// For the record.
-    pub step: Step,
-    /// How they are sealed.
-    pub seal: Seal,
 }
 
 impl MomentMatrixSpec {
@@ -154,7 +137,13 @@ impl MomentMatrixSpec {
         Ok(spec)
     }
 
-    fn seal_at(&self, part: Part, data: f64, noise: MatrixNoise, dim: usize) -> Result<Seal> {
+    pub(super) fn seal_at(
+        &self,
+        part: Part,
+        data: f64,
+        noise: MatrixNoise,
+        dim: usize,
+    ) -> Result<Seal> {
         let distance = data + 2.0 * noise.law.on(dim)?.error_bound();
         Seal::new(
             part,
@@ -162,45 +151,6 @@ impl MomentMatrixSpec {
             distance,
             self.seal_cost,
         )
-    }
-
-    /// The greatest residual that counts, at coefficients θ of at most this norm whose squared residuals have about this mean.
-    ///
-    /// # Privacy
-    /// A function of public and of released values.
-    #[must_use]
-    pub fn residual_cap(&self, params_norm: f64, mean_square: f64) -> f64 {
-        // The slope of the squared loss is twice a residual.
-        let greatest = 0.5 * self.loss.sup_slope(self.row_norm() * params_norm);
-        let typical = CAP * mean_square.max(0.0).sqrt();
-        // Extreme data sets may have no residuals at all, and noise needs a scale.
-        greatest.min(typical.max(LEAST_CAP * greatest))
-    }
-
-    /// The noise of `(1/n) Σ r² x xᵀ` over residuals `|r| ≤ cap`; `None` where it is not released.
-    ///
-    /// # Privacy
-    /// The cost does not depend on the cap, which is public or released.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
-    pub fn residual_noise(&self, cap: f64) -> Result<Option<ResidualNoise>> {
-        let Some(cost) = self.residual_cost else {
-            return Ok(None);
-        };
-        let c = &self.choices;
-        let dim = self.n_params();
-        let n = c.n_samples as f64;
-        let bounds = DataBounds::new(n, self.row_norm(), c.neighbors, dim)?;
-        let greatest = cap.powi(2) * (1.0 + 4.0 * f64::EPSILON);
-        let noise = matrix_noise(&bounds, greatest, cost)?;
-        let relative = mean_rounding(moment_rounding, n, c.neighbors);
-        let data = relative * greatest * bounds.row_norm.powi(2);
-        Ok(Some(ResidualNoise {
-            noise,
-            step: step_of(Query::ResidualMoments, cost, noise),
-            seal: self.seal_at(Part::ResidualMoments, data, noise, dim)?,
-        }))
     }
 
     /// The validated choices.
@@ -274,7 +224,7 @@ fn cost_of(budget: Budget) -> Result<Cost> {
 }
 
 /// Noise on a mean of terms `w zzᵀ`, `0 ≤ w ≤ sup`.
-fn matrix_noise(bounds: &DataBounds, sup: f64, cost: Cost) -> Result<MatrixNoise> {
+pub(super) fn matrix_noise(bounds: &DataBounds, sup: f64, cost: Cost) -> Result<MatrixNoise> {
     let (law, sensitivity) = if let Cost::Epsilon(epsilon) = cost {
         let sensitivity = bounds.nuclear(sup);
         let rate = laplace_rate(sensitivity, epsilon)?;
@@ -291,7 +241,7 @@ fn matrix_noise(bounds: &DataBounds, sup: f64, cost: Cost) -> Result<MatrixNoise
     Ok(MatrixNoise { law, sensitivity })
 }
 
-fn step_of(query: Query, cost: Cost, noise: MatrixNoise) -> Step {
+pub(super) fn step_of(query: Query, cost: Cost, noise: MatrixNoise) -> Step {
     Step {
         query,
         noise: noise.law.family(),
