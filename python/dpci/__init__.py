@@ -83,6 +83,7 @@ __all__ = [
     "per_instance",
     "plan",
     "plan_table",
+    "regression",
     "rows",
     "schema",
     "simulate",
@@ -94,12 +95,24 @@ __all__ = [
 name_publicly(__name__, set(__all__) - set(errors.__all__))
 
 if TYPE_CHECKING:
-    from dpci import accounting, audit, baselines, datasets, papers, per_instance, schema, simulate, tuning, utility
+    from dpci import (
+        accounting,
+        audit,
+        baselines,
+        datasets,
+        papers,
+        per_instance,
+        regression,
+        schema,
+        simulate,
+        tuning,
+        utility,
+    )
     from dpci import sklearn as sklearn  # in this form it is public
 else:
     # Loaded when first used: a program that only fits does not wait for studies and audits.
     _LATER = {"accounting", "audit", "baselines", "datasets", "papers", "per_instance", "schema", "simulate"}
-    _LATER |= {"sklearn", "tuning", "utility"}
+    _LATER |= {"regression", "sklearn", "tuning", "utility"}
 
     def __getattr__(name: str) -> ModuleType:
         """Import a public module when it is first asked for; scikit-learn, which one of them needs, is optional."""

@@ -232,7 +232,8 @@ class Request:
     """What is to be summed over the records, and the key of the fit; immutable, picklable."""
 
     def __new__(cls, name: str, point: _F64, key: bytes) -> Request:
-        """name: "risk", "risk_and_hessian", "moments", "doubled_gradient" (two numbers each), "lengths" (none).
+        """name: "risk", "risk_and_hessian", "moments", "capped_slopes" (the cap comes last),
+        "doubled_gradient" (two numbers each), "lengths" (none).
 
         key: 32 random bytes, which decide the fingerprints of rows.
         """
@@ -466,6 +467,74 @@ def release_functional_mechanism(
     """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
 
 @final
+class MomentMatrixSpec:
+    """Every public choice of a moment matrix, validated; holds no data."""
+
+    def __new__(
+        cls,
+        *,
+        n_samples: int,
+        n_columns: int,
+        row_norm: float,
+        target_bound: float,
+        robust_share: float | None,
+        budget: Budget,
+        neighbors: str,
+    ) -> MomentMatrixSpec: ...
+
+    intercept: float
+    """The constant behind each row."""
+    target_weight: float
+    """By which targets are multiplied."""
+
+@type_check_only
+class MomentMatrixDict(TypedDict):
+    """A released moment matrix; the residual parts are None unless they were planned."""
+
+    matrix: _F64
+    residual_point: _F64 | None
+    residual_moments: _F64 | None
+    steps: list[Step]
+    seals: list[Seal]
+    private: bool
+
+def release_moment_matrix(
+    spec: MomentMatrixSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
+) -> MomentMatrixDict:
+    """y holds the targets. seed=None: operating-system entropy."""
+
+def release_moment_matrix_parts(
+    spec: MomentMatrixSpec,
+    evaluate: Callable[[Request], Sums],
+    *,
+    first: tuple[Request, Sums],
+    clip: bool,
+    seed: int | None,
+) -> MomentMatrixDict:
+    """The same for rows in parts, whose sums ``evaluate`` brings."""
+
+@type_check_only
+class RegressionDict(TypedDict):
+    """A regression from a moment matrix; k regressors. NaN where the matrix has no solution."""
+
+    params: _F64
+    gain: _F64
+    cross: _F64
+    residual_norm2: float
+    residual_square: float
+    fitted_noise: float
+    degrees: float
+    classical: _F64
+    robust: _F64 | None
+    least_eigenvalue: float
+    direction: _F64
+
+def moment_regression(
+    matrix: _F64, features: _F64, response: _F64, *, ridge: _F64, residual_moments: _F64 | None
+) -> RegressionDict:
+    """Regressors, shape (k, dim), and response are combinations of the columns of the matrix."""
+
+@final
 class HistogramSpec:
     """A public grid, the noise on its counts, and the regression on its cells, validated; holds no data."""
 
@@ -697,7 +766,7 @@ class Utility:
         """Mean loss or smoothed accuracy with gradient and Hessian, averaged over the noise."""
 
 def simulate(
-    spec: Spec | ReportSpec | FunctionalSpec | HistogramSpec | TuningSpec,
+    spec: Spec | ReportSpec | FunctionalSpec | HistogramSpec | MomentMatrixSpec | TuningSpec,
     x: _Features,
     y: _F64,
     *,

@@ -47,7 +47,7 @@ def test_every_home_of_a_release_pays_before_it():
     assert releases == 7
     assert homes == {
         *("release_fit", "release_tuned", "_tune_by_rule", "report"),
-        *("functional_mechanism", "projected_histogram"),
+        *("functional_mechanism", "projected_histogram", "release"),
     }
 
 

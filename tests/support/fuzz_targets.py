@@ -325,6 +325,8 @@ def samples():
             "histogram": baselines.projected_histogram(
                 X, REALS, budget=PureDP(2.0), axes=TYPICAL["axes"][0], **settings
             ),
+            "moment matrix": dpci.regression.release(X, REALS, budget=PureDP(1e3), bounds=(-1, 1), seed=1),
+            "regression": dpci.regression.release(X, REALS, budget=PureDP(1e3), bounds=(-1, 1), seed=1).fit(),
             "non-private": baselines.non_private(X, CLASSES, loss="logistic", l2_strength=0.5),
             "schema": SMALL_SCHEMA,
             "ledger": dpci.Ledger(dpci.PureDP(1e6)),

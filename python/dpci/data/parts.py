@@ -169,7 +169,9 @@ def _keyed_request() -> _core.Request:
     try:
         key = os.urandom(32)
     except (OSError, NotImplementedError) as error:
-        raise DpciError(f"the operating system must provide entropy for the key of a fit in parts, got the error: {error}") from error
+        raise DpciError(
+            f"the operating system must provide entropy for the key of a fit in parts, got the error: {error}"
+        ) from error
     return _core.Request("lengths", np.empty(0), key)
 
 

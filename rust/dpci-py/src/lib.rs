@@ -13,6 +13,7 @@ mod loss;
 mod parts;
 mod per_instance;
 mod privacy;
+mod regression;
 mod rows;
 mod spec;
 mod study;
@@ -61,6 +62,10 @@ mod _core {
         ObjectiveProfile, approx_to_zcdp, check_excess, check_shares, cms11_raised, cost_unit,
         gaussian_delta, gaussian_mu, pure_rdp, pure_to_zcdp, step_mu, unsealed,
         zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
+    };
+    #[pymodule_export]
+    use super::regression::{
+        MomentMatrixSpec, moment_regression, release_moment_matrix, release_moment_matrix_parts,
     };
     #[pymodule_export]
     use super::rows::RowDomain;
