@@ -20,6 +20,7 @@ from dpci.regression.bounds import StandardisedParts, bounds_from, plain_bounds,
 from dpci.regression.choices import MatrixChoices
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import INTERCEPT, TARGET, MomentRecord
+from dpci.rows import Ball
 
 
 def release(

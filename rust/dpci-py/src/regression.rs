@@ -7,6 +7,7 @@ use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, MomentMatrixRelease, Values};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::records::Records;
+use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::{self, MomentMatrixChoices};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -68,7 +69,7 @@ impl MomentMatrixSpec {
 impl MomentMatrixSpec {
     fn bounds(&self, clip: bool) -> RowBounds {
         RowBounds {
-            row_norm: self.inner.choices().row_norm,
+            rows: RowDomain::Ball(self.inner.choices().row_norm),
             targets: self.inner.loss().targets(),
             on_violation: on_violation(clip),
         }
