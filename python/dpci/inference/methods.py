@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci import _core
 from dpci.base.tables import new_frame
-from dpci.base.validation import check_choice, check_count, check_fraction, check_seed
+from dpci.base.validation import check_choice, check_fraction
 from dpci.data.arrays import Table
 from dpci.errors import DpciError, InvalidInput, MomentNoiseWarning
 from dpci.inference.contrasts import Contrast, contrast_rows
@@ -16,16 +15,17 @@ from dpci.inference.curvature import curvature_room, has_flat_part, validity_not
 from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, error_law
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.prediction import mean_intervals
-from dpci.inference.simultaneous import bonferroni_level, joint_level
+from dpci.inference.targets.estimates import Estimates
+from dpci.inference.targets.units import TableUnits, odds_ratios, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
-from dpci.inference.wald import Method, WaldTest, wald_test
+from dpci.inference.wald import Method, WaldTest
 from dpci.released.facts import FitFacts
-from dpci.released.model import record_of
+from dpci.released.model import features_of, record_of
+from dpci.schema.table import Schema
+from dpci.schema.table import Table as NamedTable
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_MONTE_CARLO_DRAWS = 10_000
 
 
 class Inference(FitFacts):
@@ -41,17 +41,14 @@ class Inference(FitFacts):
     @property
     def cov(self) -> NDArray[np.float64]:
         """Covariance of the error of the parameters, sampling and noise together, shape (k, k)."""
-        fixed, mixed = self._error_law().parts(np.eye(len(self.names)))
-        cov = fixed + mixed
+        cov = self._estimates().cov()
         cov.flags.writeable = False
         return cov
 
     @property
     def std_errors(self) -> NDArray[np.float64]:
         """Standard deviation of the error of each parameter, shape (k,)."""
-        law = self._error_law()
-        variance, multiplier = law.components(np.eye(len(self.names)))
-        errors = np.sqrt(variance + multiplier**2 * law.mean_omega)
+        errors = self._estimates().std_errors()
         errors.flags.writeable = False
         return errors
 
@@ -104,7 +101,7 @@ class Inference(FitFacts):
     @property
     def pvalues(self) -> NDArray[np.float64]:
         """Two-sided p-values of "the parameter of the regularised target is 0", shape (k,)."""
-        pvalues = self._error_law().pvalues(np.eye(len(self.names)), self.params)
+        pvalues = self._estimates().pvalues()
         pvalues.flags.writeable = False
         return pvalues
 
@@ -158,39 +155,11 @@ class Inference(FitFacts):
         InvalidInput
             For a fit without intervals (see :attr:`interval_refusal`), or arguments out of range.
         """
-        level = check_fraction("level", level)
-        method = check_choice("method", method, ("exact", "monte_carlo"))
-        if simultaneous is not None:
-            check_choice("simultaneous", simultaneous, ("bonferroni", "max_z"))
-            if method != "exact":
-                raise InvalidInput(f"simultaneous intervals need method='exact', got method={method!r}")
-        n_draws = None if n_draws is None else check_count("n_draws", n_draws)
-        seed = check_seed(seed)
-        if method == "exact" and simultaneous != "max_z":
-            for name, given in (("n_draws", n_draws), ("seed", seed)):
-                if given is not None:
-                    raise InvalidInput(
-                        f"{name} must be None where nothing is drawn (method='monte_carlo' and simultaneous='max_z' "
-                        f"draw), got {name}={given}"
-                    )
         contrasts, names = contrast_rows(contrast, self.names)
-        estimate = contrasts @ self.params
-        law = self._error_law()
-        if method == "monte_carlo":
-            draws = _MONTE_CARLO_DRAWS if n_draws is None else n_draws
-            parts = law.components(contrasts)
-            lower, upper = _core.monte_carlo_interval(
-                *parts, law.law, law.scale, law.dim, level, draws, seed, law.shape
-            )
-        else:
-            each = level
-            if simultaneous == "bonferroni":
-                each = bonferroni_level(level, len(contrasts))
-            elif simultaneous == "max_z":
-                each = joint_level(law, contrasts, level, n_draws=n_draws, seed=seed)
-            half_width = law.half_widths(contrasts, each)
-            lower, upper = -half_width, half_width
-        return ConfidenceIntervals(names, estimate, estimate + lower, estimate + upper, level, method, simultaneous)
+        estimates = self._estimates().mapped(contrasts, np.zeros(len(contrasts)))
+        return estimates.conf_int(
+            names, level=level, method=method, simultaneous=simultaneous, n_draws=n_draws, seed=seed
+        )
 
     def wald_test(
         self,
@@ -237,11 +206,11 @@ class Inference(FitFacts):
         """
         rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
         method = check_choice("method", method, ("auto", "joint", "by_rows"))
-        law = self._error_law()
+        estimates = self._estimates().mapped(rows, np.zeros(len(rows)))
         ratio = self.moment_noise if len(rows) > 1 else 0.0
         noisy = ratio > TRUSTED_NOISE
         chosen: Method = ("by_rows" if noisy else "joint") if method == "auto" else method
-        tested = wald_test(law, self.params, rows, labels, value, method=chosen, private=self.private)
+        tested = estimates.wald_test(labels, value, method=chosen, private=self.private)
         if noisy and method != "by_rows":
             outcome = (
                 "so that a joint test may reject true hypotheses too often: this p-value is by rows"
@@ -255,7 +224,9 @@ class Inference(FitFacts):
             )
         return tested
 
-    def predict_conf_int(self, X: Table, *, level: float = 0.95) -> ConfidenceIntervals:
+    def predict_conf_int(
+        self, X: Table | NamedTable, *, level: float = 0.95, schema: Schema | None = None
+    ) -> ConfidenceIntervals:
         """Confidence intervals of what the model predicts for rows: probability of the positive class, or mean target.
 
         An interval for ``x' theta``, theta the regularised target, at each row x by itself; for the logistic losses
@@ -266,9 +237,11 @@ class Inference(FitFacts):
         Parameters
         ----------
         X : table of shape (n, n_columns)
-            Rows as those of the fit: arrays, frames or sparse matrices.
+            Rows as those of the fit: arrays, frames or sparse matrices; of a fit with a schema, a table of its columns.
         level : float
             Strictly between 0 and 1.
+        schema : dpci.schema.Schema, optional
+            As for :meth:`decision_function`.
 
         Returns
         -------
@@ -281,7 +254,49 @@ class Inference(FitFacts):
             For a fit without intervals, other columns, or arguments out of range.
         """
         level = check_fraction("level", level)
-        return mean_intervals(self._record, self._error_law(), X, level)
+        features = features_of(self._record, X, schema=schema)
+        return mean_intervals(self._record, self._error_law(), features, level)
+
+    def in_units(self) -> TableUnits:
+        """Return the coefficients in the units of the table: per year, of a category against its reference.
+
+        Estimates, intervals, tests and covariance are exact linear maps of the released ones (docs/inference.md, "The
+        units of the table").
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals or without a schema.
+        """
+        matrix, shift, names, units = unit_map(self._record)
+        estimates = self._estimates().mapped(matrix, shift)
+        joint: Method = "joint" if self.moment_noise <= TRUSTED_NOISE else "by_rows"
+        return TableUnits(estimates, names, units, joint_method=joint, private=self.private)
+
+    def odds_ratios(
+        self,
+        *,
+        level: float = 0.95,
+        contrast: Contrast | None = None,
+        simultaneous: Literal["bonferroni", "max_z"] | None = None,
+    ) -> ConfidenceIntervals:
+        """Odds ratios with intervals: exp of coefficients, in the units of the table where there is a schema.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As in :meth:`conf_int`.
+        contrast : as in :meth:`conf_int`, optional
+            Of the coefficients: ``{"age": 10}`` is for ten years. None: each but the intercept.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals, and losses that do not model log odds.
+        """
+        names = self._record.columns if contrast is None else contrast
+        of = self.conf_int if self.schema is None else self.in_units().conf_int
+        return odds_ratios(self._record, of(level=level, contrast=names, simultaneous=simultaneous))
 
     def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
         """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
@@ -309,6 +324,9 @@ class Inference(FitFacts):
         if reason is not None or record.hessian is None or record.gradient_cov is None:
             raise InvalidInput(f"{reason}")
         return record.hessian, record.gradient_cov
+
+    def _estimates(self) -> Estimates:
+        return Estimates.of_parameters(self._error_law(), self.params)
 
     def _error_law(self) -> ErrorLaw:
         self._moments()

@@ -13,9 +13,10 @@ from dpci.budgets import Budget, budget_from_parameters, core_budget
 from dpci.data.labels import Classes
 from dpci.errors import InvalidInput
 from dpci.released.rules import saved_text
+from dpci.schema.table import Schema
 
 SCHEMA = "dpci.PrivateFit"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _ARRAYS = ("params", "hessian", "gradient_cov")
 
 
@@ -62,6 +63,8 @@ class FitRecord:
     seals: tuple[Seal, ...]
     private: bool
     version: str
+    table: Schema | None = None
+    """The public schema that encoded the table; None for rows that came encoded."""
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -94,6 +97,9 @@ class FitRecord:
             values[name] = None if values[name] is None else values[name].tolist()
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
+        if self.table is not None:
+            # With all fields: what a schema says must not change with a default.
+            values["table"] = {"digest": self.table.digest, "schema": self.table.to_dict(defaults=True)}
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     def _check_shapes(self) -> None:

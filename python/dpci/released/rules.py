@@ -32,8 +32,13 @@ def checksum(document: Mapping[str, Any]) -> str:
     return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
 
 
-def read_saved(text: str | bytes, *, what: str, schema: str, version: int) -> dict[str, Any]:
+def read_saved(
+    text: str | bytes, *, what: str, schema: str, version: int, before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the fields of a saved object, without those that name its schema and its checksum.
+
+    ``before``: the fields that the version before this one lacks, and what they are for its objects; None: it is not
+    read.
 
     Raises
     ------
@@ -48,13 +53,15 @@ def read_saved(text: str | bytes, *, what: str, schema: str, version: int) -> di
     if not isinstance(values, dict) or values.get("schema") != schema:
         raise InvalidInput(f"{what} must be a JSON object with schema={schema!r}, got something else")
     found = values.get("schema_version")
-    if found != version:
+    is_older = before is not None and found == version - 1
+    if found != version and not is_older:
         raise InvalidInput(f"{what} must have schema_version={version}, got schema_version={found!r}")
     if values.pop("checksum", None) != checksum(values):
         raise InvalidInput(
             f"{what} must match its checksum, got different contents (the file is damaged or was edited)"
         )
-    return {name: value for name, value in values.items() if name not in {"schema", "schema_version"}}
+    added = dict(before or {}) if is_older else {}
+    return {name: value for name, value in values.items() if name not in {"schema", "schema_version"}} | added
 
 
 def one_of(*choices: str) -> Rule:

@@ -18,6 +18,7 @@ Scale: TypeAlias = Literal["symmetric", "unit"]
 Transform: TypeAlias = Literal["none", "signed_log"]
 Outside: TypeAlias = Literal["clip", "error"]
 Unknown: TypeAlias = Literal["zeros", "error"]
+_F64: TypeAlias = NDArray[np.float64]
 
 # Types whose equal values have equal labels, and those of which a list is kept as it is.
 _PLAIN = {str, bool, int, float, type(None)}
@@ -43,6 +44,8 @@ class NumericColumn:
         What happens to a value beyond its bounds.
     source : str
         Why the bounds are public.
+    unit : str
+        What the table counts in, for results: "year".
     """
 
     name: str
@@ -52,6 +55,7 @@ class NumericColumn:
     transform: Transform = "none"
     outside: Outside = "clip"
     source: str = ""
+    unit: str = ""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -65,15 +69,34 @@ class NumericColumn:
         """Name of the one column of the matrix."""
         return (self.name,)
 
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What a parameter of the column is per, in the terms of the table."""
+        unit = self.unit or "unit"
+        return (f"per {unit}" if self.transform == "none" else f"per unit of sign * log(1 + |{unit}|)",)
+
+    @property
+    def scaling(self) -> tuple[_F64, _F64]:
+        """``(offset, slope)`` of the column: what `encode` gives is offset + slope * value, after the transform."""
+        lower, upper = self._transformed_bounds()
+        offset, slope = -lower / (upper - lower), 1.0 / (upper - lower)
+        if self.scale == "symmetric":
+            offset, slope = 2.0 * offset - 1.0, 2.0 * slope
+        return np.array([offset]), np.array([slope])
+
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n, 1) values in [-1, 1] or [0, 1]."""
         numbers = _bounded_numbers(self.name, values, self.lower, self.upper, self.outside)
-        bounds = np.array([self.lower, self.upper], dtype=np.float64)
+        bounds = self._transformed_bounds()
         if self.transform == "signed_log":
-            numbers, bounds = _signed_log(numbers), _signed_log(bounds)
+            numbers = _signed_log(numbers)
         unit = np.clip((numbers - bounds[0]) / (bounds[1] - bounds[0]), 0.0, 1.0)
         scaled: NDArray[np.float64] = unit if self.scale == "unit" else 2.0 * unit - 1.0
         return scaled[:, None]
+
+    def _transformed_bounds(self) -> _F64:
+        bounds = np.array([self.lower, self.upper], dtype=np.float64)
+        return _signed_log(bounds) if self.transform == "signed_log" else bounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +146,17 @@ class CategoricalColumn:
         """Names of the columns of the matrix."""
         return tuple(f"{self.name}={category}" for category in self.categories if category != self.reference)
 
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What the parameter of each category is measured against."""
+        against = "no category" if self.reference is None else self.reference
+        return (f"against {against}",) * len(self.names)
+
+    @property
+    def scaling(self) -> tuple[_F64, _F64]:
+        """``(offset, slope)`` of the columns: indicators are 0 and 1 as they are."""
+        return np.zeros(len(self.names)), np.ones(len(self.names))
+
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n, categories without the reference) indicators."""
         codes = _codes(values, {category: code for code, category in enumerate(self.categories)})
@@ -169,6 +203,13 @@ class NumericTarget:
     upper: float
     scale: Scale = "symmetric"
     source: str = ""
+    unit: str = ""
+
+    @property
+    def scaling(self) -> tuple[float, float]:
+        """``(offset, slope)``: what `encode` gives is offset + slope * value."""
+        offset, slope = NumericColumn(name=self.column, lower=self.lower, upper=self.upper, scale=self.scale).scaling
+        return float(offset[0]), float(slope[0])
 
     def __post_init__(self) -> None:
         _check_name(self.column)

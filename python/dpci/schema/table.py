@@ -6,6 +6,7 @@ other record.
 """
 
 import dataclasses
+import hashlib
 import json
 import math
 import tomllib
@@ -163,12 +164,47 @@ class Schema:
         _check_length(self.target.column, y, len(X))
         return Encoded(X, y, self.names)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out."""
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What the parameter of each column of the matrix means in the table: "per year", "against F"."""
+        return tuple(unit for column in self.columns for unit in column.units)
+
+    def from_units(self) -> NDArray[np.float64]:
+        """Return the linear map from columns in the units of the table to those of the matrix.
+
+        Returns
+        -------
+        ndarray of shape (k + 1, k + 1)
+            A with ``(x, 1) = A (z, 1)``: x is a row of the matrix, z the same columns before they are scaled: numbers
+            within their bounds, after their transform, and indicators. What is linear in x is linear in z: ``theta' x``
+            plus a constant c is ``A' (theta, c)`` as coefficients of z and of 1.
+        """
+        offsets, slopes = (np.concatenate(parts) for parts in zip(*(c.scaling for c in self.columns), strict=True))
+        scaled = np.diag(np.append(slopes / self.row_scale, 1.0))
+        scaled[:-1, -1] = offsets / self.row_scale
+        return scaled
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the schema does to a table: equal for schemas that encode every table alike.
+
+        Names of the table, its source and its licence do not count, nor do sources and units of columns.
+        """
+        described = self.to_dict(defaults=True)
+        parts = [_essential(part) for part in (described["target"], *described["columns"])]
+        text = json.dumps([self.row_scale, *parts], sort_keys=True, separators=(",", ":"))
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+    def has_columns_of(self, other: "Schema") -> bool:
+        """Whether another schema makes the same rows of every table; its target does not matter."""
+        return dataclasses.replace(other, target=self.target).digest == self.digest
+
+    def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
+        """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
         kinds = {kind: name for name, kind in _KINDS.items()}
-        columns = [{"kind": kinds[type(column)], **_plain(column)} for column in self.columns]
+        columns = [{"kind": kinds[type(column)], **_plain(column, defaults=defaults)} for column in self.columns]
         head = {field: getattr(self, field) for field in ("name", "title", "source", "licence") if getattr(self, field)}
-        return {**head, "target": _plain(self.target), "columns": columns}
+        return {**head, "target": _plain(self.target, defaults=defaults), "columns": columns}
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
@@ -232,13 +268,19 @@ def _build(kind: type[_Part], what: str, fields: Mapping[str, Any]) -> _Part:
     return kind(**fields)
 
 
-def _plain(part: Column | Target) -> dict[str, Any]:
+def _plain(part: Column | Target, *, defaults: bool = False) -> dict[str, Any]:
     values = {field.name: (getattr(part, field.name), field.default) for field in dataclasses.fields(part)}
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, (value, default) in values.items()
-        if value != default
+        if defaults or value != default
     }
+
+
+def _essential(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a column or a target that decide what it does; 1 and 1.0 are one bound."""
+    kept = {name: value for name, value in part.items() if name not in {"source", "unit"}}
+    return {name: float(value) if isinstance(value, int) else value for name, value in kept.items()}
 
 
 def _as_mapping(what: str, value: object) -> dict[str, Any]:
