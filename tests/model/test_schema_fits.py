@@ -125,7 +125,7 @@ def test_tables_that_do_not_fit():
     with pytest.raises(InvalidInput, match="the table must have the column 'dose'"):
         dpci.fit(TABLE.drop(columns="dose"), schema=SCHEMA, **KEYWORDS)
     with pytest.raises(
-        InvalidInput, match="X must be a table with named columns where there is a schema .*got ndarray"
+        InvalidInput, match=r"X must be a table with named columns where there is a schema .*got ndarray"
     ):
         dpci.fit(SCHEMA.features(TABLE), TABLE.ill, schema=SCHEMA, **KEYWORDS)
     with pytest.raises(InvalidInput, match="the index of y must be that of X"):

@@ -76,7 +76,6 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
         "classes_inferred must be False for real targets",
         "classes_inferred=True with classes=None",
     )
-    table = record.table
     yield from _seal_contradictions(record, selected=selected)
 
 
