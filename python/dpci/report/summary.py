@@ -41,8 +41,24 @@ def _table(result: Inference, level: float) -> str:
         shown = number_format(np.abs(result.params).max(), result.params)
         return format_table(header[:2], [[n, f"{p:{shown}}"] for n, p in zip(result.names, result.params, strict=True)])
     intervals = result.conf_int(level=level)
-    rows = estimate_rows(result, intervals)
-    return f"{format_percent(intervals.level)} confidence intervals\n{format_table(header, rows)}"
+    title = f"{format_percent(intervals.level)} confidence intervals"
+    if result.schema is not None:
+        title += " in the units of the table"
+        return f"{title}\n{format_table(UNIT_HEADER, unit_rows(result, level))}"
+    return f"{title}\n{format_table(header, estimate_rows(result, intervals))}"
+
+
+UNIT_HEADER = ["name", "unit", "estimate", "std error", "p-value", "lower", "upper", "scaled"]
+
+
+def unit_rows(result: Inference, level: float) -> list[list[str]]:
+    """Return the columns of :data:`UNIT_HEADER` as text: each coefficient of the table beside the scaled parameter."""
+    coefficients = result.in_units()
+    shown = number_format(result.std_errors, result.params)
+    scaled = [f"{value:{shown}}" for value in result.params]
+    # A model without an intercept can have one in the units of the table.
+    scaled += [""] * (len(coefficients.names) - len(scaled))
+    return [[*row, beside] for row, beside in zip(coefficients.rows(level=level), scaled, strict=True)]
 
 
 def estimate_rows(result: Inference, intervals: ConfidenceIntervals) -> list[list[str]]:

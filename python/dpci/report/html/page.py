@@ -18,7 +18,15 @@ from dpci.released.model import record_of
 from dpci.report.html.elements import Content, Html, join, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
-from dpci.report.summary import estimate_rows, fact_lines, interval_note, noise_note, target_note
+from dpci.report.summary import (
+    UNIT_HEADER,
+    estimate_rows,
+    fact_lines,
+    interval_note,
+    noise_note,
+    target_note,
+    unit_rows,
+)
 
 _SEEDED = (
     "NOT PRIVATE (seeded). The noise of this model was drawn from a seed: whoever knows the seed can subtract it. "
@@ -111,11 +119,17 @@ def _numbers(result: Inference, level: float) -> list[Html]:
     intervals = result.conf_int(level=level)
     percent = format_percent(level)
     header = ["parameter", "estimate", "std error", "p-value", "lower", "upper"]
-    caption = f"Released parameters, {percent} intervals"
+    tables = [_table(f"Released parameters, {percent} intervals", header, estimate_rows(result, intervals))]
+    if result.schema is not None:
+        caption = f"In the units of the table, {percent} intervals"
+        own = [[name, *rest[:-1]] for name, *rest in unit_rows(result, level)]
+        tables = [
+            _table(caption, ["parameter", *UNIT_HEADER[1:-1]], own),
+            tag("p", "Below: the released parameters, of the scaled columns.", class_="note"),
+            *tables,
+        ]
     return [
-        _section(
-            "numbers", "Parameters", _table(caption, header, estimate_rows(result, intervals)), forest_figure(intervals)
-        ),
+        _section("numbers", "Parameters", *tables, forest_figure(intervals)),
         _section("read", "How to read the numbers", _list(_reading(result, percent))),
     ]
 
