@@ -8,6 +8,7 @@ mod exact;
 mod matrix_draws;
 mod mixture;
 mod monte_carlo;
+mod newton_step;
 mod noise_aware;
 mod spectrum;
 mod spread;
@@ -16,6 +17,7 @@ pub use error_law::ErrorLaw;
 pub use exact::{half_width, half_widths, tail, tails};
 pub use matrix_draws::MatrixDraws;
 pub use monte_carlo::monte_carlo;
+pub use newton_step::{NewtonStep, Obstacle, Regularised};
 pub use noise_aware::NoisyMatrices;
 pub use spread::ErrorShape;
 
