@@ -298,6 +298,7 @@ class ErrorLaw:
         is_likelihood: bool,
     ) -> ErrorLaw: ...
 
+@final
 class NewtonStep:
     """One Newton step off the ridge: ``map @ params``, what it adds to the covariance, and which contrasts it gives."""
 

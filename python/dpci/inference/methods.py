@@ -9,17 +9,17 @@ from numpy.typing import ArrayLike, NDArray
 from dpci.base.tables import new_frame
 from dpci.base.validation import check_choice, check_fraction
 from dpci.data.arrays import Table
-from dpci.errors import DpciError, InvalidInput, MomentNoiseWarning
+from dpci.errors import DpciError, MomentNoiseWarning
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
-from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, error_law
+from dpci.inference.error_law import NOISE_AWARE, ErrorLaw
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.prediction import mean_intervals
-from dpci.inference.targets.estimates import Estimates
-from dpci.inference.targets.units import TableUnits, odds_ratios, unit_map
-from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
+from dpci.inference.targets.coefficients import Coefficients
+from dpci.inference.targets.estimates import Simultaneous
+from dpci.inference.targets.unregularised import Target
+from dpci.inference.validity import TRUSTED_NOISE
 from dpci.inference.wald import Method, WaldTest
-from dpci.released.facts import FitFacts
 from dpci.released.model import features_of, record_of
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
@@ -28,15 +28,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Inference(FitFacts):
+class Inference(Coefficients):
     """What follows from released parameters and matrices about the population; k is the number of parameters."""
 
     __slots__ = ()
-
-    @property
-    def interval_refusal(self) -> str | None:
-        """Why there are no intervals, standard errors and p-values; None where there are."""
-        return refusal(self._record)
 
     @property
     def cov(self) -> NDArray[np.float64]:
@@ -51,17 +46,6 @@ class Inference(FitFacts):
         errors = self._estimates().std_errors()
         errors.flags.writeable = False
         return errors
-
-    @property
-    def moment_noise(self) -> float:
-        """Bound on the noise in the released matrices, over their least eigenvalues.
-
-        Of the Hessian, and of the covariance of the gradient's error; the greater of both. One release in twenty at
-        most exceeds it. Infinite if a least eigenvalue vanishes or a matrix overflows. From released values alone.
-        Intervals and p-values of single parameters count this noise, unless the projection is "floor" or "cautious".
-        Above 1/2 a joint test of several parameters may reject true hypotheses too often (docs/inference.md).
-        """
-        return moment_noise(self._record, self._moments()[0], self.cov)
 
     @property
     def interval_stretch(self) -> NDArray[np.float64]:
@@ -111,17 +95,18 @@ class Inference(FitFacts):
         level: float = 0.95,
         method: Literal["exact", "monte_carlo"] = "exact",
         contrast: Contrast | None = None,
-        simultaneous: Literal["bonferroni", "max_z"] | None = None,
+        simultaneous: Simultaneous | None = None,
+        target: Target = "regularised",
         n_draws: int | None = None,
         seed: int | None = None,
     ) -> ConfidenceIntervals:
         """Confidence intervals for parameters or contrasts of them, each by itself or all at once.
 
         The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by
-        coordinate. Intervals account for sampling, for the noise of the coefficients and for that of their seal (as if
-        it were normal); with ``projection="noise_aware"`` also for the noise in the released matrices. Under add/remove
-        the ridge of the target depends on the private number of records, and the intervals are conservative
-        (docs/method.md, "The number of records").
+        coordinate, unless ``target`` asks for that of the risk without a ridge. Intervals account for sampling, for the
+        noise of the coefficients and for that of their seal (as if it were normal); with ``projection="noise_aware"``
+        also for the noise in the released matrices. Under add/remove the ridge of the target depends on the private
+        number of records, and the intervals are conservative (docs/method.md, "The number of records").
 
         Parameters
         ----------
@@ -138,6 +123,10 @@ class Inference(FitFacts):
             None: each interval covers with probability ``level``. Otherwise all intervals asked for cover together
             with at least that probability: by the union bound, or by the quantile of the greatest absolute z under
             the law of the errors, bounded from above, which is shorter (docs/inference.md).
+        target : {"regularised", "unregularised"}
+            "unregularised": one Newton step off the ridge, for the losses of likelihoods (docs/inference.md, "Without
+            the ridge"). Rows for which released values do not show that it holds are NaN, and
+            :attr:`ConfidenceIntervals.refusals` has the reasons.
         n_draws : int, optional
             Draws of the Monte Carlo method (None: 10,000) or behind "max_z" (None: 100,000, less for hundreds of rows).
         seed : int, optional
@@ -156,7 +145,7 @@ class Inference(FitFacts):
             For a fit without intervals (see :attr:`interval_refusal`), or arguments out of range.
         """
         contrasts, names = contrast_rows(contrast, self.names)
-        estimates = self._estimates().mapped(contrasts, np.zeros(len(contrasts)))
+        estimates = self._estimates(target).mapped(contrasts, np.zeros(len(contrasts)))
         return estimates.conf_int(
             names, level=level, method=method, simultaneous=simultaneous, n_draws=n_draws, seed=seed
         )
@@ -167,8 +156,9 @@ class Inference(FitFacts):
         value: ArrayLike = 0.0,
         *,
         method: Literal["auto", "joint", "by_rows"] = "auto",
+        target: Target = "regularised",
     ) -> WaldTest:
-        """Test a linear hypothesis about the regularised target, ``R theta = value``.
+        """Test a linear hypothesis about the target, ``R theta = value``.
 
         The statistic is ``(R params - value)' (R cov R')^-1 (R params - value)``. Its p-value, the joint one, is exact
         under the law of the errors on which intervals rest, to a relative error of 1e-8: chi-square with one degree of
@@ -188,6 +178,8 @@ class Inference(FitFacts):
         method : {"auto", "joint", "by_rows"}
             Which p-value :attr:`WaldTest.pvalue` is. "auto": the joint one where :attr:`moment_noise` is at most 1/2,
             otherwise that by rows.
+        target : {"regularised", "unregularised"}
+            As in :meth:`conf_int`; a row of the unregularised target that is not given is an error.
 
         Returns
         -------
@@ -206,7 +198,7 @@ class Inference(FitFacts):
         """
         rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
         method = check_choice("method", method, ("auto", "joint", "by_rows"))
-        estimates = self._estimates().mapped(rows, np.zeros(len(rows)))
+        estimates = self._estimates(target).mapped(rows, np.zeros(len(rows)))
         ratio = self.moment_noise if len(rows) > 1 else 0.0
         noisy = ratio > TRUSTED_NOISE
         chosen: Method = ("by_rows" if noisy else "joint") if method == "auto" else method
@@ -257,47 +249,6 @@ class Inference(FitFacts):
         features = features_of(self._record, X, schema=schema)
         return mean_intervals(self._record, self._error_law(), features, level)
 
-    def in_units(self) -> TableUnits:
-        """Return the coefficients in the units of the table: per year, of a category against its reference.
-
-        Estimates, intervals, tests and covariance are exact linear maps of the released ones (docs/inference.md, "The
-        units of the table").
-
-        Raises
-        ------
-        InvalidInput
-            For a fit without intervals or without a schema.
-        """
-        matrix, shift, names, units = unit_map(self._record)
-        estimates = self._estimates().mapped(matrix, shift)
-        joint: Method = "joint" if self.moment_noise <= TRUSTED_NOISE else "by_rows"
-        return TableUnits(estimates, names, units, joint_method=joint, private=self.private)
-
-    def odds_ratios(
-        self,
-        *,
-        level: float = 0.95,
-        contrast: Contrast | None = None,
-        simultaneous: Literal["bonferroni", "max_z"] | None = None,
-    ) -> ConfidenceIntervals:
-        """Odds ratios with intervals: exp of coefficients, in the units of the table where there is a schema.
-
-        Parameters
-        ----------
-        level, simultaneous
-            As in :meth:`conf_int`.
-        contrast : as in :meth:`conf_int`, optional
-            Of the coefficients: ``{"age": 10}`` is for ten years. None: each but the intercept.
-
-        Raises
-        ------
-        InvalidInput
-            For a fit without intervals, and losses that do not model log odds.
-        """
-        names = self._record.columns if contrast is None else contrast
-        of = self.conf_int if self.schema is None else self.in_units().conf_int
-        return odds_ratios(self._record, of(level=level, contrast=names, simultaneous=simultaneous))
-
     def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
         """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
 
@@ -317,25 +268,6 @@ class Inference(FitFacts):
             "upper": intervals.upper,
         }
         return new_frame(columns, self.names)
-
-    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        reason = self.interval_refusal
-        record = self._record
-        if reason is not None or record.hessian is None or record.gradient_cov is None:
-            raise InvalidInput(f"{reason}")
-        return record.hessian, record.gradient_cov
-
-    def _estimates(self) -> Estimates:
-        return Estimates.of_parameters(self._error_law(), self.params)
-
-    def _error_law(self) -> ErrorLaw:
-        self._moments()
-        return error_law(self._record, self._seal_variance)
-
-    @property
-    def _seal_variance(self) -> float:
-        """Variance that the seal adds to a parameter."""
-        return sum(seal.std_dev**2 for seal in self._record.seals if seal.release == "params")
 
 
 def room_of(result: Inference) -> float | None:

@@ -44,7 +44,8 @@ mod _core {
     use super::fit::{fit, fit_parts};
     #[pymodule_export]
     use super::intervals::{
-        ErrorLaw, error_components, exact_half_widths, exact_pvalues, monte_carlo_interval,
+        ErrorLaw, NewtonStep, error_components, exact_half_widths, exact_pvalues,
+        monte_carlo_interval,
     };
     #[pymodule_export]
     use super::loss::Loss;

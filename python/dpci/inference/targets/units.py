@@ -119,21 +119,25 @@ class TableUnits:
         }
         return new_frame(columns, self._names)
 
-    def rows(self, *, level: float) -> list[list[str]]:
-        """Return name, unit, estimate, standard error, p-value and bounds as text, each row with its own decimals."""
-        intervals, errors = self.conf_int(level=level), self.std_errors
-        columns = zip(intervals.estimate, errors, self.pvalues, intervals.lower, intervals.upper, strict=True)
-        found = []
-        for name, unit, (estimate, error, pvalue, lower, upper) in zip(self._names, self._units, columns, strict=True):
-            shown = number_format(error, estimate)
-            numbers = [f"{estimate:{shown}}", f"{error:{shown}}", format_pvalue(pvalue)]
-            found.append([name, unit, *numbers, f"{lower:{shown}}", f"{upper:{shown}}"])
-        return found
-
     def __repr__(self) -> str:
+        intervals = self.conf_int()
+        columns = zip(intervals.estimate, self.std_errors, self.pvalues, intervals.lower, intervals.upper, strict=True)
+        heads = zip(self._names, self._units, strict=True)
+        rows = [[*head, *row_of_text(*row)] for head, row in zip(heads, columns, strict=True)]
         header = ["name", "unit", "estimate", "std error", "p-value", "lower", "upper"]
-        title = f"{format_percent(0.95)} confidence intervals in the units of the table"
-        return f"{title}\n{format_table(header, self.rows(level=0.95))}"
+        title = f"{format_percent(intervals.level)} confidence intervals in the units of the table"
+        return f"{title}\n{format_table(header, rows)}"
+
+
+def row_of_text(
+    estimate: float, error: float, pvalue: float, lower: float, upper: float, *, shown: str | None = None
+) -> list[str]:
+    """Return estimate, standard error, p-value and bounds as text; dashes where there is no estimate."""
+    if not np.isfinite(error):
+        return ["-"] * 5
+    shown = shown or number_format(error, estimate)
+    numbers = [f"{value:{shown}}" for value in (estimate, error, lower, upper)]
+    return [*numbers[:2], format_pvalue(pvalue), *numbers[2:]]
 
 
 def unit_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...], tuple[str, ...]]:
@@ -179,7 +183,14 @@ def odds_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> Confidence
     with np.errstate(over="ignore"):
         estimate, lower, upper = map(np.exp, (intervals.estimate, intervals.lower, intervals.upper))
     return ConfidenceIntervals(
-        intervals.names, estimate, lower, upper, intervals.level, intervals.method, intervals.simultaneous
+        intervals.names,
+        estimate,
+        lower,
+        upper,
+        intervals.level,
+        intervals.method,
+        intervals.simultaneous,
+        intervals.refusals,
     )
 
 

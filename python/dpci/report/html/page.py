@@ -18,15 +18,7 @@ from dpci.released.model import record_of
 from dpci.report.html.elements import Content, Html, join, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
-from dpci.report.summary import (
-    UNIT_HEADER,
-    estimate_rows,
-    fact_lines,
-    interval_note,
-    noise_note,
-    target_note,
-    unit_rows,
-)
+from dpci.report.summary import estimate_table, fact_lines, interval_note, noise_note, target_note
 
 _SEEDED = (
     "NOT PRIVATE (seeded). The noise of this model was drawn from a seed: whoever knows the seed can subtract it. "
@@ -118,18 +110,14 @@ def _numbers(result: Inference, level: float) -> list[Html]:
         return [_section("numbers", "Parameters", _table("Released parameters", ["parameter", "estimate"], rows), note)]
     intervals = result.conf_int(level=level)
     percent = format_percent(level)
-    header = ["parameter", "estimate", "std error", "p-value", "lower", "upper"]
-    tables = [_table(f"Released parameters, {percent} intervals", header, estimate_rows(result, intervals))]
+    header, rows = estimate_table(result, level)
+    unit = "" if result.schema is None else " in the units of the table"
+    table = _table(f"Released parameters{unit}, {percent} intervals", ["parameter", *header[1:]], rows)
+    figure = forest_figure(intervals)
     if result.schema is not None:
-        caption = f"In the units of the table, {percent} intervals"
-        own = [[name, *rest[:-1]] for name, *rest in unit_rows(result, level)]
-        tables = [
-            _table(caption, ["parameter", *UNIT_HEADER[1:-1]], own),
-            tag("p", "Below: the released parameters, of the scaled columns.", class_="note"),
-            *tables,
-        ]
+        figure = join([tag("p", "The plot has the parameters of the scaled columns.", class_="note"), figure])
     return [
-        _section("numbers", "Parameters", *tables, forest_figure(intervals)),
+        _section("numbers", "Parameters", table, figure),
         _section("read", "How to read the numbers", _list(_reading(result, percent))),
     ]
 
