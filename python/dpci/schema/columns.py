@@ -132,7 +132,7 @@ class CategoricalColumn:
             raise InvalidInput(msg)
         object.__setattr__(self, "categories", _labels_of(self.name, "categories", self.categories))
         if self.reference is not None:
-            object.__setattr__(self, "reference", _label(self.reference))
+            object.__setattr__(self, "reference", label_of(self.reference))
             if self.reference not in self.categories:
                 msg = f"column {self.name!r}: reference must be a category, got {self.reference!r}"
                 raise InvalidInput(msg)
@@ -264,14 +264,14 @@ def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
     """One label or several as a tuple of distinct strings."""
     if isinstance(values, str) or getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
         values = (values,)
-    labels = tuple(_label(value) for value in values)
+    labels = tuple(label_of(value) for value in values)
     if not labels or len(set(labels)) != len(labels):
         msg = f"column {name!r}: {field} must be distinct and at least one, got {list(labels)}"
         raise InvalidInput(msg)
     return labels
 
 
-def _label(value: object) -> str:
+def label_of(value: object) -> str:
     """Return the text by which categories are compared: digits of a whole number, otherwise the stripped text."""
     if isinstance(value, bytes):
         # Its own text is b'...', which no list of categories holds, so that every record would be of none.
@@ -307,9 +307,9 @@ def _codes(values: object, index: Mapping[str, int]) -> NDArray[np.int64]:
     listed = as_cells(values).tolist()
     kinds = set(map(type, listed))
     if len(kinds) > 1 or not kinds <= _PLAIN:
-        return np.fromiter((index.get(_label(cell), -1) for cell in listed), np.int64, len(listed))
+        return np.fromiter((index.get(label_of(cell), -1) for cell in listed), np.int64, len(listed))
     # Few distinct values: look each one up once.
-    found: dict[Hashable, int] = {cell: index.get(_label(cell), -1) for cell in set(listed)}
+    found: dict[Hashable, int] = {cell: index.get(label_of(cell), -1) for cell in set(listed)}
     return np.fromiter((found[cell] for cell in listed), np.int64, len(listed))
 
 
@@ -318,6 +318,17 @@ def _bounded_numbers(name: str, values: object, lower: float, upper: float, outs
     if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
         msg = f"column {name!r} must hold finite numbers, got dtype {cells.dtype}"
         raise InvalidInput(msg)
+    numbers = as_floats(cells)
+    _check_rows(name, cells, np.isfinite(numbers), "hold finite numbers")
+    if outside == "error":
+        _check_rows(name, cells, (numbers >= lower) & (numbers <= upper), f"lie in [{lower:g}, {upper:g}]")
+    return np.clip(numbers, lower, upper)
+
+
+def as_floats(cells: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the numbers that cells hold; NaN where they hold none."""
+    if cells.dtype.kind in "mM":
+        return np.full(cells.shape, np.nan)
     numbers: NDArray[np.float64] | None = None
     if not _has_underscores(cells):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
@@ -325,10 +336,7 @@ def _bounded_numbers(name: str, values: object, lower: float, upper: float, outs
             numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind == "c" else "unsafe")
     if numbers is None:
         numbers = np.fromiter((_number(cell) for cell in cells.tolist()), np.float64, cells.size)
-    _check_rows(name, cells, np.isfinite(numbers), "hold finite numbers")
-    if outside == "error":
-        _check_rows(name, cells, (numbers >= lower) & (numbers <= upper), f"lie in [{lower:g}, {upper:g}]")
-    return np.clip(numbers, lower, upper)
+    return numbers
 
 
 def _signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.errors import InvalidInput
+from dpci.schema.check import Finding, SchemaCheck, check_column, check_target
 from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target, as_cells
 
 __all__ = ["Encoded", "Schema", "Table"]
@@ -164,6 +165,29 @@ class Schema:
         _check_length(self.target.column, y, len(X))
         return Encoded(X, y, self.names)
 
+    def check(self, table: Table) -> SchemaCheck:
+        """Return what the schema would do to a table: what it moves or refuses, and categories that no row has.
+
+        **Not private**: it counts rows, and is for the holder of the data, before anything is spent. The target is
+        looked at where the table has it.
+
+        Raises
+        ------
+        InvalidInput
+            For a table without a column of the schema, or with columns of different lengths.
+        """
+        columns = [(column, _column(table, column.name)) for column in self.columns]
+        n_rows = len(columns[0][1])
+        found: list[Finding] = []
+        for column, values in columns:
+            _check_length(column.name, values, n_rows)
+            found += check_column(column, values)
+        if self.target.column in _names_of(table):
+            targets = _column(table, self.target.column)
+            _check_length(self.target.column, targets, n_rows)
+            found += check_target(self.target, targets)
+        return SchemaCheck(n_rows, tuple(found))
+
     @property
     def units(self) -> tuple[str, ...]:
         """What the parameter of each column of the matrix means in the table: "per year", "against F"."""
@@ -294,14 +318,8 @@ def _column(table: Table, name: str) -> NDArray[Any]:
     if hasattr(type(table), "collect"):
         msg = f"a table must be in memory, got a lazy {type(table).__name__}: collect() it"
         raise InvalidInput(msg)
-    # The columns of a table of pyarrow are no names.
-    present = getattr(table, "column_names", getattr(table, "columns", None))
-    if present is None:
-        present = table.keys() if isinstance(table, Mapping) else getattr(getattr(table, "dtype", None), "names", None)
-    if present is None:
-        msg = f"a table must be a mapping of columns or a data frame, got {type(table).__name__}"
-        raise InvalidInput(msg)
-    if name not in list(present):
+    present = _names_of(table)
+    if name not in present:
         msg = f"the table must have the column {name!r}, got {[str(column) for column in present]}"
         raise InvalidInput(msg)
     values = as_cells(table[name])
@@ -309,6 +327,17 @@ def _column(table: Table, name: str) -> NDArray[Any]:
         msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
         raise InvalidInput(msg)
     return values
+
+
+def _names_of(table: Table) -> list[Any]:
+    # The columns of a table of pyarrow are no names.
+    present = getattr(table, "column_names", getattr(table, "columns", None))
+    if present is None:
+        present = table.keys() if isinstance(table, Mapping) else getattr(getattr(table, "dtype", None), "names", None)
+    if present is None:
+        msg = f"a table must be a mapping of columns or a data frame, got {type(table).__name__}"
+        raise InvalidInput(msg)
+    return list(present)
 
 
 def _check_length(name: str, values: NDArray[Any], n_samples: int) -> None:

@@ -182,7 +182,7 @@ impl NewtonStep {
         n_samples: usize,
         mechanism: &str,
     ) -> PyResult<Self> {
-        let dim = params.len()?;
+        let dim = params.len();
         let noise = hessian_noise
             .map(|(name, scale)| MatrixLaw::from_name(&name, scale))
             .transpose()

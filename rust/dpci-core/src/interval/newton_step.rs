@@ -221,11 +221,12 @@ impl Regularised<'_> {
     /// The factor of the covariance of the distance to the target in the hidden directions, with so long parameters there.
     ///
     /// The distance is `λH⁻¹θ` with the unregularised θ, which is taken for normal and as great along each direction as the released
-    /// parameters are. Of output perturbation nothing is known of `λH⁻¹` but that it is at most 1.
+    /// parameters are there or everywhere: a ridge makes those along which the data say nothing vanish. Of output perturbation nothing is known of `λH⁻¹` but that it is at most 1.
     fn hidden_distance(&self, projection: &[f64], length: f64) -> Vec<f64> {
         let dim = self.params.len();
         let rank: f64 = projection.iter().step_by(dim + 1).sum();
-        let size = length / rank.round().max(1.0).sqrt();
+        let all = vector::norm(self.params) / (dim as f64).sqrt();
+        let size = (length / rank.round().max(1.0).sqrt()).max(all);
         let (gain, factor) = match self.perturbation {
             Perturbation::Objective => (
                 self.l2_strength * self.n_samples,
@@ -324,13 +325,13 @@ mod tests {
         };
         let step = NewtonStep::new(&noisy).unwrap();
         assert_near(&step.map()[3..], &[1.0]);
-        // λ n ‖N e₂‖ |θ₂| = .1 · 100 · .5.
-        assert_near(&step.covariance()[3..], &[25.0]);
+        // λ n ‖N e₂‖ times the root mean square of both parameters: .1 · 100 · √(9.25/2).
+        assert_near(&step.covariance()[3..], &[462.5]);
         let [first, second] = [[1.0, 0.0], [0.0, 1.0]];
         assert_eq!(step.obstacle(&first, 1.0).unwrap(), None);
-        assert_eq!(step.obstacle(&second, 11.2).unwrap(), None);
+        assert_eq!(step.obstacle(&second, 47.8).unwrap(), None);
         assert_eq!(
-            step.obstacle(&second, 11.1).unwrap(),
+            step.obstacle(&second, 47.7).unwrap(),
             Some(Obstacle::Hidden)
         );
         let output = Regularised {
@@ -339,7 +340,7 @@ mod tests {
         };
         assert_near(
             &NewtonStep::new(&output).unwrap().covariance()[3..],
-            &[0.25],
+            &[4.625],
         );
     }
 
