@@ -304,6 +304,7 @@ class NewtonStep:
 
     map: _F64
     covariance: _F64
+    stretch: float
     def __new__(
         cls,
         hessian: _F64,

@@ -111,8 +111,9 @@ class CategoricalColumn:
         The public list. Whole numbers are compared by their digits, so ``2``, ``2.0`` and ``"2"`` are one category.
     reference : str, optional
         Category without a column of its own: the others are measured against it.
-    unknown : {"zeros", "error"}
-        What happens to a value that is not in the list: zeros in all columns, or an error.
+    unknown : {"error", "zeros"}
+        What happens to a value that is not in the list: an error, or zeros in all columns. With "zeros" a list that
+        spells categories in another way than the table gives a column without a row: ``Schema.check`` shows it.
     source : str
         Why the list is public.
     """
@@ -120,7 +121,7 @@ class CategoricalColumn:
     name: str
     categories: tuple[str, ...]
     reference: str | None = None
-    unknown: Unknown = "zeros"
+    unknown: Unknown = "error"
     source: str = ""
 
     def __post_init__(self) -> None:

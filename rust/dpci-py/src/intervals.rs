@@ -215,6 +215,12 @@ impl NewtonStep {
         PyArray1::from_slice(py, self.inner.covariance()).reshape([self.dim, self.dim])
     }
 
+    /// By how much to multiply errors, because the curvature may have changed on the way.
+    #[getter]
+    fn stretch(&self) -> f64 {
+        self.inner.stretch()
+    }
+
     /// For each contrast why it is not given, or None.
     #[expect(
         clippy::needless_pass_by_value,

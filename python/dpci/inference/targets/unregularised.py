@@ -65,9 +65,9 @@ def mean_curvature(record: FitRecord, hessian: _F64) -> float:
 
 def without_ridge(law: ErrorLaw, step: _core.NewtonStep) -> ErrorLaw:
     """Return the law of the error of the parameters after the step."""
-    moved, added = step.map, step.covariance
     with np.errstate(over="ignore", invalid="ignore"):
-        added = added + law.seal_variance * (moved @ moved.T)
+        moved = step.stretch * step.map
+        added = step.stretch**2 * step.covariance + law.seal_variance * (moved @ moved.T)
         least = None if law.least_sampling is None else moved @ law.least_sampling @ moved.T + added
         return replace(
             law,

@@ -75,6 +75,8 @@ pub struct NewtonStep {
     drift: Vec<f64>,
     /// Bound on the effect of a changing curvature on a contrast, over the root of its variance `cᵀH₀⁻¹c`.
     bend: f64,
+    /// How much longer errors may be than the curvature before the step says.
+    stretch: f64,
 }
 
 impl NewtonStep {
@@ -159,6 +161,11 @@ impl NewtonStep {
             hidden,
             drift,
             bend: fit.curvature.map_or(0.0, |weight| bend(moved, weight)),
+            stretch: fit.curvature.map_or(1.0, |weight| {
+                (moved.max(0.0) / weight.max(f64::MIN_POSITIVE))
+                    .sqrt()
+                    .exp()
+            }),
         })
     }
 
@@ -172,6 +179,13 @@ impl NewtonStep {
     #[must_use]
     pub fn covariance(&self) -> &[f64] {
         &self.covariance
+    }
+
+    /// By how much to multiply errors: the step is one of `√E(xᵀδ)²` in a typical predictor, along which the curvature of a likelihood
+    /// whose third derivative is at most the second falls by no more than the exponential of that.
+    #[must_use]
+    pub fn stretch(&self) -> f64 {
+        self.stretch
     }
 
     /// Why a contrast is not given, if it is not; `std_error`: that of the contrast of the unregularised parameters.
@@ -292,6 +306,7 @@ mod tests {
         let step = NewtonStep::new(&fit(&hessian, &params)).unwrap();
         assert_near(&times(step.map(), &params), &[3.0, -1.0]);
         assert_near(step.covariance(), &[0.0; 4]);
+        assert_near(&[step.stretch()], &[1.0]);
         assert_eq!(step.obstacle(&[1.0, 2.0], 1e-9).unwrap(), None);
         assert!(step.obstacle(&[1.0], 1.0).is_err());
         assert!(NewtonStep::new(&fit(&hessian[..3], &params)).is_err());
@@ -368,6 +383,7 @@ mod tests {
             ..fit(&hessian, &params)
         };
         let step = NewtonStep::new(&curved).unwrap();
+        assert_near(&[step.stretch()], &[(0.055_f64 / 0.25).sqrt().exp()]);
         let off = 0.5 * 3.0_f64.sqrt() * 0.055 / 0.5 * 0.5_f64.sqrt();
         assert_eq!(step.obstacle(&first, off / 0.29).unwrap(), None);
         let found = step.obstacle(&first, off / 0.31).unwrap();
