@@ -30,6 +30,7 @@ from dpci.errors import (
 )
 from dpci.inference.comparison import Comparison, compare
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.units import TableUnits
 from dpci.inference.wald import WaldTest
 from dpci.ledger.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
@@ -68,6 +69,7 @@ __all__ = [
     "ReleaseFailed",
     "RowNormViolation",
     "SeededNoiseWarning",
+    "TableUnits",
     "WaldTest",
     "__version__",
     "accounting",

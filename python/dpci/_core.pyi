@@ -317,6 +317,28 @@ class NoisyMatrices:
     def estimated(self) -> tuple[_F64, _F64]:
         """Hessian and gradient covariance as they are estimated."""
 
+@final
+class NewtonStep:
+    """One Newton step off the ridge: ``map @ params``, what it adds to the covariance, and which contrasts it gives."""
+
+    map: _F64
+    covariance: _F64
+    stretch: float
+    def __new__(
+        cls,
+        hessian: _F64,
+        params: _F64,
+        noise_map: _F64,
+        *,
+        l2_strength: float,
+        hessian_noise: tuple[str, float] | None,
+        curvature: float | None,
+        n_samples: int,
+        mechanism: str,
+    ) -> NewtonStep: ...
+    def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:
+        """None for a contrast that is given, else "hidden", "matrix_too_noisy" or "ridge_too_strong"."""
+
 def exact_half_widths(
     v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, level: float, shape: float = ...
 ) -> _F64: ...

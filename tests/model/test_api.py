@@ -300,7 +300,7 @@ def test_fit_from_many_threads(rows):
 
 def test_keywords_are_the_same_everywhere():
     signature = inspect.signature(dpci.fit).parameters
-    assert tuple(name for name in signature if name not in {"X", "y", "ledger"}) == KEYWORDS
+    assert tuple(name for name in signature if name not in {"X", "y", "ledger", "schema"}) == KEYWORDS
     assert set(FitKeywords.__annotations__) == set(KEYWORDS)
     assert all(p.kind is p.KEYWORD_ONLY for name, p in signature.items() if name not in {"X", "y"})
 

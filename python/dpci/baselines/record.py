@@ -75,6 +75,10 @@ class BaselineRecord:
     private: bool
     version: str
 
+    @property
+    def table(self) -> None:
+        """No schema: rows of baselines come encoded."""
+
     def __post_init__(self) -> None:
         params = np.array(self.params, dtype=np.float64)
         params.flags.writeable = False

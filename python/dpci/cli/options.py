@@ -60,6 +60,10 @@ OptionalSchema = Annotated[
     str | None,
     _option(INPUT, "As for fit; a public data set has its own, if none is given.", completed_by=schemas),
 ]
+ModelSchema = Annotated[
+    str | None,
+    _option(INPUT, "As for fit; models that were fitted with a schema hold it.", completed_by=schemas),
+]
 Target = Annotated[str | None, _option(INPUT, "Column to be predicted, if the schema's has another name.")]
 Delimiter = Annotated[
     str, _option(INPUT, "Between the fields of a CSV file: one character; tab or '\\t' for a tabulator.")

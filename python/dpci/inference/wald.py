@@ -114,7 +114,7 @@ def wald_test(
     private: bool,
 ) -> WaldTest:
     """Test ``rows @ theta = value``; see :meth:`dpci.PrivateFit.wald_test`."""
-    values = _values(value, labels)
+    values = hypothesis_values(value, labels)
     with np.errstate(over="ignore", invalid="ignore"):
         estimate = rows @ params
     # Neither the scale of a row nor that of an estimate matters: without them nothing overflows.
@@ -179,7 +179,8 @@ def _tail_given_ratio(statistic: float, shares: _F64, law: ErrorLaw) -> float:
     return float(probabilities @ tails)
 
 
-def _values(value: ArrayLike, labels: tuple[str, ...]) -> _F64:
+def hypothesis_values(value: ArrayLike, labels: tuple[str, ...]) -> _F64:
+    """Return what the rows of a hypothesis say that their combinations are, shape (m,)."""
     n_rows, given = len(labels), row_labels(value)
     # Rows of numbers have no names that labels could contradict.
     if given is not None and given != labels and labels != counted_labels(n_rows, "hypothesis"):

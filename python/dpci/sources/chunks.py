@@ -49,6 +49,8 @@ class Chunks:
         running is refused: it can be read once only.
     names : sequence of str, optional
         Names of the columns; None: those of the frames, if the chunks are such.
+    schema : dpci.schema.Schema, optional
+        The schema that has encoded the chunks, if one has; ``fit(schema=)`` encodes others itself.
 
     Raises
     ------
@@ -69,7 +71,11 @@ class Chunks:
     """
 
     def __init__(
-        self, source: Callable[[], Iterable[Chunk]] | Iterable[Chunk], *, names: Sequence[str] | None = None
+        self,
+        source: Callable[[], Iterable[Chunk]] | Iterable[Chunk],
+        *,
+        names: Sequence[str] | None = None,
+        schema: Schema | None = None,
     ) -> None:
         if not callable(source):
             if not hasattr(type(source), "__iter__") or isinstance(source, str | bytes | np.ndarray):
@@ -86,6 +92,7 @@ class Chunks:
         self._fresh = False
         self._names = None if names is None else _check_names(names)
         self._classes: Classes | None = None
+        self._schema = schema
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -96,6 +103,11 @@ class Chunks:
     def classes(self) -> Classes | None:
         """Classes of the targets, where a schema makes them: (-1, 1)."""
         return self._classes
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema that has encoded the rows, where there is one."""
+        return self._schema
 
     def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
         """Apply ``work(X, y)`` to every chunk in turn and merge what it returns; None without chunks."""
@@ -217,7 +229,7 @@ class Chunks:
             return schema.transform(batch)[:2]
 
         source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed)
-        chunks = cls(source, names=schema.names)
+        chunks = cls(source, names=schema.names, schema=schema)
         if isinstance(schema.target, ClassTarget):
             chunks._classes = -1, 1  # as it codes them, whatever the files hold
         return chunks

@@ -46,7 +46,7 @@ mod _core {
     use super::fit::{fit, fit_parts};
     #[pymodule_export]
     use super::intervals::{
-        ErrorLaw, NoisyMatrices, error_components, exact_half_widths, exact_pvalues,
+        ErrorLaw, NewtonStep, NoisyMatrices, error_components, exact_half_widths, exact_pvalues,
         monte_carlo_interval,
     };
     #[pymodule_export]

@@ -19,7 +19,7 @@ from dpci.cli.delivery import deliver, draw, show
 from dpci.cli.documents import plan_document
 from dpci.cli.options import find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_different, check_new, ledger_files
-from dpci.cli.rows import Passes, TableRows, find_tables, labelled
+from dpci.cli.rows import Passes, TableRows, find_tables
 from dpci.data.arrays import NamedRows
 from dpci.datasets.loaders import load_adult_sample
 from dpci.datasets.tables import without_missing
@@ -29,7 +29,6 @@ from dpci.model import fit as fitting
 from dpci.model import plan as planning
 from dpci.report.plot import check_plot_file
 from dpci.rows import Ball, RowDomain
-from dpci.schema.columns import class_labels
 from dpci.sources.chunks import Chunks
 from dpci.sources.files import STDIN, is_stream
 
@@ -133,9 +132,7 @@ def fit(
     payer = _payer(ledger, label)
     description, domain = in_rows(find_schema(schema, target), model.rows)
     keywords = model.keywords(domain, neighbors=neighbors, n_public=n_public)
-    labels = class_labels(description.target) if keywords.get("classes") else None
-    if labels is not None:
-        keywords["classes"] = labels
+    keywords.pop("classes", None)
     is_private = payer is not None and payer.errors == "private"
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     stream = next((table for table in tables if is_stream(table)), None)
@@ -152,12 +149,12 @@ def fit(
     # With private errors nothing is read before the budget is spent.
     held = None if chunk_rows is not None or is_private else rows.held(most_bytes, progress=shown)
     if held is None:
-        passes = Passes(rows, labels=labels, progress=shown)
-        source = Chunks(passes, names=description.names)
-        result = fitting.fit(source, ledger=payer, n_threads=threads, **keywords)
+        source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
+        result = fitting.fit(source, schema=description, ledger=payer, n_threads=threads, **keywords)
     else:
         X, y, names = held
-        result = fitting.fit(NamedRows(X, names), labelled(y, labels), ledger=payer, n_threads=threads, **keywords)
+        encoded = NamedRows(X, names)
+        result = fitting.fit(encoded, y, schema=description, ledger=payer, n_threads=threads, **keywords)
     deliver(result, output=output, plot=plot, level=level, force=force, json=json, quiet=quiet)
 
 

@@ -49,7 +49,7 @@ def predict(
         typer.Argument(metavar="TABLE", help="As for fit; the target need not be there. - is CSV on stdin."),
     ],
     *,
-    schema: options.SchemaText,
+    schema: options.ModelSchema = None,
     delimiter: options.Delimiter = ",",
     chunk_rows: options.ChunkRows = None,
     proba: Annotated[
@@ -88,10 +88,12 @@ def predict(
     """
     kept = tuple(keep or ())
     fitted = read_model(model)
-    description = _encoded_as(fitted, find_schema(schema, None))
+    description = _schema_of(fitted, schema)
     tables = find_tables(files)
     check_text("--output", output)
-    check_new("--output", output, force=force, sources=[model, *schema_files(schema), *tables])
+    check_new(
+        "--output", output, force=force, sources=[model, *([] if schema is None else schema_files(schema)), *tables]
+    )
     if overlap := {"prediction", "probability"} & set(kept):
         msg = f"--keep must name no column of the output, got --keep {min(overlap)}"
         raise InvalidInput(msg)
@@ -156,6 +158,22 @@ def read_model(path: Path) -> PrivateFit:
     except OSError as error:
         msg = f"a model must be a file that can be read, got {str(path)!r}: {error.strerror}"
         raise InvalidInput(msg) from error
+
+
+def _schema_of(fitted: PrivateFit, schema: str | None) -> Schema:
+    """Return the schema of a model, or the one that is given for a model of encoded rows."""
+    given = None if schema is None else find_schema(schema, None)
+    if given is not None and fitted.schema is None:
+        return _encoded_as(fitted, given)
+    known = fitted.schema
+    if known is None:
+        msg = "--schema must be given for a model that holds no schema, got none"
+        raise InvalidInput(msg)
+    # The target may have another name: it need not be there.
+    if given is not None and not known.has_columns_of(dataclasses.replace(given, encoding=known.encoding)):
+        msg = f"--schema must have the columns of the model's own, got other ones: {schema}"
+        raise InvalidInput(msg)
+    return known
 
 
 def _predicted(

@@ -18,7 +18,7 @@ from dpci.released.model import record_of
 from dpci.report.html.elements import Content, Html, join, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
-from dpci.report.summary import estimate_rows, fact_lines, interval_note, noise_note, target_note
+from dpci.report.summary import estimate_table, fact_lines, interval_note, noise_note, target_note
 
 _SEEDED = (
     "NOT PRIVATE (seeded). The noise of this model was drawn from a seed: whoever knows the seed can subtract it. "
@@ -110,12 +110,14 @@ def _numbers(result: Inference, level: float) -> list[Html]:
         return [_section("numbers", "Parameters", _table("Released parameters", ["parameter", "estimate"], rows), note)]
     intervals = result.conf_int(level=level)
     percent = format_percent(level)
-    header = ["parameter", "estimate", "std error", "p-value", "lower", "upper"]
-    caption = f"Released parameters, {percent} intervals"
+    header, rows = estimate_table(result, level)
+    unit = "" if result.schema is None else " in the units of the table"
+    table = _table(f"Released parameters{unit}, {percent} intervals", ["parameter", *header[1:]], rows)
+    figure = forest_figure(intervals)
+    if result.schema is not None:
+        figure = join([tag("p", "The plot has the parameters of the scaled columns.", class_="note"), figure])
     return [
-        _section(
-            "numbers", "Parameters", _table(caption, header, estimate_rows(result, intervals)), forest_figure(intervals)
-        ),
+        _section("numbers", "Parameters", table, figure),
         _section("read", "How to read the numbers", _list(_reading(result, percent))),
     ]
 

@@ -10,6 +10,7 @@ mod matrix_draws;
 mod mixture;
 mod moment_regression;
 mod monte_carlo;
+mod newton_step;
 mod noise_aware;
 mod shaped;
 mod spectrum;
@@ -20,6 +21,7 @@ pub use exact::{half_width, half_widths, tail, tails};
 pub use matrix_draws::MatrixDraws;
 pub use moment_regression::{MomentEquations, MomentRegression, moment_regression};
 pub use monte_carlo::monte_carlo;
+pub use newton_step::{NewtonStep, Obstacle, Regularised};
 pub use noise_aware::NoisyMatrices;
 pub use spread::ErrorShape;
 
