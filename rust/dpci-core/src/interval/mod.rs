@@ -11,6 +11,7 @@ mod mixture;
 mod monte_carlo;
 mod noise_aware;
 mod shaped;
+mod shaped_draws;
 mod spectrum;
 mod spread;
 

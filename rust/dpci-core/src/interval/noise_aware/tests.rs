@@ -46,7 +46,7 @@ fn what_is_expected_of_the_covariance() {
     let likelihood = matrices(&hessian, &round, 0.01);
     let other = NoisyMatrices {
         is_likelihood: false,
-        ..likelihood
+        ..likelihood.clone()
     };
     let spread = |found: &[f64]| found[2] - found[0];
     assert!(spread(&expected(&other)) < 0.8 * spread(&expected(&likelihood)));
