@@ -149,15 +149,39 @@ class FitDict(TypedDict):
     params: _F64
     hessian: _F64 | None
     gradient_cov: _F64 | None
-    noise_law: Literal["spherical_laplace", "gaussian"]
+    noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian"]
     noise_scale: float
-    """1/rate of the spherical Laplace law, or the standard deviation of the Gaussian one."""
+    """1/rate of a Laplace law, or the standard deviation of the Gaussian one."""
     noise_spectral_radius: float
     projection: str
     """"floor", "cautious" or "noise_aware": which one was used ("none" without moments)."""
     steps: list[Step]
     seals: list[Seal]
     private: bool
+
+@final
+class RowDomain:
+    """Where rows lie, without the intercept: a ball, or blocks of columns; immutable, picklable."""
+
+    @staticmethod
+    def ball(norm: float) -> RowDomain: ...
+    @staticmethod
+    def blocks(bounds: Sequence[float], members: Sequence[int]) -> RowDomain:
+        """Rows with sum |x_j| <= bounds[b] over the columns j with members[j] == b."""
+    norm: float
+    """Bound on the Euclidean norm of a row."""
+    is_ball: bool
+    bounds: list[float]
+    """Of the blocks; empty for a ball."""
+    members: list[int]
+    """The block of each column; empty for a ball."""
+    def with_constant(self, scale: float) -> RowDomain:
+        """The same with a constant appended to every row: a block of its own."""
+    def variances(self) -> _F64:
+        """Of the coordinates of a uniform point of the blocks; empty for a ball."""
+    def gauge(self, z: _F64) -> float:
+        """The least factor of the domain that has this point: at most 1 for a row."""
+    def __reduce__(self) -> tuple[object, ...]: ...
 
 @final
 class Spec:
@@ -169,13 +193,13 @@ class Spec:
         n_samples: int,
         n_columns: int,
         intercept: float | None,
-        row_norm: float,
+        row_norm: RowDomain | float,
         loss: Loss,
         l2_strength: float,
         radius: float | None,
         budget: Budget,
         mechanism: Literal["objective", "output"],
-        noise: Literal["spherical_laplace", "gaussian"] | None,
+        noise: Literal["spherical_laplace", "shaped_laplace", "gaussian"] | None,
         variant: Literal["standard", "cms11"],
         project: bool,
         split: tuple[float, float, float] | None,
@@ -193,7 +217,7 @@ class Spec:
     curvature_bound: float
     strong_convexity: float
     """Of the objective, for every data set."""
-    noise_law: Literal["spherical_laplace", "gaussian"]
+    noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian"]
     noise_scale: float
     """Of the coefficients: 1/rate or standard deviation."""
     noise_scale_slope: float
@@ -217,7 +241,7 @@ def check_rows(
     y: _F64,
     *,
     loss: Loss,
-    row_norm: float,
+    row_norm: RowDomain | float,
     intercept: float | None,
     clip: bool,
     n_threads: int | None,
@@ -258,7 +282,7 @@ def part_sums(
     y: _F64,
     *,
     loss: Loss,
-    row_norm: float,
+    row_norm: RowDomain | float,
     intercept: float | None,
     clip: bool,
     n_threads: int | None,
@@ -312,7 +336,10 @@ class NoisyMatrices:
         hessian_noise: tuple[str, float] | None,
         gradient_cov_noise: tuple[str, float],
         is_likelihood: bool,
-    ) -> NoisyMatrices: ...
+        rows: RowDomain | None = ...,
+    ) -> NoisyMatrices:
+        """rows: those with the intercept, for noise in their shape."""
+
     def law(self) -> ErrorLaw: ...
     def estimated(self) -> tuple[_F64, _F64]:
         """Hessian and gradient covariance as they are estimated."""
@@ -340,10 +367,26 @@ class NewtonStep:
         """None for a contrast that is given, else "hidden", "matrix_too_noisy" or "ridge_too_strong"."""
 
 def exact_half_widths(
-    v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, level: float, shape: float = ...
-) -> _F64: ...
+    v: _F64,
+    a: _F64,
+    noise_law: str,
+    noise_scale: float,
+    dim: int,
+    level: float,
+    shape: float = ...,
+    rows: RowDomain | None = ...,
+) -> _F64:
+    """a: for noise in the shape of rows (with the intercept) the multipliers of all coordinates, by contrast."""
+
 def exact_pvalues(
-    v: _F64, a: _F64, noise_law: str, noise_scale: float, dim: int, statistic: _F64, shape: float = ...
+    v: _F64,
+    a: _F64,
+    noise_law: str,
+    noise_scale: float,
+    dim: int,
+    statistic: _F64,
+    shape: float = ...,
+    rows: RowDomain | None = ...,
 ) -> _F64:
     """P(|error| >= |statistic|)."""
 
@@ -357,6 +400,7 @@ def monte_carlo_interval(
     n_draws: int,
     seed: int | None,
     shape: float = ...,
+    rows: RowDomain | None = ...,
 ) -> tuple[_F64, _F64]:
     """Empirical (alpha/2, 1 - alpha/2) quantiles of the error, to be added to the estimate."""
 
@@ -438,7 +482,7 @@ def checked_rows(
     x: _Features,
     y: _F64,
     *,
-    row_norm: float,
+    row_norm: RowDomain | float,
     clip: bool,
     intercept: float | None,
     n_threads: int | None,
@@ -595,7 +639,7 @@ class ObjectiveProfile:
         cls,
         *,
         n_samples: float,
-        row_norm: float,
+        row_norm: RowDomain | float,
         intercept: float | None,
         curvature_bound: float | None,
         l2_strength: float,
@@ -695,7 +739,7 @@ class RecordBounds:
         l2_strength: float,
         std_dev: float,
         delta: float,
-        row_norm: float,
+        row_norm: RowDomain | float,
         intercept: float | None,
         clip: bool,
         derivatives: tuple[_F64, float, _F64, float] | None,
@@ -899,10 +943,13 @@ class Testing:
     def simulation_bits(n: int, seed: int) -> NDArray[np.uint64]:
         """The first n words of the simulation generator of this seed."""
     @staticmethod
-    def bounded_noise(name: str, n: int, dim: int, scale: float, seed: int) -> tuple[_F64, float]:
+    def bounded_noise(
+        name: str, n: int, dim: int, scale: float, seed: int, rows: RowDomain | None = ...
+    ) -> tuple[_F64, float]:
         """n draws of a release from those words (n, dim or dim**2), and their greatest distance from ideal ones.
 
-        The name is "gaussian", "laplace", "spherical_laplace", "square_laplace" or "matrix_laplace"; scale = 1/gamma.
+        The name is "gaussian", "laplace", "spherical_laplace", "shaped_laplace" (of rows), "square_laplace" or
+        "matrix_laplace"; scale = 1/gamma.
         """
     @staticmethod
     def discrete_noise(name: str, n: int, scale: int, seed: int) -> list[int]:

@@ -120,7 +120,8 @@ def test_data_meets_noise_in_the_mechanisms_alone():
     }
     assert meeting == {"mechanism", "study"}
     assert not ALLOWED["interval"] & {"design", "erm", "loss", "moments", "objective", "records"}
-    assert ALLOWED["noise"] == {"bugs"}
+    assert ALLOWED["noise"] == {"bugs", "row_domain"}
+    assert not ALLOWED["row_domain"]
 
 
 # What would let a calibration depend on data.

@@ -245,7 +245,7 @@ fn check_shaped(c: &Choices) -> Result<()> {
         return Ok(());
     };
     Err(Error::Unsupported(format!(
-        "noise=\"shaped_laplace\" is for objective perturbation of rows in blocks, under PureDP and ZCDP, got {got}"
+        "noise in the shape of the rows is for objective perturbation of rows in blocks, under PureDP and ZCDP, got noise=\"shaped_laplace\" with {got}"
     )))
 }
 
