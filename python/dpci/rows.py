@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from dpci import _core
 from dpci.base.validation import check_count, check_positive
 from dpci.errors import InvalidInput
 
@@ -114,17 +115,6 @@ class Blocks:
         singles = iter(range(len(self.bounds)))
         return tuple(found[j] if j in found else next(singles) for j in range(self.n_columns))
 
-    @property
-    def spreads(self) -> tuple[float, ...]:
-        """Standard deviation of each coordinate of a uniform point of the blocks."""
-        sizes = [1] * len(self.bounds) + [len(columns) for columns, _ in self.groups]
-        # Of the l1 ball of radius a in k dimensions: a sqrt(2 / ((k + 1) (k + 2))).
-        of_block = [
-            bound * math.sqrt(2.0 / ((size + 1.0) * (size + 2.0)))
-            for bound, size in zip(self.block_bounds, sizes, strict=True)
-        ]
-        return tuple(of_block[block] for block in self.members)
-
     def check_columns(self, n_columns: int) -> None:
         """Refuse rows of another number of columns.
 
@@ -194,13 +184,17 @@ def row_domain(row_norm: object, rows: object) -> RowDomain:
     return check_rows(rows)
 
 
-def core_rows(rows: RowDomain) -> float:
-    """Return the domain as the core takes it: the ball around it, until the core knows blocks.
+def core_rows(rows: RowDomain) -> _core.RowDomain | float:
+    """Return the domain as the core takes it; a ball is its norm."""
+    return rows.norm if isinstance(rows, Ball) else _core.RowDomain.blocks(rows.block_bounds, rows.members)
 
-    Then ``rows.norm if isinstance(rows, Ball) else _core.RowDomain.blocks(rows.block_bounds, rows.members)``, and
-    ``data/blocks.py``, which checks blocks until then, goes.
-    """
-    return rows.norm
+
+def core_blocks(rows: RowDomain, intercept: float | None) -> _core.RowDomain | None:
+    """Return the blocks of rows with their constant, a block of its own, as noise in their shape takes them."""
+    if isinstance(rows, Ball):
+        return None
+    whole = _core.RowDomain.blocks(rows.block_bounds, rows.members)
+    return whole if intercept is None else whole.with_constant(intercept)
 
 
 def _items(name: str, values: object) -> list[Any]:

@@ -118,7 +118,9 @@ def test_the_exact_privacy_loss_reaches_epsilon_and_no_more(name, radius):
         return -slopes @ rows + N * l2_strength * theta
 
     def log_det(rows):
-        columns = [(gradient_sum(rows, theta + d) - gradient_sum(rows, theta - d)) / (2.0 * step) for d in step * np.eye(2)]
+        columns = [
+            (gradient_sum(rows, theta + d) - gradient_sum(rows, theta - d)) / (2.0 * step) for d in step * np.eye(2)
+        ]
         return np.log(np.abs(np.linalg.det(np.stack(columns, axis=-1))))
 
     # The others pull the noise along the second axis when their targets are all of one class.

@@ -35,9 +35,6 @@ SITES = {
         "_check_offsets": (1, ("form",)),
         "_contiguous": (1, ("form",)),
     },
-    "data/blocks": {
-        "within": (1, ("block",)),
-    },
     "data/frames": {
         "frame_matrix": (3, ("form",)),
         "check_same_index": (1, ("index",)),

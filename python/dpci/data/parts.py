@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.data.arrays import Features, as_features, check_columns
-from dpci.data.blocks import within
 from dpci.data.frames import check_same_index
 from dpci.data.labels import BOOLEANS, Classes, check_public_classes, encode
 from dpci.errors import DpciError, InvalidInput
@@ -93,9 +92,8 @@ class PartRules:
     def features(self, X: Any) -> Features:  # noqa: ANN401  # whatever a source gives
         """Return the rows of a part, whose columns must be as in the parts before."""
         features = as_features(X)
-        if self.columns is not None:
-            features = check_columns(features, self.columns, named=self.named)
-        return within(self.rows, features, clip=self.clip)
+        self.rows.check_columns(features.shape[1])
+        return features if self.columns is None else check_columns(features, self.columns, named=self.named)
 
     def targets(self, X: Any, y: Any, n_rows: int) -> NDArray[np.float64]:  # noqa: ANN401  # whatever a source gives
         """Return the targets of a part, whose classes are public: they are the same in every part."""

@@ -36,7 +36,6 @@ OF_PYTHON = {
     ),
     "parts_columns": Refusal("parts with different columns", "before", "the columns"),
     "parts_sizes": Refusal("partitions of X and y with different numbers of rows", "before", "the numbers of rows"),
-    "block": Refusal('a row outside a bound of `rows`, with `on_violation="error"`', "before", "row, column, sum"),
     "no_parts": Refusal("a source or a y without rows", "before", "that there are no rows", remains=True),
     "parts_change": Refusal("a later pass over rows in parts finds no parts", "during", "number of rows", remains=True),
     "parts_iterator": Refusal("a source that returns the same iterator twice or no pairs", "any time", "a type"),

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.data.arrays import Csr, Floats, NamedRows, OnViolation, as_features
-from dpci.data.blocks import within
+from dpci.data.arrays import Csr, Floats, NamedRows, as_features
 from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index
 from dpci.data.labels import Classes, encode
@@ -26,10 +25,6 @@ class ModelChoices(Protocol):
     @property
     def rows(self) -> RowDomain:
         """The public domain of the rows."""
-
-    @property
-    def on_violation(self) -> OnViolation:
-        """What happens to rows beyond it."""
 
     @property
     def fit_intercept(self) -> bool:
@@ -123,8 +118,8 @@ def read(
         return rows, resolve(*rows.shape)
     features = as_features(X)
     names = _param_names(features.names, features.shape[1], choices)
+    choices.rows.check_columns(features.shape[1])
     resolved = resolve(*features.shape)
-    features = within(choices.rows, features, clip=choices.on_violation == "clip")
     above = None if stacklevel is None else stacklevel + 1
     check_same_index(X, y)
     targets = encode(y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes, stacklevel=above)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -32,6 +32,8 @@ _LIGHT = 1e-12
 _FAR_TAIL = 1e-10
 # Numbers that are held at once.
 _BLOCK = 2**21
+# Of simulated laws, and numbers of them that are held.
+_DRAWS, _LEAST_DRAWS, _MOST_NUMBERS = 200_000, 10_000, 2 * 10**7
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,11 +186,13 @@ def compare(
         )
     laws = tuple(law_of(result) for result in (result_a, result_b))
     rows, names = contrast_rows(contrast, result_a.names)
-    error = _Difference(laws, rows, shared=shared_data)
+    simulated = any(law.blocks is not None for law in laws)
+    error = (_SimulatedDifference if simulated else _Difference)(laws, rows, shared=shared_data)
     estimates = rows @ result_a.params, rows @ result_b.params
     difference = estimates[0] - estimates[1]
     half_width = error.half_widths(level)
-    intervals = ConfidenceIntervals(names, difference, difference - half_width, difference + half_width, level, "exact")
+    bounds = difference - half_width, difference + half_width
+    intervals = ConfidenceIntervals(names, difference, *bounds, level, "monte_carlo" if simulated else "exact")
     return Comparison(
         names,
         *estimates,
@@ -230,14 +234,14 @@ class _Difference:
 
     def __init__(self, laws: tuple[ErrorLaw, ...], rows: _F64, *, shared: bool) -> None:
         self.laws = laws
-        variances, multipliers = zip(*(law.components(rows) for law in laws), strict=True)
+        variances = [law.components(rows)[0] for law in laws]
         common = np.zeros(len(rows))
         if shared:
             # The seals are noise, and independent. What is left are two sampling errors of any correlation.
             seals = [law.seal_variance * (rows**2).sum(axis=1) for law in laws]
             sampling = [np.maximum(v - seal, 0.0) for v, seal in zip(variances, seals, strict=True)]
             common = 2.0 * np.sqrt(sampling[0]) * np.sqrt(sampling[1])
-        mixed = [m**2 * law.mean_omega for m, law in zip(multipliers, laws, strict=True)]
+        mixed = [law.noise_variance(rows) for law in laws]
         # What the five products of mixing variables in _nodes are multiplied with.
         self.parts = np.stack([*variances, common, *mixed], axis=1)
 
@@ -285,6 +289,30 @@ class _Difference:
         for first in range(start, stop, size):
             at = slice(first, min(first + size, stop))
             yield at, np.sqrt(self.parts[at] @ nodes)
+
+
+class _SimulatedDifference(_Difference):
+    """The same where noise is in the shape of blocks and no mixture of normal laws: always with the same draws."""
+
+    def __init__(self, laws: tuple[ErrorLaw, ...], rows: _F64, *, shared: bool) -> None:
+        super().__init__(laws, rows, shared=shared)
+        rng = np.random.default_rng(0)
+        n = max(_LEAST_DRAWS, min(_DRAWS, _MOST_NUMBERS // max(1, len(rows))))
+        ratios = [np.ones(n) if math.isinf(law.shape) else rng.standard_gamma(law.shape, n) / law.shape for law in laws]
+        fixed = np.stack([*ratios, np.sqrt(ratios[0] * ratios[1])], axis=1) @ self.parts[:, :3].T
+        errors = np.sqrt(fixed) * rng.standard_normal((n, len(rows)))
+        for law, ratio in zip(laws, ratios, strict=True):
+            noise = replace(law, sampling=np.zeros_like(law.sampling), least_sampling=None, seal_variance=0.0)
+            errors += np.sqrt(ratio)[:, None] * replace(noise, shape=math.inf).draw(rng, rows, n)
+        self.sizes = np.abs(errors)
+
+    def tails(self, distance: _F64) -> _F64:
+        """Return P(|error| >= distance) for each error; the distance itself counts as a draw."""
+        return np.asarray((1 + np.count_nonzero(self.sizes >= distance, axis=0)) / (1 + len(self.sizes)))
+
+    def half_widths(self, level: float) -> _F64:
+        """Return the q with P(|error| <= q) = level for each error."""
+        return np.asarray(np.quantile(self.sizes, level, axis=0))
 
 
 def _tail(distance: _F64, std_devs: _F64, weights: _F64) -> _F64:

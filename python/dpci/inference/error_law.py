@@ -12,6 +12,7 @@ from dpci import _core
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import from_declaration
 from dpci.released.record import FitRecord
+from dpci.rows import core_blocks
 
 _F64 = NDArray[np.float64]
 
@@ -31,6 +32,9 @@ _BLOCK = 4096
 class ErrorLaw:
     """Law of ``target - params``: ``N(0, W (sampling + Omega * noise @ noise))`` given Omega and W.
 
+    Noise in the shape of blocks is no normal mixture: there it is ``sqrt(W) (N(0, sampling) + noise b)`` with b a gamma
+    number times a uniform point of the blocks.
+
     W is the true variance over the estimated one, which noise in the released matrices leaves open (docs/method.md,
     "Intervals" and "Noise in the matrices").
 
@@ -44,7 +48,8 @@ class ErrorLaw:
     seal_variance : float
         Variance that the seal adds to each parameter, as if it were normal.
     law : str
-        "gaussian", where Omega is fixed, or "spherical_laplace", where it is Gamma((k+1)/2, scale 2 noise_scale²).
+        "gaussian", where Omega is fixed, "spherical_laplace", where it is Gamma((k+1)/2, scale 2 noise_scale²), or
+        "shaped_laplace".
     scale : float
         Standard deviation, or 1/rate.
     least_sampling : numpy.ndarray of shape (k, k), or None
@@ -53,6 +58,8 @@ class ErrorLaw:
         What simulated releases multiplied both covariances by; 1 where the matrices are taken as they are.
     shape : float
         Shape of the gamma law of W, whose mean is 1; infinite where the matrices are taken as they are, and W is 1.
+    blocks : RowDomain of the core, or None
+        Blocks of the rows and their constant, of the law "shaped_laplace".
     """
 
     sampling: _F64
@@ -63,6 +70,7 @@ class ErrorLaw:
     least_sampling: _F64 | None = None
     factor: float = 1.0
     shape: float = math.inf
+    blocks: _core.RowDomain | None = None
 
     @property
     def dim(self) -> int:
@@ -74,23 +82,39 @@ class ErrorLaw:
         """Mean of Omega: the variance of one coordinate of the noise."""
         return self.scale**2 * (1 if self.law == "gaussian" else self.dim + 1)
 
+    @property
+    def noise_variances(self) -> _F64 | float:
+        """Variance of each coordinate of the noise, or one number for all."""
+        if self.blocks is None:
+            return self.mean_omega
+        return self.scale**2 * (self.dim + 1.0) * (self.dim + 2.0) * self.blocks.variances()
+
+    def noise_variance(self, contrasts: _F64) -> _F64:
+        """Return the variance of each contrast that the noise of the coefficients alone causes."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(((contrasts @ self.noise) ** 2 * self.noise_variances).sum(axis=1))
+
     def parts(self, contrasts: _F64) -> tuple[_F64, _F64]:
         """Return the covariances (m, m) of contrasts (m, k) without the noise, and of the noise at the mean Omega."""
         with np.errstate(over="ignore", invalid="ignore"):
             fixed = self._sampling(contrasts) + self.seal_variance * (contrasts @ contrasts.T)
             half = contrasts @ self.noise
-            mixed = self.mean_omega * (half @ half.T)
+            mixed = (half * self.noise_variances) @ half.T
         if not (np.isfinite(fixed).all() and np.isfinite(mixed).all()):
             raise InvalidInput("the covariance of the contrasts must be finite, got one beyond the range of floats")
         return fixed, mixed
 
     def components(self, contrasts: _F64) -> tuple[_F64, _F64]:
-        """Return each contrast's variance without the noise, and its multiplier of one coordinate of the noise."""
+        """Return each contrast's variance without the noise, and its multiplier of one coordinate of the noise.
+
+        Of noise in the shape of blocks the multipliers of all coordinates, by contrast, as the core takes them.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             variance = ((contrasts @ self.sampling) * contrasts).sum(axis=1)
             least = 0.0 if self.least_sampling is None else ((contrasts @ self.least_sampling) * contrasts).sum(axis=1)
             variance = np.maximum(variance, least) + self.seal_variance * (contrasts**2).sum(axis=1)
-            multiplier = np.linalg.norm(contrasts @ self.noise, axis=1)
+            half = contrasts @ self.noise
+            multiplier = np.linalg.norm(half, axis=1) if self.blocks is None else half.ravel()
         if not (np.isfinite(variance).all() and np.isfinite(multiplier).all()):
             raise InvalidInput("the variance of a contrast must be finite, got one beyond the range of floats")
         return variance, multiplier
@@ -118,23 +142,33 @@ class ErrorLaw:
         values, vectors = np.linalg.eigh(self._sampling(np.eye(k)) + self.seal_variance * np.eye(k))
         root = contrasts @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         # No more normals than contrasts, and QR keeps each contrast's own relative accuracy.
-        fixed, mixed = (np.linalg.qr(part.T, mode="r") for part in (root, contrasts @ self.noise))
+        fixed = np.linalg.qr(root.T, mode="r")
+        noise = contrasts @ self.noise
+        mixed = np.linalg.qr(noise.T, mode="r")
         errors = np.empty((n, len(contrasts)))
         for first in range(0, n, _BLOCK):
             block = errors[first : first + _BLOCK]
             size = len(block)
-            omega = np.full((size, 1), self.scale**2)
-            if self.law != "gaussian":
-                omega = 2.0 * self.scale**2 * rng.standard_gamma(0.5 * (k + 1), size=(size, 1))
             block[:] = rng.standard_normal((size, len(fixed))) @ fixed
-            block += np.sqrt(omega) * (rng.standard_normal((size, len(mixed))) @ mixed)
+            if self.blocks is not None:
+                block += shaped_draws(rng, self.blocks, self.scale, size) @ noise.T
+            else:
+                omega = np.full((size, 1), self.scale**2)
+                if self.law != "gaussian":
+                    omega = 2.0 * self.scale**2 * rng.standard_gamma(0.5 * (k + 1), size=(size, 1))
+                block += np.sqrt(omega) * (rng.standard_normal((size, len(mixed))) @ mixed)
             if math.isfinite(self.shape):
                 block *= np.sqrt(rng.standard_gamma(self.shape, size=(size, 1)) / self.shape)
         return errors
 
     def half_widths(self, contrasts: _F64, level: float) -> _F64:
         """Return the half width of the interval of each contrast, without Monte Carlo error."""
-        return _core.exact_half_widths(*self.components(contrasts), self.law, self.scale, self.dim, level, self.shape)
+        return self.half_widths_of(self.components(contrasts), level)
+
+    def half_widths_of(self, components: tuple[_F64, _F64], level: float) -> _F64:
+        """Return the same from what :meth:`components` gives."""
+        v, a = components
+        return _core.exact_half_widths(v, a, self.law, self.scale, self.dim, level, self.shape, self.blocks)
 
     def stretch(self, contrasts: _F64, level: float) -> _F64:
         """Return the length of each interval over that from the same estimated matrices, taken as exact."""
@@ -153,7 +187,8 @@ class ErrorLaw:
 
     def pvalues(self, contrasts: _F64, statistic: _F64) -> _F64:
         """Return the probability of an error at least as far from 0 as the statistic of each contrast."""
-        return _core.exact_pvalues(*self.components(contrasts), self.law, self.scale, self.dim, statistic, self.shape)
+        v, a = self.components(contrasts)
+        return _core.exact_pvalues(v, a, self.law, self.scale, self.dim, statistic, self.shape, self.blocks)
 
 
 # A record never changes, and one fit's law serves its intervals, tests and summary.
@@ -210,6 +245,7 @@ def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _co
         matrix_noise(record, "hessian"),
         noise,
         is_likelihood(record),
+        noise_blocks(record),
     )
 
 
@@ -231,7 +267,25 @@ def error_law(record: FitRecord, seal_variance: float) -> ErrorLaw:
         law.least_sampling,
         law.factor,
         law.shape,
+        noise_blocks(record),
     )
+
+
+def noise_blocks(record: FitRecord) -> _core.RowDomain | None:
+    """Return the blocks in whose shape the noise of the coefficients is, with their constant; None for other laws."""
+    return core_blocks(record.rows, record.intercept_scale) if record.noise_law == "shaped_laplace" else None
+
+
+def shaped_draws(rng: np.random.Generator, blocks: _core.RowDomain, scale: float, n: int) -> _F64:
+    """Return simulated noise in the shape of blocks, shape (n, k): never for a release."""
+    members, bounds = np.array(blocks.members), np.array(blocks.bounds)
+    dim = len(members)
+    # A uniform point of an l1 ball of k dimensions: exponentials with random signs over the sum of k + 1 of them.
+    size = rng.standard_exponential((n, dim))
+    total = rng.standard_exponential((n, len(bounds))) + size @ (members[:, None] == np.arange(len(bounds)))
+    signs = 2.0 * rng.integers(0, 2, (n, dim)) - 1.0
+    radius = scale * rng.standard_gamma(dim + 1.0, (n, 1))
+    return np.asarray(radius * signs * size * (bounds / total)[:, members])
 
 
 def strong_convexity(record: FitRecord) -> float:

@@ -23,14 +23,18 @@ _LEAST_LEVEL = 0.5
 def mean_intervals(record: FitRecord, law: ErrorLaw, features: Features, level: float) -> ConfidenceIntervals:
     """Return intervals of the mean response of each row; see :meth:`dpci.PrivateFit.predict_conf_int`."""
     n = features.shape[0]
-    predictor, sampling, noise = np.empty(n), np.empty(n), np.empty(n)
+    predictor, sampling, noise, half_width = (np.empty(n) for _ in range(4))
     for at, block in features.blocks():
         rows = block if isinstance(block, np.ndarray) else block.toarray()
         if record.intercept_scale is not None:
             rows = np.column_stack([rows, np.full(len(rows), record.intercept_scale)])
         predictor[at] = rows @ record.params
-        sampling[at], noise[at] = law.components(rows)
-    half_width = _half_widths(sampling, noise**2 * law.mean_omega, law, level)
+        if law.blocks is None:
+            sampling[at], noise[at] = law.components(rows)[0], law.noise_variance(rows)
+        else:  # every contrast has a law of its own
+            half_width[at] = law.half_widths(rows, level)
+    if law.blocks is None:
+        half_width = _half_widths(sampling, noise, law, level)
     names = tuple(f"row[{i}]" for i in range(n))
     columns = (predictor, predictor - half_width, predictor + half_width)
     estimate, lower, upper = map(expit, columns) if record.loss["name"] in PROBABILISTIC else columns

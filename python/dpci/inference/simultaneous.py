@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpci import _core
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import ErrorLaw
 
@@ -72,7 +71,7 @@ def joint_level(law: ErrorLaw, contrasts: _F64, level: float, *, n_draws: int | 
         middle = 1.0 - float(np.sqrt((1.0 - low) * (1.0 - high)))
         if not low < middle < high:
             break
-        bounds = _core.exact_half_widths(*components, law.law, law.scale, law.dim, middle, law.shape)
+        bounds = law.half_widths_of(components, middle)
         enough = np.count_nonzero((errors <= bounds).all(axis=1)) >= needed
         low, high = (low, middle) if enough else (middle, high)
     return high

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
-from dpci.inference.error_law import NOISE_AWARE, matrix_noise, strong_convexity
+from dpci.inference.error_law import NOISE_AWARE, matrix_noise, noise_blocks, strong_convexity
 from dpci.released.record import FitRecord
 
 FALSE_RATE = 1e-3
@@ -69,6 +69,11 @@ def _shows_slack(
     if not (math.isfinite(variance) and math.isfinite(gain)):
         return False
     if record.mechanism == "objective":
+        shape = noise_blocks(record)
+        if shape is not None:
+            # The error is symmetric and logarithmically concave: P(|X| >= t sd) <= exp(1 - t) (Lovász & Vempala 2007).
+            noise = (record.noise_scale * gain) ** 2 * (dim + 1.0) * (dim + 2.0) * float(shape.variances().max())
+            return norm + math.sqrt(variance + noise) * (1.0 - math.log(4.0 * level)) <= radius
         law = (record.noise_law, record.noise_scale, dim)
         error = _core.exact_half_widths(np.array([variance]), np.array([gain]), *law, 1.0 - 4.0 * level)
         return norm + float(error[0]) <= radius

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 from dpci import _core
 from dpci.base.startup import EndedBySignal
 from dpci.budgets import Budget, Neighbors, check_budget
+from dpci.data.arrays import OnViolation
 from dpci.data.dask import is_dask
 from dpci.data.parts import PartRules
 from dpci.data.rows import ModelChoices, Rows, known_shape, read
@@ -32,6 +33,10 @@ _Resolved = TypeVar("_Resolved")
 
 class PublicChoices(ModelChoices, Protocol):
     """What reading and paying ask of the choices of a release."""
+
+    @property
+    def on_violation(self) -> OnViolation:
+        """What happens to rows above the bound."""
 
     @property
     def n_public(self) -> int | None:

@@ -17,7 +17,6 @@ from dpci.base.validation import (
     check_threads,
 )
 from dpci.data.arrays import Csr, Floats, Table, as_features, as_matrix, as_square, as_vector, check_finite
-from dpci.data.blocks import within
 from dpci.data.frames import check_same_index
 from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
 from dpci.data.rows import as_partitions
@@ -254,7 +253,8 @@ def checked_rows(
     """
     domain = row_domain(row_norm, rows)
     clip = check_choice("on_violation", on_violation, ("error", "clip")) == "clip"
-    features = within(domain, as_features(X), clip=clip)
+    features = as_features(X)
+    domain.check_columns(features.shape[1])
     return _core.checked_rows(
         features.values,
         np.ones(features.shape[0]),

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
+import numpy as np
+
 from dpci import _core
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.accounting.seals import Seal, describe_seals, seals_from
@@ -17,7 +19,7 @@ from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.model.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
 from dpci.released.model import record_of
-from dpci.rows import Ball, Blocks, RowDomain
+from dpci.rows import Ball, RowDomain, core_blocks
 
 __all__ = ["Plan", "plan"]
 
@@ -222,10 +224,8 @@ def _std_devs(settings: Settings, step: Step, n_samples: int, n_params: int) -> 
     scale = step.scale / (n_samples if settings.mechanism.name == "objective" else 1)
     if step.noise == "gaussian":
         return [scale] * n_params
-    if step.noise == "spherical_laplace":
+    shape = core_blocks(settings.rows, settings.intercept) if step.noise == "shaped_laplace" else None
+    if shape is None:
         return [scale * math.sqrt(n_params + 1.0)] * n_params
-    # In the shape of the rows: a radius of Gamma(D + 1) times a uniform point of the blocks; the constant is a block.
-    radius = scale * math.sqrt((n_params + 1.0) * (n_params + 2.0))
-    constant = [] if settings.intercept is None else [settings.intercept / math.sqrt(3.0)]
-    spreads = settings.rows.spreads if isinstance(settings.rows, Blocks) else ()
-    return [radius * spread for spread in (*spreads, *constant)]
+    # A radius of Gamma(D + 1) times a uniform point of the blocks.
+    return list(scale * np.sqrt((n_params + 1.0) * (n_params + 2.0) * shape.variances()))

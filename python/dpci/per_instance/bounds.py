@@ -13,7 +13,6 @@ from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_threads
 from dpci.budgets import Budget
 from dpci.data.arrays import Features, Table, as_features, check_columns
-from dpci.data.blocks import within
 from dpci.data.frames import check_same_index
 from dpci.data.labels import encode
 from dpci.errors import InvalidInput, PrivacyLeakWarning
@@ -114,7 +113,6 @@ class Report:
         """Return records as the core takes them. Not private; raises as a call does."""
         fit = self._record.fit
         features = check_columns(as_features(X), fit.columns, named=fit.named_columns)
-        features = within(fit.rows, features, clip=fit.on_violation == "clip")
         two_classes = fit.classes is not None
         check_same_index(X, y)
         return features, encode(y, features.shape[0], two_classes=two_classes, classes=fit.classes).values

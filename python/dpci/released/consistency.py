@@ -41,6 +41,9 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
     hinge = loss == "hinge"
     gaussian = record.notion == "approx" or (record.notion == "zcdp" and mechanism == "output")
     law = "gaussian" if gaussian else "spherical_laplace"
+    shaped = record.noise_law == "shaped_laplace" and record.blocks is not None and mechanism == "objective"
+    if shaped and record.calibration == "tight" and (selected or not gaussian):
+        law = "shaped_laplace"
     what = f"{mechanism} perturbation with notion={record.notion!r}"
     two_classes = record.loss["target_bounds"] is None
     other_law = record.noise_law != law and not (selected and record.noise_law == "spherical_laplace")

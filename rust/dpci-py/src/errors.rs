@@ -16,6 +16,7 @@ pub(crate) fn to_python(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
         Error::RowNorm { .. } => RowNormViolation::new_err(message),
+        Error::RowBlock { .. } => RowNormViolation::new_err(message),
         Error::RegularizationTooSmall { .. }
         | Error::RidgeBelowNoise { .. }
         | Error::IllConditioned { .. }

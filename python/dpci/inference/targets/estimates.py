@@ -94,8 +94,8 @@ class Estimates:
         return np.asarray(self.map @ self.params + self.shift)
 
     def _all_std_errors(self) -> _F64:
-        variance, multiplier = self.law.components(self.map)
-        return np.asarray(np.sqrt(variance + multiplier**2 * self.law.mean_omega))
+        variance, _ = self.law.components(self.map)
+        return np.asarray(np.sqrt(variance + self.law.noise_variance(self.map)))
 
     def cov(self) -> _F64:
         """Return the covariance of the errors, shape (m, m); NaN where an estimate is not given."""
@@ -156,7 +156,7 @@ class Estimates:
             draws = _MONTE_CARLO_DRAWS if n_draws is None else n_draws
             parts = law.components(contrasts)
             lower, upper = _core.monte_carlo_interval(
-                *parts, law.law, law.scale, law.dim, level, draws, seed, law.shape
+                *parts, law.law, law.scale, law.dim, level, draws, seed, law.shape, law.blocks
             )
         else:
             each = level
