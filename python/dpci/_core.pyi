@@ -494,7 +494,7 @@ class ObjectiveProfile:
         neighbors: str,
         pair: float = 2.0,
     ) -> ObjectiveProfile:
-        """row_norm without the intercept; curvature_bound None: there is none; pair: longest shift of two records over L R."""
+        """row_norm without the intercept; curvature_bound None: none; pair: longest shift of two records over L R."""
 
     shift: float
     """Longest shift of the noise over L R: pair where a record is replaced, else 1."""

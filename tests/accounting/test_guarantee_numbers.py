@@ -55,7 +55,13 @@ def test_the_delta_of_a_seal_adds_up_to_one_at_most():
 
 def test_a_fit_without_coefficients_has_no_guarantee():
     facts = {"row_norm": 1.0, "intercept_scale": None, "l2_strength": 0.1, "neighbors": "replace_one"}
-    facts |= {"mechanism": "objective", "calibration": "tight", "n_samples": 100, "slope_bound": 1.0, "curvature_bound": 0.25}
+    facts |= {
+        "mechanism": "objective",
+        "calibration": "tight",
+        "n_samples": 100,
+        "slope_bound": 1.0,
+        "curvature_bound": 0.25,
+    }
     with pytest.raises(InvalidInput, match=r"must hold the coefficients, got \[\]"):
         guarantee_of(dpci.ApproxDP(1.0, 1e-6), [], [], loss={"one_signed": True}, **facts)
 
