@@ -25,13 +25,13 @@ SETTINGS = {
     ("objective", 0.01): (dpci.PureDP(0.15), dpci.ZCDP(0.0025), dpci.ApproxDP(0.15, 1e-6)),
 }
 RADII = (None, 5.0, 3.0)
-NOTES = f"""- {N:,} rows with {DIM} columns, uniform in the unit ball, no intercept; logistic model, parameters of norm 1.5
+NOTES = f"""- {N:,} rows with {DIM} columns, uniform in the unit ball, no intercept; logistic model of norm 1.5
 - logistic loss, default shares, level {LEVEL}; seeds 0, 1, ... of rows and noise; target: the population's minimiser
 - "2LR": the same loss as a `Custom` one, for which dpci knows no smaller constant than 2LR
 
 *noise*: scale of the noise over that of 2LR. *length*: mean length of the intervals that were given over that of 2LR.
 *given*: share of fits with intervals; with a radius they are refused where it may bind. *coverage*: of those given,
-mean over the parameters. *noise share*: of the variance that the matrices of a fit give its parameters, mean over fits."""
+mean over the parameters. *noise share*: of the variance that a fit states, mean over fits."""
 
 
 def custom_logistic() -> dpci.losses.Custom:
