@@ -122,7 +122,8 @@ def test_losses(rows, loss):
 
 
 def test_custom_loss_is_the_built_in_one(rows):
-    custom, built_in = fit(rows, loss=CUSTOM_LOGISTIC, mechanism="output"), fit(rows, mechanism="output")
+    # Of a custom loss no slope is known at a margin, so output perturbation has more noise for it.
+    custom, built_in = fit(rows, loss=CUSTOM_LOGISTIC), fit(rows)
     np.testing.assert_allclose(custom.params, built_in.params, atol=1e-6)
     assert "relies on the declared bounds" in custom.summary()
     assert "relies on the declared bounds" not in built_in.summary()

@@ -210,7 +210,7 @@ class _Problem:
                 f"a loss whose bounds hold up to predictors of {limit:g} needs dpci.OutputPerturbation(project=True), "
                 "because noise leaves the ball, got project=False"
             )
-        # How far the minimiser moves when one record is replaced; of the squared loss less than by the slope alone.
+        # How far the minimiser moves when one record is replaced; of most losses less than by the slope alone.
         self.stability = 2.0 * at_zero / (self.n * self.strong_convexity)
         if settings.neighbors == "replace_one":
             self.stability = min(self.stability, plan["steps"][0].sensitivity)
