@@ -11,7 +11,7 @@ from dpci.accounting.steps import steps_from
 from dpci.base.validation import warn_of_seed
 from dpci.budgets import Budget, Neighbors
 from dpci.data.arrays import OnViolation, Table
-from dpci.data.parts import Partitions
+from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.rows import Rows, as_partitions
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
@@ -128,7 +128,17 @@ def release(
 
     with payment.release(X, y, choices, resolve, parts=choices.part_rules()) as till:
         rows, spec = till.read(*_standardised(X, y, choices), stacklevel=3)
-        record = _record(rows, spec, choices, _released(rows, spec, choices))
+        clip, n_threads = choices.clip, choices.n_threads
+        if rows.parts is None:
+            released = _core.release_moment_matrix(
+                spec, rows.values, rows.targets, clip=clip, n_threads=n_threads, seed=choices.seed
+            )
+        else:
+            parts = _known(rows.parts, choices.norm(rows.shape[1]), spec.intercept)
+            released = _core.release_moment_matrix_parts(
+                spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed
+            )
+        record = _record(rows, spec, choices, released)
     if not record.private:
         warn_of_seed("result", 3)
     return MomentMatrix(record)
@@ -142,17 +152,9 @@ def _standardised(X: Any, y: Any, choices: MatrixChoices) -> tuple[Any, Any]:  #
     return standardise.rows(X), standardise.targets(X, y)
 
 
-def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) -> "_core.MomentMatrixDict":
-    if rows.parts is None:
-        return _core.release_moment_matrix(
-            spec, rows.values, rows.targets, clip=choices.clip, n_threads=choices.n_threads, seed=choices.seed
-        )
-    # What every pass checks the rows against: the number of columns is known now.
-    rules = dataclasses.replace(rows.parts.rules, rows=Ball(choices.norm(rows.shape[1])), intercept=spec.intercept)
-    parts = dataclasses.replace(rows.parts, rules=rules)
-    return _core.release_moment_matrix_parts(
-        spec, parts.evaluate, first=parts.first, clip=choices.clip, seed=choices.seed
-    )
+def _known(parts: DescribedParts, norm: float, intercept: float) -> DescribedParts:
+    """Return rows in parts with what every pass checks them against: the number of columns is known now."""
+    return dataclasses.replace(parts, rules=dataclasses.replace(parts.rules, rows=Ball(norm), intercept=intercept))
 
 
 def _record(
