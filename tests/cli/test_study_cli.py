@@ -96,7 +96,7 @@ def test_a_table_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     printed(capsys, "data", "adult_sample", "--export", str(path))
     own = ("coverage", str(path), *SHORT[2:])
     assert printed(capsys, *own, "--schema", "adult_demo", "--target", "income") == printed(capsys, *SHORT)
-    assert "--schema must be given for a table of your own" in refusal(capsys, *own)
+    assert "--schema must be given unless the table is a public data set" in refusal(capsys, *own)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_ctrl_c_keeps_what_is_complete(tmp_path: Path) -> None:
         (("--level", "1"), "level must be > 0 and < 1, got level=1.0"),
         (("--seed", "-1"), "seed must be None or an integer in [0, 2**64), got seed=-1"),
         (("--threads", "0"), "n_threads must be at least 1, got n_threads=0"),
-        (("--moments", "none"), "coverage needs released moments"),
-        (("--rho", "1"), "a budget is --epsilon"),
+        (("--moments", "none"), "coverage requires released moments"),
+        (("--rho", "1"), "the budget must be --epsilon"),
         (("--epsilon", "-1"), "epsilon must be finite and > 0, got epsilon=-1.0"),
         (("--epsilon", "0.00001"), "l2_strength must be greater than"),
         (("--schema", "iris"), "must end in .toml or .json"),

@@ -198,7 +198,7 @@ def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
         (("--table", "3", "--figure", "1"), "got --table 3 and --figure 1"),
         (("--table", "1"), "table must be one of 2, 3, 4, 5, 6, got table=1"),
         (("--figure", "5", "--output", "f.png"), "figure must be one of 1, 2, 3, 4, got figure=5"),
-        (("--figure", "1"), "--figure needs --output FILE, got none"),
+        (("--figure", "1"), "--figure requires --output FILE, got none"),
         (("--figure", "1", "--output", "figure.txt"), "a plot must end in one of"),
         (("--figure", "1", "--output", "f.png", "--calibration", "both"), "--calibration must be paper or tight"),
         (

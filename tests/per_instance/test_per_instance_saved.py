@@ -55,7 +55,7 @@ def test_saved_reports_of_custom_losses_need_the_loss(made):
     np.testing.assert_array_equal(again(X, Y).eps1, custom(X, Y).eps1)
     with pytest.raises(InvalidInput, match="loss must have the declaration"):
         Report.from_json(custom.to_json(), loss=dpci.losses.HuberHinge(0.5))
-    with pytest.raises(InvalidInput, match="loss must be that of the report"):
+    with pytest.raises(InvalidInput, match="loss must be the loss of the report"):
         Report.from_json(made.to_json(), loss=CUSTOM)
 
 

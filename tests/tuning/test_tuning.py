@@ -167,7 +167,7 @@ def test_the_public_rule_spends_nothing_on_the_choice():
     assert tuning.public_rule(2000, 4, dpci.ApproxDP(2.0, 1e-6)) == rule
     pure = dpci.ZCDP(0.5).pure_within().epsilon
     assert tuning.public_rule(10, 5, dpci.ZCDP(0.5))["l2_strength"] == math.sqrt(0.5 / pure)
-    with pytest.raises(InvalidInput, match="epsilon must leave a finite l2_strength"):
+    with pytest.raises(InvalidInput, match="epsilon must give a finite l2_strength"):
         tuning.public_rule(10, 5, dpci.PureDP(1e-320))
     result = tuning.tune(X, Y, budget=dpci.PureDP(2.0), method="public_rule", seed=1)
     assert result.params == rule
@@ -242,7 +242,7 @@ def test_regression_is_tuned_over_radius_and_strength():
         ({"method": "public_rule", "candidates": None, "selection_share": 1.0}, "selection_share must be left at 0.5"),
         ({"method": "public_rule", "candidates": None, "validation_radius": 1.0}, "validation_radius must be left"),
         ({"method": "public_rule", "candidates": None}, "radius must be left to method='public_rule'"),
-        ({"selection_share": 1e-320, "budget": dpci.PureDP(1e-5)}, "selection_share must leave some of"),
+        ({"selection_share": 1e-320, "budget": dpci.PureDP(1e-5)}, "selection_share must leave a part of"),
         # Rounding of the scores would exceed what one record moves them by.
         ({"radius": 4e-16}, "100 times its rounding"),
         ({"radius": 4e-25, "method": "chunks"}, "100 times its rounding"),

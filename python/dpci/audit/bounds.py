@@ -162,7 +162,7 @@ class LowerBound:
             By default the mechanism's own.
         """
         if claim is None and self.claim is None:
-            raise InvalidInput("a claim is needed: the mechanism came without one, got claim=None")
+            raise InvalidInput("claim must be given, because this mechanism has no claim of its own, got claim=None")
         budget = check_budget(self.claim if claim is None else claim)
         if isinstance(budget, ZCDP):
             return bool(rho(np.array(self.least), np.array(self.greatest)) > budget.rho)

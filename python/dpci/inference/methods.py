@@ -163,15 +163,15 @@ class Inference(FitFacts):
         if simultaneous is not None:
             check_choice("simultaneous", simultaneous, ("bonferroni", "max_z"))
             if method != "exact":
-                raise InvalidInput(f"simultaneous intervals need method='exact', got method={method!r}")
+                raise InvalidInput(f"simultaneous intervals require method='exact', got method={method!r}")
         n_draws = None if n_draws is None else check_count("n_draws", n_draws)
         seed = check_seed(seed)
         if method == "exact" and simultaneous != "max_z":
             for name, given in (("n_draws", n_draws), ("seed", seed)):
                 if given is not None:
                     raise InvalidInput(
-                        f"{name} must be None where nothing is drawn (method='monte_carlo' and simultaneous='max_z' "
-                        f"draw), got {name}={given}"
+                        f"{name} must be None unless method='monte_carlo' or simultaneous='max_z', which use random "
+                        f"draws, got {name}={given}"
                     )
         contrasts, names = contrast_rows(contrast, self.names)
         estimate = contrasts @ self.params
@@ -244,9 +244,9 @@ class Inference(FitFacts):
         tested = wald_test(law, self.params, rows, labels, value, method=chosen, private=self.private)
         if noisy and method != "by_rows":
             outcome = (
-                "so that a joint test may reject true hypotheses too often: this p-value is by rows"
+                "and a joint test may reject true hypotheses too often; this p-value was computed with method='by_rows'"
                 if method == "auto"
-                else "so that the joint test may reject true hypotheses too often: method='by_rows' depends on it less"
+                else "and the joint test may reject true hypotheses too often; method='by_rows' depends less on it"
             )
             warnings.warn(
                 f"the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, {outcome}",
@@ -345,8 +345,8 @@ def _stretch_notes(result: Inference) -> list[str]:
         # Saved records may hold any numbers; those beyond the range of floats have no intervals.
         return []
     note = (
-        "The intervals count the noise in the released matrices. On average they are "
-        f"{stretch.mean():.2f} times as long as those from the same estimates of the matrices, taken as exact."
+        "The intervals account for the noise in the released matrices. On average they are "
+        f"{stretch.mean():.2f} times as long as intervals that treat the same estimates of the matrices as exact."
     )
     return [note]
 

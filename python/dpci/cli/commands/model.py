@@ -36,7 +36,9 @@ dpci report model.json --level 0.99 --json
 dpci report model.json --output report.html
 """
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File of a released model; see dpci fit --output.")]
+Model = Annotated[
+    Path, typer.Argument(metavar=("MODEL"), help="File of a released model, as written by dpci fit --output.")
+]
 
 
 @app.command(cls=Command, epilog=_PREDICT_EXAMPLES)
@@ -44,7 +46,7 @@ def predict(
     model: Model,
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="TABLE", help="As for fit; the target need not be there. - is CSV on stdin."),
+        typer.Argument(metavar="TABLE", help="Table as for fit, with or without the target; - reads CSV from stdin."),
     ],
     *,
     schema: options.SchemaText,
@@ -54,27 +56,27 @@ def predict(
         bool,
         typer.Option(
             "--proba",
-            help="Add the probability of the positive class; logistic losses.",
+            help="Add the probability of the positive class (logistic losses only).",
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Column to be copied beside the predictions; may be repeated.", rich_help_panel=options.OUTPUT
-        ),
+        typer.Option(help="Column to copy next to the predictions; may be repeated.", rich_help_panel=options.OUTPUT),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Write to this new file (compressed if its name ends in .gz) instead of the screen.",
+            help="Write to this new file (compressed if its name ends in .gz) instead of stdout.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
     force: options.Force = False,
     json: Annotated[
         bool,
-        typer.Option("--json", help="One JSON object for each row instead of CSV.", rich_help_panel=options.OUTPUT),
+        typer.Option(
+            "--json", help="Write one JSON object for each row instead of CSV.", rich_help_panel=options.OUTPUT
+        ),
     ] = False,
     quiet: options.Quiet = False,
     progress: options.Progress = None,
@@ -91,10 +93,10 @@ def predict(
     check_text("--output", output)
     check_new("--output", output, force=force, sources=[model, *schema_files(schema), *tables])
     if overlap := {"prediction", "probability"} & set(kept):
-        msg = f"--keep must name no column of the output, got --keep {min(overlap)}"
+        msg = f"--keep must not name a column that the output has already, got --keep {min(overlap)}"
         raise InvalidInput(msg)
     if repeated := [name for i, name in enumerate(kept) if name in kept[:i]]:
-        msg = f"--keep must name a column once, got --keep {repeated[0]} twice"
+        msg = f"--keep must name each column once, got --keep {repeated[0]} twice"
         raise InvalidInput(msg)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     # A bar between the predictions would spoil them.
@@ -139,7 +141,7 @@ def report(
             path.write_text(page, encoding="utf-8")
         note(f"wrote {output}", quiet=quiet)
     elif title is not None:
-        msg = f"--title is the heading of a page and needs --output, got --title {title!r}"
+        msg = f"--title requires --output, because it is the heading of the page, got --title {title!r}"
         raise InvalidInput(msg)
     if json:
         show_json(result_document(fitted, level=level))
@@ -208,7 +210,7 @@ def _json_lines(file: TextIO, names: Sequence[str]) -> Callable[[Iterable[Sequen
             try:
                 file.write(json_format.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
             except ValueError as error:
-                msg = f"--json needs finite numbers in the columns that are kept, got {document}"
+                msg = f"--json requires finite numbers in the columns of --keep, got {document}"
                 raise InvalidInput(msg) from error
 
     return write
