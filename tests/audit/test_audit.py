@@ -99,7 +99,7 @@ def test_the_event_is_a_function_of_one_output():
     event = Event(likelier_on="D", above=True, threshold=0.1, weights=(0.3, -0.7, 0.2))
     alone = [event.holds(outputs[i : i + 1])[0] for i in range(1001)]
     assert (event.holds(outputs) == alone).all()
-    assert "likelier on D" in str(event)
+    assert "more likely on D" in str(event)
 
 
 def test_callables_are_audited_and_claims_refuted():

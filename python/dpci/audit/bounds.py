@@ -102,7 +102,7 @@ class Event:
         sign = ">=" if self.above else "<="
         numbers = ", ".join(f"{weight:.4g}" for weight in self.weights)
         statistic = "score" if self.weights == (1.0,) else f"({numbers}) . output"
-        return f"{statistic} {sign} {self.threshold:.6g}, likelier on {self.likelier_on}"
+        return f"{statistic} {sign} {self.threshold:.6g}, more likely on {self.likelier_on}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

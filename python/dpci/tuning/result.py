@@ -170,11 +170,11 @@ class TuneResult:
         else:
             chosen = self.selection
             facts += [
-                ("method", f"{chosen.method}, candidate {chosen.index} of {chosen.n_candidates} (from 0)"),
+                ("method", f"{chosen.method}, candidate {chosen.index} of {chosen.n_candidates} (counted from 0)"),
                 ("validation loss", describe(chosen.loss)),
                 ("spent on the choice", str(chosen.budget)),
             ]
-        facts.append(("spent together", str(self.spent)))
+        facts.append(("spent in total", str(self.spent)))
         return f"{format_facts(facts)}\n\n{self.result.summary(level=level)}"
 
     def to_json(self) -> str:

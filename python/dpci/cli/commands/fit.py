@@ -116,8 +116,8 @@ def fit(
 ) -> None:
     """Fit a private model to a table.
 
-    Prints its parameters with confidence intervals, or why there are none, and what was spent. Tables whose
-    rows take more than 512 MiB, and all with --chunk-rows, are read again in every pass rather than held in memory; the
+    Prints the parameters with confidence intervals, or the reason for their absence, and the spent budget. Tables whose
+    rows take more than 512 MiB, and all with --chunk-rows, are read again in every pass instead of held in memory; the
     result is the same.
     """
     # Whatever can be refused is refused before budget is spent.
@@ -196,7 +196,7 @@ def plan(
     neighbors: options.Neighbors = None,
     json: options.Json = False,
 ) -> None:
-    """Print what a fit will cost, and how precise it can be. Reads no data."""
+    """Print the cost and the precision of a fit in advance. Reads no data."""
     if (schema is None) == (n_features is None):
         given = "none" if schema is None else "both"
         msg = f"exactly one of --schema and --n-features must be given, got {given}"
@@ -248,9 +248,9 @@ def coverage(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Count how often the intervals of a fit cover. NOT PRIVATE.
+    """Measure the coverage of the intervals of a fit. NOT PRIVATE.
 
-    The fit is repeated on bootstrap samples of the table, which stands for the population.
+    Repeats the fit on bootstrap samples of the table, which is treated as the population.
     """
     if schema is None and not is_public(source):
         msg = (

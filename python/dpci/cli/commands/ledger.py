@@ -72,13 +72,13 @@ def create(
     n_public: Annotated[
         int | None,
         typer.Option(
-            help=("Value of --n-public for all fits; required for --errors private with add_remove."),
+            help="Value of --n-public for all fits; required for --errors private with add_remove.",
             rich_help_panel=options.BUDGET,
         ),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Create a ledger with this total; a file that exists is left alone."""
+    """Create a ledger with this total; an existing file is not changed."""
     if file.exists():
         msg = f"a new ledger must have a new file, got {str(file)!r}, which exists"
         raise InvalidInput(msg)
@@ -94,7 +94,7 @@ def create(
 
 @ledger_app.command(cls=Command, epilog=_SHOW_EXAMPLES)
 def show(file: File, *, json: options.Json = False) -> None:
-    """Print the total, what is spent, what remains, and every entry."""
+    """Print the total, the spent and the remaining budget, and every entry."""
     with Ledger.open(file) as ledger:
         typer.echo(ledger.to_json() if json else ledger.summary())
 

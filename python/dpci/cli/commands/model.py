@@ -83,8 +83,8 @@ def predict(
 ) -> None:
     """Predict for every row of a table.
 
-    In the order of the rows, as labels or in units of the schema's target. Reads and writes by chunks, in memory that
-    does not grow with the table.
+    Predictions are in the order of the rows, as labels or in units of the schema's target. Rows are read and written
+    in chunks, so memory does not grow with the table.
     """
     kept = tuple(keep or ())
     fitted = read_model(model)
@@ -130,7 +130,7 @@ def report(
 ) -> None:
     """Show a released model, or write it as one HTML page.
 
-    The page has the table, a forest plot, the budget and the caveats, and needs nothing besides itself.
+    The page is one self-contained file with the table, a forest plot, the budget and the caveats.
     """
     level = check_fraction("level", level)
     check_new("--output", output, force=force, sources=[model])

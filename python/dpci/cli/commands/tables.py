@@ -97,7 +97,7 @@ def tables(
 ) -> None:
     """Repeat the experiments of four papers. NOT PRIVATE.
 
-    By Wu et al., Redberg & Wang (2021), Wang, Kifer & Lee (2019) or Li et al.; beside what they published.
+    Papers: Wu et al., Redberg & Wang (2021), Wang, Kifer & Lee (2019) and Li et al. Prints the published numbers too.
     """
     paper = check_choice("--paper", paper, _PAPERS)
     only_s3 = {"table": table, "figure": figure, "us": us, "br": br, "calibration": calibration}
