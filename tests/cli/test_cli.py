@@ -270,7 +270,7 @@ def test_budgets_and_losses() -> None:
 def test_folders_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "file"
     file.write_text("kept")
-    message = f"--output must name a folder, or one that can be made, got {str(file)!r}: File exists"
+    message = f"--output must name a folder that exists or can be created, got {str(file)!r}: File exists"
     assert message in refused(capsys, "demo", "--output", str(file))
     path = tmp_path / "no" / "people.ledger"
     assert f"a new ledger must be in a folder that exists, got {str(path)!r}" in refused(
