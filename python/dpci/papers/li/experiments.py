@@ -148,8 +148,10 @@ def sizes(sources: Sources, run: Repeats) -> Finding:
         ],
     )
     notes = [
-        "Each entry: mean error over the measuring points and the range. Smaller data sets are the first rows of "
-        "larger ones."
+        (
+            "Each entry: mean error over the measuring points and the range. Smaller data sets are the first rows of "
+            "larger ones."
+        )
     ]
     return Finding(
         _report(
