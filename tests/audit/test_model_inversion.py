@@ -231,7 +231,7 @@ class Short:
         ({"prior": {None: 0.5, 2: 0.3, 3: 0.3}}, "prior must sum to 1, got 1.1"),
         ({"prior": {None: 1.2, 2: -0.2, 3: 0.0}}, r"prior\[2\] must be finite and >= 0"),
         ({"prior": {None: math.nan, 2: 0.5, 3: 0.5}}, "prior"),
-        ({"prior": {None: 0.5, 2: 0.5}}, "a key for every column, got none for 3"),
+        ({"prior": {None: 0.5, 2: 0.5}}, "a key for every column, got no key for 3"),
         ({"prior": {0: 0.5, 1: 0.1, 2: 0.2, 3: 0.2}}, "one key without a column"),
         ({"prior": {2: 0.5, 3: 0.5}}, r"must have a level of the prior, .*, got \[0.0, 0.0\] in row"),
         ({"column": []}, "at least one"),

@@ -100,12 +100,12 @@ def test_a_roomy_radius_has_intervals(rows, budget, mechanism):
 
 def test_refusals_say_why_everywhere(rows):
     result = fit(rows, 0.4)
-    with pytest.raises(InvalidInput, match=r"radius that does not bind.*radius=0\.4 "):
+    with pytest.raises(InvalidInput, match=r"radius does not bind.*radius=0\.4 "):
         result.conf_int()
     for name in ("cov", "std_errors", "pvalues"):
         with pytest.raises(InvalidInput, match="does not bind"):
             getattr(result, name)
-    assert "No intervals: they need a radius" in " ".join(result.summary().split())
+    assert "No intervals: they require released values" in " ".join(result.summary().split())
     assert refusal(fit(rows, 4.0)._record) is None
     assert (
         fit(rows, 0.4, moments="none").interval_refusal

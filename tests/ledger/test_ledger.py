@@ -244,7 +244,7 @@ def test_studies_and_plans_take_no_ledger():
         ),
     }
     for name, call in calls.items():
-        with pytest.raises(InvalidInput, match=rf"a ledger pays for private releases only, got ledger= for {name}"):
+        with pytest.raises(InvalidInput, match=rf"{name}\(\) takes no ledger, because it makes no private release"):
             call()
     with pytest.raises(TypeError, match="ledger"):
         dpci.baselines.non_private(X, Y, loss="logistic", l2_strength=1.0, ledger=ledger)

@@ -186,7 +186,7 @@ def test_budgets(params, budget):
     [
         ({"rho": 0.5}, r"epsilon and delta must be None if rho is given.*, got epsilon=1.0, delta=None, rho=0.5"),
         ({"epsilon": None, "rho": 0.5, "delta": 1e-6}, r"epsilon and delta must be None if rho is given"),
-        ({"epsilon": None}, r"epsilon must be given unless rho is, got epsilon=None, delta=None, rho=None"),
+        ({"epsilon": None}, r"epsilon must be given unless rho is given, got epsilon=None, delta=None, rho=None"),
         ({"epsilon": None, "delta": 1e-6}, r"epsilon must be given unless rho is"),
         ({"epsilon": -1.0}, r"epsilon must be finite and > 0, got epsilon=-1.0"),
         ({"delta": 1.0}, r"delta must be > 0 and < 1"),

@@ -111,7 +111,7 @@ def test_files_that_are_not_as_described(tmp_path):
         dpci.Chunks.from_csv(tmp_path / "people.csv", schema=None)
     with pytest.raises(InvalidInput, match=r"chunk_rows must be at least 1, got chunk_rows=0"):
         dpci.Chunks.from_csv(tmp_path / "people.csv", schema=SCHEMA, chunk_rows=0)
-    with pytest.raises(InvalidInput, match=r"path must name at least one file, got none"):
+    with pytest.raises(InvalidInput, match=r"path must name at least one file, got no file"):
         dpci.Chunks.from_csv([], schema=SCHEMA)
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table(table), path)

@@ -202,7 +202,7 @@ def test_other_losses():
     assert hinge.value == pytest.approx(kappa + 0.1 * (10 * kappa + kappa**2 / 2))
     bounded = {"slope_bound": 4.0, "curvature_bound": 2.0, "target_bounds": (-1.0, 1.0), "predictor_bound": 1.0}
     custom = {**BALL, "loss": dpci.losses.Custom(square, double, two, **bounded)}
-    with pytest.raises(InvalidInput, match=r"bounds hold up to predictors of 1 needs .*project=True"):
+    with pytest.raises(InvalidInput, match=r"bounds hold up to predictors of 1 requires .*project=True"):
         bound(of="training", **custom)
     projected = bound(of="training", mechanism=PROJECTED, **custom)
     assert projected.slope_bound == 4.0

@@ -35,5 +35,5 @@ def optional(package: str, *, extra: str, what: str, name: str | None = None) ->
     except ImportError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
-        message = f"{what} requires {name or package}: pip install 'dpci[{extra}]'"
+        message = f"{what} needs {name or package}: pip install 'dpci[{extra}]'"
         raise MissingExtra(message, name=package) from error
