@@ -139,7 +139,7 @@ def test_real_targets(rows):
     result = dpci.fit(X, y, budget=PURE, l2_strength=0.02, loss=SOFT_LABELS, seed=1)
     assert result.classes is None
     assert result.decision_function(X).shape == (N,)
-    with pytest.raises(dpci.InvalidInput, match="predict needs a loss with two classes"):
+    with pytest.raises(dpci.InvalidInput, match="predict requires a loss with two classes"):
         result.predict(X)
     with pytest.raises(dpci.InvalidInput, match=r"y must be within target_bounds \[0, 1\], got 2 in row 0"):
         dpci.fit(X, np.where(np.arange(N) == 0, 2.0, y), budget=PURE, l2_strength=0.02, loss=SOFT_LABELS)

@@ -171,14 +171,14 @@ def test_the_text_says_what_it_is():
         ({"failure_probability": 0.0}, "failure_probability"),
         ({"failure_probability": math.nan}, "failure_probability"),
         ({"n_samples": 0}, "n_samples"),
-        ({"mechanism": "objective"}, "bounds are for output perturbation"),
+        ({"mechanism": "objective"}, "bounds require output perturbation"),
         ({"radius": None, "loss": "logistic"}, "radius must be given with of='population'"),
         ({"radius": None}, "radius"),
         ({"rate": (0.1, 0.05)}, r"rate\[1\] must be >= 0 and below"),
         ({"rate": (-0.1, 0.01)}, r"rate\[0\]"),
         ({"rate": (math.nan, 0.01)}, r"rate\[0\]"),
         ({"rate": 0.1}, "rate must be a sequence of 2"),
-        ({"rate": (0.1, 0.01), "of": "training"}, "rate belongs to of='population'"),
+        ({"rate": (0.1, 0.01), "of": "training"}, "rate must be None unless of='population'"),
         ({"l2_strength": -1.0}, "l2_strength"),
         ({"neighbors": "add_remove", "n_public": 1_000}, "n_public must equal n_samples=2000, .* got n_public=1000"),
         ({"n_public": 2_000}, "n_public must be None with neighbors='replace_one'"),
@@ -208,7 +208,7 @@ def test_other_losses():
     assert hinge.value == pytest.approx(kappa + 0.1 * (10 * kappa + kappa**2 / 2))
     bounded = {"slope_bound": 4.0, "curvature_bound": 2.0, "target_bounds": (-1.0, 1.0), "predictor_bound": 1.0}
     custom = {**BALL, "loss": dpci.losses.Custom(square, double, two, **bounded)}
-    with pytest.raises(InvalidInput, match=r"bounds hold up to predictors of 1 needs .*project=True"):
+    with pytest.raises(InvalidInput, match=r"bounds hold up to predictors of 1 requires .*project=True"):
         bound(of="training", **custom)
     projected = bound(of="training", mechanism=PROJECTED, **custom)
     assert projected.slope_bound == 4.0

@@ -47,14 +47,14 @@ def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
         else:
             files.append(source)
     if STDIN in files and len(files) > 1:
-        msg = f"the standard input (-) must be the only table, got {len(files)}"
+        msg = f"the standard input (-) must be the only table, got {len(files)} tables"
         raise InvalidInput(msg)
     if STDIN in files and sys.stdin is None:
         msg = "the standard input (-) must be open, got a closed one"
         raise InvalidInput(msg)
     check_named_once(files)
     if pair := first_pair(files, _without_endings):
-        msg = f"two tables of a folder must differ in more than their endings, got {' and '.join(pair)}: rename one"
+        msg = f"tables of a folder must differ in more than their endings, got {' and '.join(pair)} (rename one)"
         raise InvalidInput(msg)
     return tuple(files)
 

@@ -253,10 +253,7 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
 def check_smooth(loss: _core.Loss) -> None:
     """Refuse the hinge, whose minimiser needs the rows themselves."""
     if loss.kinked:
-        raise InvalidInput(
-            "the hinge needs all rows in memory, got rows in parts (huber_hinge and smooth_hinge round its kink and "
-            "do not)"
-        )
+        raise InvalidInput("the hinge requires all rows in memory, got rows in parts (use huber_hinge or smooth_hinge)")
 
 
 def _rebuilt(cls: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  # as pickled

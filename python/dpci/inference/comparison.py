@@ -92,10 +92,10 @@ class Comparison:
         shown = [[format_pvalue(x) if c == "pvalue" else f"{x:{digits}}" for x in columns[c]] for c in columns]
         rows = [list(row) for row in zip(self.names, *shown, strict=True)]
         data = (
-            "Data: may be shared. How the sampling errors depend on each other is unknown: std errors, p-values\n"
+            "Data: may be shared. The dependence of the sampling errors is unknown, so std errors, p-values\n"
             "and intervals are upper bounds."
             if self.shared_data
-            else "Data: two samples that are independent of each other."
+            else "Data: two independent samples."
         )
         ridge = (
             "Add/remove: the ridge of a target is lambda * n_public / (number of records, which is private).\n"
@@ -181,8 +181,8 @@ def compare(
     _check_comparable(result_a, result_b)
     if result_a.loss["name"] == "custom" and not same_loss:
         raise InvalidInput(
-            "same_loss=True must say that two custom losses are the same function, which no release holds, "
-            "got same_loss=False"
+            "same_loss must be True to compare two custom losses, because a release does not contain their "
+            "functions, got same_loss=False"
         )
     laws = tuple(law_of(result) for result in (result_a, result_b))
     rows, names = contrast_rows(contrast, result_a.names)
@@ -222,7 +222,7 @@ def _check_comparable(result_a: Inference, result_b: Inference) -> None:
         if value != other:
             raise InvalidInput(f"two results must have the same {name} to be compared, got {value!r} and {other!r}")
     if result_a is result_b or np.array_equal(result_a.params, result_b.params):
-        raise InvalidInput("two results must be two releases, got the same parameters twice")
+        raise InvalidInput("the two results must be different releases, got the same parameters twice")
 
 
 class _Difference:

@@ -205,9 +205,9 @@ class Inference(Coefficients):
         tested = estimates.wald_test(labels, value, method=chosen, private=self.private)
         if noisy and method != "by_rows":
             outcome = (
-                "so that a joint test may reject true hypotheses too often: this p-value is by rows"
+                "and a joint test may reject true hypotheses too often; this p-value was computed with method='by_rows'"
                 if method == "auto"
-                else "so that the joint test may reject true hypotheses too often: method='by_rows' depends on it less"
+                else "and the joint test may reject true hypotheses too often; method='by_rows' depends less on it"
             )
             warnings.warn(
                 f"the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, {outcome}",
@@ -295,8 +295,8 @@ def _stretch_notes(result: Inference) -> list[str]:
         # Saved records may hold any numbers; those beyond the range of floats have no intervals.
         return []
     note = (
-        "The intervals count the noise in the released matrices. On average they are "
-        f"{stretch.mean():.2f} times as long as those from the same estimates of the matrices, taken as exact."
+        "The intervals account for the noise in the released matrices. On average they are "
+        f"{stretch.mean():.2f} times as long as intervals that treat the same estimates of the matrices as exact."
     )
     return [note]
 

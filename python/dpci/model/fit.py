@@ -280,7 +280,7 @@ def _remarks(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
     if ratio > _TRUSTED_RATIO:
         other = "a zCDP or (epsilon, delta) budget, " if record.notion == "pure" else ""
         message = (
-            f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, and the coverage of "
+            f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, so the coverage of "
             f"the intervals is less certain; to reduce the noise, use {other}larger moment shares in split or a "
             "greater l2_strength"
         )

@@ -309,11 +309,13 @@ def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
         if n_public is None:
             return None
         raise InvalidInput(
-            f"n_public must be None with neighbors='replace_one', where n is public, got n_public={n_public!r}"
+            "n_public must be None with neighbors='replace_one', because the number of records is public, got "
+            f"n_public={n_public!r}"
         )
     if n_public is None:
         raise InvalidInput(
-            "n_public must be given with neighbors='add_remove', where len(X) is private, got n_public=None"
+            "n_public must be given with neighbors='add_remove', because the number of records is private, got "
+            "n_public=None"
         )
     return check_count("n_public", n_public)
 
@@ -336,7 +338,7 @@ def check_n_planned(n_samples: int, n_public: object) -> int:
 def check_no_ledger(function: str, keyword: str) -> None:
     """Refuse a ledger for a function whose results no budget covers."""
     if keyword == "ledger":
-        raise InvalidInput(f"a ledger pays for private releases only, got ledger= for {function}(), which makes none")
+        raise InvalidInput(f"{function}() takes no ledger, because it makes no private release, got ledger=")
 
 
 # Of the two names for the rows, ``rows`` alone is kept. A schema is for functions that take tables: what others read is

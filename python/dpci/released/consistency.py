@@ -67,7 +67,7 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
     )
     yield (
         record.loss["slope_bound"] is None and record.radius is None,
-        f"radius must be given for the {loss} loss, whose slope is bounded on a ball only",
+        f"radius must be given for the {loss} loss, because its slope is bounded only on a ball",
         "radius=None",
     )
     yield (

@@ -141,7 +141,8 @@ class Released(Generic[_Record]):
             return self.decision_function(X, schema=schema)
         if facts.classes is None:
             raise InvalidInput(
-                "predict needs a loss with two classes, got real targets (decision_function gives the linear predictor)"
+                "predict requires a loss with two classes, got real targets (decision_function gives the linear "
+                "predictor)"
             )
         return label_array(facts.classes)[(self.decision_function(X, schema=schema) > 0).astype(np.intp)]
 
@@ -152,7 +153,9 @@ class Released(Generic[_Record]):
         """
         name = self._record.loss["name"]
         if name not in PROBABILISTIC:
-            raise InvalidInput(f"predict_proba needs a logistic loss, which models a probability, got {name!r}")
+            raise InvalidInput(
+                f"predict_proba requires a logistic loss, because only this loss models a probability, got {name!r}"
+            )
         score = self.decision_function(X, schema=schema)
         return np.column_stack([expit(-score), expit(score)])
 

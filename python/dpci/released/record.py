@@ -114,7 +114,7 @@ class FitRecord:
     def _check_shapes(self) -> None:
         k = len(self.names)
         if (self.hessian is None) != (self.gradient_cov is None) or (self.hessian is None) != (self.moments == "none"):
-            raise InvalidInput(f"both matrices must be there unless moments='none', got moments={self.moments!r}")
+            raise InvalidInput(f"both matrices must be given unless moments='none', got moments={self.moments!r}")
         for name, shape in (("params", (k,)), ("hessian", (k, k)), ("gradient_cov", (k, k))):
             array = getattr(self, name)
             if array is not None and array.shape != shape:

@@ -130,7 +130,7 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
 
 def _mechanism(record: FitRecord) -> str:
     variant = "" if record.variant == "standard" else f", variant {record.variant}"
-    project = ", params moved into the ball" if record.project else ""
+    project = ", params projected onto the ball" if record.project else ""
     return f"{record.mechanism} perturbation{variant}, calibration {record.calibration}{project}"
 
 
@@ -184,7 +184,11 @@ def interval_note(result: Inference) -> str | None:
     """Return the reason why there are no intervals, or None if there are intervals."""
     if result.hessian is None:
         whole = len(record_of(result).steps) == 1
-        spent = "the whole budget went to the coefficients" if whole else "the rest of the budget went to a report"
+        spent = (
+            ("the whole budget was spent on the coefficients")
+            if whole
+            else "the rest of the budget was spent on a report"
+        )
         return f"No intervals: {spent} (moments='none')."
     if result.interval_refusal is not None:
         return f"No intervals: they {result.interval_refusal.removeprefix('intervals ')}."

@@ -85,8 +85,8 @@ class Chunks:
                 )
             if isinstance(source, Iterator):
                 raise InvalidInput(
-                    "source is read several times: pass a function that returns a fresh iterator (a generator "
-                    f"function, not its generator), got {type(source).__name__}"
+                    "source must be readable several times (pass a generator function, not its generator), got "
+                    f"{type(source).__name__}"
                 )
         self._source = source
         self._fresh = False
@@ -116,8 +116,8 @@ class Chunks:
             # Found in the pass before a ledger pays. An iterator that wraps one that was read is found in the next.
             if self._source() is source:  # type: ignore[operator]  # no collection: those are refused if they are iterators
                 raise InvalidInput(
-                    f"source must return a fresh iterable each time it is called, got the same {type(source).__name__} "
-                    "twice, which can be read once only"
+                    "source must return a fresh iterable each time it is called, got the same "
+                    f"{type(source).__name__} twice, which can be read only once"
                 )
             self._fresh = True
         if not hasattr(type(source), "__iter__"):
@@ -204,7 +204,7 @@ class Chunks:
                 )
             return cls._from_files(path, schema, chunk_rows, ",")
         if not isinstance(target, str):
-            raise InvalidInput(f"target must name a column where there is no schema, got target={target!r}")
+            raise InvalidInput(f"target must name a column if no schema is given, got target={target!r}")
         paths = _as_paths(path)
         _check_files(paths)
         present = [name for name in parquet_names(paths[0]) if name != target]
@@ -237,7 +237,8 @@ class Chunks:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's own
         """Refuse to become one array, which is what functions that need all rows in memory ask for."""
         raise InvalidInput(
-            "rows in parts are taken by dpci.fit and dpci.lowlevel.minimize_erm, and by what says so: pass an array"
+            "this function requires rows in one array, got rows in parts (dpci.fit and dpci.lowlevel.minimize_erm "
+            "accept parts)"
         )
 
     def __repr__(self) -> str:
@@ -259,7 +260,7 @@ def _as_paths(path: Paths) -> tuple[Path, ...]:
         if not isinstance(each, str | PathLike) or not isinstance(os.fspath(each), str):
             raise InvalidInput(f"path must be a path or several, of type str or os.PathLike, got {each!r}")
     if not named:
-        raise InvalidInput("path must name at least one file, got none")
+        raise InvalidInput("path must name at least one file, got no file")
     return tuple(map(Path, named))
 
 
@@ -267,7 +268,7 @@ def _check_files(paths: Sequence[Path]) -> None:
     """Refuse, before a ledger pays, what cannot be read in several passes, and files that are named twice."""
     for path in paths:
         if is_stream(path):
-            raise InvalidInput(f"path must name files, which are read several times, got {str(path)!r}")
+            raise InvalidInput(f"path must name files, because they are read several times, got {str(path)!r}")
     check_named_once(paths)
 
 

@@ -93,10 +93,13 @@ def fit(
     n_public: options.NPublic = None,
     level: options.Level = 0.95,
     ledger: Annotated[
-        Path | None, typer.Option(help="Ledger that pays; see dpci ledger create.", rich_help_panel=options.BUDGET)
+        Path | None,
+        typer.Option(
+            help=("File of the ledger that pays for the fit; see dpci ledger create."), rich_help_panel=options.BUDGET
+        ),
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="Text for the entry in the ledger.", rich_help_panel=options.BUDGET)
+        str | None, typer.Option(help="Label of the entry in the ledger.", rich_help_panel=options.BUDGET)
     ] = None,
     output: Annotated[
         Path | None,
@@ -113,8 +116,8 @@ def fit(
 ) -> None:
     """Fit a private model to a table.
 
-    Prints its parameters with confidence intervals, or why there are none, and what was spent. Tables whose
-    rows take more than 512 MiB, and all with --chunk-rows, are read again in every pass rather than held in memory; the
+    Prints the parameters with confidence intervals, or the reason for their absence, and the spent budget. Tables whose
+    rows take more than 512 MiB, and all with --chunk-rows, are read again in every pass instead of held in memory; the
     result is the same.
     """
     # Whatever can be refused is refused before budget is spent.
@@ -127,7 +130,7 @@ def fit(
     if plot is not None:
         check_plot_file(plot)
         if model.moments == "none":
-            msg = "--plot needs released moments, got --moments none"
+            msg = "--plot requires released moments, got --moments none"
             raise InvalidInput(msg)
     payer = _payer(ledger, label)
     description, domain = in_rows(find_schema(schema, target), model.rows)
@@ -139,10 +142,12 @@ def fit(
     if stream is not None and (chunk_rows is not None or is_private):
         name = "the standard input (-)" if stream == STDIN else repr(str(stream))
         what = "--chunk-rows" if chunk_rows is not None else "a ledger with errors='private'"
-        msg = f"{what} needs files, which are read several times, got {name}"
+        msg = f"{what} requires files, because tables are read several times, got {name}"
         raise InvalidInput(msg)
     if is_private and progress:
-        msg = "--progress must not be given with a ledger that has errors='private': it shows the number of rows"
+        msg = (
+            "--progress must not be given with a ledger that has errors='private', because it shows the number of rows"
+        )
         raise InvalidInput(msg)
     shown = not is_private and wants_progress(progress, quiet=quiet)
     most_bytes = math.inf if stream is not None else _MOST_BYTES
@@ -166,20 +171,22 @@ def plan(
     schema: Annotated[
         str | None,
         typer.Option(
-            help="As for fit; its columns are counted.",
+            help="Schema as for fit; the plan uses its number of columns.",
             rich_help_panel=options.INPUT,
             autocompletion=options.schemas,
         ),
     ] = None,
     n_features: Annotated[
         int | None,
-        typer.Option(help="Columns without the intercept, in place of --schema.", rich_help_panel=options.INPUT),
+        typer.Option(
+            help=("Number of columns without the intercept, instead of --schema."), rich_help_panel=options.INPUT
+        ),
     ] = None,
     like: Annotated[
         Path | None,
         typer.Option(
             metavar="MODEL",
-            help="File of an earlier model of similar data; its matrices predict the length of the intervals.",
+            help="File of an earlier model of similar data, whose matrices predict the length of the intervals.",
             rich_help_panel=options.INPUT,
         ),
     ] = None,
@@ -187,10 +194,10 @@ def plan(
     neighbors: options.Neighbors = None,
     json: options.Json = False,
 ) -> None:
-    """Print what a fit will cost, and how precise it can be. Reads no data."""
+    """Print the cost and the precision of a fit in advance. Reads no data."""
     if (schema is None) == (n_features is None):
         given = "none" if schema is None else "both"
-        msg = f"one of --schema and --n-features must be given, got {given}"
+        msg = f"exactly one of --schema and --n-features must be given, got {given}"
         raise InvalidInput(msg)
     domain: RowDomain = Ball()
     if schema is None:
@@ -230,26 +237,31 @@ def coverage(
     replicates: Annotated[int, typer.Option(help="Replicates with intervals.", rich_help_panel=options.RUNNING)] = 1000,
     variability: Annotated[
         int,
-        typer.Option(help="Replicates for the variability lengths; 0: none.", rich_help_panel=options.RUNNING),
+        typer.Option(
+            help=("Number of replicates for the variability lengths; 0 for none."), rich_help_panel=options.RUNNING
+        ),
     ] = 10_000,
     seed: Annotated[
-        int, typer.Option(help="Every number of the study follows from it.", rich_help_panel=options.RUNNING)
+        int, typer.Option(help="Seed that determines every number of the study.", rich_help_panel=options.RUNNING)
     ] = 0,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="File (.npz) from which a killed run goes on.", rich_help_panel=options.RUNNING),
+        typer.Option(help="File (.npz) from which a killed run resumes.", rich_help_panel=options.RUNNING),
     ] = None,
     threads: options.Threads = None,
     progress: options.Progress = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Count how often the intervals of a fit cover. NOT PRIVATE.
+    """Measure the coverage of the intervals of a fit. NOT PRIVATE.
 
-    The fit is repeated on bootstrap samples of the table, which stands for the population.
+    Repeats the fit on bootstrap samples of the table, which is treated as the population.
     """
     if schema is None and not is_public(source):
-        msg = f"--schema must be given for a table of your own, got none for {source!r} (names: {list(NAMES)})"
+        msg = (
+            f"--schema must be given unless the table is a public data set ({', '.join(NAMES)}), got none for "
+            f"{source!r}"
+        )
         raise InvalidInput(msg)
     found = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target)
     description, domain = in_rows(found, model.rows)
@@ -289,7 +301,7 @@ def demo(
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        msg = f"--output must name a folder, or one that can be made, got {str(output)!r}: {error.strerror}"
+        msg = f"--output must name a folder that exists or can be created, got {str(output)!r}: {error.strerror}"
         raise InvalidInput(msg) from error
     sample = load_adult_sample()
     rows = NamedRows(np.asarray(sample.X), sample.names)
@@ -303,7 +315,7 @@ def _payer(ledger: Path | None, label: str | None) -> Ledger | None:
     """Return the ledger that pays for a fit, if one is named."""
     if ledger is None:
         if label is not None:
-            msg = f"--label is for the entry in a ledger and needs --ledger, got --label {label!r}"
+            msg = f"--label requires --ledger, because it labels the entry in the ledger, got --label {label!r}"
             raise InvalidInput(msg)
         return None
     opened = Ledger.open(ledger)

@@ -125,15 +125,15 @@ class Estimates:
         if simultaneous is not None:
             check_choice("simultaneous", simultaneous, ("bonferroni", "max_z"))
             if method != "exact":
-                raise InvalidInput(f"simultaneous intervals need method='exact', got method={method!r}")
+                raise InvalidInput(f"simultaneous intervals require method='exact', got method={method!r}")
         n_draws = None if n_draws is None else check_count("n_draws", n_draws)
         seed = check_seed(seed)
         if method == "exact" and simultaneous != "max_z":
             for name, given in (("n_draws", n_draws), ("seed", seed)):
                 if given is not None:
                     raise InvalidInput(
-                        f"{name} must be None where nothing is drawn (method='monte_carlo' and simultaneous='max_z' "
-                        f"draw), got {name}={given}"
+                        f"{name} must be None unless method='monte_carlo' or simultaneous='max_z', which use random "
+                        f"draws, got {name}={given}"
                     )
         shown = self.given()
         if not shown.all():

@@ -278,7 +278,10 @@ fn passes_over_other_rows_are_refused() {
     let message = refusal(&|x| x[5] += 0.01).unwrap_err();
     assert!(message.contains("different values"), "{message}");
     let message = refusal(&|x| x.truncate(299 * WIDTH)).unwrap_err();
-    assert!(message.contains("got 299 rows after 300"), "{message}");
+    assert!(
+        message.contains("got 299 rows in this pass and 300 in the first"),
+        "{message}"
+    );
 }
 
 #[test]
