@@ -201,7 +201,8 @@ def main() -> None:
         bench = Bench(pool, arguments.runs)
         print("# Linear regression from one moment matrix\n")
         print(
-            f"- {bench.runs} runs of a cell, a third with 50,000 records, a tenth with 100,000; commit {commit.stdout.strip()}"
+            f"- {bench.runs} runs of a cell, a third with 50,000 records, a tenth with 100,000; "
+            f"commit {commit.stdout.strip()}"
         )
         print(f"- numpy {np.__version__}, dpci {dpci.__version__}, Python {platform.python_version()}; level .95\n")
         if arguments.only in {None, "uniform"}:
@@ -213,7 +214,8 @@ def main() -> None:
         if arguments.only in {None, "errors"}:
             print("## The same design with other errors, ρ = .5\n")
             print(
-                "A cell holds if coverage is in [.942, .968] but for 3.5 standard errors; classical intervals are judged"
+                "A cell holds if coverage is in [.942, .968] but for 3.5 standard errors; classical intervals are "
+                "judged"
             )
             print("for equal variances alone.\n")
             table(("n", "errors", "covariance", *head, "verdict"), bench.errors())
