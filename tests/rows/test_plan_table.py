@@ -51,6 +51,20 @@ def test_several_domains():
     assert [entry.rows for entry in one.entries] == [Ball(2.0)]
 
 
+@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+def test_an_earlier_fit_predicts_the_lengths():
+    rng = np.random.default_rng(1)
+    X = np.zeros((2000, 5))
+    X[:, 0], X[:, 2] = rng.uniform(-1, 1, 2000), rng.uniform(-0.5, 0.5, 2000)
+    X[np.arange(2000), rng.choice([1, 3, 4], 2000)] = 2.0
+    earlier = dpci.fit(X, X[:, 0] > 0, rows=ROWS, budget=dpci.PureDP(5.0), l2_strength=0.05, seed=1)
+    table = dpci.plan_table(**PLAN, rows=ROWS, budgets=dpci.PureDP(1.0), mechanisms="objective", like=earlier)
+    shaped, ball = (entry.plan.interval_length for entry in table.entries)
+    assert shaped < 0.95 * ball
+    assert "expected length" in table.summary()
+    assert table.summary().splitlines()[4].endswith(f"{shaped:.3g}")
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [

@@ -163,8 +163,9 @@ class Inference(Coefficients):
         The statistic is ``(R params - value)' (R cov R')^-1 (R params - value)``. Its p-value, the joint one, is exact
         under the law of the errors on which intervals rest, to a relative error of 1e-8: chi-square with one degree of
         freedom for each row under Gaussian noise; under spherical Laplace noise a mixture of weighted sums of
-        chi-squares, whose tail is computed by quadrature and a contour integral (docs/inference.md). With one row it is
-        that of :attr:`pvalues`. It counts the noise in the released matrices by one factor for all directions, on which
+        chi-squares, whose tail is computed by quadrature and a contour integral (docs/inference.md). Under noise in the
+        shape of the rows it comes from 200,000 simulated errors, always the same. With one row it is that of
+        :attr:`pvalues`. It counts the noise in the released matrices by one factor for all directions, on which
         a test of many rows depends far more than an interval: where that noise is large it rejects true hypotheses too
         often. The p-value by rows, from the least of those of single rows, depends on it much less (docs/inference.md).
 

@@ -11,6 +11,7 @@ from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
 from dpci.model.plan import Plan, plan
+from dpci.model.result import PrivateFit
 from dpci.model.settings import KEYWORDS, check_keywords
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, row_domain
 
@@ -66,6 +67,9 @@ class PlanTable:
         domains = list(dict.fromkeys(entry.rows for entry in self.entries))
         lines = [[_name(entry.rows, domains), str(entry.budget), *_cells(entry)] for entry in self.entries]
         header = ["rows", "budget", "mechanism", "noise", "in the", "std dev", "95% length from noise"]
+        if any(entry.plan is not None and entry.plan.interval_length is not None for entry in self.entries):
+            header.append("expected length")
+            lines = [[*line, _expected(entry)] for line, entry in zip(lines, self.entries, strict=True)]
         legend = [f"{_name(domain, domains)}: {domain}" for domain in domains]
         refusals = dict.fromkeys(entry.refusal for entry in self.entries if entry.refusal is not None)
         refused = [f"refused: {reason}" for reason in refusals]
@@ -83,6 +87,7 @@ def plan_table(
     budgets: Budget | Sequence[Budget],
     rows: Domains | None = None,
     mechanisms: MechanismLike | Sequence[MechanismLike] = ("objective", "output"),
+    like: PrivateFit | None = None,
     **keywords: Any,  # noqa: ANN401  # those of plan, which checks them
 ) -> PlanTable:
     """Say what one fit would cost with other domains of rows, notions of privacy and mechanisms, before any data.
@@ -100,6 +105,8 @@ def plan_table(
         Blocks alone are compared with the ball around them; None: the ball of norm 1.
     mechanisms : mechanism or sequence of mechanisms
         Names, or objects that also name the noise.
+    like : PrivateFit, optional
+        As for :func:`dpci.plan`: an earlier fit of similar data, whose matrices predict the lengths of the intervals.
     **keywords
         Those of :func:`dpci.plan` that all have in common; ``row_norm`` may stand in place of ``rows``.
 
@@ -141,6 +148,7 @@ def plan_table(
                         n_samples=n_samples,
                         n_features=n_features,
                         l2_strength=l2_strength,
+                        like=like,
                         **common,
                         budget=budget,
                         mechanism=mechanism,
@@ -188,6 +196,11 @@ def _cells(entry: PlanEntry) -> list[str]:
     place = "gradient" if entry.mechanism.name == "objective" else "parameters"
     law = found.steps[0].noise.replace("_", " ")
     return [mechanism, law, place, _range(found.noise_std_devs), _range(found.privacy_length)]
+
+
+def _expected(entry: PlanEntry) -> str:
+    length = None if entry.plan is None else entry.plan.interval_length
+    return "" if length is None else f"{length:.3g}"
 
 
 def _range(values: Sequence[float]) -> str:

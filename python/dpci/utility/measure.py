@@ -117,7 +117,13 @@ def curve(
         # Nothing here is private, so the number of rows may stand for the public one.
         counted = asks_add_remove(keywords) and keywords.get("n_public") is None
         chosen = dataclasses.replace(settings, n_public=n_samples) if counted else settings
-        return BudgetPath(settings=chosen, n_samples=n_samples, n_columns=n_columns)
+        found = BudgetPath(settings=chosen, n_samples=n_samples, n_columns=n_columns)
+        if found.spec(found.at).noise_law == "shaped_laplace":
+            raise InvalidInput(
+                "a utility curve needs noise of one spread in all directions, got noise in the shape of "
+                f"rows={chosen.rows!r}: pass mechanism=dpci.ObjectivePerturbation(noise='spherical_laplace')"
+            )
+        return found
 
     rows, path = read(X, y, settings, path_of)
     if isinstance(chosen, SmoothedAccuracy) and not settings.two_classes:
