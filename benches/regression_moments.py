@@ -200,10 +200,8 @@ def main() -> None:
     with ProcessPoolExecutor(arguments.jobs) as pool:
         bench = Bench(pool, arguments.runs)
         print("# Linear regression from one moment matrix\n")
-        print(
-            f"- {bench.runs} runs of a cell, a third with 50,000 records, a tenth with 100,000; "
-            f"commit {commit.stdout.strip()}"
-        )
+        few = "a third of that with 50,000 records, a tenth with 100,000"
+        print(f"- {bench.runs} runs of a cell, {few}; commit {commit.stdout.strip()}")
         print(f"- numpy {np.__version__}, dpci {dpci.__version__}, Python {platform.python_version()}; level .95\n")
         if arguments.only in {None, "uniform"}:
             print("## X uniform on (0, 10)³, β = (1.5, -2, .5), unit errors, n = 2,000, |y| ≤ 30, μ-GDP noise\n")
@@ -213,11 +211,8 @@ def main() -> None:
             table(("neighbours", "μ", *head, "limit", "verdict"), bench.uniform())
         if arguments.only in {None, "errors"}:
             print("## The same design with other errors, ρ = .5\n")
-            print(
-                "A cell holds if coverage is in [.942, .968] but for 3.5 standard errors; classical intervals are "
-                "judged"
-            )
-            print("for equal variances alone.\n")
+            print("A cell holds if coverage is in [.942, .968] but for 3.5 standard errors; classical intervals are")
+            print("judged for equal variances alone.\n")
             table(("n", "errors", "covariance", *head, "verdict"), bench.errors())
         if arguments.only in {None, "quality"}:
             print(f"## Linear model of regression_quality.md, n = {ROWS:,}, d = {DIM}\n")

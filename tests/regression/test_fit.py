@@ -149,6 +149,24 @@ def test_standard_errors_are_the_spread_of_releases(budget, robust):
     assert np.all(np.abs(pivots.mean(axis=0) / np.mean(stated, axis=0) - 1) < 0.35)
 
 
+@pytest.mark.parametrize("rho", [2e-2, 1.0, 1e3])
+def test_robust_joint_tests_whatever_the_noise(rho):
+    rng = np.random.default_rng(6)
+    rows = rng.uniform(-1, 1, (20_000, 3))
+    y = rows @ [0.2, 0, 0] + 0.1 * (1 + np.abs(rows[:, 0])) * rng.uniform(-1, 1, 20_000)
+    fits = [
+        regression.release(rows, y, budget=dpci.ZCDP(rho), bounds=(-1, 1), robust=True, seed=seed).fit(
+            covariance="robust"
+        )
+        for seed in range(40)
+    ]
+    for fit in fits:
+        assert np.linalg.eigvalsh(fit.cov)[0] > 0
+        assert np.all(np.abs(np.sqrt(np.diag(fit.cov)) / fit.std_errors - 1) < 0.5)
+    # Of a true hypothesis on one data set: p-values are small in a few releases only.
+    assert sum(fit.wald_test(["x1", "x2"]).pvalue < 0.01 for fit in fits) <= 6
+
+
 def test_collinear_columns_are_named():
     rows = np.column_stack([X, X[:, 1]])
     bounds = ([*BOUNDS[0], -1], [*BOUNDS[1], 1])

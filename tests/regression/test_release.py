@@ -169,9 +169,14 @@ def test_bad_tables_are_refused():
 
 def test_reserved_names_are_refused():
     pd = pytest.importorskip("pandas")
-    for name in ("y", "intercept"):
-        with pytest.raises(dpci.InvalidInput, match="may be called"):
-            seeded(pd.DataFrame(X, columns=["a", name, "c"]))
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    with pytest.raises(dpci.InvalidInput, match="'intercept'"):
+        seeded(pd.DataFrame(X, columns=["a", "intercept", "c"]), seed=None, ledger=ledger)
+    assert ledger.spent["rho"] == 0
+    matrix = exact(pd.DataFrame(X, columns=["a", "y", "y_"]))
+    assert matrix.target == "y__"
+    np.testing.assert_allclose(matrix.fit().params[:3], exact().fit().params[:3], rtol=1e-5)
+    assert matrix.fit("y").names == ("a", "y_", "intercept")
 
 
 def test_a_ledger_pays_once_and_only_for_good_data():

@@ -52,8 +52,8 @@ class MatrixChoices:
         object.__setattr__(self, "n_threads", check_threads(self.n_threads))
         object.__setattr__(self, "seed", check_seed(self.seed))
 
-    # The names of the rows are those of their columns: the constant is added by the core.
-    fit_intercept = False
+    # The core adds the constant, and its name comes last.
+    fit_intercept = True
     two_classes = False
     classes = None
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.errors import InvalidInput
 from dpci.regression.law import ErrorParts, positive_part, shrunk
-from dpci.regression.record import INTERCEPT, TARGET, MomentRecord
+from dpci.regression.record import INTERCEPT, MomentRecord
 
 _F64 = NDArray[np.float64]
 
@@ -80,7 +80,23 @@ class Solution:
     def covariance(self) -> _F64:
         """Return the covariance of the errors of all coefficients, sampling and noise together."""
         noise = 0.5 * self.matrix_noise**2 * (self.gain * self.residual_norm2 + np.outer(self.cross, self.cross))
-        return np.asarray(self.sampling + noise)
+        return np.asarray(self._joint_sampling() + noise)
+
+    def _joint_sampling(self) -> _F64:
+        """Return the sampling covariance; what noise hides of a robust one is that under equal variances.
+
+        In the units of the latter one weight serves all directions, and none has less than no variance.
+        """
+        if self.residual_noise == 0.0:
+            return self.sampling
+        root = np.linalg.cholesky(self.classical)
+        inverse = np.linalg.inv(root)
+        spread = self.residual_noise * np.linalg.eigvalsh(inverse @ self.gain @ inverse.T)[-1]
+        weight = 1.0 / (1.0 + spread**2)
+        values, vectors = np.linalg.eigh(weight * inverse @ self.sampling @ inverse.T)
+        values = np.maximum(values + (1.0 - weight), 0.0)
+        half = root @ vectors
+        return np.asarray((half * values) @ half.T)
 
 
 def solve(record: MomentRecord, model: Model) -> Solution:
@@ -149,7 +165,7 @@ def _equations(record: MomentRecord, model: Model) -> tuple[_F64, _F64, _F64, _F
 
     def column(name: str) -> tuple[_F64, float]:
         row = np.zeros(k + 2)
-        if name == TARGET:
+        if name == record.target:
             row[k + 1], middle = 1.0 / record.target_weight, record.target_middle
         else:
             at = record.columns.index(name)

@@ -13,7 +13,7 @@ from dpci.base.validation import check_choice, check_flag, check_not_negative
 from dpci.budgets import ApproxDP, Budget
 from dpci.errors import InvalidInput
 from dpci.regression.equations import Model, solve
-from dpci.regression.record import TARGET, MomentRecord
+from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit
 
 __all__ = ["MomentMatrix"]
@@ -32,8 +32,13 @@ class MomentMatrix:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns of X; the target is called "y"."""
+        """Names of the columns of X."""
         return self._record.columns
+
+    @property
+    def target(self) -> str:
+        """What the targets are called: "y", or "y_" if a column has that name."""
+        return self._record.target
 
     @property
     def moments(self) -> NDArray[np.float64]:
@@ -122,7 +127,7 @@ class MomentMatrix:
         Parameters
         ----------
         target : str, optional
-            A column, or "y". None: "y".
+            A column, or :attr:`target`. None: the target.
         features : sequence of str, optional
             The regressors. None: all columns of X but the target. None of them: the mean of the target.
         fit_intercept : bool
@@ -173,8 +178,8 @@ class MomentMatrix:
         covariance: str,
     ) -> Model:
         record = self._record
-        known = (*record.columns, TARGET)
-        target = TARGET if target is None else _column("target", target, known)
+        known = (*record.columns, record.target)
+        target = record.target if target is None else _column("target", target, known)
         if features is None:
             chosen = tuple(name for name in record.columns if name != target)
         elif isinstance(features, str) or not isinstance(features, Iterable):
@@ -203,7 +208,7 @@ class MomentMatrix:
                 "covariance='robust' needs the moments of the residuals, which are released with robust=True, got a "
                 "matrix without them"
             )
-        whole = model.target == TARGET and set(model.features) == set(record.columns)
+        whole = model.target == record.target and set(model.features) == set(record.columns)
         if not (whole and model.fit_intercept and model.l2_strength == 0.0):
             raise InvalidInput(
                 "covariance='robust' is for the regression of y on all columns with an intercept and l2_strength=0, "
@@ -216,7 +221,7 @@ class MomentMatrix:
         record = self._record
         relation = {"replace_one": "replace one record", "add_remove": "add or remove one record"}[record.neighbors]
         facts = [
-            ("released", f"second moments of {len(record.columns)} columns, a constant and {TARGET}"),
+            ("released", f"second moments of {len(record.columns)} columns, a constant and {record.target}"),
             ("columns", ", ".join(record.columns)),
             ("budget spent", str(self.spent)),
             *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
@@ -247,7 +252,7 @@ class MomentMatrix:
 
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<MomentMatrix: {len(self.columns)} columns and {TARGET}, {self.spent}{seeded}>"
+        return f"<MomentMatrix: {len(self.columns)} columns and {self.target}, {self.spent}{seeded}>"
 
 
 def _column(name: str, value: object, known: tuple[str, ...]) -> str:

@@ -13,13 +13,12 @@ from dpci.budgets import Budget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.rows import Rows, as_partitions
-from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.regression.bounds import StandardisedParts, bounds_from, plain_bounds, target_interval
 from dpci.regression.choices import MatrixChoices
 from dpci.regression.matrix import MomentMatrix
-from dpci.regression.record import INTERCEPT, TARGET, MomentRecord
+from dpci.regression.record import MomentRecord
 from dpci.rows import Ball
 
 
@@ -160,16 +159,18 @@ def _known(parts: DescribedParts, norm: float, intercept: float) -> DescribedPar
 def _record(
     rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices, release: "_core.MomentMatrixDict"
 ) -> MomentRecord:
-    reserved = next((name for name in rows.names if name in {INTERCEPT, TARGET}), None)
-    if reserved is not None:
-        raise InvalidInput(f"no column of X may be called {INTERCEPT!r} or {TARGET!r}, got {reserved!r} (rename it)")
+    *columns, _ = rows.names
+    target = "y"
+    while target in columns:
+        target += "_"
     n_samples, n_columns = rows.shape
     place = plain_bounds(n_columns) if choices.bounds is None else choices.bounds.placed(n_columns)
     return MomentRecord(
         matrix=release["matrix"],
         residual_point=release["residual_point"],
         residual_moments=release["residual_moments"],
-        columns=rows.names,
+        columns=tuple(columns),
+        target=target,
         named_columns=rows.named_columns,
         middle=place[0],
         scale=place[1],

@@ -30,7 +30,6 @@ SCHEMA = "dpci.MomentMatrix"
 SCHEMA_VERSION = 1
 
 INTERCEPT = "intercept"
-TARGET = "y"
 
 _ARRAYS = ("matrix", "residual_point", "residual_moments", "middle", "scale")
 _PARTS = ("moment_matrix", "residual_moments")
@@ -47,6 +46,8 @@ class MomentRecord:
     residual_moments: _F64 | None
     """Mean of r²xx', r the residuals at that point, x = (scaled row, constant); None unless they were planned."""
     columns: tuple[str, ...]
+    target: str
+    """What the targets are called: "y", with underscores where a column has that name."""
     named_columns: bool
     """Whether the names came with the caller's table."""
     middle: _F64
@@ -98,6 +99,8 @@ class MomentRecord:
         found = {tuple(step.step for step in self.steps), tuple(seal.release for seal in self.seals)}
         if found != {expected} or has_residuals != (self.residual_moments is not None):
             raise InvalidInput(f"the steps and seals of a moment matrix must be those of {expected}, got {found}")
+        if self.target in self.columns:
+            raise InvalidInput(f"target must differ from the names of the columns, got {self.target!r}")
         self.total_budget()
 
     def total_budget(self) -> Budget:
@@ -177,6 +180,7 @@ _RULES: dict[str, Rule] = {
     "residual_point": optional(check_array),
     "residual_moments": optional(check_array),
     "columns": check_names,
+    "target": check_text,
     "named_columns": check_flag,
     "middle": check_array,
     "scale": check_array,

@@ -112,7 +112,11 @@ class LinearFit:
 
     @property
     def cov(self) -> _F64:
-        """Covariance of the errors of the coefficients, sampling and noise together, shape (k, k)."""
+        """Covariance of the errors of the coefficients, sampling and noise together, shape (k, k).
+
+        For joint tests. With a robust covariance and noise in it, each of :attr:`std_errors` is estimated by itself and
+        differs from the root of the diagonal.
+        """
         return _read_only(self._solution.covariance())
 
     @property
@@ -263,7 +267,7 @@ class LinearFit:
         values = read_saved(text, what="a saved regression", schema=SCHEMA, version=SCHEMA_VERSION)
         try:
             record = MomentRecord.from_json(check_text("release", values["release"]))
-            known = {*record.columns, "y"}
+            known = {*record.columns, record.target}
             model = Model(
                 target=check_choice("target", values["target"], tuple(known)),
                 features=check_names("features", values["features"]),

@@ -1,6 +1,6 @@
 //! Linear regressions from one released moment matrix: coefficients, and what their errors are made of.
 //!
-//! docs/linear_regression.md has the formulas: the error of a contrast is `c'A⁻¹X'r/n`, of the sample, plus `w'Ev`, of the noise E in the
+//! `docs/linear_regression.md` has the formulas: the error of a contrast is `c'A⁻¹X'r/n`, of the sample, plus `w'Ev`, of the noise E in the
 //! matrix, where `w = F'A⁻¹c` and v is the residual as a combination of the columns.
 
 use crate::linalg::vector::dot;
@@ -177,7 +177,9 @@ fn orthonormal(rows: &[f64], dim: usize) -> Result<(Vec<f64>, Vec<f64>)> {
             return Err(Error::NotPositiveDefinite(NAME));
         }
         q.extend(rest.iter().map(|r| r / norm));
-        combination.iter_mut().for_each(|c| *c /= norm);
+        for c in &mut combination {
+            *c /= norm;
+        }
         inverse[i * f..(i + 1) * f].copy_from_slice(&combination);
     }
     Ok((q, inverse))

@@ -1,6 +1,6 @@
 //! The choices of a linear regression from one moment matrix: how its columns are weighted, its sensitivity, noise and seal.
 //!
-//! docs/linear_regression.md has the weights and the sensitivities.
+//! `docs/linear_regression.md` has the weights and the sensitivities.
 
 use std::sync::Arc;
 
