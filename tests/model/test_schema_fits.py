@@ -101,6 +101,7 @@ def test_another_schema_is_an_error(result, tmp_path):
             {"schema": SCHEMA, "classes": ("yes", "no")},
             r"classes must be those of the schema, \('no', 'yes\|probably'\)",
         ),
+        ({"schema": dataclasses.replace(SCHEMA, title=np.arange(2))}, "schema must be one that a file can hold"),
         ({"schema": SCHEMA, "row_norm": 2.0}, "row_norm must be that of the schema, 1, got 2"),
         (
             {"schema": SCHEMA, "loss": "squared", "radius": 1.0},

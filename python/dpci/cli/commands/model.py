@@ -21,7 +21,7 @@ from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
 from dpci.schema.columns import ClassTarget, class_labels
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, same_columns
 from dpci.sources.files import open_text
 
 _PREDICT_EXAMPLES = """\
@@ -166,7 +166,7 @@ def _schema_of(fitted: PrivateFit, schema: str | None) -> Schema:
         msg = "--schema must be given for a model that holds no schema, got none"
         raise InvalidInput(msg)
     # The target may have another name: it need not be there.
-    if given is not None and not known.has_columns_of(given):
+    if given is not None and not same_columns(known, given):
         msg = f"--schema must have the columns of the model's own, got other ones: {schema}"
         raise InvalidInput(msg)
     return known
