@@ -157,7 +157,7 @@ def test_the_digest_is_of_what_a_schema_does():
             for column in (
                 CategoricalColumn(name="sex", categories=("F", "M"), reference="M"),
                 CategoricalColumn(name="sex", categories=("M", "F"), reference="F"),
-                CategoricalColumn(name="sex", categories=("F", "M"), reference="F", unknown="error"),
+                CategoricalColumn(name="sex", categories=("F", "M"), reference="F", unknown="zeros"),
             )
         ),
     ]
