@@ -93,6 +93,14 @@ def test_another_schema_is_an_error(result, tmp_path):
         dpci.fit(chunks, schema=SCHEMA, **KEYWORDS)
 
 
+def test_models_of_two_schemas_are_not_compared(result):
+    other = dpci.fit(TABLE, schema=OTHER, **{**KEYWORDS, "seed": 2})
+    with pytest.raises(InvalidInput, match="two results must have schemas of equal columns"):
+        dpci.compare(result, other)
+    same = dpci.fit(TABLE, schema=SCHEMA, **{**KEYWORDS, "seed": 2})
+    assert dpci.compare(result, same, shared_data=True).names == result.names
+
+
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [

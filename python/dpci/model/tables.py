@@ -106,7 +106,10 @@ class RawTable:
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and of encoded columns, without a look at a value."""
         table, name = self.table, self.schema.columns[0].name
-        n_rows = len(table[name]) if isinstance(table, Mapping) and name in table else len(table)
+        try:
+            n_rows = len(table[name]) if isinstance(table, Mapping) and name in table else len(table)
+        except TypeError as error:  # such as a lazy frame
+            raise InvalidInput(f"a table must be in memory, got {type(table).__name__}") from error
         return n_rows, len(self.schema.names)
 
 
