@@ -164,14 +164,16 @@ given, or a multiple of the least that is offered.
 """
 
 
-def main(n_fits: int) -> None:
-    """Print the evidence."""
+def main(n_fits: int, populations: list[str]) -> None:
+    """Print the evidence, of all populations or of those that are named."""
     error = float(np.sqrt(0.05 * 0.95 / n_fits))
     print(ABOUT.format(n_fits=n_fits, commit=commit(), date=now(), error=error))
     header = ["population", "n", "budget", "λ", "given", "covers", "worst"]
     print(f"| {' | '.join([*header, 'regularised, where given', 'regularised, all', 'length'])} |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for case in cases():
+        if populations and case.name not in populations:
+            continue
         found = measure(case, n_fits)
         strength = f"{found.l2_strength:.2g}" + (f" ({case.strength:g} × least)" if case.strength > 1.0 else "")
         shares = (found.given, found.covers, found.worst, found.regularised_covers, found.all_regularised_cover)
@@ -181,4 +183,4 @@ def main(n_fits: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200, sys.argv[2:])

@@ -206,6 +206,9 @@ CALLS = {
     "to_html": lambda made: made.to_html(),
     "to_json": lambda made: made.to_json(),
     "wald_test": lambda made: made.wald_test({"x0": 1}),
+    "in_units": lambda made: made.in_units().conf_int(),
+    "odds_ratios": lambda made: made.odds_ratios(),
+    "shrinkage": lambda made: made.shrinkage(),
 }
 # Its curves are the core's.
 CURVES = {"guarantee": lambda found: [str(found.budget), found.delta([0.1, 1.0]), found.rdp([2.0, 9.0])]}
@@ -338,7 +341,8 @@ def test_the_command_line_prints_and_writes_released_numbers_only(private_n, tmp
         document = json.loads(printed.out)
         kept = {name: document[name] for name in ("private", "level", "n_samples", "classes")}
         found.append({**record_of(model), "kept": kept, "names": [p["name"] for p in document["parameters"]]})
-        assert set(document) == {*kept, "parameters", "interval_refusal", "privacy"}
+        assert set(document) == {*kept, "parameters", "in_units", "interval_refusal", "privacy"}
+        assert [row["estimate"] for row in document["in_units"]] == model.in_units().params.tolist()
         assert set(document["parameters"][0]) <= {"name", "estimate", "std_error", "p_value", "lower", "upper"}
         assert printed.err == "wrote model.json\n"
         assert main([*arguments, "--output", "other.json"]) == 0

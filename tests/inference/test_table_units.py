@@ -105,12 +105,12 @@ def test_every_kind_of_column(fit_intercept):
     result = dpci.fit(TABLE, schema=schema, fit_intercept=fit_intercept, intercept_scale=0.5, **KEYWORDS)
     units = result.in_units()
     assert units.names == ("age", "dose", "sex=F", "sex=M", "intercept")
-    assert units.units[1:4] == ("per unit of sign * log(1 + |unit|)", "against no category", "against no category")
+    assert units.units[1:4] == ("per log unit", "against no category", "against no category")
     rows = np.column_stack([TABLE.age, np.log1p(TABLE.dose), TABLE.sex == "F", TABLE.sex == "M", np.ones(len(TABLE))])
     np.testing.assert_allclose(rows.astype(float) @ units.params, result.decision_function(TABLE), atol=1e-12)
     assert units.params.shape == units.std_errors.shape == (5,)
     assert "in the units of the table" in result.summary()
-    assert "per unit of sign" in result.to_html()
+    assert "per log unit" in result.to_html()
 
 
 def test_without_an_intercept_there_is_none_where_nothing_is_moved():

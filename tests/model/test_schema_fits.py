@@ -93,6 +93,14 @@ def test_another_schema_is_an_error(result, tmp_path):
         dpci.fit(chunks, schema=SCHEMA, **KEYWORDS)
 
 
+def test_models_of_two_schemas_are_not_compared(result):
+    other = dpci.fit(TABLE, schema=OTHER, **{**KEYWORDS, "seed": 2})
+    with pytest.raises(InvalidInput, match="two results must have schemas of equal columns"):
+        dpci.compare(result, other)
+    same = dpci.fit(TABLE, schema=SCHEMA, **{**KEYWORDS, "seed": 2})
+    assert dpci.compare(result, same, shared_data=True).names == result.names
+
+
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
@@ -101,6 +109,7 @@ def test_another_schema_is_an_error(result, tmp_path):
             {"schema": SCHEMA, "classes": ("yes", "no")},
             r"classes must be those of the schema, \('no', 'yes\|probably'\)",
         ),
+        ({"schema": dataclasses.replace(SCHEMA, title=np.arange(2))}, "schema must be one that a file can hold"),
         ({"schema": SCHEMA, "row_norm": 2.0}, "row_norm must be that of the schema, 1, got 2"),
         (
             {"schema": SCHEMA, "loss": "squared", "radius": 1.0},
@@ -156,7 +165,7 @@ def test_the_digest_is_of_what_a_schema_does():
             for column in (
                 CategoricalColumn(name="sex", categories=("F", "M"), reference="M"),
                 CategoricalColumn(name="sex", categories=("M", "F"), reference="F"),
-                CategoricalColumn(name="sex", categories=("F", "M"), reference="F", unknown="error"),
+                CategoricalColumn(name="sex", categories=("F", "M"), reference="F", unknown="zeros"),
             )
         ),
     ]

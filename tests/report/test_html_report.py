@@ -69,11 +69,13 @@ def named():
 def test_the_table_has_the_numbers(named):
     cells = Page(named.to_html(level=0.9)).cells
     intervals = named.conf_int(level=0.9)
-    at = cells.index("upper") + 1
+    at = cells.index("ridge") + 1
+    ridge = ["-" if np.isnan(moved) else f"{moved:.4f}" for moved in named.shrinkage()]
     for i, name in enumerate(named.names):
-        row = cells[at + 6 * i : at + 6 * (i + 1)]
+        row = cells[at + 7 * i : at + 7 * (i + 1)]
         numbers = (named.params[i], named.std_errors[i], intervals.lower[i], intervals.upper[i])
-        assert [row[0], row[1], row[2], row[4], row[5]] == [name, *(f"{number:.4f}" for number in numbers)]
+        found = [row[0], row[1], row[2], row[4], row[5], row[6]]
+        assert found == [name, *(f"{number:.4f}" for number in numbers), ridge[i]]
         assert row[3] == ("<0.0001" if named.pvalues[i] < 1e-4 else f"{named.pvalues[i]:.4f}")
 
 
@@ -95,8 +97,8 @@ def test_names_in_other_scripts_and_of_other_kinds():
     names = ["\u0639\u0645\u0631 <65", "\u202eevil", "one\ntwo"]
     result = dpci.fit(pd.DataFrame(X, columns=names), y, **SETTINGS)
     page = Page(result.to_html())
-    at = page.cells.index("upper") + 1
-    assert [page.cells[at + 6 * i] for i in range(3)] == [names[0], "\\u202eevil", "one\\ntwo"]
+    at = page.cells.index("ridge") + 1
+    assert [page.cells[at + 7 * i] for i in range(3)] == [names[0], "\\u202eevil", "one\\ntwo"]
     # In the table and in the plot.
     assert page.text.count(names[0]) == page.text.count("\\u202eevil") == 2
     assert "\u202e" not in page.text

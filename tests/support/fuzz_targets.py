@@ -45,14 +45,14 @@ class Left:
     })  # fmt: skip
     # Made by the library alone; callers get them, and read them.
     RESULTS = frozenset({
-        "AuditReport", "BaselineFit", "Comparison",
-        "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound",
-        "Event", "ExPostLosses", "ExpectedUtility", "Layout", "LowerBound", "Minimum", "ModelInversion", "OracleSearch",
-        "Plan", "PrivateFit", "RecordLosses", "Report", "SelectedFit", "TuneResult", "UtilityCurve",
-        "VariabilityStudy", "WaldTest", "WorstCase",
+        "AuditReport", "BaselineFit", "Comparison", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded",
+        "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Layout", "LowerBound", "Minimum",
+        "ModelInversion", "OracleSearch", "Plan", "PrivateFit", "RecordLosses", "Report", "SchemaCheck", "SelectedFit",
+        "TableUnits", "TuneResult", "UtilityCurve", "VariabilityStudy", "WaldTest", "WorstCase",
     })  # fmt: skip
-    # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample.
-    METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private"})
+    # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample;
+    # or is NaN by its documentation.
+    METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private", "shrinkage"})
     # NaN by their documentation: standard errors of one run. An event that never happens has an infinite threshold.
     # The source of public bounds is any remark.
     ATTRIBUTES: typing.ClassVar = {
@@ -60,8 +60,8 @@ class Left:
         "Event": {"threshold"},
         "OracleSearch": {"std_errors"},
         "CategoricalColumn": {"source"},
-        "NumericColumn": {"source"},
-        "NumericTarget": {"source"},
+        "NumericColumn": {"source", "unit"},
+        "NumericTarget": {"source", "unit"},
         "Schema": {"name", "title", "source", "licence"},
     }
     # Keywords that choose where files are, which are no numbers.
@@ -138,6 +138,8 @@ OWN = {
     "ClassTarget": {"column": "c", "negative": ("no",), "positive": ("yes",)},
     "NumericTarget": {"column": "c", "lower": 0.0, "upper": 1.0},
     "Schema": {"columns": SMALL_SCHEMA.columns, "target": SMALL_SCHEMA.target},
+    # Their rows are encoded.
+    **{name: {"schema": None} for name in ("fit", "predict", "predict_proba", "decision_function", "predict_conf_int")},
     "model_inversion": {"X": np.column_stack([np.sign(X[:, 0]) / 2, X[:, 1]]), "y": REALS, "column": 0},
 }
 

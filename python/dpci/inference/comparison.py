@@ -17,6 +17,7 @@ from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.methods import Inference, law_of
 from dpci.released.model import record_of
+from dpci.schema.table import same_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -222,6 +223,12 @@ def _check_comparable(result_a: Inference, result_b: Inference) -> None:
         other = facts[1][name]
         if value != other:
             raise InvalidInput(f"two results must have the same {name} to be compared, got {value!r} and {other!r}")
+    schemas = [result.schema for result in (result_a, result_b)]
+    if schemas[0] is not None and schemas[1] is not None and not same_columns(schemas[0], schemas[1]):
+        raise InvalidInput(
+            "two results must have schemas of equal columns to be compared, got two that scale or code their columns "
+            "in other ways"
+        )
     if result_a is result_b or np.array_equal(result_a.params, result_b.params):
         raise InvalidInput("the two results must be different releases, got the same parameters twice")
 

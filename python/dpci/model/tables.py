@@ -1,5 +1,6 @@
 """Tables through a public schema: what ``fit(schema=)`` takes, as rows that are encoded where they may be read."""
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,9 +32,15 @@ class Source(NamedTuple):
 
 
 def check_schema(schema: object) -> Schema:
-    """Return a public schema."""
+    """Return a public schema that a result can be saved with."""
     if not isinstance(schema, Schema):
         raise InvalidInput(f"schema must be a dpci.schema.Schema or None, got schema={schema!r}")
+    try:
+        kept = Schema.from_dict(json.loads(json.dumps(schema.to_dict(defaults=True), allow_nan=False)))
+    except (TypeError, ValueError) as error:  # found before anything is spent
+        raise InvalidInput(f"schema must be one that a file can hold, got {schema!r}: {error}") from error
+    if kept.digest != schema.digest:
+        raise InvalidInput(f"schema must be read from a file as it was written, got {schema!r}")
     return schema
 
 
@@ -99,7 +106,10 @@ class RawTable:
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and of encoded columns, without a look at a value."""
         table, name = self.table, self.schema.columns[0].name
-        n_rows = len(table[name]) if isinstance(table, Mapping) and name in table else len(table)
+        try:
+            n_rows = len(table[name]) if isinstance(table, Mapping) and name in table else len(table)
+        except TypeError as error:  # such as a lazy frame
+            raise InvalidInput(f"a table must be in memory, got {type(table).__name__}") from error
         return n_rows, len(self.schema.names)
 
 

@@ -13,7 +13,7 @@ from dpci.data.frames import is_frame
 from dpci.data.labels import Classes, label_array
 from dpci.errors import InvalidInput
 from dpci.losses import PROBABILISTIC
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
 
 
@@ -174,7 +174,9 @@ def features_of(record: ModelRecord, X: Table | NamedTable, *, schema: Schema | 
         For another schema than that of the model, and other columns.
     """
     known = record.table
-    if schema is not None and (known is None or not known.has_columns_of(schema)):
+    if schema is not None and not isinstance(schema, Schema):
+        raise InvalidInput(f"schema must be a dpci.schema.Schema or None, got schema={schema!r}")
+    if schema is not None and (known is None or not same_columns(known, schema)):
         rule = "None for a model without a schema" if known is None else "that of the fit, or one of equal columns"
         raise InvalidInput(f"schema must be {rule}, got another one, with the columns {', '.join(schema.names)}")
     named = is_frame(X) or isinstance(X, Mapping) or bool(getattr(getattr(X, "dtype", None), "names", None))

@@ -17,6 +17,7 @@ from dpci.base.tables import (
     printable,
 )
 from dpci.base.validation import check_fraction
+from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
 from dpci.inference.targets.coefficients import estimates_of
@@ -89,10 +90,13 @@ class _Columns:
         return [[name, *row_of_text(*row, shown=shown)] for name, row in zip(names, numbers, strict=True)]
 
     def ridge(self) -> list[str]:
-        (_, regularised), (_, without) = (estimates_of(self.result, target) for target in TARGETS)
-        errors = regularised.std_errors()
+        try:
+            (_, regularised), (_, without) = (estimates_of(self.result, target) for target in TARGETS)
+            errors, moved = regularised.std_errors(), regularised.values() - without.values()
+        except DpciError:
+            # Saved records may hold any numbers; those beyond the range of floats show nothing.
+            return ["-"] * len(self.found[0])
         common = None if self.result.schema else number_format(errors, regularised.values())
-        moved = regularised.values() - without.values()
         return [
             f"{value:{common or number_format(error, value)}}" if np.isfinite(value) else "-"
             for value, error in zip(moved, errors, strict=True)

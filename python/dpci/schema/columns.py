@@ -73,7 +73,7 @@ class NumericColumn:
     def units(self) -> tuple[str, ...]:
         """What a parameter of the column is per, in the terms of the table."""
         unit = self.unit or "unit"
-        return (f"per {unit}" if self.transform == "none" else f"per unit of sign * log(1 + |{unit}|)",)
+        return (f"per {unit}" if self.transform == "none" else f"per log {unit}",)
 
     @property
     def scaling(self) -> tuple[_F64, _F64]:

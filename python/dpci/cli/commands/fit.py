@@ -21,7 +21,7 @@ from dpci.cli.options import find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_different, check_new, ledger_files
 from dpci.cli.rows import Passes, TableRows, find_tables
 from dpci.data.arrays import NamedRows
-from dpci.datasets.loaders import load_adult_sample
+from dpci.datasets.loaders import load_adult_sample, load_schema
 from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.ledger.ledger import Ledger
@@ -34,7 +34,7 @@ from dpci.sources.files import STDIN, is_stream
 
 DEMO_NOTES = """\
 Logistic regression on the packaged sample of Adult: 4,000 people of the US census of 1994.
-A positive parameter raises the odds of an income above 50,000 dollars a year.
+A positive coefficient raises the odds of an income above 50,000 dollars a year.
 
   age                                17 to 67 years
   education-num                      1 (preschool) to 16 (doctorate)
@@ -43,7 +43,8 @@ A positive parameter raises the odds of an income above 50,000 dollars a year.
   marital-status=Married-civ-spouse  lives with a spouse
   sex=Male                           against female
 
-Every column is scaled by public bounds, so that each row has norm at most 1 whatever the data are.
+Every column is scaled by public bounds, so that each row has norm at most 1 whatever the data are. The coefficients
+are in the units of the table again.
 """
 # Chosen on the public sample: large enough for intervals that tell the columns apart.
 DEMO_BUDGET = PureDP(epsilon=1.0)
@@ -305,7 +306,8 @@ def demo(
         raise InvalidInput(msg) from error
     sample = load_adult_sample()
     rows = NamedRows(np.asarray(sample.X), sample.names)
-    result = fitting.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH, classes=(-1, 1))
+    schema = load_schema("adult_demo")
+    result = fitting.fit(rows, sample.y, schema=schema, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH)
     typer.echo(DEMO_NOTES)
     show(result)
     draw(result, output / "adult_intervals.png", force=True)

@@ -23,7 +23,7 @@ from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
 from dpci.rows import Blocks
 from dpci.schema.columns import ClassTarget, class_labels
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, same_columns
 from dpci.sources.files import open_text
 
 _PREDICT_EXAMPLES = """\
@@ -172,7 +172,7 @@ def _schema_of(fitted: PrivateFit, schema: str | None) -> Schema:
         msg = "--schema must be given for a model that holds no schema, got none"
         raise InvalidInput(msg)
     # The target may have another name: it need not be there.
-    if given is not None and not known.has_columns_of(dataclasses.replace(given, encoding=known.encoding)):
+    if given is not None and not same_columns(known, dataclasses.replace(given, encoding=known.encoding)):
         msg = f"--schema must have the columns of the model's own, got other ones: {schema}"
         raise InvalidInput(msg)
     return known

@@ -10,7 +10,7 @@ from dpci.base.tables import format_bound, format_percent, number_format, printa
 from dpci.base.validation import check_fraction
 from dpci.budgets import ApproxDP, PureDP
 from dpci.errors import InvalidInput
-from dpci.inference.error_law import NOISE_AWARE
+from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
 from dpci.losses import describe
 from dpci.released.facts import conditions
@@ -140,6 +140,17 @@ def _reading(result: Inference, percent: str) -> list[Content]:
         f"Std error: {spread}",
         "P-value: the probability of an estimate at least this far from 0 if its target were 0.",
         f"Lower and upper: {bounds}",
+        *_reading_units(result),
+    ]
+
+
+def _reading_units(result: Inference) -> list[Content]:
+    """Return how to read the columns that some tables have."""
+    ridge = "Ridge: how far the regularisation moves the target, as released values tell; - where they do not."
+    unit = "Unit: what an estimate is per, or against. Scaled: the released parameter, of the scaled column."
+    return [
+        *([ridge] if is_likelihood(record_of(result)) else []),
+        *([] if result.schema is None else [unit]),
     ]
 
 
