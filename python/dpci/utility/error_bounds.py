@@ -147,7 +147,7 @@ def bound(
     ...     n_samples=100_000, n_features=10, of="training", budget=dpci.PureDP(1.0), l2_strength=0.1
     ... )
     >>> round(bound.value, 6)
-    7e-06
+    3e-06
     """
     n_samples = check_count("n_samples", n_samples)
     n_features = check_count("n_features", n_features)

@@ -233,7 +233,7 @@ def scalings(_: Sources, run: Repeats) -> Finding:
         every |= {(f"{label}: {name}", epsilon): scores for (name, epsilon), scores in found.items()}
         for epsilon in SCALING_EPSILONS:
             means = [found[_cell(name, epsilon)][:, 0].mean() for name in methods]
-            noise = [_noise_alone(source, epsilon, share, run) for share in (1.0, paper_share(1.0))]
+            noise = [_noise_alone(source, epsilon, run, paper=paper) for paper in (False, True)]
             shown = [f"{largest:g} mg", "yes" if constant else "no", f"{epsilon:g}"]
             rows.append([*shown, *(f"{error:.2f}" for error in (*means, *noise))])
     title = "Scales of target and rows: mean squared errors, square root of mg"
@@ -311,14 +311,16 @@ def _chunk_facts(source: Patients, run: Repeats) -> list[tuple[str, str]]:
 def _noise_facts(source: Patients, run: Repeats) -> list[tuple[str, str]]:
     """Say what the noise of data-independent output perturbation costs by itself at the least epsilon."""
     least = EPSILONS[0]
-    ours, paper = (_noise_alone(source, least, share, run) for share in (1.0, paper_share(1.0)))
+    ours, paper = (_noise_alone(source, least, run, paper=paper) for paper in (False, True))
     text = f"{ours:.2f}, with 12W+8 {paper:.2f} (E(x'b)² in closed form)"
     return [(f"error by noise alone, epsilon={least:g}", text)]
 
 
-def _noise_alone(source: Patients, epsilon: float, share: float, run: Repeats) -> float:
+def _noise_alone(source: Patients, epsilon: float, run: Repeats, *, paper: bool) -> float:
     split = source.split(run.generator("split", "0"))
-    scale = sensitivity(split, public_strength(split, epsilon), 1.0) / (share * epsilon)
+    strength = public_strength(split, epsilon)
+    share = paper_share(1.0, strength) if paper else 1.0
+    scale = sensitivity(split, strength, 1.0) / (share * epsilon)
     return noise_error(split, scale)
 
 
