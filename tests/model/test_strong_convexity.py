@@ -88,7 +88,7 @@ def test_what_is_refused(y, keywords, message):
 
 def test_more_parameters_are_refused(y):
     with pytest.raises(
-        InvalidInput, match=r"one parameter, because a function of the linear predictor.*got 2 parameters"
+        InvalidInput, match=r"one parameter, because a function of one linear predictor.*got 2 parameters"
     ):
         fit(np.full((N, 2), 0.5), y)
     with pytest.raises(InvalidInput, match="one parameter"):

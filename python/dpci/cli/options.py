@@ -62,7 +62,7 @@ OptionalSchema = Annotated[
 ]
 ModelSchema = Annotated[
     str | None,
-    _option(INPUT, "As for fit; models that were fitted with a schema hold it.", completed_by=schemas),
+    _option(INPUT, "Schema as for fit. A model that was fitted with a schema holds it.", completed_by=schemas),
 ]
 Target = Annotated[str | None, _option(INPUT, "Column to predict, if its name differs from the schema's.")]
 Delimiter = Annotated[str, _option(INPUT, "Character between the fields of a CSV file; tab or '\\t' for a tab.")]
