@@ -1,4 +1,4 @@
-"""What a radius for the parameters saves: lengths and coverage of intervals where noise dominates, a report in Markdown."""
+"""What a radius for the parameters saves where noise dominates: lengths and coverage of intervals, in Markdown."""
 
 import argparse
 import datetime as dt
@@ -25,13 +25,13 @@ SETTINGS = {
     ("objective", 0.01): (dpci.PureDP(0.15), dpci.ZCDP(0.0025), dpci.ApproxDP(0.15, 1e-6)),
 }
 RADII = (None, 5.0, 3.0)
-NOTES = f"""- {N:,} rows with {DIM} columns, uniform in the unit ball, no intercept; y by the logistic model with parameters of norm 1.5
-- logistic loss, default shares, level {LEVEL}; seeds 0, 1, ... of rows and noise; target: the regularised minimiser of the population
+NOTES = f"""- {N:,} rows with {DIM} columns, uniform in the unit ball, no intercept; logistic model of norm 1.5
+- logistic loss, default shares, level {LEVEL}; seeds 0, 1, ... of rows and noise; target: the population's minimiser
 - "2LR": the same loss as a `Custom` one, for which dpci knows no smaller constant than 2LR
 
-*noise*: scale of the noise over that of 2LR. *length*: mean length of the intervals that were given over that of 2LR. *given*: share of
-fits with intervals; with a radius they are refused where it may bind. *coverage*: of those given, mean over the parameters.
-*noise share*: of the variance that the matrices of a fit give its parameters, mean over fits."""
+*noise*: scale of the noise over that of 2LR. *length*: mean length of the intervals that were given over that of 2LR.
+*given*: share of fits with intervals; with a radius they are refused where it may bind. *coverage*: of those given,
+mean over the parameters. *noise share*: of the variance that a fit states, mean over fits."""
 
 
 def custom_logistic() -> dpci.losses.Custom:
@@ -76,7 +76,7 @@ def noise_share(result: dpci.PrivateFit) -> float:
     return float(np.mean(noise / (noise + variance)))
 
 
-def study(
+def study(  # noqa: PLR0917  # one setting of a cell
     budget: dpci.PureDP | dpci.ZCDP | dpci.ApproxDP, mechanism: str, l2_strength: float, radius: float | None,
     loss: str | dpci.losses.Custom, target: _F64, runs: int,
 ) -> Outcome:  # fmt: skip
@@ -123,7 +123,8 @@ def report(runs: int) -> Iterator[str]:
                 now = study(budget, mechanism, l2_strength, radius, "logistic", target, runs)
                 table.append([
                     budget, "none" if radius is None else f"{radius:g}", f"{now.scale / before.scale:.3f}",
-                    f"{now.length / before.length:.3f}", f"{now.given:.3f}", f"{now.coverage:.3f}", f"{now.noise_share:.2f}",
+                    f"{now.length / before.length:.3f}", f"{now.given:.3f}", f"{now.coverage:.3f}",
+                    f"{now.noise_share:.2f}",
                 ])  # fmt: skip
         yield from markdown(header, table)
 

@@ -30,6 +30,7 @@ from dpci.errors import (
 )
 from dpci.inference.comparison import Comparison, compare
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.units import TableUnits
 from dpci.inference.wald import WaldTest
 from dpci.ledger.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
@@ -68,6 +69,7 @@ __all__ = [
     "ReleaseFailed",
     "RowNormViolation",
     "SeededNoiseWarning",
+    "TableUnits",
     "WaldTest",
     "__version__",
     "accounting",
@@ -83,6 +85,7 @@ __all__ = [
     "per_instance",
     "plan",
     "plan_table",
+    "regression",
     "rows",
     "schema",
     "simulate",
@@ -94,12 +97,24 @@ __all__ = [
 name_publicly(__name__, set(__all__) - set(errors.__all__))
 
 if TYPE_CHECKING:
-    from dpci import accounting, audit, baselines, datasets, papers, per_instance, schema, simulate, tuning, utility
+    from dpci import (
+        accounting,
+        audit,
+        baselines,
+        datasets,
+        papers,
+        per_instance,
+        regression,
+        schema,
+        simulate,
+        tuning,
+        utility,
+    )
     from dpci import sklearn as sklearn  # in this form it is public
 else:
     # Loaded when first used: a program that only fits does not wait for studies and audits.
     _LATER = {"accounting", "audit", "baselines", "datasets", "papers", "per_instance", "schema", "simulate"}
-    _LATER |= {"sklearn", "tuning", "utility"}
+    _LATER |= {"regression", "sklearn", "tuning", "utility"}
 
     def __getattr__(name: str) -> ModuleType:
         """Import a public module when it is first asked for; scikit-learn, which one of them needs, is optional."""

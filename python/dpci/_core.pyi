@@ -256,7 +256,8 @@ class Request:
     """What is to be summed over the records, and the key of the fit; immutable, picklable."""
 
     def __new__(cls, name: str, point: _F64, key: bytes) -> Request:
-        """name: "risk", "risk_and_hessian", "moments", "doubled_gradient" (two numbers each), "lengths" (none).
+        """name: "risk", "risk_and_hessian", "moments", "capped_slopes" (the cap comes last),
+        "doubled_gradient" (two numbers each), "lengths" (none).
 
         key: 32 random bytes, which decide the fingerprints of rows.
         """
@@ -342,6 +343,28 @@ class NoisyMatrices:
     def law(self) -> ErrorLaw: ...
     def estimated(self) -> tuple[_F64, _F64]:
         """Hessian and gradient covariance as they are estimated."""
+
+@final
+class NewtonStep:
+    """One Newton step off the ridge: ``map @ params``, what it adds to the covariance, and which contrasts it gives."""
+
+    map: _F64
+    covariance: _F64
+    stretch: float
+    def __new__(
+        cls,
+        hessian: _F64,
+        params: _F64,
+        noise_map: _F64,
+        *,
+        l2_strength: float,
+        hessian_noise: tuple[str, float] | None,
+        curvature: float | None,
+        n_samples: int,
+        mechanism: str,
+    ) -> NewtonStep: ...
+    def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:
+        """None for a contrast that is given, else "hidden", "matrix_too_noisy" or "ridge_too_strong"."""
 
 def exact_half_widths(
     v: _F64,
@@ -510,6 +533,74 @@ def release_functional_mechanism(
     """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
 
 @final
+class MomentMatrixSpec:
+    """Every public choice of a moment matrix, validated; holds no data."""
+
+    def __new__(
+        cls,
+        *,
+        n_samples: int,
+        n_columns: int,
+        row_norm: float,
+        target_bound: float,
+        robust_share: float | None,
+        budget: Budget,
+        neighbors: str,
+    ) -> MomentMatrixSpec: ...
+
+    intercept: float
+    """The constant behind each row."""
+    target_weight: float
+    """By which targets are multiplied."""
+
+@type_check_only
+class MomentMatrixDict(TypedDict):
+    """A released moment matrix; the residual parts are None unless they were planned."""
+
+    matrix: _F64
+    residual_point: _F64 | None
+    residual_moments: _F64 | None
+    steps: list[Step]
+    seals: list[Seal]
+    private: bool
+
+def release_moment_matrix(
+    spec: MomentMatrixSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
+) -> MomentMatrixDict:
+    """y holds the targets. seed=None: operating-system entropy."""
+
+def release_moment_matrix_parts(
+    spec: MomentMatrixSpec,
+    evaluate: Callable[[Request], Sums],
+    *,
+    first: tuple[Request, Sums],
+    clip: bool,
+    seed: int | None,
+) -> MomentMatrixDict:
+    """The same for rows in parts, whose sums ``evaluate`` brings."""
+
+@type_check_only
+class RegressionDict(TypedDict):
+    """A regression from a moment matrix; k regressors. NaN where the matrix has no solution."""
+
+    params: _F64
+    gain: _F64
+    cross: _F64
+    residual_norm2: float
+    residual_square: float
+    fitted_noise: float
+    degrees: float
+    classical: _F64
+    robust: _F64 | None
+    least_eigenvalue: float
+    direction: _F64
+
+def moment_regression(
+    matrix: _F64, features: _F64, response: _F64, *, ridge: _F64, residual_moments: _F64 | None
+) -> RegressionDict:
+    """Regressors, shape (k, dim), and response are combinations of the columns of the matrix."""
+
+@final
 class HistogramSpec:
     """A public grid, the noise on its counts, and the regression on its cells, validated; holds no data."""
 
@@ -556,7 +647,7 @@ class ObjectiveProfile:
         neighbors: str,
         pair: float = 2.0,
     ) -> ObjectiveProfile:
-        """row_norm without the intercept; curvature_bound None: there is none; pair: longest shift of two records over L R."""
+        """row_norm without the intercept; curvature_bound None: none; pair: longest shift of two records over L R."""
 
     shift: float
     """Longest shift of the noise over L R: pair where a record is replaced, else 1."""
@@ -741,7 +832,7 @@ class Utility:
         """Mean loss or smoothed accuracy with gradient and Hessian, averaged over the noise."""
 
 def simulate(
-    spec: Spec | ReportSpec | FunctionalSpec | HistogramSpec | TuningSpec,
+    spec: Spec | ReportSpec | FunctionalSpec | HistogramSpec | MomentMatrixSpec | TuningSpec,
     x: _Features,
     y: _F64,
     *,

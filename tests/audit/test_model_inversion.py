@@ -231,8 +231,8 @@ class Short:
         ({"prior": {None: 0.5, 2: 0.3, 3: 0.3}}, "prior must sum to 1, got 1.1"),
         ({"prior": {None: 1.2, 2: -0.2, 3: 0.0}}, r"prior\[2\] must be finite and >= 0"),
         ({"prior": {None: math.nan, 2: 0.5, 3: 0.5}}, "prior"),
-        ({"prior": {None: 0.5, 2: 0.5}}, "a key for every column, got none for 3"),
-        ({"prior": {0: 0.5, 1: 0.1, 2: 0.2, 3: 0.2}}, "one key that is no column"),
+        ({"prior": {None: 0.5, 2: 0.5}}, "a key for every column, got no key for 3"),
+        ({"prior": {0: 0.5, 1: 0.1, 2: 0.2, 3: 0.2}}, "one key without a column"),
         ({"prior": {2: 0.5, 3: 0.5}}, r"must have a level of the prior, .*, got \[0.0, 0.0\] in row"),
         ({"column": []}, "at least one"),
         ({"column": [2, 2], "prior": {2: 1.0}}, "different columns"),
@@ -247,8 +247,8 @@ class Short:
         ({"on": 0.0}, "on must be finite and > 0, got on=0.0"),
         ({"on": math.nan}, "on must be finite"),
         ({"on": "1"}, "on must be"),
-        ({"column": 2, "prior": {0: 0.5, 1: 0.5}, "on": 1.0}, "on belongs to indicator columns"),
-        ({"result": Classifier()}, r"needs a regression, got a model of the classes \(0, 1\)"),
+        ({"column": 2, "prior": {0: 0.5, 1: 0.5}, "on": 1.0}, "on must be None unless column names indicator columns"),
+        ({"result": Classifier()}, r"requires a regression, got a model of the classes \(0, 1\)"),
         ({"result": Texts()}, "must predict numbers"),
         ({"result": Short()}, "a number for each row"),
         ({"result": Linear([math.inf, 0, 0, 0])}, "predictions must be finite"),
@@ -288,5 +288,7 @@ def test_a_tiny_variance_leaves_the_nearest_level():
 
 def test_something_without_predictions_is_refused():
     X, y, *_ = patients(n=10)
-    with pytest.raises(InvalidInput, match=r"must have a method predict, got object .of a tuning pass its result."):
+    with pytest.raises(
+        InvalidInput, match=r"must have a method predict, got object .for a tuning, pass its attribute result."
+    ):
         model_inversion(object(), X, y, column=[2, 3], prior=PRIOR, residual_variance=0.1, on=1.0)

@@ -178,7 +178,7 @@ def test_guarantee():
     assert functional(budget=dpci.ZCDP(0.1)).guarantee.rdp(4.0) == pytest.approx(0.4)
     approx = functional(budget=dpci.ApproxDP(1.0, 1e-6)).guarantee
     assert approx.delta(1.0) == pytest.approx(1e-6, rel=1e-6)
-    with pytest.raises(InvalidInput, match="needs a private model"):
+    with pytest.raises(InvalidInput, match="requires a private model"):
         _ = quiet_non_private(X, Y, loss="squared", l2_strength=0.1).guarantee
 
 
@@ -190,7 +190,7 @@ def test_classes_and_probabilities():
     probabilities = result.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     np.testing.assert_array_equal(probabilities[:, 1] > 0.5, result.decision_function(X) > 0)
-    with pytest.raises(InvalidInput, match="needs a logistic loss"):
+    with pytest.raises(InvalidInput, match="requires a logistic loss"):
         functional().predict_proba(X)
     with pytest.warns(PrivacyLeakWarning, match="inferred from y"):
         functional(y=labels, loss="logistic", seed=None)
@@ -244,7 +244,7 @@ def test_non_private_is_the_minimiser():
         ({"x": np.full((N, 1), np.nan)}, "X must be finite"),
         ({"y": np.full(N, np.nan)}, "y must be within"),
         ({"y": Y[:-1]}, "one entry for each row"),
-        ({"x": pd.DataFrame({"intercept": X[:, 0]})}, "may be called 'intercept'"),
+        ({"x": pd.DataFrame({"intercept": X[:, 0]})}, "must not be called 'intercept'"),
     ],
 )
 def test_refused(keywords, message):

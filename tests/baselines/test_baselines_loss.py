@@ -50,7 +50,7 @@ def test_the_functional_mechanism_takes_objects():
     np.testing.assert_array_equal(functional(loss=Squared(2.0), target_bound=2.0).params, named.params)
     logistic = [functional(LABELS, loss=loss).params for loss in ("logistic", Logistic())]
     np.testing.assert_array_equal(*logistic)
-    with pytest.raises(InvalidInput, match=r"that of the loss, 2\.0, got target_bound=3\.0"):
+    with pytest.raises(InvalidInput, match=r"the target_bound of the loss, 2\.0, got target_bound=3\.0"):
         functional(loss=Squared(2.0), target_bound=3.0)
     with pytest.raises(InvalidInput, match="loss must be one of 'squared', 'logistic'"):
         functional(loss=HuberHinge())

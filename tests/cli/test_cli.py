@@ -147,7 +147,9 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments += ["--l2-strength", "0.05", "--loss", "squared"]
     plot = tmp_path / "p.png"
     assert main([*arguments, "--radius", "0.1", "--plot", str(plot)]) == 0
-    assert "no plot: intervals need a radius that does not bind" in capsys.readouterr().err
+    assert (
+        "no plot: intervals require released values which show that the radius does not bind" in capsys.readouterr().err
+    )
     assert not plot.exists()
     assert main([*arguments, "--radius", "4", "--plot", str(plot)]) == 0
     assert "95% confidence intervals" in capsys.readouterr().out
@@ -158,7 +160,7 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "a budget is --epsilon"),
+        ((), "the budget must be --epsilon"),
         (("--epsilon", "1", "--rho", "1"), "got ['--epsilon', '--rho']"),
         (("--delta", "1e-6"), "got ['--delta']"),
         (("--epsilon", "-1"), "epsilon must be finite and > 0, got epsilon=-1.0"),
@@ -189,7 +191,7 @@ def test_refusals(sample: Path, options: tuple[str, ...], message: str, capsys: 
         ("t.csv", ADULT + b"1,2\n", "must have 7 fields, got 2 in line 2"),
         ("t.csv", b"a,b\n\xff,2\n", "must be CSV text in UTF-8"),
         ("t.csv", b"a,b\n1,2\n", "the table must have the column 'age', got ['a', 'b']"),
-        ("t.csv", b"age;sex\n1;2\n", "t.csv'; is the delimiter another one?"),
+        ("t.csv", b"age;sex\n1;2\n", "t.csv' (check the delimiter)"),
         ("t.csv.gz", b"a,b\n1,2\n", "a table must be readable"),
         ("t.parquet", b"a,b\n1,2\n", "must be a Parquet file"),
     ],
@@ -225,11 +227,11 @@ def test_data_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_data_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "needs the name of a data set" in refused(capsys, "data", "--export", str(tmp_path / "t.csv"))
-    assert "needs --export FILE" in refused(capsys, "data", "adult")
+    assert "requires the name of a data set" in refused(capsys, "data", "--export", str(tmp_path / "t.csv"))
+    assert "requires --export FILE" in refused(capsys, "data", "adult")
     export = ("--export", str(tmp_path / "t.csv"))
     assert "['adult_sample', 'adult', " in refused(capsys, "data", "iris", *export)
-    assert "--split is for data sets of several files" in refused(
+    assert "--split requires a data set of several files" in refused(
         capsys, "data", "adult_sample", "--split", "test", *export
     )
     assert "must not end in .parquet" in refused(
@@ -268,10 +270,10 @@ def test_budgets_and_losses() -> None:
 def test_folders_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "file"
     file.write_text("kept")
-    message = f"--output must name a folder, or one that can be made, got {str(file)!r}: File exists"
+    message = f"--output must name a folder that exists or can be created, got {str(file)!r}: File exists"
     assert message in refused(capsys, "demo", "--output", str(file))
     path = tmp_path / "no" / "people.ledger"
-    assert f"a new ledger needs a folder that exists, got {str(path)!r}" in refused(
+    assert f"a new ledger must be in a folder that exists, got {str(path)!r}" in refused(
         capsys, "ledger", "create", str(path), "--epsilon", "1"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

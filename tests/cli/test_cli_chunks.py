@@ -100,7 +100,7 @@ def test_the_standard_input_is_read_once(people, monkeypatch, capsys):
             assert main([*arguments, *more]) == code
     captured = capsys.readouterr()
     assert json.loads(captured.out)["n_samples"] == 2_000
-    assert "--chunk-rows needs files, which are read several times" in captured.err
+    assert "--chunk-rows requires files, because tables are read several times" in captured.err
 
 
 def test_each_pass_has_its_bar(people, capsys):
@@ -137,7 +137,10 @@ def test_a_pipe_is_read_once(people, tmp_path, seeded, capsys):
     os.mkfifo(pipe)
     text = (people / "people.csv").read_text(encoding="utf-8")
     assert main(fit_arguments(people, "--chunk-rows", "10", table=str(pipe))) == 2
-    assert f"--chunk-rows needs files, which are read several times, got {str(pipe)!r}" in capsys.readouterr().err
+    assert (
+        f"--chunk-rows requires files, because tables are read several times, got {str(pipe)!r}"
+        in capsys.readouterr().err
+    )
     writer = threading.Thread(target=pipe.write_text, args=(text,))
     writer.start()
     for table in (str(pipe), "people.csv"):

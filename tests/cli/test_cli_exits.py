@@ -41,7 +41,7 @@ def test_a_budget_beyond_the_total_has_its_own_code(people, tmp_path, capsys):
     with dpci.Ledger(dpci.PureDP(0.5), path=path) as ledger:
         code, out, err = ended(capsys, *fit_arguments(people, "--ledger", str(path)))
         assert (code, out) == (3, "")
-        assert err.startswith("dpci: budget of the ledger exceeded: requested ")
+        assert err.startswith("dpci: the ledger cannot pay for this release: requested ")
         assert ledger.spent == {"epsilon": 0.0}
 
 
@@ -241,10 +241,10 @@ def test_what_a_fit_reads_is_never_replaced(people, tmp_path, capsys):
                     capsys, *fit_arguments(here, "--ledger", str(link), "--force", option, str(name))
                 )
                 assert (code, out) == (2, "")
-                assert err == f"dpci: {option} must not be a file that is read, got {str(name)!r}\n"
+                assert err == f"dpci: {option} must not be one of the input files, got {str(name)!r}\n"
         for name in ("l.ledger", "l.ledger-journal"):
             code, _, err = ended(capsys, "ledger", "export", str(link), "--force", "--output", str(here / name))
-            assert (code, "must not be a file that is read" in err) == (2, True)
+            assert (code, "must not be one of the input files" in err) == (2, True)
         assert ledger.history == ()
     assert (here / "people.toml").read_text() == (people / "people.toml").read_text()
 
@@ -255,7 +255,7 @@ def test_the_table_on_stdin_is_not_replaced(people, tmp_path, monkeypatch, capsy
     with table.open(encoding="utf-8") as file:
         monkeypatch.setattr(sys, "stdin", file)
         code, _, err = ended(capsys, "fit", "-", *arguments[2:])
-    assert (code, "--output must not be a file that is read" in err) == (2, True)
+    assert (code, "--output must not be one of the input files" in err) == (2, True)
 
 
 def test_other_commands_replace_nothing_that_they_read(tmp_path, monkeypatch, capsys):
@@ -271,7 +271,7 @@ def test_other_commands_replace_nothing_that_they_read(tmp_path, monkeypatch, ca
     ):
         code, out, err = ended(capsys, *argv)
         assert (code, out) == (2, "")
-        assert "must not be a file that is read" in err
+        assert "must not be one of the input files" in err
     assert public.read_text() == "kept"
 
 

@@ -40,8 +40,8 @@ def run_in_shell(arguments, redirection, *, before=""):
     ("redirection", "message"),
     [
         (">&-", "the standard output must be open, got a closed one"),
-        ("1</dev/null", "the standard output must be one that can be written, got Bad file descriptor"),
-        (">/dev/full", "the standard output must be one that can be written, got No space left on device"),
+        ("1</dev/null", "the standard output must be writable, got Bad file descriptor"),
+        (">/dev/full", "the standard output must be writable, got No space left on device"),
     ],
 )
 def test_nothing_is_spent_for_a_screen_that_shows_nothing(people, redirection, message, tmp_path):

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from dpci import _core
+from support.gradients import farthest, reach
 
 ROW_NORM = 1.3
 LOSSES = {"logistic": _core.Loss.logistic(), "squared": _core.Loss.squared(0.8)}
-SLOPE_BOUNDS = {
-    "logistic": lambda u: 1.0 / (1.0 + np.exp(-u)),
-    "squared": lambda u: 2.0 * (u + 0.8),
+# Greatest |slope| at a margin, not that of the core.
+SLOPES = {
+    "logistic": lambda z: 1.0 / (1.0 + np.exp(z)),
+    "squared": lambda z: np.maximum(0.0, 2.0 * (0.8 - z)),
 }
 by_loss = pytest.mark.parametrize("name", LOSSES)
 ALL_LOSSES = LOSSES | {
@@ -72,11 +74,15 @@ def random_targets(rng, name, n):
 
 @by_loss
 @pytest.mark.parametrize("radius", [0.01, 0.3, 1.0, 30.0])
-def test_the_sensitivity_is_at_most_that_of_the_slopes(name, radius):
-    """2LR/(nλ) with L on the ball; less for the squared loss, whose two steepest records cannot pull apart."""
-    steepest = 2.0 * SLOPE_BOUNDS[name](ROW_NORM * radius) * ROW_NORM / (50 * 0.2)
-    assumed = sensitivity(name, 50, 3, 0.2, radius)
-    assert assumed == pytest.approx(steepest, rel=1e-12) if name == "logistic" else 0.5 < assumed / steepest < 1.0
+def test_the_sensitivity_is_that_of_the_most_distant_gradients(name, radius):
+    """On the ball, or on that of the regulariser where that is smaller; nearer than the steepest slopes would be."""
+    slope, n, l2_strength = SLOPES[name], 50, 0.2
+    greatest = ROW_NORM * min(radius, reach(slope, l2_strength))
+    expected = ROW_NORM * farthest(slope, greatest) / (n * l2_strength)
+    assumed = sensitivity(name, n, 3, l2_strength, radius)
+    assert expected * (1.0 - 1e-6) <= assumed <= expected * 1.002
+    steepest = 2.0 * slope(-greatest) * ROW_NORM / (n * l2_strength)
+    assert assumed < (1.0 if radius < 0.1 else 0.9) * steepest
 
 
 @by_loss

@@ -245,7 +245,7 @@ def test_rows_that_change_between_passes():
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (lambda: (arrays()[0], Y), "y must be a Dask array or series where X is a Dask collection, got ndarray"),
+        (lambda: (arrays()[0], Y), "y must be a Dask array or series if X is a Dask collection, got ndarray"),
         (lambda: (frame()[0], frame()[0]), "y must be a Dask array or series .*, got DataFrame"),
         (lambda: (arrays()[0][:, 0], arrays()[1]), "X must have 2 dimensions, got 1"),
         (lambda: (frame()[1], frame()[1]), "X must have 2 dimensions, got 1"),
@@ -291,6 +291,6 @@ def test_workers_of_another_version_are_refused():
     rules = PartRules.unbounded(dpci.losses.SoftLogistic(), None, 1)
     outcome = _dask._work_on(Describe(rules), 3, "0.0.0", X, (REALS + 1) / 2)
     assert isinstance(outcome.error, InvalidInput)
-    assert str(outcome.error).startswith("workers must have dpci 0.0.0, as the caller has, got ")
+    assert str(outcome.error).startswith("workers must have dpci 0.0.0, the version of the caller, got ")
     work = SumOver(_core.Request("risk", np.zeros(D), bytes(32)), rules)
     assert _dask._work_on(work, 3, _core.__version__, X, (REALS + 1) / 2).n_rows == N

@@ -267,7 +267,7 @@ def test_targets_come_with_the_parts_alone():
 
 def test_the_hinge_needs_its_rows():
     chunks = CountingChunks(cut(X, Y, 2))
-    with pytest.raises(InvalidInput, match="the hinge needs all rows in memory, got rows in parts"):
+    with pytest.raises(InvalidInput, match="the hinge requires all rows in memory, got rows in parts"):
         dpci.fit(chunks, **{**SETTINGS, "loss": "hinge", "mechanism": "output", "moments": "none"})
     assert chunks.passes == []
 
@@ -286,7 +286,7 @@ def test_the_hinge_needs_its_rows():
 )
 @pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 def test_other_functions_ask_for_an_array(call):
-    with pytest.raises(InvalidInput, match=r"rows in parts are taken by dpci.fit and .*: pass an array"):
+    with pytest.raises(InvalidInput, match=r"this function requires rows in one array, got rows in parts"):
         call(dpci.Chunks(cut(X, Y, 2)))
 
 

@@ -49,7 +49,7 @@ def test_an_old_keyword_works_with_a_warning_at_its_caller():
 
 
 def test_both_names_are_refused():
-    with pytest.raises(InvalidInput, match="must get n_replicates alone, got n_boot"):
+    with pytest.raises(InvalidInput, match="must be called with n_replicates only, got n_boot"):
         renamed()("rows", n_boot=7, n_replicates=7)
 
 

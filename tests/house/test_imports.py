@@ -60,7 +60,7 @@ def test_a_fit_needs_no_slow_part_either():
 
 
 def test_public_modules_load_when_they_are_used():
-    later = ["audit", "baselines", "datasets", "per_instance", "simulate", "tuning", "utility"]
+    later = ["audit", "baselines", "datasets", "per_instance", "regression", "simulate", "tuning", "utility"]
     assert not {f"dpci.{name}" for name in later} & loaded(f"import dpci\n{FIT}")
     assert {f"dpci.{name}" for name in later} <= loaded("from dpci import *")
     assert loaded("import dpci; dpci.tuning.tune") >= {"dpci.tuning"}

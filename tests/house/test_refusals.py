@@ -78,7 +78,7 @@ SITES = {
         "_check_bounds": (3, ()),
         "_check_choice": (1, ()),
         "_labels_of": (1, ()),
-        "_label": (1, ("schema_value",)),
+        "label_of": (1, ("schema_value",)),
         "_bounded_numbers": (1, ("schema_value",)),
         "_check_rows": (1, ("schema_value",)),
     },
@@ -106,7 +106,8 @@ SITES = {
         "_build_column": (1, ()),
         "_build": (2, ()),
         "_as_mapping": (1, ()),
-        "_column": (4, ("table_columns",)),
+        "_column": (3, ("table_columns",)),
+        "_names_of": (1, ("table_columns",)),
         "_check_length": (1, ("table_columns",)),
     },
 }

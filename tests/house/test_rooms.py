@@ -289,6 +289,8 @@ def test_one_place_releases():
         "release_report": {"dpci.per_instance.release"},
         "release_functional_mechanism": {"dpci.baselines.functional"},
         "release_histogram": {"dpci.baselines.histogram"},
+        "release_moment_matrix": {"dpci.regression.mechanism"},
+        "release_moment_matrix_parts": {"dpci.regression.mechanism"},
         "release_tuning": {"dpci.tuning.choose"},
     }
     # Other files name these two as types.

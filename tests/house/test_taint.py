@@ -20,7 +20,7 @@ import dpci
 from dpci.baselines import Bins, functional_mechanism, non_private, projected_histogram
 from dpci.cli.main import main
 from dpci.model.settings import Settings
-from support import people
+from support import people, taint
 from support.taint import NAMES, STORED, D, N, drawn, leaves, quietly, record_of, state, tables, tainted
 
 PURE, APPROX = dpci.PureDP(1.0), dpci.ApproxDP(1.0, 1e-6)
@@ -70,6 +70,7 @@ def report(X, y, **keywords):
 
 
 OTHERS = {
+    "moment matrix": (taint.moment_matrix, taint.OF_THE_MATRIX),
     "report": (report, REPORT),
     "plain report": (lambda X, y, **given: report(X, y, kind="data_independent", **given), REPORT),
     "functional": (
@@ -192,17 +193,22 @@ CALLS = {
     "conf_int": lambda made: made.conf_int(level=0.9),
     "decision_function": lambda made: made.decision_function(PROBE),
     "encoded": lambda made: made.encoded(PROBE, LABELS)[1],
+    "fit": lambda made: made.fit(l2_strength=1.0),
     "histogram": lambda made: drawn(made.histogram(PROBE, LABELS)),
     "plot": lambda made: drawn(made.plot()),
     "predict": lambda made: made.predict(PROBE),
     "predict_conf_int": lambda made: made.predict_conf_int(PROBE),
     "predict_proba": lambda made: made.predict_proba(PROBE),
     "public_facts": lambda made: made.public_facts(),
+    "submodels": lambda made: made.submodels([["x0"], []], l2_strength=9.0),
     "summary": lambda made: made.summary(),
     "summary_frame": lambda made: made.summary_frame().to_dict(),
     "to_html": lambda made: made.to_html(),
     "to_json": lambda made: made.to_json(),
     "wald_test": lambda made: made.wald_test({"x0": 1}),
+    "in_units": lambda made: made.in_units().conf_int(),
+    "odds_ratios": lambda made: made.odds_ratios(),
+    "shrinkage": lambda made: made.shrinkage(),
 }
 # Its curves are the core's.
 CURVES = {"guarantee": lambda found: [str(found.budget), found.delta([0.1, 1.0]), found.rdp([2.0, 9.0])]}
@@ -335,7 +341,8 @@ def test_the_command_line_prints_and_writes_released_numbers_only(private_n, tmp
         document = json.loads(printed.out)
         kept = {name: document[name] for name in ("private", "level", "n_samples", "classes")}
         found.append({**record_of(model), "kept": kept, "names": [p["name"] for p in document["parameters"]]})
-        assert set(document) == {*kept, "parameters", "interval_refusal", "privacy"}
+        assert set(document) == {*kept, "parameters", "in_units", "interval_refusal", "privacy"}
+        assert [row["estimate"] for row in document["in_units"]] == model.in_units().params.tolist()
         assert set(document["parameters"][0]) <= {"name", "estimate", "std_error", "p_value", "lower", "upper"}
         assert printed.err == "wrote model.json\n"
         assert main([*arguments, "--output", "other.json"]) == 0

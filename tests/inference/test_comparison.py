@@ -164,7 +164,7 @@ def test_custom_losses_are_the_same_only_by_word():
         )
 
     a, b = custom(1.0), custom(0.5)  # of equal declarations
-    with pytest.raises(dpci.InvalidInput, match="same_loss=True must say that two custom losses are the same function"):
+    with pytest.raises(dpci.InvalidInput, match="same_loss must be True to compare two custom losses"):
         dpci.compare(a, b)
     assert len(dpci.compare(a, b, same_loss=True).pvalues) == 4
     with pytest.raises(dpci.InvalidInput, match="same_loss must be True or False"):

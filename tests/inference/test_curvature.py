@@ -96,7 +96,7 @@ def test_other_losses_are_left_alone(loss):
 def test_a_fit_without_intervals_says_nothing_of_them():
     result = dpci.fit(*classes(1012), loss="huber_hinge", moments="none", **LOUD)
     assert not any("curvature" in note for note in result.privacy["interval_notes"])
-    with pytest.raises(dpci.InvalidInput, match="intervals need released moments"):
+    with pytest.raises(dpci.InvalidInput, match="intervals require released moments"):
         _ = result.curvature_room
 
 

@@ -100,16 +100,16 @@ def test_a_roomy_radius_has_intervals(rows, budget, mechanism):
 
 def test_refusals_say_why_everywhere(rows):
     result = fit(rows, 0.4)
-    with pytest.raises(InvalidInput, match=r"radius that does not bind.*radius=0\.4 "):
+    with pytest.raises(InvalidInput, match=r"radius does not bind.*radius=0\.4 "):
         result.conf_int()
     for name in ("cov", "std_errors", "pvalues"):
         with pytest.raises(InvalidInput, match="does not bind"):
             getattr(result, name)
-    assert "No intervals: they need a radius" in " ".join(result.summary().split())
+    assert "No intervals: they require released values" in " ".join(result.summary().split())
     assert refusal(fit(rows, 4.0)._record) is None
     assert (
         fit(rows, 0.4, moments="none").interval_refusal
-        == "intervals need released moments, got a fit with moments='none'"
+        == "intervals require released moments, got a fit with moments='none'"
     )
 
 
@@ -174,7 +174,7 @@ def test_summaries_say_what_cms11_did(rows):
 
 def test_summaries_name_the_ball_and_the_projection(rows):
     moved = fit(rows, 0.4, mechanism=OutputPerturbation(project=True)).summary()
-    assert "output perturbation, calibration tight, params moved into the ball\n" in moved
+    assert "output perturbation, calibration tight, params projected onto the ball\n" in moved
     assert "at lambda=0.05 over the ball ||params|| <= 0.4, parameter by parameter" in " ".join(moved.split())
     assert "moved into the ball" not in fit(rows, 0.4).summary()
     free = dpci.fit(rows[0], rows[1] > 0, budget=dpci.PureDP(2.0), l2_strength=0.05, seed=1)
@@ -218,7 +218,7 @@ def test_plans_cap_the_length_at_the_diameter_of_the_ball():
 def test_plans_without_moments_promise_no_intervals(keywords):
     common = {"n_samples": 200, "n_features": 2, "budget": dpci.PureDP(20.0), "l2_strength": 0.05}
     summary = dpci.plan(**common, **keywords).summary()
-    assert "none, as no moments are released" in summary
+    assert "none, because no moments are released" in summary
     for absent in ("interval length", "projection", "moment noise"):
         assert absent not in summary
         assert absent in dpci.plan(**common).summary()

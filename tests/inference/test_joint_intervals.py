@@ -115,11 +115,11 @@ def test_draws_take_the_memory_of_their_contrasts():
 def test_bad_simultaneous(result):
     with pytest.raises(dpci.InvalidInput, match="must be one of 'bonferroni', 'max_z', got simultaneous='scheffe'"):
         result.conf_int(simultaneous="scheffe")
-    with pytest.raises(dpci.InvalidInput, match="need method='exact', got method='monte_carlo'"):
+    with pytest.raises(dpci.InvalidInput, match="require method='exact', got method='monte_carlo'"):
         result.conf_int(simultaneous="max_z", method="monte_carlo")
     for name in ("n_draws", "seed"):
         for kind in (None, "bonferroni"):
-            with pytest.raises(dpci.InvalidInput, match=f"{name} must be None where nothing is drawn .* got {name}=7"):
+            with pytest.raises(dpci.InvalidInput, match=f"{name} must be None unless .* got {name}=7"):
                 result.conf_int(simultaneous=kind, **{name: 7})
     with pytest.raises(dpci.InvalidInput, match="the variance of a contrast must be finite"):
         result.conf_int(contrast=[1e200, 0, 0, 0])

@@ -200,9 +200,9 @@ def test_notions(total, spent):
         fit(budget=BUDGETS[spent], l2_strength=50.0, ledger=ledger)
         assert ledger.history[0].budget == BUDGETS[spent]
     else:
-        with pytest.raises(InvalidInput, match="takes budgets that imply its notion"):
+        with pytest.raises(InvalidInput, match="accepts budgets of the notions"):
             fit(budget=BUDGETS[spent], ledger=ledger)
-        with pytest.raises(InvalidInput, match="takes budgets that imply its notion"):
+        with pytest.raises(InvalidInput, match="accepts budgets of the notions"):
             ledger.can_afford(BUDGETS[spent])
 
 
@@ -244,7 +244,7 @@ def test_studies_and_plans_take_no_ledger():
         ),
     }
     for name, call in calls.items():
-        with pytest.raises(InvalidInput, match=rf"a ledger pays for private releases only, got ledger= for {name}"):
+        with pytest.raises(InvalidInput, match=rf"{name}\(\) takes no ledger, because it makes no private release"):
             call()
     with pytest.raises(TypeError, match="ledger"):
         dpci.baselines.non_private(X, Y, loss="logistic", l2_strength=1.0, ledger=ledger)
@@ -356,7 +356,7 @@ def test_commands(tmp_path, capsys):
     assert main([*fitting, "--ledger", file, "--label", "monthly"]) == 0
     capsys.readouterr()
     assert main([*fitting, "--ledger", file]) == 3
-    assert "budget of the ledger exceeded: requested " in capsys.readouterr().err
+    assert "the ledger cannot pay for this release: requested " in capsys.readouterr().err
     assert main(["ledger", "show", file]) == 0
     shown = capsys.readouterr().out
     assert "monthly" in shown
@@ -371,8 +371,8 @@ def test_commands(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ledger", "create", "{there}", "--epsilon", "1"], "a new ledger needs a new file"),
-        (["ledger", "create", "{new}"], "a budget is --epsilon"),
+        (["ledger", "create", "{there}", "--epsilon", "1"], "a new ledger must have a new file"),
+        (["ledger", "create", "{new}"], "the budget must be --epsilon"),
         (["ledger", "show", "{new}"], "unable to open"),
         (["ledger", "show", "{text}"], "file is not a database"),
         (["ledger", "export", "{there}", "--output", "{text}"], "--output must name a new file"),

@@ -73,9 +73,9 @@ def test_the_same_total_goes_on(path):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ((dpci.PureDP(1.1),), r"total must be PureDP\(epsilon=1.0\), as stored in .*, got total=PureDP\(epsilon=1"),
-        ((dpci.ZCDP(1.0),), r"total must be .*, as stored in .*, got total=ZCDP"),
-        ((TOTAL, "add_remove"), r"neighbors must be 'replace_one', as stored in .*, got neighbors='add_remove'"),
+        ((dpci.PureDP(1.1),), r"total must be PureDP\(epsilon=1.0\), the value in .*, got total=PureDP\(epsilon=1"),
+        ((dpci.ZCDP(1.0),), r"total must be .*, the value in .*, got total=ZCDP"),
+        ((TOTAL, "add_remove"), r"neighbors must be 'replace_one', the value in .*, got neighbors='add_remove'"),
     ],
 )
 def test_another_total_or_relation_is_refused(path, other, message):
@@ -245,7 +245,9 @@ def test_a_full_disk_releases_nothing(path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
         return dpci.fit(X, y, budget=TENTH, l2_strength=1.0, moments="none", ledger=ledger)
 
-    assert in_child(limited).startswith("LedgerError: the file of a ledger must be a readable and writable ledger")
+    assert in_child(limited).startswith(
+        "LedgerError: the file of a ledger must be a ledger of dpci that can be read and written"
+    )
     # The write may be spent, and is not forgotten if it was.
     assert ledger.spent["epsilon"] in (0.0, 0.1)
     spend(ledger)

@@ -24,6 +24,7 @@ RELEASES = {
     "functional_mechanism": lambda x, y, **k: dpci.baselines.functional_mechanism(
         x, y, budget=HALF, loss="logistic", **ADDED, **k
     ),
+    "moment_matrix": lambda x, y, **k: dpci.regression.release(x, 1.0 * y, budget=HALF, **ADDED, **k),
     "tune by rule": lambda x, y, **k: dpci.tuning.tune(
         x, y, budget=HALF, method="public_rule", loss="squared", mechanism="output", moments="none", **ADDED, **k
     ),

@@ -329,7 +329,7 @@ def test_the_choice_belongs_to_the_file(tmp_path):
     saved = json.loads(again.to_json())
     assert (saved["errors"], saved["n_public"]) == ("private", N)
     for other in ({"errors": "detailed"}, {"errors": "private", "n_public": N + 1}):
-        with pytest.raises(InvalidInput, match="as stored in the ledger file"):
+        with pytest.raises(InvalidInput, match="the value in the ledger file"):
             dpci.Ledger(dpci.PureDP(100.0), "add_remove", path, **other)
     for wrong, message in (
         ({"errors": "none"}, "errors must be one of"),

@@ -122,7 +122,8 @@ def test_losses(rows, loss):
 
 
 def test_custom_loss_is_the_built_in_one(rows):
-    custom, built_in = fit(rows, loss=CUSTOM_LOGISTIC, mechanism="output"), fit(rows, mechanism="output")
+    # Of a custom loss no slope is known at a margin, so output perturbation has more noise for it.
+    custom, built_in = fit(rows, loss=CUSTOM_LOGISTIC), fit(rows)
     np.testing.assert_allclose(custom.params, built_in.params, atol=1e-6)
     assert "relies on the declared bounds" in custom.summary()
     assert "relies on the declared bounds" not in built_in.summary()
@@ -138,7 +139,7 @@ def test_real_targets(rows):
     result = dpci.fit(X, y, budget=PURE, l2_strength=0.02, loss=SOFT_LABELS, seed=1)
     assert result.classes is None
     assert result.decision_function(X).shape == (N,)
-    with pytest.raises(dpci.InvalidInput, match="predict needs a loss with two classes"):
+    with pytest.raises(dpci.InvalidInput, match="predict requires a loss with two classes"):
         result.predict(X)
     with pytest.raises(dpci.InvalidInput, match=r"y must be within target_bounds \[0, 1\], got 2 in row 0"):
         dpci.fit(X, np.where(np.arange(N) == 0, 2.0, y), budget=PURE, l2_strength=0.02, loss=SOFT_LABELS)
@@ -300,7 +301,7 @@ def test_fit_from_many_threads(rows):
 
 def test_keywords_are_the_same_everywhere():
     signature = inspect.signature(dpci.fit).parameters
-    assert tuple(name for name in signature if name not in {"X", "y", "ledger"}) == KEYWORDS
+    assert tuple(name for name in signature if name not in {"X", "y", "ledger", "schema"}) == KEYWORDS
     assert set(FitKeywords.__annotations__) == set(KEYWORDS)
     assert all(p.kind is p.KEYWORD_ONLY for name, p in signature.items() if name not in {"X", "y"})
 

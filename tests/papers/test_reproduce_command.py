@@ -61,7 +61,7 @@ def test_a_checkpoint_must_be_a_folder(tmp_path: Path, capsys: pytest.CaptureFix
     file = tmp_path / "file"
     file.write_text("kept")
     for path in (file, file / "below"):
-        assert f"--checkpoint must name a folder, or one that can be made, got {str(path)!r}" in refused(
+        assert f"--checkpoint must name a folder that exists or can be created, got {str(path)!r}" in refused(
             capsys, "--table", "3", "--checkpoint", str(path)
         )
     assert file.read_text() == "kept"
@@ -179,7 +179,7 @@ def test_figure_on_the_command_line(
     assert main(["tables", "--figure", "3", *SHORT, "--variability", "20", "--output", str(path)]) == 0
     assert path.read_bytes().startswith(begin)
     captured = capsys.readouterr()
-    assert "Left out without --us or --br: panels f, g, h." in captured.out
+    assert "Omitted without --us or --br: panels f, g, h." in captured.out
     assert f"wrote {path}" in captured.err
 
 
@@ -198,7 +198,7 @@ def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
         (("--table", "3", "--figure", "1"), "got --table 3 and --figure 1"),
         (("--table", "1"), "table must be one of 2, 3, 4, 5, 6, got table=1"),
         (("--figure", "5", "--output", "f.png"), "figure must be one of 1, 2, 3, 4, got figure=5"),
-        (("--figure", "1"), "--figure needs --output FILE, got none"),
+        (("--figure", "1"), "--figure requires --output FILE, got none"),
         (("--figure", "1", "--output", "figure.txt"), "a plot must end in one of"),
         (("--figure", "1", "--output", "f.png", "--calibration", "both"), "--calibration must be paper or tight"),
         (

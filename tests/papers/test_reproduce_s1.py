@@ -94,10 +94,12 @@ def test_scores_against_brute_force(split):
 
 def test_scale_of_the_noise(split):
     # Two gradients of (u - y)² x on the unit ball: 2 sin 2s + 4 cos s at its greatest, s = 30°; by the slope alone 8.
-    assert diameter(1.0) == pytest.approx(3.0 * math.sqrt(3.0))
-    assert diameter(0.25) < 5.0
-    for share, constant in ((1.0, 3.0 * math.sqrt(3.0)), (paper_share(1.0), 20.0)):
-        strength = public_strength(split, 0.3)
+    strength = public_strength(split, 0.3)
+    assert diameter(1.0, strength) == pytest.approx(3.0 * math.sqrt(3.0))
+    assert diameter(0.25, strength) < 5.0
+    # The regulariser keeps minimisers within the root of 1/(2 lambda).
+    assert diameter(1.0, 2.0) == pytest.approx(diameter(0.5, 0.1))
+    for share, constant in ((1.0, 3.0 * math.sqrt(3.0)), (paper_share(1.0, strength), 20.0)):
         assert strength == math.sqrt(14 / (split.n * 0.3))
         plan = dpci.plan(
             n_samples=split.n,
@@ -243,12 +245,14 @@ def test_every_mechanism_spends_its_epsilon(name, split, monkeypatch):
         assert name.startswith(SPENDERS[module, function])
         share = 1.0
         if "12W+8" in name:
-            radius = keywords["radius"]
-            share = dpci.plan(
-                n_samples=1, n_features=1, budget=dpci.PureDP(1.0), l2_strength=1.0, radius=radius, mechanism="output",
-                moments="none", fit_intercept=False, loss=regression_setup.LOSS,
-            ).steps[0].sensitivity / (12.0 * radius + 8.0)  # fmt: skip
-        assert keywords["budget"] == dpci.PureDP(share * epsilon)
+            chosen = {name: keywords[name] for name in ("radius", "l2_strength")}
+            ours = dpci.plan(
+                n_samples=split.n, n_features=1, budget=dpci.PureDP(1.0), mechanism="output", moments="none",
+                fit_intercept=False, loss=regression_setup.LOSS, **chosen,
+            ).steps[0].sensitivity  # fmt: skip
+            share = ours * split.n * chosen["l2_strength"] / (12.0 * chosen["radius"] + 8.0)
+        assert keywords["budget"].notion == "pure"
+        assert keywords["budget"].epsilon == pytest.approx(share * epsilon, rel=1e-12)
         # All of it on the choice by chunks; they are disjoint.
         assert keywords.get("selection_share", 1.0) == 1.0
 

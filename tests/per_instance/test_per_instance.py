@@ -127,7 +127,7 @@ def test_data_independent_reports_spend_everything_on_the_model(calibration):
 
 def test_the_paper_bound_names_the_least_ridge():
     keywords = {"bound": "paper", "budget": dpci.ApproxDP(2.0, 1e-5)}
-    with pytest.raises(RegularizationTooSmall, match='bound="interpolated" works') as caught:
+    with pytest.raises(RegularizationTooSmall, match='bound="interpolated" has no such limit') as caught:
         report(l2_strength=0.05, **keywords)
     least = float(str(caught.value).split("at least ")[2].split(",")[0])
     made = report(l2_strength=least, **keywords)
@@ -327,7 +327,7 @@ def test_the_summary_says_what_was_spent(made):
     for part in ("coefficients", "gradient", "hessian", "1e-06 for each record fixed beforehand", "noise radius"):
         assert part in text
     assert "all records at once" in report(simultaneous=True).summary()
-    assert "the rest of the budget went to a report" in made.result.summary()
+    assert "the rest of the budget was spent on a report" in made.result.summary()
     assert "report gradient" in made.result.summary()
     assert [step["step"] for step in made.result.privacy["steps"]] == [
         "coefficients",

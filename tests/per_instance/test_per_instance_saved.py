@@ -55,7 +55,7 @@ def test_saved_reports_of_custom_losses_need_the_loss(made):
     np.testing.assert_array_equal(again(X, Y).eps1, custom(X, Y).eps1)
     with pytest.raises(InvalidInput, match="loss must have the declaration"):
         Report.from_json(custom.to_json(), loss=dpci.losses.HuberHinge(0.5))
-    with pytest.raises(InvalidInput, match="loss must be that of the report"):
+    with pytest.raises(InvalidInput, match="loss must be the loss of the report"):
         Report.from_json(made.to_json(), loss=CUSTOM)
 
 
@@ -77,7 +77,7 @@ DAMAGE = {
     "kind": (("kind",), "data_independent", "if and only if kind="),
     "gradient": (("gradient",), [1.0], r"gradient must have shape \(3,\)"),
     "scalar gradient": (("gradient",), NAN, r"gradient must have shape \(3,\), got \(\)"),
-    "no gradient": (("gradient",), None, "gradient must be there if and only if"),
+    "no gradient": (("gradient",), None, "gradient must be given if and only if"),
     "huge gradient": (("gradient", 0), HUGE, "every field of its schema, got OverflowError"),
     "hessian": (("hessian",), [[1.0, 2.0, NAN]] * 3, "hessian must be finite"),
     "scalar hessian": (("hessian",), NAN, "hessian must have shape"),
@@ -88,7 +88,7 @@ DAMAGE = {
     "probability": (("failure_probability",), 2.0, "failure_probability must be at least 1e-300 and < 1"),
     "bound": (("bound",), "best", "bound must be one of"),
     "flag": (("simultaneous",), "no", "simultaneous must be"),
-    "no shares": (("shares",), None, "shares must be there if and only if kind="),
+    "no shares": (("shares",), None, "shares must be given if and only if kind="),
     "nan shares": (("shares",), [NAN, 0.5, 0.5], "every one of the shares must be"),
     "huge share": (("shares", 0), HUGE, "every one of the shares must be"),
     "negative share": (("shares",), [-1.0, 1.0, 1.0], "every one of the shares must be"),
@@ -158,7 +158,7 @@ def test_what_is_no_report_is_refused(text):
 
 
 def test_shares_of_a_data_independent_report_are_refused():
-    with pytest.raises(InvalidInput, match="shares must be there if and only if kind='data_dependent'"):
+    with pytest.raises(InvalidInput, match="shares must be given if and only if kind='data_dependent'"):
         Report.from_json(changed(report(kind="data_independent"), ("shares",), [0.2, 0.7, 0.1]))
 
 

@@ -36,6 +36,9 @@ REMOVED = rows([1.0], *OTHERS), rows(*OTHERS)
 REPLACED = rows([0.6, 0.8], *([[-1.0, 0.0]] * 30)), rows([0.6, -0.8], *([[-1.0, 0.0]] * 30))
 # The unconstrained minimiser is far outside: the bound binds for almost every draw of the noise.
 BINDING = {"loss": "squared", "radius": 0.3, "l2_strength": 0.5, "moments": "none"}
+# Mirror images across the parameters, which many rows push to the sphere: where logistic gradients are farthest apart.
+MIRRORED = rows([0.47, 0.88], *([[-1.0, 0.0]] * 400)), rows([0.47, -0.88], *([[-1.0, 0.0]] * 400))
+MARGIN = {"loss": Logistic(), "radius": 3.0, "l2_strength": 0.0125, "moments": "none"}
 HINGE = {"loss": "hinge", "l2_strength": 0.5, "radius": 0.5, "moments": "none", **OUTPUT}
 
 
@@ -79,6 +82,9 @@ STRONG = [
     fit("whole fit, one parameter", ZCDP, ANTIPODAL, LINE),
     fit("whole fit", APPROX, ONE_LESS, LINE, LESS),
     fit("ball, binding, objective", PURE, EXTREME, BINDING),
+    fit("ball, logistic, objective", PURE, MIRRORED, MARGIN),
+    fit("ball, logistic, objective", ZCDP, MIRRORED, MARGIN),
+    fit("ball, logistic, objective", APPROX, MIRRORED, MARGIN),
     report("half the budget for each of the first two", HuberHinge(h=0.5), 50.0, (0.5, 0.499, 0.001)),
     report("data-independent", HuberHinge(h=0.5), 50.0, None),
 ]
@@ -101,6 +107,7 @@ WEAK = [
     ),
     fit("ball, binding, output", PURE, EXTREME, BINDING, OUTPUT),
     fit("ball, binding, projected", PURE, EXTREME, BINDING, {"mechanism": OutputPerturbation(project=True)}),
+    fit("ball, logistic, output", PURE, MIRRORED, MARGIN, OUTPUT),
     fit("hinge, binding", PURE, ANTIPODAL, HINGE),
     report("logistic", Logistic(), 200.0, (0.2, 0.7, 0.1)),
     report("soft label 1", SoftLogistic(), 200.0, (0.2, 0.7, 0.1)),

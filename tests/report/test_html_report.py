@@ -69,11 +69,13 @@ def named():
 def test_the_table_has_the_numbers(named):
     cells = Page(named.to_html(level=0.9)).cells
     intervals = named.conf_int(level=0.9)
-    at = cells.index("upper") + 1
+    at = cells.index("ridge") + 1
+    ridge = ["-" if np.isnan(moved) else f"{moved:.4f}" for moved in named.shrinkage()]
     for i, name in enumerate(named.names):
-        row = cells[at + 6 * i : at + 6 * (i + 1)]
+        row = cells[at + 7 * i : at + 7 * (i + 1)]
         numbers = (named.params[i], named.std_errors[i], intervals.lower[i], intervals.upper[i])
-        assert [row[0], row[1], row[2], row[4], row[5]] == [name, *(f"{number:.4f}" for number in numbers)]
+        found = [row[0], row[1], row[2], row[4], row[5], row[6]]
+        assert found == [name, *(f"{number:.4f}" for number in numbers), ridge[i]]
         assert row[3] == ("<0.0001" if named.pvalues[i] < 1e-4 else f"{named.pvalues[i]:.4f}")
 
 
@@ -95,8 +97,8 @@ def test_names_in_other_scripts_and_of_other_kinds():
     names = ["\u0639\u0645\u0631 <65", "\u202eevil", "one\ntwo"]
     result = dpci.fit(pd.DataFrame(X, columns=names), y, **SETTINGS)
     page = Page(result.to_html())
-    at = page.cells.index("upper") + 1
-    assert [page.cells[at + 6 * i] for i in range(3)] == [names[0], "\\u202eevil", "one\\ntwo"]
+    at = page.cells.index("ridge") + 1
+    assert [page.cells[at + 7 * i] for i in range(3)] == [names[0], "\\u202eevil", "one\\ntwo"]
     # In the table and in the plot.
     assert page.text.count(names[0]) == page.text.count("\\u202eevil") == 2
     assert "\u202e" not in page.text
@@ -147,7 +149,7 @@ def test_what_a_reader_needs(named):
         "e^2 = 7.39 at most",  # 7.38906
         "88.08% at most",  # 88.0797
         f"dpci {dpci.__version__}",
-        "speaks for the class",
+        "favours the class",
     ]
     for part in wanted:
         assert part in text, part
@@ -182,7 +184,7 @@ def test_what_is_said_at_most_is_rounded_upwards():
     for epsilon in (0.123449, 0.777, 1.0, 3.21):
         text = fit(budget=dpci.PureDP(epsilon), moments="none", l2_strength=0.5, seed=None).to_html()
         (power, factor) = re.findall(r"factor of e\^([\d.]+) = ([\d.]+) at most", text)[0]
-        (percent,) = re.findall(r"with probability ([\d.]+)% at most", text)
+        (percent,) = re.findall(r"with probability at most ([\d.]+)%", text)
         exact = math.exp(epsilon), 100 / (1 + math.exp(-epsilon))
         assert float(power) >= epsilon
         for shown, number in zip((factor, percent), exact, strict=True):
@@ -237,8 +239,8 @@ def test_a_seeded_fit_says_so_first():
 @pytest.mark.parametrize(
     ("keywords", "parts"),
     [
-        ({"moments": "none"}, ["No intervals: the whole budget went to the coefficients"]),
-        ({"budget": dpci.ZCDP(0.5), "neighbors": "add_remove", "n_public": 2000}, ["among the data at all", "rho=0.5"]),
+        ({"moments": "none"}, ["No intervals: the whole budget was spent on the coefficients"]),
+        ({"budget": dpci.ZCDP(0.5), "neighbors": "add_remove", "n_public": 2000}, ["is among the data", "rho=0.5"]),
         ({"budget": dpci.ApproxDP(1.0, 1e-6)}, ["e^2 = 7.39 with", "delta=1e-06", "1.8e-06 at most"]),
         ({"on_violation": "clip"}, ["Records beyond the public bounds (ball of norm 1) were moved"]),
         ({"loss": "huber_hinge", "budget": dpci.PureDP(200.0)}, ["more than 10⁷", "huber"]),
@@ -266,7 +268,7 @@ def test_regression():
 )
 def test_the_best_guess_is_bounded_by_the_profile(budget):
     result = fit(budget=budget, seed=None)
-    (percent,) = re.findall(r"with probability ([\d.]+)% at most; without", result.to_html())
+    (percent,) = re.findall(r"with probability at most ([\d.]+)%; without", result.to_html())
     if isinstance(budget, dpci.PureDP):
         assert float(percent) == pytest.approx(100 / (1 + math.exp(-0.7)), rel=1e-3)
         return

@@ -77,7 +77,7 @@ def test_an_earlier_fit_predicts_the_lengths():
         ({"budget": dpci.PureDP(1.0)}, TypeError, "unexpected keyword argument 'budget'"),
         ({"mechanism": "output"}, TypeError, "unexpected keyword argument 'mechanism'"),
         ({"n_columns": 3}, TypeError, "unexpected keyword argument 'n_columns'"),
-        ({"ledger": None}, InvalidInput, "got ledger= for plan_table"),
+        ({"ledger": None}, InvalidInput, r"plan_table\(\) takes no ledger"),
     ],
 )
 def test_arguments_are_checked(change, error, message):

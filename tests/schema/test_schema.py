@@ -13,8 +13,8 @@ from dpci.errors import DpciError, InvalidInput
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
 
 AGE = NumericColumn(name="age", lower=20, upper=60)
-SEX = CategoricalColumn(name="sex", categories=("F", "M"), reference="F")
-WARD = CategoricalColumn(name="ward", categories=("1", "2"))
+SEX = CategoricalColumn(name="sex", categories=("F", "M"), reference="F", unknown="zeros")
+WARD = CategoricalColumn(name="ward", categories=("1", "2"), unknown="zeros")
 TARGET = ClassTarget(column="ill", negative=("no",), positive=("yes", "probably"))
 SCHEMA = Schema(columns=(AGE, SEX, WARD), target=TARGET)
 TABLE = {
@@ -78,8 +78,8 @@ def test_no_row_ever_exceeds_the_bound(rows: list[tuple[float, float, str, str]]
         columns=(
             NumericColumn(name="a", lower=-0.1, upper=0.2),
             NumericColumn(name="b", lower=-7e300, upper=3e300, transform="signed_log"),
-            CategoricalColumn(name="c", categories=("x", "0")),
-            CategoricalColumn(name="d", categories=("x", "y", "z"), reference="z"),
+            CategoricalColumn(name="c", categories=("x", "0"), unknown="zeros"),
+            CategoricalColumn(name="d", categories=("x", "y", "z"), reference="z", unknown="zeros"),
         ),
         target=TARGET,
     )
@@ -238,7 +238,7 @@ def test_bad_files(tmp_path) -> None:
 )
 def test_no_value_decides_how_another_is_encoded(values, others):
     categories = ("0", "1", str(2**60), str(2**60 + 1), "True", "False", "1.5", "2")
-    column = CategoricalColumn(name="c", categories=categories)
+    column = CategoricalColumn(name="c", categories=categories, unknown="zeros")
     alone = column.encode(values)
     assert alone.sum() == len(values)
     for other in others:
@@ -257,6 +257,6 @@ def test_codes_of_frames_beside_a_missing_one(library):
         "polars": lambda: module.DataFrame({"c": codes, "y": [0, 1, 1]}),
         "pyarrow": lambda: module.table({"c": codes, "y": [0, 1, 1]}),
     }[library]()
-    column = CategoricalColumn(name="c", categories=(str(2**60), str(2**60 + 1)))
+    column = CategoricalColumn(name="c", categories=(str(2**60), str(2**60 + 1)), unknown="zeros")
     schema = Schema(columns=(column,), target=ClassTarget(column="y", negative=("0",), positive=("1",)))
     np.testing.assert_array_equal(schema.features(frame) > 0, [[True, False], [False, True], [False, False]])

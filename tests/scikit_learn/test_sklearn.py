@@ -184,9 +184,9 @@ def test_budgets(params, budget):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"rho": 0.5}, r"epsilon and delta must be None with rho.*, got epsilon=1.0, delta=None, rho=0.5"),
-        ({"epsilon": None, "rho": 0.5, "delta": 1e-6}, r"epsilon and delta must be None with rho"),
-        ({"epsilon": None}, r"epsilon must be given unless rho is, got epsilon=None, delta=None, rho=None"),
+        ({"rho": 0.5}, r"epsilon and delta must be None if rho is given.*, got epsilon=1.0, delta=None, rho=0.5"),
+        ({"epsilon": None, "rho": 0.5, "delta": 1e-6}, r"epsilon and delta must be None if rho is given"),
+        ({"epsilon": None}, r"epsilon must be given unless rho is given, got epsilon=None, delta=None, rho=None"),
         ({"epsilon": None, "delta": 1e-6}, r"epsilon must be given unless rho is"),
         ({"epsilon": -1.0}, r"epsilon must be finite and > 0, got epsilon=-1.0"),
         ({"delta": 1.0}, r"delta must be > 0 and < 1"),
@@ -281,7 +281,7 @@ def test_scores_say_that_they_are_not_private():
         assert score > 0.5
         (warning,) = caught
         assert warning.category is dpci.PrivacyLeakWarning
-        assert "a score reads rows and labels without noise" in str(warning.message)
+        assert "a score is computed from rows and labels without noise" in str(warning.message)
         assert warning.filename == __file__
         weighted, _ = warnings_of(lambda model=model, y=y: model.score(X, y, sample_weight=np.arange(N) < 5))
         assert weighted == pytest.approx(warnings_of(lambda model=model, y=y: model.score(X[:5], y[:5]))[0])

@@ -121,7 +121,7 @@ ENCODING = {
 
 @pytest.mark.parametrize("case", ENCODING)
 def test_classes_under_tools_that_encode_labels(case):
-    with pytest.raises(dpci.InvalidInput, match=r"hand 0 and 1 to the model, which then needs classes=\(0, 1\)"):
+    with pytest.raises(dpci.InvalidInput, match=r"encode labels as 0 and 1, .* use classes=\(0, 1\)"):
         warnings_of(lambda: ENCODING[case](PrivateLogisticRegression(epsilon=1e3, classes=("no", "yes"))))
     model, _ = warnings_of(lambda: ENCODING[case](PrivateLogisticRegression(epsilon=1e3)))
     if hasattr(model, "predict"):
@@ -145,7 +145,7 @@ def test_labels_that_are_simply_wrong_get_no_such_hint():
     assert "encode" not in str(refused.value)
     with pytest.raises(dpci.InvalidInput) as refused:
         PrivateLogisticRegression(classes=(1, 2)).fit(X, np.full(N, 0))
-    assert "hand 0 and 1" in str(refused.value)
+    assert "encode labels as 0 and 1" in str(refused.value)
 
 
 @pytest.mark.parametrize("method", ["repeat", "chunks", "public_rule"])

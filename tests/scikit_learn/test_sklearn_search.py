@@ -31,7 +31,7 @@ T = make_targets(X)
 GRID = {"l2_strength": [0.02, 0.1]}
 # So great a budget that no score depends on the noise.
 LOGISTIC = PrivateLogisticRegression(epsilon=1e3)
-LEAK = "scikit-learn's model selection reads the records that it scores without noise"
+LEAK = "scikit-learn's model selection scores records without noise"
 
 
 def leaks_of(call):
@@ -162,7 +162,7 @@ def test_private_search_stays_within_one_budget(case):
     assert hasattr(search, "decision_function") == hasattr(estimator, "decision_function")
     assert best.moments == ("none" if share == 1.0 else "joint")
     if share == 1.0:
-        with pytest.raises(dpci.InvalidInput, match="intervals need fresh noise"):
+        with pytest.raises(dpci.InvalidInput, match="intervals require fresh noise"):
             search.conf_int()
     else:
         assert len(search.conf_int(level=0.9)) == D + 1
@@ -218,7 +218,7 @@ def test_private_search_in_a_pipeline_and_on_frames():
         (LOGISTIC, {"l2_strength": [-1.0]}, {"validation_radius": 4.0}, "l2_strength must be finite and > 0"),
         (LOGISTIC, GRID, {}, "validation_radius"),
         (LOGISTIC, GRID, {"method": "public_rule"}, "method must be one of 'repeat', 'chunks'"),
-        (PrivateLogisticRegression(rho=1.0), GRID, {}, "epsilon and delta must be None with rho"),
+        (PrivateLogisticRegression(rho=1.0), GRID, {}, "epsilon and delta must be None if rho is given"),
         (PrivateLinearSVC(epsilon=4.0), {"h": [0.5, 0.7]}, {"validation_radius": 4.0}, "validation_loss must be given"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -106,7 +106,7 @@ def test_what_compares_nothing_is_not_accused():
 def test_every_call_is_told_once():
     scores = [lambda: cross_val_score(LOGISTIC, X, Y, cv=3) for _ in range(2)]
     _, caught = warnings_of(lambda: [score() for score in scores])
-    both = ["scikit-learn's model selection", "a score reads rows"]
+    both = ["scikit-learn's model selection", "a score is computed from rows"]
     assert [next(start for start in both if start in str(warning.message)) for warning in caught] == 2 * both
 
 

@@ -118,9 +118,9 @@ def written(rows, tmp_path_factory):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"seed": 1}, "another seed: 0 there, 1 here"),
-        ({"level": 0.9}, "another level: 0.95 there, 0.9 here"),
-        ({"l2_strength": 0.2}, r"another configs\[0\].l2_strength: 0.1 there, 0.2 here"),
+        ({"seed": 1}, "differs in seed: 0 there, 1 here"),
+        ({"level": 0.9}, "differs in level: 0.95 there, 0.9 here"),
+        ({"l2_strength": 0.2}, r"differs in configs\[0\].l2_strength: 0.1 there, 0.2 here"),
         ({"budget": dpci.ZCDP(1.0)}, r"configs\[0\].budget: PureDP\(epsilon=2.0\) there, ZCDP\(rho=1.0\) here"),
         ({"loss": "huber_hinge"}, r"configs\[0\].loss.name: logistic there, huber_hinge here"),
         ({"mechanism": "output"}, r"configs\[0\].mechanism: "),

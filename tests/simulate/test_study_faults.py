@@ -95,7 +95,7 @@ def test_every_keyword_belongs_to_the_study(rows, saved, written, name):
     if name == "n_public":  # it goes with add_remove alone
         keywords["neighbors"] = "add_remove"
     there = "hash of X and y: " if name == "classes" else rf"configs\[0\]\.{name}[.:]"
-    with pytest.raises(InvalidInput, match=f"must belong to the same study.*with another .*{there}"):
+    with pytest.raises(InvalidInput, match=f"must belong to the same study.*which differs in .*{there}"):
         simulate.coverage(*rows, checkpoint=saved, **keywords)
     assert saved.read_bytes() == written
 
@@ -120,7 +120,7 @@ def as_sparse_rows(X, y):
 
 @pytest.mark.parametrize("change", [with_another_zero, with_another_bit, in_another_order, as_sparse_rows])
 def test_data_of_other_bits_are_refused(rows, saved, written, change):
-    with pytest.raises(InvalidInput, match=r"with another hash of X and y: .* there, .* here"):
+    with pytest.raises(InvalidInput, match=r"which differs in hash of X and y: .* there, .* here"):
         simulate.coverage(*change(*rows), checkpoint=saved, **STUDY)
     assert saved.read_bytes() == written
 
@@ -135,7 +135,7 @@ def test_another_version_is_refused(rows, saved, written, monkeypatch):
 def test_a_checkpoint_of_variability_is_none_of_coverage(rows, tmp_path):
     path = tmp_path / "study.npz"
     simulate.variability(*rows, budget=STUDY["budget"], l2_strength=0.2, n_variability=20, checkpoint=path)
-    with pytest.raises(InvalidInput, match="with another study: variability there, coverage here"):
+    with pytest.raises(InvalidInput, match="which differs in study: variability there, coverage here"):
         simulate.coverage(*rows, checkpoint=path, **STUDY)
 
 
@@ -159,7 +159,7 @@ def test_custom_losses_are_told_apart_by_what_they_compute(rows, tmp_path):
     run = partial(simulate.coverage, *rows, checkpoint=path, **STUDY)
     study = run(loss=custom_loss())
     np.testing.assert_array_equal(bits(run(loss=custom_loss())), bits(study))
-    with pytest.raises(InvalidInput, match="with another hash of the full-data minimisers"):
+    with pytest.raises(InvalidInput, match="which differs in hash of the full-data minimisers"):
         run(loss=custom_loss(0.9))
 
 

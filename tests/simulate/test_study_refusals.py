@@ -28,7 +28,7 @@ REFUSED = {
     "threads": ({"n_threads": 0}, "n_threads must be at least 1"),
     "parallel": ({"parallel": "dask"}, "parallel must be one of 'joblib', got parallel='dask'"),
     "checkpoint": ({"checkpoint": 3}, "checkpoint must be None or a path, got checkpoint=3"),
-    "moments": ({"moments": "none"}, "coverage needs released moments, got moments='none'"),
+    "moments": ({"moments": "none"}, "coverage requires released moments, got moments='none'"),
     "budget": ({"budget": 1.0}, "budget must be"),
     "configs text": ({"configs": "objective"}, "configs must be a sequence of dictionaries"),
     "configs mapping": ({"configs": {"mechanism": "output"}}, "configs must be a sequence of dictionaries"),
@@ -37,7 +37,7 @@ REFUSED = {
     "configs empty": ({"configs": []}, "configs must hold at least one dictionary, got none"),
     "configs unknown": ({"configs": [{}, {"lambda": 1.0}]}, r"got 'lambda' in configs\[1\]"),
     "configs shared": ({"configs": [{"row_norm": 2.0}]}, r"common to all, got 'row_norm' in configs\[0\]"),
-    "configs moments": ({"configs": [{}, {"moments": "none"}]}, "coverage needs released moments"),
+    "configs moments": ({"configs": [{}, {"moments": "none"}]}, "coverage requires released moments"),
     "configs many": ({"configs": [{}] * 256}, "at most 255 configurations, got 256"),
     "regularisation": ({"l2_strength": 1e-9}, "l2_strength"),
 }

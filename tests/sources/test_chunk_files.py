@@ -111,11 +111,11 @@ def test_files_that_are_not_as_described(tmp_path):
         dpci.Chunks.from_csv(tmp_path / "people.csv", schema=None)
     with pytest.raises(InvalidInput, match=r"chunk_rows must be at least 1, got chunk_rows=0"):
         dpci.Chunks.from_csv(tmp_path / "people.csv", schema=SCHEMA, chunk_rows=0)
-    with pytest.raises(InvalidInput, match=r"path must name at least one file, got none"):
+    with pytest.raises(InvalidInput, match=r"path must name at least one file, got no file"):
         dpci.Chunks.from_csv([], schema=SCHEMA)
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table(table), path)
-    with pytest.raises(InvalidInput, match=r"target must name a column where there is no schema, got target=None"):
+    with pytest.raises(InvalidInput, match=r"target must name a column if no schema is given, got target=None"):
         dpci.Chunks.from_parquet(path)
     with pytest.raises(InvalidInput, match=r"target and columns must be None with a schema, got target='ill'"):
         dpci.Chunks.from_parquet(path, schema=SCHEMA, target="ill")
@@ -167,7 +167,7 @@ def test_files_that_can_be_read_once_cost_nothing(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     for path in (tmp_path / "pipe.csv", tmp_path / "folder.csv", "-"):
         chunks = dpci.Chunks.from_csv(path, schema=SCHEMA)
-        with pytest.raises(InvalidInput, match=r"path must name files, which are read several times, got '.*'"):
+        with pytest.raises(InvalidInput, match=r"path must name files, because they are read several times, got '.*'"):
             fit(chunks, seed=None, ledger=ledger)
     assert ledger.remaining == dpci.ZCDP(1.0)
 

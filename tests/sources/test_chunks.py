@@ -59,9 +59,9 @@ def test_sources(source):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (iter(cut(X, Y, 3)), "source is read several times: pass a function that returns a fresh iterator"),
-        ((part for part in cut(X, Y, 3)), "source is read several times: pass a function .* got generator"),
-        (zip([X], [Y], strict=True), "source is read several times: pass a function .* got zip"),
+        (iter(cut(X, Y, 3)), "source must be readable several times"),
+        ((part for part in cut(X, Y, 3)), "source must be readable several times .* got generator"),
+        (zip([X], [Y], strict=True), "source must be readable several times .* got zip"),
         (X, "source must be a function that returns an iterable of .X, y., .*got ndarray"),
         (3, "source must be a function that returns an iterable of .X, y., .*got int"),
         ("rows.csv", "source must be a function that returns an iterable of .X, y., .*got str"),

@@ -54,6 +54,9 @@ def make_calls():
         "histogram": lambda: dpci.baselines.projected_histogram(
             X, 2.0 * y - 1.0, budget=dpci.PureDP(1.0), l2_strength=0.1, axes=axes, n_threads=2
         ),
+        "moment matrix": lambda: dpci.regression.release(
+            X, 2.0 * y - 1.0, budget=dpci.PureDP(1.0), bounds=(-1, 1), robust=True, n_threads=2
+        ),
         "draws": lambda: dpci.lowlevel.spherical_laplace(400_000, 10, 1.0, 1),
         "simulated interval": lambda: dpci.lowlevel.monte_carlo_interval(
             np.ones(40), np.ones(40), noise_law="gaussian", noise_scale=1.0, dim=2, n_draws=400_000, level=0.5, seed=1

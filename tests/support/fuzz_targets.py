@@ -45,14 +45,14 @@ class Left:
     })  # fmt: skip
     # Made by the library alone; callers get them, and read them.
     RESULTS = frozenset({
-        "AuditReport", "BaselineFit", "Comparison",
-        "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded", "ErrorBound",
-        "Event", "ExPostLosses", "ExpectedUtility", "Layout", "LowerBound", "Minimum", "ModelInversion", "OracleSearch",
-        "Plan", "PrivateFit", "RecordLosses", "Report", "SelectedFit", "TuneResult", "UtilityCurve",
-        "VariabilityStudy", "WaldTest", "WorstCase",
+        "AuditReport", "BaselineFit", "Comparison", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded",
+        "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Layout", "LowerBound", "Minimum",
+        "ModelInversion", "OracleSearch", "Plan", "PrivateFit", "RecordLosses", "Report", "SchemaCheck", "SelectedFit",
+        "TableUnits", "TuneResult", "UtilityCurve", "VariabilityStudy", "WaldTest", "WorstCase",
     })  # fmt: skip
-    # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample.
-    METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private"})
+    # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample;
+    # or is NaN by its documentation.
+    METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private", "shrinkage"})
     # NaN by their documentation: standard errors of one run. An event that never happens has an infinite threshold.
     # The source of public bounds is any remark.
     ATTRIBUTES: typing.ClassVar = {
@@ -60,8 +60,8 @@ class Left:
         "Event": {"threshold"},
         "OracleSearch": {"std_errors"},
         "CategoricalColumn": {"source"},
-        "NumericColumn": {"source"},
-        "NumericTarget": {"source"},
+        "NumericColumn": {"source", "unit"},
+        "NumericTarget": {"source", "unit"},
         "Schema": {"name", "title", "source", "licence"},
     }
     # Keywords that choose where files are, which are no numbers.
@@ -138,6 +138,8 @@ OWN = {
     "ClassTarget": {"column": "c", "negative": ("no",), "positive": ("yes",)},
     "NumericTarget": {"column": "c", "lower": 0.0, "upper": 1.0},
     "Schema": {"columns": SMALL_SCHEMA.columns, "target": SMALL_SCHEMA.target},
+    # Their rows are encoded.
+    **{name: {"schema": None} for name in ("fit", "predict", "predict_proba", "decision_function", "predict_conf_int")},
     "model_inversion": {"X": np.column_stack([np.sign(X[:, 0]) / 2, X[:, 1]]), "y": REALS, "column": 0},
 }
 
@@ -185,7 +187,7 @@ TYPICAL = {
     "intercept_scale": (1.0, 0.5),
     "row_norm": (1.0, 2.0, None),
     "rows": (None, dpci.rows.Ball(1.5), dpci.rows.Blocks([2.0, 1.0]), dpci.rows.Blocks([], groups=[([0, 1], 2.0)])),
-    "bounds": ([1.0, 0.5],),
+    "bounds": ([1.0, 0.5], (-1.0, 1.0), None),
     "groups": ((), [(range(1, 3), 1.0)]),
     "on_violation": ("error", "clip"),
     "neighbors": ("replace_one", "add_remove"),
@@ -198,6 +200,10 @@ TYPICAL = {
     "noise": (None, "gaussian", "spherical_laplace"),
     "method": ("exact", "monte_carlo", "newton", "repeat", "chunks", "public_rule"),
     "simultaneous": (None, "bonferroni", "max_z"),
+    "features": (["x0"], None),
+    "feature_sets": ([["x0"], []],),
+    "covariance": ("classical", "robust"),
+    "robust": (True, False),
     "kind": ("data_dependent", "data_independent"),
     "bound": ("interpolated", "paper"),
     "solver": ("auto", "newton", "lbfgs", "ball"),
@@ -325,6 +331,8 @@ def samples():
             "histogram": baselines.projected_histogram(
                 X, REALS, budget=PureDP(2.0), axes=TYPICAL["axes"][0], **settings
             ),
+            "moment matrix": dpci.regression.release(X, REALS, budget=PureDP(1e3), bounds=(-1, 1), seed=1),
+            "regression": dpci.regression.release(X, REALS, budget=PureDP(1e3), bounds=(-1, 1), seed=1).fit(),
             "non-private": baselines.non_private(X, CLASSES, loss="logistic", l2_strength=0.5),
             "schema": SMALL_SCHEMA,
             "ledger": dpci.Ledger(dpci.PureDP(1e6)),

@@ -21,7 +21,14 @@ from support.odd_values import HUGE_COUNT, odd_like, odd_scalar
 SECONDS = 20.0
 # What is asked for may take forever; the case must then end soon after it is interrupted.
 SECONDS_OF_HUGE = 0.2
-_RELEASES = ("fit", "release_functional_mechanism", "release_histogram", "release_report", "release_tuning")
+_RELEASES = (
+    "fit",
+    "release_functional_mechanism",
+    "release_histogram",
+    "release_moment_matrix",
+    "release_report",
+    "release_tuning",
+)
 # Numbers that are infinite or NaN by their documentation.
 _UNBOUNDED = {"predictor_bound", "slope_bound", "curvature_bound"}
 

@@ -21,6 +21,7 @@ kind = "categorical"
 name = "ward"
 categories = ["A", "B"]
 reference = "A"
+unknown = "zeros"
 """
 
 

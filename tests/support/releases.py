@@ -26,6 +26,10 @@ RELEASES = {
     "tune": _tune,
     "tune_chunks": lambda **keywords: _tune(method="chunks", **keywords),
     "functional_mechanism": lambda **keywords: dpci.baselines.functional_mechanism(X, Y, budget=PURE, **keywords),
+    "moment_matrix": lambda **keywords: dpci.regression.release(X, 1.0 * Y, budget=PURE, **keywords),
+    "moment_matrix_in_parts": lambda **keywords: dpci.regression.release(
+        dpci.Chunks([(X[:50], 1.0 * Y[:50]), (X[50:], 1.0 * Y[50:])]), budget=PURE, robust=True, **keywords
+    ),
     "projected_histogram": lambda **keywords: dpci.baselines.projected_histogram(
         X, Y, budget=PURE, axes=AXES, l2_strength=0.1, target_bins=2, **keywords
     ),

@@ -45,6 +45,18 @@ STORED = (
 )
 
 
+# Of a moment matrix: the coefficients of the residuals and their cap follow from the released one.
+OF_THE_MATRIX = (
+    r"\.(matrix|residual_point|residual_moments)\[\d+\](\[\d+\])?",
+    r"\.(steps|seals)\.residual_moments(\.\w+)*",
+)
+
+
+def moment_matrix(X, y, **given):
+    y = None if y is None else 1.0 * np.asarray(y)
+    return dpci.regression.release(X, y, budget=dpci.ApproxDP(1.0, 1e-6), robust=True, on_violation="clip", **given)
+
+
 def leaves(value, path=""):
     """Return every plain value within an object by its path, with its type."""
     if value is None or isinstance(value, bool | int | float | str | bytes | np.generic | type):

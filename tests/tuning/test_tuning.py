@@ -167,7 +167,7 @@ def test_the_public_rule_spends_nothing_on_the_choice():
     assert tuning.public_rule(2000, 4, dpci.ApproxDP(2.0, 1e-6)) == rule
     pure = dpci.ZCDP(0.5).pure_within().epsilon
     assert tuning.public_rule(10, 5, dpci.ZCDP(0.5))["l2_strength"] == math.sqrt(0.5 / pure)
-    with pytest.raises(InvalidInput, match="epsilon must leave a finite l2_strength"):
+    with pytest.raises(InvalidInput, match="epsilon must give a finite l2_strength"):
         tuning.public_rule(10, 5, dpci.PureDP(1e-320))
     result = tuning.tune(X, Y, budget=dpci.PureDP(2.0), method="public_rule", seed=1)
     assert result.params == rule
@@ -229,20 +229,26 @@ def test_regression_is_tuned_over_radius_and_strength():
         ({"candidates": [*GRID, {"l2_strength": -1.0}]}, "l2_strength must be finite and > 0"),
         ({"candidates": [*GRID, {"l2_strength": 1.0, "loss": "huber_hinge"}]}, "validation_loss must be given"),
         ({"validation_loss": "squared"}, "got two classes for the logistic loss and"),
-        ({"neighbors": "add_remove", "n_public": 2000}, 'takes neighbors="replace_one"'),
+        ({"neighbors": "add_remove", "n_public": 2000}, 'requires neighbors="replace_one"'),
         ({"radius": None, "validation_radius": 0.0}, "validation_radius must be finite and > 0"),
         ({"shape": -0.5}, "shape must be >= 0 and <= 10"),
         ({"expected_runs": 1.0}, "expected_runs must be > 1"),
         ({"expected_runs": math.inf}, "expected_runs must be > 1"),
         ({"method": "grid"}, "method must be one of"),
         ({"candidates": 3}, "list of dictionaries.*got candidates=3"),
-        ({"method": "chunks", "shape": math.nan}, "shape must be left at 1.0 with method='chunks'.*got shape=nan"),
-        ({"method": "chunks", "expected_runs": 5.0}, "expected_runs must be left at None"),
-        ({"method": "public_rule"}, "candidates must be left at None with method='public_rule'"),
-        ({"method": "public_rule", "candidates": None, "selection_share": 1.0}, "selection_share must be left at 0.5"),
-        ({"method": "public_rule", "candidates": None, "validation_radius": 1.0}, "validation_radius must be left"),
-        ({"method": "public_rule", "candidates": None}, "radius must be left to method='public_rule'"),
-        ({"selection_share": 1e-320, "budget": dpci.PureDP(1e-5)}, "selection_share must leave some of"),
+        (
+            {"method": "chunks", "shape": math.nan},
+            "shape must keep its default 1.0 with method='chunks'.*got shape=nan",
+        ),
+        ({"method": "chunks", "expected_runs": 5.0}, "expected_runs must keep its default None"),
+        ({"method": "public_rule"}, "candidates must keep its default None with method='public_rule'"),
+        (
+            {"method": "public_rule", "candidates": None, "selection_share": 1.0},
+            "selection_share must keep its default 0.5",
+        ),
+        ({"method": "public_rule", "candidates": None, "validation_radius": 1.0}, "validation_radius must keep"),
+        ({"method": "public_rule", "candidates": None}, "radius must not be given with method='public_rule'"),
+        ({"selection_share": 1e-320, "budget": dpci.PureDP(1e-5)}, "selection_share must leave a part of"),
         # Rounding of the scores would exceed what one record moves them by.
         ({"radius": 4e-16}, "100 times its rounding"),
         ({"radius": 4e-25, "method": "chunks"}, "100 times its rounding"),
@@ -255,7 +261,7 @@ def test_regression_is_tuned_over_radius_and_strength():
                 "candidates": [{**GRID[1], "loss": dpci.losses.Squared(b)} for b in (1.0, 2.0)],
                 "validation_loss": "squared",
             },
-            r"targets of their losses.*got \[-2, 2\] for the squared loss and \[-1, 1\] for validation",
+            r"must have the same targets.*got \[-2, 2\] for the squared loss and \[-1, 1\] for validation",
         ),
         ({"method": "chunks", "candidates": GRID * 1000}, "n_samples must be at least 3001"),
         # Could be chosen, but not fitted afterwards with intervals: refused before anything is spent.

@@ -34,11 +34,11 @@ def refused(match, error=InvalidInput, rows=ROWS, **keywords):
         ({"n_threads": 0}, "n_threads must be at least 1"),
         ({"params": [0.0]}, "params must hold 9 finite numbers"),
         ({"params": [NAN] * 9}, "params must hold 9 finite numbers"),
-        ({"params": np.zeros(9), "n_draws": 2}, "n_draws must be 1 with params"),
+        ({"params": np.zeros(9), "n_draws": 2}, "n_draws must be 1 if params are given"),
         ({"calibration": "paper"}, "neighbors=\"add_remove\" or calibration=\"tight\""),
         ({"moments": "none", "split": (0.8, 0.1, 0.1)}, "split must be None"),
         ({"mechanism": "gradient"}, "mechanism must be"),
-        ({"loss": dpci.losses.SoftLogistic(), "metric": "smoothed_accuracy"}, "needs a loss of two classes"),
+        ({"loss": dpci.losses.SoftLogistic(), "metric": "smoothed_accuracy"}, "requires a loss of two classes"),
         ({"n_public": 10}, "n_public must be None"),
     ],
 )  # fmt: skip
@@ -135,7 +135,7 @@ def test_metrics_are_checked():
         dpci.utility.Metric(len, 3)
     with pytest.raises(InvalidInput, match="hessian must be None or callable"):
         dpci.utility.Metric(len, len, 3)
-    with pytest.raises(InvalidInput, match="worst_case bounds metric='loss', got metric='smoothed_accuracy'"):
+    with pytest.raises(InvalidInput, match="worst_case requires metric='loss', got metric='smoothed_accuracy'"):
         curve(at=APPROX, metric="smoothed_accuracy").worst_case(1.0)
 
 

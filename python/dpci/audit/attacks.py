@@ -245,7 +245,9 @@ def report(
             raise InvalidInput(f"{name} must be a sequence, got {name}={value!r}")
     by_notion: dict[str, Budget] = {check_budget(budget).notion: budget for budget in budgets}
     if not by_notion or len(by_notion) != len(budgets):
-        raise InvalidInput(f"budgets must hold at most one budget of a notion, and at least one, got {list(budgets)!r}")
+        raise InvalidInput(
+            f"budgets must hold at least one budget, and at most one of each notion, got {list(budgets)!r}"
+        )
     seed = _fresh_seed(seed)
     found = []
     for case in all_cases(by_notion, tuple(mechanisms)):
@@ -287,14 +289,19 @@ class _Runs:
         threads = check_threads(n_threads)
         if isinstance(draw, WorstCase):
             if first is not None or second is not None:
-                raise InvalidInput(f"a canned case brings its data sets: D and D2 must not be given, got D={first!r}")
+                raise InvalidInput(
+                    "D and D2 must not be given with a case of worst_case, which has its own data sets, got "
+                    f"D={first!r}"
+                )
             self._claim, self._name = self._claim or draw.budget, draw.title
             self._outputs = draw.simulate(n_runs=n_runs, seed=_fresh_seed(seed), n_threads=threads)
             return
         if not callable(draw):
-            raise InvalidInput(f"draw must be callable or of worst_case, got draw={draw!r}")
+            raise InvalidInput(f"draw must be a function or a case of worst_case, got draw={draw!r}")
         if seed is not None:
-            raise InvalidInput(f"seed belongs to a canned case; draw has its own randomness, got seed={seed!r}")
+            raise InvalidInput(
+                f"seed must be None with a function as draw, which has its own randomness, got seed={seed!r}"
+            )
         # In turns, so that whatever drifts does so on both.
         outputs = [(attempt(draw, first), attempt(draw, second)) for _ in range(n_runs)]
         self._outputs = tables([a for a, _ in outputs], [b for _, b in outputs])

@@ -102,7 +102,7 @@ class Event:
         sign = ">=" if self.above else "<="
         numbers = ", ".join(f"{weight:.4g}" for weight in self.weights)
         statistic = "score" if self.weights == (1.0,) else f"({numbers}) . output"
-        return f"{statistic} {sign} {self.threshold:.6g}, likelier on {self.likelier_on}"
+        return f"{statistic} {sign} {self.threshold:.6g}, more likely on {self.likelier_on}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -162,7 +162,7 @@ class LowerBound:
             By default the mechanism's own.
         """
         if claim is None and self.claim is None:
-            raise InvalidInput("a claim is needed: the mechanism came without one, got claim=None")
+            raise InvalidInput("claim must be given, because this mechanism has no claim of its own, got claim=None")
         budget = check_budget(self.claim if claim is None else claim)
         if isinstance(budget, ZCDP):
             return bool(rho(np.array(self.least), np.array(self.greatest)) > budget.rho)

@@ -160,6 +160,42 @@ class FunctionalCase(WorstCase):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MomentMatrixCase(WorstCase):
+    """A moment matrix of two columns, without the moments of residuals."""
+
+    @cached_property
+    def spec(self) -> _core.MomentMatrixSpec:
+        """All public choices, calibrated."""
+        return _core.MomentMatrixSpec(
+            n_samples=len(self.first[0]),
+            n_columns=2,
+            row_norm=1.0,
+            target_bound=1.0,
+            robust_share=None,
+            budget=core_budget(self.budget),
+            neighbors=self.neighbors,
+        )
+
+    def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
+        """Return lower triangles."""
+        return _core.simulate(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
+
+    def scores(self, outputs: _F64) -> _F64:
+        """Return inner products with the difference of the neighbours: log-ratios of densities under Gaussian noise."""
+        first, second = (self._matrix(data) for data in (self.first, self.second))
+        difference = first - second
+        inside = np.tril_indices(len(difference))
+        # Entries off the diagonal are there twice.
+        weights = np.where(inside[0] == inside[1], 1.0, 2.0)
+        return np.asarray(outputs @ (weights * difference[inside]))
+
+    def _matrix(self, data: Rows) -> _F64:
+        X, y = data
+        z = np.column_stack([X, np.full(len(X), self.spec.intercept), self.spec.target_weight * y])
+        return np.asarray(z.T @ z)
+
+
+@dataclass(frozen=True, kw_only=True)
 class HistogramCase(WorstCase):
     """Noisy counts of the four cells of x and y in {-1, 1}."""
 

@@ -6,7 +6,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpci.audit.cases import FitCase, FunctionalCase, HistogramCase, ReportCase, SealCase, TuningCase, WorstCase
+from dpci.audit.cases import (
+    FitCase,
+    FunctionalCase,
+    HistogramCase,
+    MomentMatrixCase,
+    ReportCase,
+    SealCase,
+    TuningCase,
+    WorstCase,
+)
 from dpci.audit.scores import Rows
 from dpci.base.validation import check_choice
 from dpci.budgets import ZCDP, Budget, Neighbors
@@ -103,6 +112,14 @@ def _functional(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
     return FunctionalCase(name=name, budget=budget, neighbors=neighbors, first=first, second=second)
 
 
+def _moment_matrix(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
+    # Rows for which the records with constant and target are at right angles: the cosine is -(1/8 + 9/16).
+    other = [-11.0 / 16.0, math.sqrt(135.0) / 16.0]
+    replaced = rows([1.0, 0.0]), rows(other)
+    first, second = replaced if neighbors == _REPLACE else (rows([1.0, 0.0], other), rows(other))
+    return MomentMatrixCase(name=name, budget=budget, neighbors=neighbors, first=first, second=second)
+
+
 def _histogram(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
     first, second = (rows([1.0]), rows([1.0], y=-1.0)) if neighbors == _REPLACE else (rows([1.0], [-1.0]), rows([-1.0]))
     return HistogramCase(name=name, budget=budget, neighbors=neighbors, first=first, second=second)
@@ -163,6 +180,7 @@ CATALOGUE: dict[str, Entry] = {
     "report_gradient": Entry(_report((0.001, 0.998, 0.001), HuberHinge(h=0.5), 50.0), ("approx",), (_ADD_REMOVE,)),
     "report_hessian": Entry(_report((1e-4, 1e-4, 0.9998), Logistic(), 200.0), ("approx",), (_ADD_REMOVE,)),
     "functional_mechanism": Entry(_functional, relations=_RELATIONS),
+    "moment_matrix": Entry(_moment_matrix, relations=_RELATIONS),
     "histogram": Entry(_histogram, relations=_RELATIONS),
     "tuning_repeat": Entry(_tuning("repeat", 1)),
     "tuning_chunks": Entry(_tuning("chunks", 2)),

@@ -160,7 +160,7 @@ def model_inversion(
     """
     if not callable(getattr(result, "predict", None)):
         raise InvalidInput(
-            f"result must have a method predict, got {type(result).__name__} (of a tuning pass its result)"
+            f"result must have a method predict, got {type(result).__name__} (for a tuning, pass its attribute result)"
         )
     rows, names = as_matrix(X)
     targets = as_vector("y", y)
@@ -169,13 +169,13 @@ def model_inversion(
     check_finite("X", rows)
     check_finite("y", targets)
     if (classes := getattr(result, "classes", None)) is not None:
-        raise InvalidInput(f"model inversion needs a regression, got a model of the classes {classes!r}")
+        raise InvalidInput(f"model inversion requires a regression, got a model of the classes {classes!r}")
     shares = _checked_prior(prior)
     variance = check_positive("residual_variance", residual_variance)
     hidden = _attribute(rows.shape[1], names or _names_of(result, rows.shape[1]), column, shares, on)
     truth = _true_levels(rows, hidden)
     warnings.warn(
-        "model inversion is NOT PRIVATE: it reads targets and hidden attributes off the data",
+        "model inversion is NOT PRIVATE: its result depends on targets and hidden attributes",
         PrivacyLeakWarning,
         stacklevel=2,
     )
@@ -254,7 +254,9 @@ def _attribute(
     else:
         at = _position(column, known, width)
         if on is not None:
-            raise InvalidInput(f"on belongs to indicator columns, which column={column!r} is not, got on={on!r}")
+            raise InvalidInput(
+                f"on must be None unless column names indicator columns, got on={on!r} with column={column!r}"
+            )
         values = np.array([_coded_level(level) for level in levels])
         return _Attribute((at,), levels, values[:, None], prior)
     return _Attribute(tuple(columns), levels, _indicators(columns, keys, levels, on), prior)
@@ -284,9 +286,9 @@ def _indicators(columns: Sequence[int], keys: tuple[Hashable, ...], levels: tupl
     if not columns or len(set(columns)) != len(columns):
         raise InvalidInput(f"column must name different columns, at least one, got {list(keys)}")
     if missing := [key for key in keys if key not in levels]:
-        raise InvalidInput(f"prior must have a key for every column, got none for {missing[0]!r}")
+        raise InvalidInput(f"prior must have a key for every column, got no key for {missing[0]!r}")
     if len(extra := [level for level in levels if level not in keys]) > 1:
-        raise InvalidInput(f"prior may have one key that is no column, the reference level, got {extra}")
+        raise InvalidInput(f"prior must have at most one key without a column (the reference level), got {extra}")
     if on is None:
         raise InvalidInput("on must be given with indicator columns: 1, or 1 / schema.row_scale, got on=None")
     value = check_positive("on", on)

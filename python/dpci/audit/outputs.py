@@ -61,13 +61,15 @@ def _as_outputs(outputs: list[ArrayLike]) -> _F64:
         table = None
     if table is None:
         raise InvalidInput(
-            "outputs must be numbers or vectors of one length, real and in the range of floats, "
-            f"got a {type(outputs[0]).__name__} first"
+            "outputs must be numbers or vectors of one length, real and in the range of floats, got a "
+            f"{type(outputs[0]).__name__} as the first output"
         )
     if table.ndim > 1:
         table = table.reshape(len(table), -1)
     if np.isnan(table).any() or table.size == 0:
-        raise InvalidInput("outputs must not be NaN or empty: map them to a number that stands for that")
+        raise InvalidInput(
+            "outputs must not be NaN or empty, got one that is (return a number that represents this outcome)"
+        )
     # A threshold between infinite outputs would be infinite, which JSON does not have.
     return np.clip(table, -_GREATEST_FLOAT, _GREATEST_FLOAT)
 

@@ -90,7 +90,7 @@ def renamed_keyword(
         def renaming(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
             if old in kwargs:
                 if new in kwargs:
-                    raise InvalidInput(f"{name} must get {new} alone, got {old} (its old name) too")
+                    raise InvalidInput(f"{name} must be called with {new} only, got {old} (its former name) too")
                 deprecation.warn(stacklevel=2)
                 kwargs[new] = kwargs.pop(old)
             return function(*args, **kwargs)

@@ -75,7 +75,8 @@ def check_seed(value: object) -> int | None:
 def warn_of_seed(what: str, stacklevel: int) -> None:
     """Warn that ``what`` is not private because its noise was seeded, ``stacklevel`` frames up: 2 is the caller."""
     warnings.warn(
-        f"the noise comes from the caller's seed: the {what} is NOT PRIVATE (pass seed=None for a private release)",
+        f"the {what} is NOT PRIVATE, because its noise comes from the caller's seed (pass seed=None for a private "
+        "release)",
         SeededNoiseWarning,
         stacklevel=stacklevel,
     )

@@ -124,7 +124,9 @@ def polynomial_loss(loss: LossLike, target_bound: float) -> Squared | Logistic:
     bound = check_positive("target_bound", target_bound)
     if isinstance(loss, Squared):
         if bound not in (1.0, loss.target_bound):
-            raise InvalidInput(f"target_bound must be that of the loss, {loss.target_bound}, got target_bound={bound}")
+            raise InvalidInput(
+                f"target_bound must equal the target_bound of the loss, {loss.target_bound}, got target_bound={bound}"
+            )
         return loss
     if isinstance(loss, Logistic):
         return loss

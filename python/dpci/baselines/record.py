@@ -75,6 +75,10 @@ class BaselineRecord:
     private: bool
     version: str
 
+    @property
+    def table(self) -> None:
+        """No schema: rows of baselines come encoded."""
+
     def __post_init__(self) -> None:
         params = np.array(self.params, dtype=np.float64)
         params.flags.writeable = False
@@ -85,7 +89,7 @@ class BaselineRecord:
         parts = (self.notion is not None, self.budget is not None, self.neighbors is not None, bool(self.steps))
         if any(part is not released for part in parts) or (self.private and not released):
             raise InvalidInput(
-                f"a budget and its steps must be there unless method={NON_PRIVATE!r}, got {self.method!r}"
+                f"a budget and its steps must be given unless method={NON_PRIVATE!r}, got method={self.method!r}"
             )
         found = tuple(seal.release for seal in self.seals)
         if found != _SEALED[self.method]:

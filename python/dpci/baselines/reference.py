@@ -68,9 +68,7 @@ def non_private(
     PrivacyLeakWarning
         Always.
     """
-    warnings.warn(
-        "the result is NOT PRIVATE: it is the minimiser itself, without noise", PrivacyLeakWarning, stacklevel=2
-    )
+    warnings.warn("the result is NOT PRIVATE: it is the minimiser without noise", PrivacyLeakWarning, stacklevel=2)
     checked = unbounded_loss(loss, kinks=True)
     choices = Choices(
         loss=checked,

@@ -23,9 +23,9 @@ _TITLES = {
     NON_PRIVATE: "minimiser without noise",
 }
 _NO_INTERVALS = {
-    "functional_mechanism": "dropping directions and the ridge against the noise leave no known law of the error",
-    "projected_histogram": "rounding noisy counts at zero leaves a bias that no interval accounts for",
-    NON_PRIVATE: "this model is for comparison only; dpci.fit releases intervals",
+    "functional_mechanism": "the law of the error is unknown after directions are dropped and a ridge is added",
+    "projected_histogram": "rounding noisy counts at zero causes a bias that no interval accounts for",
+    NON_PRIVATE: "this model is for comparison only (dpci.fit releases intervals)",
 }
 
 
@@ -94,7 +94,7 @@ class BaselineFit(Released[BaselineRecord]):
         """
         budget = self.budget
         if budget is None:
-            raise InvalidInput(f"a guarantee needs a private model, got method={self.method!r}")
+            raise InvalidInput(f"a guarantee requires a private model, got method={self.method!r}")
         if not isinstance(budget, ApproxDP):
             return Guarantee(budget, None, 0.0, 0.0)
         (step,) = self._record.steps
@@ -163,15 +163,15 @@ class BaselineFit(Released[BaselineRecord]):
 def _conditions(record: BaselineRecord) -> list[str]:
     """Return what the guarantee rests on besides the theorem."""
     if record.method == NON_PRIVATE:
-        return ["none: there is no noise, and the parameters are those of the data"]
+        return ["none: the parameters are the minimiser on the data, without noise"]
     rests_on = []
     if not record.private:
         rests_on.append("none: the noise is seeded, so whoever knows the seed can subtract it")
     if record.classes_inferred:
         rests_on.append(CLASSES_READ_OFF)
     if record.on_violation == "error":
-        rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
+        rests_on.append("every possible record obeys the public bounds; only the data holder sees errors")
     if record.private:
-        rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
-    rests_on.append("elementary functions err by no more than docs/noise.md assumes")
+        rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
+    rests_on.append("the errors of elementary functions are within the bounds that docs/noise.md assumes")
     return rests_on

@@ -17,29 +17,29 @@ WORKFLOW: Final = """\
 Differentially private models with confidence intervals.
 
 \b
-The way from a table to a published model:
-  dpci plan      what a fit will cost, and how precise it can be: before any data
-  dpci ledger    a total that all fits to one table draw on
+From a table to a published model:
+  dpci plan      predict the cost and the precision of a fit, before any data
+  dpci ledger    keep one total budget for all fits to a table
   dpci fit       fit a private model to a table, and release it with its intervals
   dpci report    show a released model, or write it as one HTML page
   dpci predict   predict for the rows of another table
-What backs it up reads data without privacy, or none at all:
+Evidence; these commands read data without privacy, or no data:
   dpci coverage, dpci tables, dpci audit, dpci data
 
-Every command has --help with examples. --json prints what a program can read. Progress and notes go to stderr.
+Every command has --help with examples. --json prints JSON. Progress and notes go to stderr.
 """
 
 EXIT_CODES: Final = """\
-  0    all went well
+  0    success
   1    dpci audit refuted a claim
-  2    wrong usage, or something was refused: one line on stderr says the rule and what broke it
+  2    wrong usage, or a refusal: one line on stderr names the rule and the value that broke it
   3    the ledger's total does not cover the budget; nothing was released
-  4    the release failed after its budget was spent; a ledger with private errors reports no reason
+  4    the release failed after its budget was spent; a ledger with private errors gives no reason
   70   a defect of dpci, with its traceback; nothing was released
   74   released and spent, but not written in full: one line on stderr says where the model is
   129  ended by SIGHUP
   130  interrupted (Ctrl-C)
-  141  whoever reads the output has closed it (as in dpci ... | head)
+  141  the reader of the output closed it (as in dpci ... | head)
   143  ended by SIGTERM
 """
 

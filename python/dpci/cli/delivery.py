@@ -92,4 +92,4 @@ def _print(result: PrivateFit, streams: tuple[TextIO, ...]) -> str:
         with contextlib.suppress(OSError):
             typer.echo(result.to_json(), file=stream)
             return "on stdout" if stream is sys.stdout else "on stderr"
-    return "lost: neither stdout nor stderr can be written"
+    return "lost, because neither stdout nor stderr can be written"

@@ -1,5 +1,6 @@
 """What commands print of a released model and of a plan for programs to read: the facts of their summaries."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpci.model.plan import Plan
@@ -9,7 +10,7 @@ from dpci.rows import Blocks
 
 def result_document(result: PrivateFit, *, level: float) -> dict[str, Any]:
     """Return estimates with their intervals, or why there are none, and the record of the guarantee."""
-    columns = {"name": result.names, "estimate": result.params.tolist()}
+    columns: dict[str, Sequence[Any]] = {"name": result.names, "estimate": result.params.tolist()}
     if result.interval_refusal is None:
         intervals = result.conf_int(level=level)
         columns |= {
@@ -18,16 +19,37 @@ def result_document(result: PrivateFit, *, level: float) -> dict[str, Any]:
             "lower": intervals.lower.tolist(),
             "upper": intervals.upper.tolist(),
         }
-    rows = zip(*columns.values(), strict=True)
     return {
         "private": result.private,
-        "parameters": [dict(zip(columns, row, strict=True)) for row in rows],
+        "parameters": _rows(columns),
+        "in_units": None if result.schema is None or result.interval_refusal is not None else _in_units(result, level),
         "level": level,
         "interval_refusal": result.interval_refusal,
         "n_samples": result.n_samples,
         "classes": result.classes,
         "privacy": result.privacy,
     }
+
+
+def _in_units(result: PrivateFit, level: float) -> list[dict[str, Any]]:
+    """Return the coefficients in the units of the table."""
+    found = result.in_units()
+    intervals = found.conf_int(level=level)
+    return _rows(
+        {
+            "name": found.names,
+            "unit": found.units,
+            "estimate": found.params.tolist(),
+            "std_error": found.std_errors.tolist(),
+            "p_value": found.pvalues.tolist(),
+            "lower": intervals.lower.tolist(),
+            "upper": intervals.upper.tolist(),
+        }
+    )
+
+
+def _rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:

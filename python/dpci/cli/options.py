@@ -58,21 +58,30 @@ SchemaText = Annotated[
 ]
 OptionalSchema = Annotated[
     str | None,
-    _option(INPUT, "As for fit; a public data set has its own, if none is given.", completed_by=schemas),
+    _option(INPUT, "Schema as for fit. A public data set has its own, if none is given.", completed_by=schemas),
 ]
-Target = Annotated[str | None, _option(INPUT, "Column to be predicted, if the schema's has another name.")]
-Delimiter = Annotated[
-    str, _option(INPUT, "Between the fields of a CSV file: one character; tab or '\\t' for a tabulator.")
+ModelSchema = Annotated[
+    str | None,
+    _option(INPUT, "Schema as for fit. A model that was fitted with a schema holds it.", completed_by=schemas),
 ]
-ChunkRows = Annotated[int | None, _option(INPUT, "Rows that are read at a time.")]
+Target = Annotated[str | None, _option(INPUT, "Column to predict, if its name differs from the schema's.")]
+Delimiter = Annotated[str, _option(INPUT, "Character between the fields of a CSV file; tab or '\\t' for a tab.")]
+ChunkRows = Annotated[int | None, _option(INPUT, "Number of rows read at a time.")]
 
-Epsilon = Annotated[float | None, _option(BUDGET, "Pure DP, or with --delta approximate DP.")]
-Delta = Annotated[float | None, _option(BUDGET, "Approximate DP together with --epsilon.")]
-Rho = Annotated[float | None, _option(BUDGET, "Zero-concentrated DP, in place of --epsilon.")]
-Split = Annotated[str | None, _option(BUDGET, "Shares of coefficients, Hessian, gradient covariance: a,b,c.")]
+Epsilon = Annotated[float | None, _option(BUDGET, "Budget: pure DP, or with --delta approximate DP.")]
+Delta = Annotated[float | None, _option(BUDGET, "Budget: approximate DP, together with --epsilon.")]
+Rho = Annotated[float | None, _option(BUDGET, "Budget: zero-concentrated DP, instead of --epsilon.")]
+Split = Annotated[
+    str | None, _option(BUDGET, "Shares of the budget for coefficients, Hessian, gradient covariance: a,b,c.")
+]
 Neighbors = Annotated[
     str | None,
-    _one_of(BUDGET, "replace_one, or add_remove together with --n-public.", "replace_one", "add_remove"),
+    _one_of(
+        BUDGET,
+        "Neighbouring relation: replace_one, or add_remove together with --n-public.",
+        "replace_one",
+        "add_remove",
+    ),
 ]
 NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under add_remove.")]
 
@@ -81,9 +90,9 @@ LossText = Annotated[
     str | None,
     _one_of(MODEL, f"{LOSSES}.", *BUILT_IN),
 ]
-Radius = Annotated[float | None, _option(MODEL, "Bound on the norm of the parameters; squared needs one.")]
+Radius = Annotated[float | None, _option(MODEL, "Bound on the norm of the parameters; required for the squared loss.")]
 Mechanism = Annotated[str | None, _one_of(MODEL, "objective or output.", "objective", "output")]
-OnViolation = Annotated[str | None, _one_of(MODEL, "error or clip, for rows above the row bound.", "error", "clip")]
+OnViolation = Annotated[str | None, _one_of(MODEL, "Rows outside the bounds: error or clip.", "error", "clip")]
 Rows = Annotated[
     str | None,
     _one_of(
@@ -95,21 +104,36 @@ Rows = Annotated[
     ),
 ]
 Intercept = Annotated[bool, _option(MODEL, "Fit an intercept.")]
-InterceptScale = Annotated[float | None, _option(MODEL, "Constant that is appended for the intercept.")]
+InterceptScale = Annotated[float | None, _option(MODEL, "Constant that is appended to each row for the intercept.")]
 
 Level = Annotated[float, _option(INTERVALS, "Level of the confidence intervals.")]
-Moments = Annotated[str | None, _one_of(INTERVALS, "joint, separate or none.", "joint", "separate", "none")]
+Moments = Annotated[
+    str | None,
+    _one_of(
+        INTERVALS, "Release of the matrices behind the intervals: joint, separate or none.", "joint", "separate", "none"
+    ),
+]
 Projection = Annotated[
-    str | None, _one_of(INTERVALS, "floor, cautious, auto or noise_aware.", "floor", "cautious", "auto", "noise_aware")
+    str | None,
+    _one_of(
+        INTERVALS,
+        "Projection of the released matrices: floor, cautious, auto or noise_aware.",
+        "floor",
+        "cautious",
+        "auto",
+        "noise_aware",
+    ),
 ]
 Calibration = Annotated[str | None, _one_of(INTERVALS, "tight or paper.", "tight", "paper")]
 
-Json = Annotated[bool, _option(OUTPUT, "Print JSON; what goes wrong is JSON on stderr.", "--json")]
-Force = Annotated[bool, _option(OUTPUT, "Replace files that exist.", "--force")]
-Quiet = Annotated[bool, _option(OUTPUT, "No progress and no notes; warnings and errors remain.", "--quiet", "-q")]
+Json = Annotated[bool, _option(OUTPUT, "Print JSON; errors are JSON on stderr.", "--json")]
+Force = Annotated[bool, _option(OUTPUT, "Replace existing files.", "--force")]
+Quiet = Annotated[
+    bool, _option(OUTPUT, "Print no progress and no notes; warnings and errors are still printed.", "--quiet", "-q")
+]
 Progress = Annotated[
     bool | None,
-    _option(RUNNING, "Show progress on stderr; by default on a terminal only.", "--progress/--no-progress"),
+    _option(RUNNING, "Show progress on stderr. Default: only on a terminal.", "--progress/--no-progress"),
 ]
 Threads = Annotated[int | None, _option(RUNNING, "Threads; by default all cores.")]
 
@@ -207,7 +231,7 @@ def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) 
         return PureDP(epsilon=epsilon) if delta is None else ApproxDP(epsilon=epsilon, delta=delta)
     given = {"epsilon": epsilon, "delta": delta, "rho": rho}
     msg = (
-        "a budget is --epsilon, --epsilon with --delta, or --rho, "
+        "the budget must be --epsilon, --epsilon with --delta, or --rho, "
         f"got {[f'--{option}' for option, value in given.items() if value is not None]}"
     )
     raise InvalidInput(msg)

@@ -40,7 +40,7 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
             raise InvalidInput(msg)
         check_unread(option, path, sources)
         if path.is_file() and not force:
-            msg = f"{option} must name a new file without --force, got {str(path)!r}, which exists"
+            msg = f"{option} must name a new file, got {str(path)!r}, which exists (--force replaces it)"
             raise InvalidInput(msg)
         if not _is_device(path):
             temporary = _beside(path)
@@ -55,14 +55,14 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
 def check_text(option: str, path: Path | None) -> None:
     """Refuse to write text into a file whose name says Parquet, which nothing could read then."""
     if path is not None and path.suffix.lower() == ".parquet":
-        msg = f"{option} is written as text, so its name must not end in .parquet, got {str(path)!r}"
+        msg = f"{option} must not end in .parquet, because the output is text, got {str(path)!r}"
         raise InvalidInput(msg)
 
 
 def check_unread(option: str, path: Path | None, sources: Sequence[Path]) -> None:
     """Refuse to replace a file that is read, whether it is there yet or not."""
     if path is not None and identity(path) in {identity(source) for source in sources}:
-        msg = f"{option} must not be a file that is read, got {str(path)!r}"
+        msg = f"{option} must not be one of the input files, got {str(path)!r}"
         raise InvalidInput(msg)
 
 

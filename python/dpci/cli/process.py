@@ -45,7 +45,7 @@ def check_open() -> None:
         It is such.
     """
     if sys.stdout is None:
-        msg = "the standard output must be open, got a closed one: send it to a file, or to /dev/null"
+        msg = "the standard output must be open, got a closed one (redirect it to a file or to /dev/null)"
         raise InvalidInput(msg)
     try:
         descriptor = sys.stdout.fileno()
@@ -56,7 +56,7 @@ def check_open() -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        msg = f"the standard output must be one that can be written, got {error.strerror}"
+        msg = f"the standard output must be writable, got {error.strerror}"
         raise InvalidInput(msg) from error
 
 

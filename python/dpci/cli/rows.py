@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpci.base.optional import optional
-from dpci.data.labels import Classes, CodedLabels
 from dpci.errors import InvalidInput
 from dpci.schema.table import Encoded, Schema
 from dpci.sources.files import ENDINGS, STDIN, Columns, check_delimiter, check_named_once, first_pair, read_batches
@@ -48,14 +47,14 @@ def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
         else:
             files.append(source)
     if STDIN in files and len(files) > 1:
-        msg = f"the standard input (-) must be the only table, got {len(files)}"
+        msg = f"the standard input (-) must be the only table, got {len(files)} tables"
         raise InvalidInput(msg)
     if STDIN in files and sys.stdin is None:
         msg = "the standard input (-) must be open, got a closed one"
         raise InvalidInput(msg)
     check_named_once(files)
     if pair := first_pair(files, _without_endings):
-        msg = f"two tables of a folder must differ in more than their endings, got {' and '.join(pair)}: rename one"
+        msg = f"tables of a folder must differ in more than their endings, got {' and '.join(pair)} (rename one)"
         raise InvalidInput(msg)
     return tuple(files)
 
@@ -145,31 +144,25 @@ class TableRows:
                 start += len(next(iter(table.values())))
 
 
-def labelled(y: NDArray[np.float64], labels: Classes | None) -> ArrayLike:
-    """Return the targets of a schema with the classes that they stand for, if they stand for any."""
-    return y if labels is None else CodedLabels(y, labels)
-
-
 class Passes:
     """A source of chunks that is read several times, each pass with a progress bar if one is wanted.
 
     How many passes a fit makes depends on the data: the bar is for whoever holds them.
     """
 
-    def __init__(self, rows: TableRows, *, labels: Classes | None = None, progress: bool) -> None:
+    def __init__(self, rows: TableRows, *, progress: bool) -> None:
         self._rows = rows
-        self._labels = labels
         self._progress = progress
         self._n_passes = 0
         self._n_rows: int | None = None
 
-    def __call__(self) -> Iterator[tuple[NDArray[np.float64], ArrayLike]]:
+    def __call__(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Read all rows once more, a chunk at a time."""
         self._n_passes += 1
         with progress_bar(f"pass {self._n_passes}", self._n_rows, wanted=self._progress) as advance:
             n_rows = 0
             for X, y, _ in self._rows.encoded():
-                yield X, labelled(y, self._labels)
+                yield X, y
                 n_rows += len(X)
                 advance(len(X))
         self._n_rows = n_rows

@@ -105,7 +105,7 @@ def _sparse_block(table: Csr, rows: slice) -> Any:  # noqa: ANN401  # SciPy's cl
 def check_columns(features: Features, columns: tuple[str, ...], *, named: bool) -> Features:
     """Return rows whose columns are those of a fit; ``named``: the fit's table named them, and so may this one."""
     if features.shape[1] != len(columns):
-        raise InvalidInput(f"X must have the {len(columns)} columns of the fit, got {features.shape[1]}")
+        raise InvalidInput(f"X must have the {len(columns)} columns of the fit, got {features.shape[1]} columns")
     if named and features.names is not None and features.names != columns:
         at = next(i for i in range(len(columns)) if features.names[i] != columns[i])
         raise InvalidInput(

@@ -50,8 +50,8 @@ def dask_partitions(X: object, y: object) -> "DaskPartitions | None":
     frame, series = getattr(dataframe, "DataFrame", ()), getattr(dataframe, "Series", ())
     if not isinstance(y, (array, series)):
         raise InvalidInput(
-            f"y must be a Dask array or series where X is a Dask collection, got {type(y).__name__} "
-            "(dask.array.from_array(y, chunks=X.chunks[0]) cuts an array as X is cut)"
+            f"y must be a Dask array or series if X is a Dask collection, got {type(y).__name__} "
+            "(dask.array.from_array(y, chunks=X.chunks[0]) divides an array as X is divided)"
         )
     rows: Any = X
     for name, collection, ndim in (("X", rows, 2), ("y", y, 1)):
@@ -125,7 +125,7 @@ def _work_on(work: Callable[[Any, Any], "Mergeable"], partition: int, version: s
     """Do the work on one partition, on a worker."""
     try:
         if version != _core.__version__:
-            raise InvalidInput(f"workers must have dpci {version}, as the caller has, got {_core.__version__}")
+            raise InvalidInput(f"workers must have dpci {version}, the version of the caller, got {_core.__version__}")
         X, y = data if len(data) == 2 else data[0]
         total = work(X, y)
     except DpciError as error:
@@ -158,8 +158,8 @@ def _check_sizes(X: Any, y: Any) -> None:  # noqa: ANN401  # Dask's
     """Compare what is known of the partitions before they are computed; the rest is found where they are."""
     if X.npartitions != y.npartitions:
         raise InvalidInput(
-            f"y must have the partitions of X, got {y.npartitions} and {X.npartitions} (rechunk or repartition one as "
-            "the other is cut)"
+            f"y must have the partitions of X, got {y.npartitions} and {X.npartitions} (rechunk or repartition one of "
+            "them)"
         )
     for k, (rows, targets) in enumerate(zip(_sizes(X), _sizes(y), strict=False)):
         if rows != targets and rows == rows and targets == targets:  # noqa: PLR0124  # unknown sizes are NaN

@@ -221,7 +221,7 @@ def _read_off(labels: NDArray[Any]) -> Classes:
 def _warn_of_reading(classes: Classes, stacklevel: int) -> None:
     warnings.warn(
         f"the classes were inferred from y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals the "
-        "labels that occur; pass the public classes=(negative, positive)",
+        "labels that occur (pass public classes=(negative, positive))",
         PrivacyLeakWarning,
         stacklevel=stacklevel,
     )

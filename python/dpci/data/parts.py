@@ -167,7 +167,9 @@ def _keyed_request() -> _core.Request:
     try:
         key = os.urandom(32)
     except (OSError, NotImplementedError) as error:
-        raise DpciError(f"the operating system must provide entropy for the key of a fit in parts, got the error: {error}") from error
+        raise DpciError(
+            f"the operating system must provide entropy for the key of a fit in parts, got the error: {error}"
+        ) from error
     return _core.Request("lengths", np.empty(0), key)
 
 
@@ -251,10 +253,7 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
 def check_smooth(loss: _core.Loss) -> None:
     """Refuse the hinge, whose minimiser needs the rows themselves."""
     if loss.kinked:
-        raise InvalidInput(
-            "the hinge needs all rows in memory, got rows in parts (huber_hinge and smooth_hinge round its kink and "
-            "do not)"
-        )
+        raise InvalidInput("the hinge requires all rows in memory, got rows in parts (use huber_hinge or smooth_hinge)")
 
 
 def _rebuilt(cls: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  # as pickled

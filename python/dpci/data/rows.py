@@ -140,7 +140,7 @@ def _param_names(columns: tuple[str, ...] | None, n_columns: int, choices: Model
     if not choices.fit_intercept:
         return names
     if "intercept" in names:
-        raise InvalidInput("no column of X may be called 'intercept' with fit_intercept=True, got one (rename it)")
+        raise InvalidInput("columns of X must not be called 'intercept' with fit_intercept=True, got one (rename it)")
     return (*names, "intercept")
 
 

@@ -96,7 +96,7 @@ def scale_by_the_data(
     ([[0.707, 0.707], [0.447, 0.894]], [1.0, -1.0], ('age', 'ones'))
     """
     warnings.warn(
-        "the scales and categories of these rows are computed from the data: a fit on them is not private",
+        "the scales and categories of these rows are computed from the data, so a fit on them is NOT PRIVATE",
         PrivacyLeakWarning,
         stacklevel=stacklevel,
     )

@@ -17,6 +17,7 @@ from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.methods import Inference, law_of
 from dpci.released.model import record_of
+from dpci.schema.table import same_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,10 +93,10 @@ class Comparison:
         shown = [[format_pvalue(x) if c == "pvalue" else f"{x:{digits}}" for x in columns[c]] for c in columns]
         rows = [list(row) for row in zip(self.names, *shown, strict=True)]
         data = (
-            "Data: may be shared. How the sampling errors depend on each other is unknown: std errors, p-values\n"
+            "Data: may be shared. The dependence of the sampling errors is unknown, so std errors, p-values\n"
             "and intervals are upper bounds."
             if self.shared_data
-            else "Data: two samples that are independent of each other."
+            else "Data: two independent samples."
         )
         ridge = (
             "Add/remove: the ridge of a target is lambda * n_public / (number of records, which is private).\n"
@@ -182,8 +183,8 @@ def compare(
     _check_comparable(result_a, result_b)
     if result_a.loss["name"] == "custom" and not same_loss:
         raise InvalidInput(
-            "same_loss=True must say that two custom losses are the same function, which no release holds, "
-            "got same_loss=False"
+            "same_loss must be True to compare two custom losses, because a release does not contain their "
+            "functions, got same_loss=False"
         )
     laws = tuple(law_of(result) for result in (result_a, result_b))
     rows, names = contrast_rows(contrast, result_a.names)
@@ -222,8 +223,14 @@ def _check_comparable(result_a: Inference, result_b: Inference) -> None:
         other = facts[1][name]
         if value != other:
             raise InvalidInput(f"two results must have the same {name} to be compared, got {value!r} and {other!r}")
+    schemas = [result.schema for result in (result_a, result_b)]
+    if schemas[0] is not None and schemas[1] is not None and not same_columns(schemas[0], schemas[1]):
+        raise InvalidInput(
+            "two results must have schemas of equal columns to be compared, got two that scale or code their columns "
+            "in other ways"
+        )
     if result_a is result_b or np.array_equal(result_a.params, result_b.params):
-        raise InvalidInput("two results must be two releases, got the same parameters twice")
+        raise InvalidInput("the two results must be different releases, got the same parameters twice")
 
 
 class _Difference:

@@ -85,7 +85,7 @@ def _placed(
     if unknown is not None:
         raise InvalidInput(
             f"the labels of {what} must be names of parameters ({', '.join(names)}), got {unknown!r} "
-            "(to_numpy() takes the numbers by position)"
+            "(use to_numpy() to pass the numbers by position)"
         )
     if len(set(labels)) < len(labels):
         raise InvalidInput(f"the labels of {what} must differ, got {', '.join(labels)}")

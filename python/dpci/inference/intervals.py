@@ -34,6 +34,9 @@ class ConfidenceIntervals:
         "exact" or "monte_carlo".
     simultaneous : str or None
         How the intervals cover together, "bonferroni" or "max_z"; None for intervals that cover one by one.
+    refusals : tuple of str or None
+        For each row why there is no interval, with NaN for its numbers; None for each that has one. Only of the
+        unregularised target.
     """
 
     names: tuple[str, ...]
@@ -43,8 +46,11 @@ class ConfidenceIntervals:
     level: float
     method: str
     simultaneous: str | None = None
+    refusals: tuple[str | None, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.refusals:
+            object.__setattr__(self, "refusals", (None,) * len(self.names))
         for array in (self.estimate, self.lower, self.upper):
             array.flags.writeable = False
 
@@ -69,13 +75,16 @@ class ConfidenceIntervals:
         return np.column_stack([self.lower, self.upper]).astype(np.float64 if dtype is None else dtype, copy=False)
 
     def __repr__(self) -> str:
-        shown = number_format(self.length, self.estimate)
+        given = np.isfinite(self.length)
+        shown = number_format(self.length[given], self.estimate[given])
         rows = [
             [name, f"{estimate:{shown}}", f"{low:{shown}}", f"{high:{shown}}"]
             for name, estimate, (low, high) in zip(self.names, self.estimate, self, strict=True)
         ]
         kind = "intervals" if self.simultaneous is None else f"simultaneous intervals ({self.simultaneous})"
-        return format_table([f"{format_percent(self.level)} {kind}", "estimate", "lower", "upper"], rows)
+        table = format_table([f"{format_percent(self.level)} {kind}", "estimate", "lower", "upper"], rows)
+        refused = [f"{name}: {reason}" for name, reason in zip(self.names, self.refusals, strict=True) if reason]
+        return "\n".join([table, *refused])
 
     def to_frame(self) -> "pd.DataFrame":
         """Return estimate, lower and upper as a pandas frame indexed by name; needs pandas."""

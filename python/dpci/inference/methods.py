@@ -6,65 +6,46 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci import _core
 from dpci.base.tables import new_frame
-from dpci.base.validation import check_choice, check_count, check_fraction, check_seed
+from dpci.base.validation import check_choice, check_fraction
 from dpci.data.arrays import Table
-from dpci.errors import DpciError, InvalidInput, MomentNoiseWarning
+from dpci.errors import DpciError, MomentNoiseWarning
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
-from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, error_law
+from dpci.inference.error_law import NOISE_AWARE, ErrorLaw
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.prediction import mean_intervals
-from dpci.inference.simultaneous import bonferroni_level, joint_level
-from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
-from dpci.inference.wald import Method, WaldTest, wald_test
-from dpci.released.facts import FitFacts
-from dpci.released.model import record_of
+from dpci.inference.targets.coefficients import Coefficients
+from dpci.inference.targets.estimates import Simultaneous
+from dpci.inference.targets.unregularised import Target
+from dpci.inference.validity import TRUSTED_NOISE
+from dpci.inference.wald import Method, WaldTest
+from dpci.released.model import features_of, record_of
+from dpci.schema.table import Schema
+from dpci.schema.table import Table as NamedTable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_MONTE_CARLO_DRAWS = 10_000
 
-
-class Inference(FitFacts):
+class Inference(Coefficients):
     """What follows from released parameters and matrices about the population; k is the number of parameters."""
 
     __slots__ = ()
 
     @property
-    def interval_refusal(self) -> str | None:
-        """Why there are no intervals, standard errors and p-values; None where there are."""
-        return refusal(self._record)
-
-    @property
     def cov(self) -> NDArray[np.float64]:
         """Covariance of the error of the parameters, sampling and noise together, shape (k, k)."""
-        fixed, mixed = self._error_law().parts(np.eye(len(self.names)))
-        cov = fixed + mixed
+        cov = self._estimates().cov()
         cov.flags.writeable = False
         return cov
 
     @property
     def std_errors(self) -> NDArray[np.float64]:
         """Standard deviation of the error of each parameter, shape (k,)."""
-        law = self._error_law()
-        contrasts = np.eye(len(self.names))
-        errors = np.sqrt(law.components(contrasts)[0] + law.noise_variance(contrasts))
+        errors = self._estimates().std_errors()
         errors.flags.writeable = False
         return errors
-
-    @property
-    def moment_noise(self) -> float:
-        """Bound on the noise in the released matrices, over their least eigenvalues.
-
-        Of the Hessian, and of the covariance of the gradient's error; the greater of both. One release in twenty at
-        most exceeds it. Infinite if a least eigenvalue vanishes or a matrix overflows. From released values alone.
-        Intervals and p-values of single parameters count this noise, unless the projection is "floor" or "cautious".
-        Above 1/2 a joint test of several parameters may reject true hypotheses too often (docs/inference.md).
-        """
-        return moment_noise(self._record, self._moments()[0], self.cov)
 
     @property
     def interval_stretch(self) -> NDArray[np.float64]:
@@ -104,7 +85,7 @@ class Inference(FitFacts):
     @property
     def pvalues(self) -> NDArray[np.float64]:
         """Two-sided p-values of "the parameter of the regularised target is 0", shape (k,)."""
-        pvalues = self._error_law().pvalues(np.eye(len(self.names)), self.params)
+        pvalues = self._estimates().pvalues()
         pvalues.flags.writeable = False
         return pvalues
 
@@ -114,17 +95,18 @@ class Inference(FitFacts):
         level: float = 0.95,
         method: Literal["exact", "monte_carlo"] = "exact",
         contrast: Contrast | None = None,
-        simultaneous: Literal["bonferroni", "max_z"] | None = None,
+        simultaneous: Simultaneous | None = None,
+        target: Target = "regularised",
         n_draws: int | None = None,
         seed: int | None = None,
     ) -> ConfidenceIntervals:
         """Confidence intervals for parameters or contrasts of them, each by itself or all at once.
 
         The target is the minimiser of the *population* regularised risk at this ``l2_strength``, coordinate by
-        coordinate. Intervals account for sampling, for the noise of the coefficients and for that of their seal (as if
-        it were normal); with ``projection="noise_aware"`` also for the noise in the released matrices. Under add/remove
-        the ridge of the target depends on the private number of records, and the intervals are conservative
-        (docs/method.md, "The number of records").
+        coordinate, unless ``target`` asks for that of the risk without a ridge. Intervals account for sampling, for the
+        noise of the coefficients and for that of their seal (as if it were normal); with ``projection="noise_aware"``
+        also for the noise in the released matrices. Under add/remove the ridge of the target depends on the private
+        number of records, and the intervals are conservative (docs/method.md, "The number of records").
 
         Parameters
         ----------
@@ -141,6 +123,10 @@ class Inference(FitFacts):
             None: each interval covers with probability ``level``. Otherwise all intervals asked for cover together
             with at least that probability: by the union bound, or by the quantile of the greatest absolute z under
             the law of the errors, bounded from above, which is shorter (docs/inference.md).
+        target : {"regularised", "unregularised"}
+            "unregularised": one Newton step off the ridge, for the losses of likelihoods (docs/inference.md, "Without
+            the ridge"). Rows for which released values do not show that it holds are NaN, and
+            :attr:`ConfidenceIntervals.refusals` has the reasons.
         n_draws : int, optional
             Draws of the Monte Carlo method (None: 10,000) or behind "max_z" (None: 100,000, less for hundreds of rows).
         seed : int, optional
@@ -158,39 +144,11 @@ class Inference(FitFacts):
         InvalidInput
             For a fit without intervals (see :attr:`interval_refusal`), or arguments out of range.
         """
-        level = check_fraction("level", level)
-        method = check_choice("method", method, ("exact", "monte_carlo"))
-        if simultaneous is not None:
-            check_choice("simultaneous", simultaneous, ("bonferroni", "max_z"))
-            if method != "exact":
-                raise InvalidInput(f"simultaneous intervals need method='exact', got method={method!r}")
-        n_draws = None if n_draws is None else check_count("n_draws", n_draws)
-        seed = check_seed(seed)
-        if method == "exact" and simultaneous != "max_z":
-            for name, given in (("n_draws", n_draws), ("seed", seed)):
-                if given is not None:
-                    raise InvalidInput(
-                        f"{name} must be None where nothing is drawn (method='monte_carlo' and simultaneous='max_z' "
-                        f"draw), got {name}={given}"
-                    )
         contrasts, names = contrast_rows(contrast, self.names)
-        estimate = contrasts @ self.params
-        law = self._error_law()
-        if method == "monte_carlo":
-            draws = _MONTE_CARLO_DRAWS if n_draws is None else n_draws
-            parts = law.components(contrasts)
-            lower, upper = _core.monte_carlo_interval(
-                *parts, law.law, law.scale, law.dim, level, draws, seed, law.shape, law.blocks
-            )
-        else:
-            each = level
-            if simultaneous == "bonferroni":
-                each = bonferroni_level(level, len(contrasts))
-            elif simultaneous == "max_z":
-                each = joint_level(law, contrasts, level, n_draws=n_draws, seed=seed)
-            half_width = law.half_widths(contrasts, each)
-            lower, upper = -half_width, half_width
-        return ConfidenceIntervals(names, estimate, estimate + lower, estimate + upper, level, method, simultaneous)
+        estimates = self._estimates(target).mapped(contrasts, np.zeros(len(contrasts)))
+        return estimates.conf_int(
+            names, level=level, method=method, simultaneous=simultaneous, n_draws=n_draws, seed=seed
+        )
 
     def wald_test(
         self,
@@ -198,8 +156,9 @@ class Inference(FitFacts):
         value: ArrayLike = 0.0,
         *,
         method: Literal["auto", "joint", "by_rows"] = "auto",
+        target: Target = "regularised",
     ) -> WaldTest:
-        """Test a linear hypothesis about the regularised target, ``R theta = value``.
+        """Test a linear hypothesis about the target, ``R theta = value``.
 
         The statistic is ``(R params - value)' (R cov R')^-1 (R params - value)``. Its p-value, the joint one, is exact
         under the law of the errors on which intervals rest, to a relative error of 1e-8: chi-square with one degree of
@@ -220,6 +179,8 @@ class Inference(FitFacts):
         method : {"auto", "joint", "by_rows"}
             Which p-value :attr:`WaldTest.pvalue` is. "auto": the joint one where :attr:`moment_noise` is at most 1/2,
             otherwise that by rows.
+        target : {"regularised", "unregularised"}
+            As in :meth:`conf_int`; a row of the unregularised target that is not given is an error.
 
         Returns
         -------
@@ -238,16 +199,16 @@ class Inference(FitFacts):
         """
         rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
         method = check_choice("method", method, ("auto", "joint", "by_rows"))
-        law = self._error_law()
+        estimates = self._estimates(target).mapped(rows, np.zeros(len(rows)))
         ratio = self.moment_noise if len(rows) > 1 else 0.0
         noisy = ratio > TRUSTED_NOISE
         chosen: Method = ("by_rows" if noisy else "joint") if method == "auto" else method
-        tested = wald_test(law, self.params, rows, labels, value, method=chosen, private=self.private)
+        tested = estimates.wald_test(labels, value, method=chosen, private=self.private)
         if noisy and method != "by_rows":
             outcome = (
-                "so that a joint test may reject true hypotheses too often: this p-value is by rows"
+                "and a joint test may reject true hypotheses too often; this p-value was computed with method='by_rows'"
                 if method == "auto"
-                else "so that the joint test may reject true hypotheses too often: method='by_rows' depends on it less"
+                else "and the joint test may reject true hypotheses too often; method='by_rows' depends less on it"
             )
             warnings.warn(
                 f"the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, {outcome}",
@@ -256,7 +217,9 @@ class Inference(FitFacts):
             )
         return tested
 
-    def predict_conf_int(self, X: Table, *, level: float = 0.95) -> ConfidenceIntervals:
+    def predict_conf_int(
+        self, X: Table | NamedTable, *, level: float = 0.95, schema: Schema | None = None
+    ) -> ConfidenceIntervals:
         """Confidence intervals of what the model predicts for rows: probability of the positive class, or mean target.
 
         An interval for ``x' theta``, theta the regularised target, at each row x by itself; for the logistic losses
@@ -267,9 +230,11 @@ class Inference(FitFacts):
         Parameters
         ----------
         X : table of shape (n, n_columns)
-            Rows as those of the fit: arrays, frames or sparse matrices.
+            Rows as those of the fit: arrays, frames or sparse matrices; of a fit with a schema, a table of its columns.
         level : float
             Strictly between 0 and 1.
+        schema : dpci.schema.Schema, optional
+            As for :meth:`decision_function`.
 
         Returns
         -------
@@ -282,7 +247,8 @@ class Inference(FitFacts):
             For a fit without intervals, other columns, or arguments out of range.
         """
         level = check_fraction("level", level)
-        return mean_intervals(self._record, self._error_law(), X, level)
+        features = features_of(self._record, X, schema=schema)
+        return mean_intervals(self._record, self._error_law(), features, level)
 
     def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
         """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
@@ -303,22 +269,6 @@ class Inference(FitFacts):
             "upper": intervals.upper,
         }
         return new_frame(columns, self.names)
-
-    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        reason = self.interval_refusal
-        record = self._record
-        if reason is not None or record.hessian is None or record.gradient_cov is None:
-            raise InvalidInput(f"{reason}")
-        return record.hessian, record.gradient_cov
-
-    def _error_law(self) -> ErrorLaw:
-        self._moments()
-        return error_law(self._record, self._seal_variance)
-
-    @property
-    def _seal_variance(self) -> float:
-        """Variance that the seal adds to a parameter."""
-        return sum(seal.std_dev**2 for seal in self._record.seals if seal.release == "params")
 
 
 def room_of(result: Inference) -> float | None:
@@ -346,8 +296,8 @@ def _stretch_notes(result: Inference) -> list[str]:
         # Saved records may hold any numbers; those beyond the range of floats have no intervals.
         return []
     note = (
-        "The intervals count the noise in the released matrices. On average they are "
-        f"{stretch.mean():.2f} times as long as those from the same estimates of the matrices, taken as exact."
+        "The intervals account for the noise in the released matrices. On average they are "
+        f"{stretch.mean():.2f} times as long as intervals that treat the same estimates of the matrices as exact."
     )
     return [note]
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from dpci import _core
-from dpci.data.arrays import Table, as_features, check_columns
+from dpci.data.arrays import Features
 from dpci.inference.error_law import ErrorLaw
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.losses import PROBABILISTIC
@@ -20,9 +20,8 @@ _DEGREE = 60
 _LEAST_LEVEL = 0.5
 
 
-def mean_intervals(record: FitRecord, law: ErrorLaw, table: Table, level: float) -> ConfidenceIntervals:
+def mean_intervals(record: FitRecord, law: ErrorLaw, features: Features, level: float) -> ConfidenceIntervals:
     """Return intervals of the mean response of each row; see :meth:`dpci.PrivateFit.predict_conf_int`."""
-    features = check_columns(as_features(table), record.columns, named=record.named_columns)
     n = features.shape[0]
     predictor, sampling, noise, half_width = (np.empty(n) for _ in range(4))
     for at, block in features.blocks():

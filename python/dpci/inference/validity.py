@@ -36,16 +36,16 @@ def refusal(record: FitRecord) -> str | None:
     size of the intervals. The noise in the released matrices is part of both (docs/domains.md, "Intervals").
     """
     if record.hessian is None or record.gradient_cov is None:
-        return "intervals need released moments, got a fit with moments='none'"
+        return "intervals require released moments, got a fit with moments='none'"
     if record.radius is None:
         return None
     norm = float(np.linalg.norm(record.params))
     if norm < record.radius and _shows_slack(record, record.hessian, record.gradient_cov, norm, record.radius):
         return None
     return (
-        "intervals need a radius that does not bind, which the released values must show, got parameters of norm "
-        f"{norm:.4g} with noise too near to radius={record.radius:.4g} (a greater radius, or a greater l2_strength, "
-        "leaves room)"
+        "intervals require released values which show that the radius does not bind, got parameters of norm "
+        f"{norm:.4g} too close to radius={record.radius:.4g} for the noise (use a greater radius or a greater "
+        "l2_strength)"
     )
 
 

@@ -116,13 +116,16 @@ def wald_test(
     private: bool,
 ) -> WaldTest:
     """Test ``rows @ theta = value``; see :meth:`dpci.PrivateFit.wald_test`."""
-    values = _values(value, labels)
+    values = hypothesis_values(value, labels)
     with np.errstate(over="ignore", invalid="ignore"):
         estimate = rows @ params
     # Neither the scale of a row nor that of an estimate matters: without them nothing overflows.
     size = np.abs(rows).max(axis=1, initial=0.0)
     if not rows.size or not size.all():
-        raise InvalidInput(f"every row of a hypothesis must have a coefficient that is not 0, got shape {rows.shape}")
+        raise InvalidInput(
+            "a hypothesis must have at least one row, and a coefficient other than 0 in every row, got shape "
+            f"{rows.shape}"
+        )
     unit = rows / size[:, None]
     if np.linalg.matrix_rank(unit / np.linalg.norm(unit, axis=1)[:, None], tol=_DEPENDENT) < len(rows):
         raise InvalidInput(f"the rows of a hypothesis must be linearly independent, got {len(rows)} rows that are not")
@@ -132,8 +135,8 @@ def wald_test(
     if beyond.any():
         i = int(beyond.argmax())
         raise InvalidInput(
-            "a hypothesis, its estimate and its value over its greatest coefficient must be within the range of "
-            f"floats, got value={values[i]:g} for a row whose greatest coefficient is {size[i]:g}"
+            "a hypothesis, its estimate, and its value divided by its greatest coefficient must be within the range "
+            f"of floats, got value={values[i]:g} for a row whose greatest coefficient is {size[i]:g}"
         )
     fixed, mixed = law.parts(unit)
     std_errors = np.sqrt(np.diag(fixed + mixed))
@@ -144,7 +147,7 @@ def wald_test(
     eigenvalues, vectors = np.linalg.eigh(0.5 * (correlation + correlation.T))
     if eigenvalues[0] <= _DEPENDENT * eigenvalues[-1]:
         raise InvalidInput(
-            "the estimates of a hypothesis must not depend on each other, got a covariance that is singular up to "
+            "the covariance of the estimates of a hypothesis must be regular, got one that is singular up to "
             f"rounding (least eigenvalue {eigenvalues[0]:.3g} of the correlations)"
         )
     root = vectors / np.sqrt(eigenvalues)
@@ -194,13 +197,14 @@ def _tail_given_ratio(statistic: float, shares: _F64, law: ErrorLaw) -> float:
     return float(probabilities @ tails)
 
 
-def _values(value: ArrayLike, labels: tuple[str, ...]) -> _F64:
+def hypothesis_values(value: ArrayLike, labels: tuple[str, ...]) -> _F64:
+    """Return what the rows of a hypothesis say that their combinations are, shape (m,)."""
     n_rows, given = len(labels), row_labels(value)
     # Rows of numbers have no names that labels could contradict.
     if given is not None and given != labels and labels != counted_labels(n_rows, "hypothesis"):
         raise InvalidInput(
             f"the labels of value must be those of the hypothesis ({', '.join(labels)}), got {', '.join(given)} "
-            "(to_numpy() takes the numbers by position)"
+            "(use to_numpy() to pass the numbers by position)"
         )
     values = as_numbers("value", value).astype(np.float64)
     if values.shape not in {(), (n_rows,)}:

@@ -223,7 +223,7 @@ def check_accepted(total: Budget, budget: Budget) -> None:
     accepted = {"pure": ("pure",), "zcdp": ("pure", "zcdp"), "approx": ("pure", "zcdp", "approx")}[total.notion]
     if budget.notion not in accepted:
         raise InvalidInput(
-            f"a ledger of {type(total).__name__} takes budgets that imply its notion ({', '.join(accepted)}), "
+            f"a ledger of {type(total).__name__} accepts budgets of the notions {', '.join(accepted)}, "
             f"got budget={budget!r}"
         )
 

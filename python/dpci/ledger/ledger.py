@@ -124,7 +124,7 @@ class Ledger:
             found = getattr(store.identity, name)
             if found != given:
                 raise InvalidInput(
-                    f"{name} must be {found!r}, as stored in the ledger file {str(file)!r}, got {name}={given!r}"
+                    f"{name} must be {found!r}, the value in the ledger file {str(file)!r}, got {name}={given!r}"
                 )
         self._store = store
 
@@ -359,7 +359,7 @@ class Ledger:
             remaining = account.remaining()
             left = "nothing" if remaining is None else repr(remaining)
             raise BudgetExceeded(
-                f"budget of the ledger exceeded: requested {budget!r}, remaining {left}, total {self.total!r}"
+                f"the ledger cannot pay for this release: requested {budget!r}, remaining {left}, total {self.total!r}"
             )
 
     def _account(self, entries: Sequence[Entry] | None = None) -> Account:

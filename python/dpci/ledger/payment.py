@@ -78,7 +78,7 @@ class Payment:
                 raise InvalidInput(f"ledger must be a dpci.Ledger or None, got ledger={ledger!r}")
             if seed is not None:
                 raise InvalidInput(
-                    f"seed must be None with a ledger, which pays for private releases only, got seed={seed}"
+                    f"seed must be None with a ledger, because a ledger pays for private releases only, got seed={seed}"
                 )
             ledger.check(budget, neighbors=neighbors)
         return cls(source, ledger, budget, neighbors)

@@ -301,7 +301,8 @@ def _connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
                 yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: SQLite's message quotes damaged bytes
             raise LedgerError(
-                f"the file of a ledger must be a readable and writable ledger of dpci, got {str(path)!r}: {error}"
+                f"the file of a ledger must be a ledger of dpci that can be read and written, got {str(path)!r}: "
+                f"{error}"
             ) from error
 
 

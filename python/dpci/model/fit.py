@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
 from typing import Any, NamedTuple, TypeAlias
 
 from numpy.typing import ArrayLike
@@ -22,8 +23,11 @@ from dpci.losses import LossLike
 from dpci.mechanisms import MechanismLike
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, Projection, Settings
+from dpci.model.tables import Source, described
 from dpci.released.model import record_of
 from dpci.rows import RowDomain
+from dpci.schema.table import Schema
+from dpci.schema.table import Table as NamedTable
 
 __all__ = ["fit"]
 
@@ -35,11 +39,12 @@ Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def fit(
-    X: Table | Partitions,
+    X: Table | NamedTable | Partitions | str | PathLike[str],
     y: ArrayLike | None = None,
     *,
     budget: Budget,
     l2_strength: float,
+    schema: Schema | None = None,
     loss: LossLike = "logistic",
     mechanism: MechanismLike = "objective",
     split: Sequence[float] | None = None,
@@ -71,18 +76,22 @@ def fit(
         Rows with Euclidean norm at most ``row_norm``, or in the domain ``rows``. Numbers of any type; frames keep their
         column names; SciPy's sparse matrices and arrays stay sparse. C-contiguous float64 and float32 arrays, also
         mapped files, are not copied; docs/data.md has the list. Or rows in parts: :class:`dpci.Chunks`, read in several
-        passes, or a Dask array or frame (docs/scale.md).
+        passes, or a Dask array or frame (docs/scale.md). With ``schema`` the table as it is: a frame, a mapping of
+        columns, a structured array, a ``.csv``, ``.csv.gz`` or ``.parquet`` file, chunks of tables, or a Dask frame.
     y : array-like of shape (n_samples,)
         Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``, in the
         order of the rows: where ``X`` and ``y`` both have an index, as in pandas, the two must be equal. A Dask array
         or series with the partitions of ``X`` where that is a Dask collection; None exactly where ``X`` is in parts
-        that hold their targets.
+        that hold their targets, and where the table holds the target of ``schema``.
     budget : PureDP, ZCDP or ApproxDP
         What to spend. Objective perturbation takes spherical Laplace noise under PureDP and ZCDP, Gaussian noise under
         ApproxDP.
     l2_strength : float
         Regularisation λ > 0. It defines the target of the intervals and must not depend on the data. 0 is legal only
         for a custom loss that declares strong convexity.
+    schema : dpci.schema.Schema, optional
+        What becomes of the columns of a table: it gives the bound on the rows, the names and the classes, and stays
+        with the result, which then encodes tables by itself and gives numbers in the units of the table (docs/data.md).
     loss : str or object of dpci.losses
         "logistic", "huber_hinge", "smooth_hinge", "soft_logistic" (labels in [0, 1]), "squared" (targets in [-1, 1]),
         "hinge", or an object.
@@ -201,13 +210,15 @@ def fit(
         n_public=n_public,
         n_threads=n_threads,
         seed=seed,
+        schema=schema,
     )
     payment = Payment.due("dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed)
-    return release_fit(X, y, settings, payment=payment, stacklevel=3)
+    source = Source(X, y, None) if settings.schema is None else described(X, y, settings.schema)
+    return release_fit(source.X, source.y, settings, payment=payment, prepare=source.prepare, stacklevel=3)
 
 
 def release_fit(
-    X: Table | Partitions,
+    X: Any,  # noqa: ANN401  # whatever the caller has
     y: ArrayLike | None,
     settings: Settings,
     *,
@@ -269,7 +280,7 @@ def _remarks(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
     if ratio > _TRUSTED_RATIO:
         other = "a zCDP or (epsilon, delta) budget, " if record.notion == "pure" else ""
         message = (
-            f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, and the coverage of "
+            f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, so the coverage of "
             f"the intervals is less certain; to reduce the noise, use {other}larger moment shares in split or a "
             "greater l2_strength"
         )

@@ -116,14 +116,16 @@ class Plan:
 
     def _interval_facts(self) -> list[tuple[str, str]]:
         if len(self.steps) == 1:
-            return [("intervals", "none, as no moments are released")]
+            return [("intervals", "none, because no moments are released")]
         shortest, longest = self.privacy_length
         facts = [
             ("moment noise / strong convexity", f"{self.noise_ratio:.4g} (projection {self.projection})"),
             ("95% interval length", f"{shortest:.4g} to {longest:.4g} from the noise of the coefficients alone"),
         ]
         if self.interval_length is not None:
-            facts.append(("", f"{self.interval_length:.4g} on average, if the data are like those of the earlier fit"))
+            facts.append(
+                ("", f"{self.interval_length:.4g} on average, if the data are similar to those of the earlier fit")
+            )
         return facts
 
 
@@ -200,7 +202,7 @@ def _interval_length(spec: _core.Spec, n_params: int, planned: dict[str, Any], l
     if not isinstance(like, PrivateFit):
         raise InvalidInput(f"like must be a PrivateFit, got {type(like).__name__}")
     if planned["moments"] == "none":
-        raise InvalidInput('like needs a plan with intervals, got moments="none"')
+        raise InvalidInput('like requires a plan with intervals, got moments="none"')
     if like.interval_refusal is not None:
         raise InvalidInput(f"like must be a fit with intervals: {like.interval_refusal}")
     earlier = record_of(like)

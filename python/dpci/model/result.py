@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpci.inference.contrasts import Contrast
 from dpci.inference.methods import Inference
+from dpci.inference.targets.unregularised import Target
 from dpci.released.saved import read_record
 from dpci.report.html.page import html_report
 from dpci.report.plot import Order, forest_plot
@@ -25,9 +26,13 @@ class PrivateFit(Inference):
 
     __slots__ = ()
 
-    def summary(self, *, level: float = 0.95) -> str:
-        """Table of estimates and intervals, and the facts that a reader needs to judge them."""
-        return summary_text(self, level=level)
+    def summary(self, *, level: float = 0.95, target: Target = "regularised") -> str:
+        """Table of estimates and intervals, and the facts that a reader needs to judge them.
+
+        In the units of the table where the fit had a schema, with the scaled parameters beside. The column "ridge" is
+        :meth:`shrinkage`; ``target`` as in :meth:`conf_int`.
+        """
+        return summary_text(self, level=level, target=target)
 
     def plot(
         self,

@@ -27,8 +27,10 @@ from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
+from dpci.model.tables import check_schema, schema_classes
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, core_rows, row_domain
+from dpci.schema.table import Schema
 
 Moments: TypeAlias = Literal["joint", "separate", "none"]
 Projection: TypeAlias = Literal["auto", "floor", "cautious", "noise_aware"]
@@ -182,10 +184,11 @@ class Settings(DerivedFacts):
     n_public: int | None = None
     n_threads: int | None = None
     seed: int | None = None
+    schema: Schema | None = None
 
     @classmethod
-    def checked(cls, **keywords: Unpack[FitKeywords]) -> "Settings":
-        """Return the settings that a caller's keywords describe.
+    def checked(cls, *, schema: Schema | None = None, **keywords: Unpack[FitKeywords]) -> "Settings":
+        """Return the settings that a caller's keywords describe; those that a schema decides are taken from it.
 
         Raises
         ------
@@ -193,8 +196,11 @@ class Settings(DerivedFacts):
             For a value out of range or a contradiction.
         """
         values: dict[str, Any] = {**keywords}
-        values["rows"] = row_domain(values.pop("row_norm", None), values.pop("rows", None))
-        return cls(**values | {name: rule(values[name]) for name, rule in _RULES.items() if name in values})
+        rows, row_norm = values.pop("rows", None), values.pop("row_norm", None)
+        if schema is not None and rows is None and row_norm is None:
+            rows = check_schema(schema).domain
+        checked = {name: _RULES[name](value) if name in _RULES else value for name, value in values.items()}
+        return cls(**checked, rows=row_domain(row_norm, rows), schema=None if schema is None else check_schema(schema))
 
     def __post_init__(self) -> None:
         # Without regularisation only for a loss that declares strong convexity, which the core looks at.
@@ -202,7 +208,21 @@ class Settings(DerivedFacts):
         strength = (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength)
         object.__setattr__(self, "l2_strength", strength)
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
+        if self.schema is not None:
+            self._take(self.schema)
         self.check_targets()
+
+    def _take(self, schema: Schema) -> None:
+        """Take the classes of a schema, and refuse what contradicts it."""
+        classes = schema_classes(schema)
+        if (classes is None) == self.two_classes:
+            kind, wanted = ("a number", "real targets") if classes is None else ("two classes", "two classes")
+            raise InvalidInput(f"loss must take {wanted} where the schema's target is {kind}, got loss={self.loss!r}")
+        if self.classes not in {None, classes}:
+            raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
+        if self.rows not in (Ball(schema.row_norm), schema.rows):
+            raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
+        object.__setattr__(self, "classes", classes)
 
     def spec(
         self, n_samples: int, n_columns: int, *, budget: Budget | None = None, l2_strength: float | None = None
@@ -260,6 +280,7 @@ class Settings(DerivedFacts):
             "classes_inferred": rows.classes_inferred,
             "n_samples": self.public_n(rows.shape[0]),
             "version": _core.__version__,
+            "table": self.schema,
         }
         return FitRecord(**{**public, **_WITHOUT_MOMENTS, **release, **lists})
 
@@ -288,11 +309,13 @@ def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
         if n_public is None:
             return None
         raise InvalidInput(
-            f"n_public must be None with neighbors='replace_one', where n is public, got n_public={n_public!r}"
+            "n_public must be None with neighbors='replace_one', because the number of records is public, got "
+            f"n_public={n_public!r}"
         )
     if n_public is None:
         raise InvalidInput(
-            "n_public must be given with neighbors='add_remove', where len(X) is private, got n_public=None"
+            "n_public must be given with neighbors='add_remove', because the number of records is private, got "
+            "n_public=None"
         )
     return check_count("n_public", n_public)
 
@@ -315,12 +338,16 @@ def check_n_planned(n_samples: int, n_public: object) -> int:
 def check_no_ledger(function: str, keyword: str) -> None:
     """Refuse a ledger for a function whose results no budget covers."""
     if keyword == "ledger":
-        raise InvalidInput(f"a ledger pays for private releases only, got ledger= for {function}(), which makes none")
+        raise InvalidInput(f"{function}() takes no ledger, because it makes no private release, got ledger=")
 
 
-# Of the two names for the rows, ``rows`` alone is kept.
+# Of the two names for the rows, ``rows`` alone is kept. A schema is for functions that take tables: what others read is
+# encoded.
 KEYWORDS = tuple(
-    name for part in fields(Settings) for name in (("row_norm", "rows") if part.name == "rows" else (part.name,))
+    name
+    for part in fields(Settings)
+    if part.name != "schema"
+    for name in (("row_norm", "rows") if part.name == "rows" else (part.name,))
 )
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
 

@@ -205,7 +205,7 @@ class Report:
         parts = [
             format_table(["release", unit, "sensitivity", "std dev"], rows),
             format_facts(facts),
-            "The report may be published; its values at private records are as private as these records.",
+            "The report may be published. Its values at private records must be protected like these records.",
         ]
         if not self.private:
             parts = ["NOT PRIVATE (seeded)", *parts, "NOT PRIVATE (seeded)"]
@@ -221,7 +221,7 @@ class Report:
         """
         losses = self(X, y)
         warnings.warn(
-            "a histogram of privacy losses is NOT PRIVATE: it reads the records that it shows",
+            "a histogram of privacy losses is NOT PRIVATE: it depends on the records without noise",
             PrivacyLeakWarning,
             stacklevel=2,
         )
@@ -270,13 +270,15 @@ class Report:
         saved = from_declaration(record.fit.loss)
         if saved is not None:
             if loss is not None and loss != saved:
-                raise InvalidInput(f"loss must be that of the report, {saved!r}, got loss={loss!r}")
+                raise InvalidInput(f"loss must be the loss of the report, {saved!r}, got loss={loss!r}")
             return cls(record, saved)
         if loss is None:
             raise InvalidInput("loss must be given for a report with a custom loss, got loss=None")
         loss = check_loss(loss)
         if declaration(loss, loss.to_core()) != record.fit.loss:
-            raise InvalidInput(f"loss must have the declaration of the report's, {record.fit.loss}, got loss={loss!r}")
+            raise InvalidInput(
+                f"loss must have the declaration of the report's loss, {record.fit.loss}, got loss={loss!r}"
+            )
         return cls(record, loss)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -342,7 +344,9 @@ def ex_post_losses_not_private(
     encoded = report.encoded(records, targets)
     inside = check_member(member, len(encoded[1]))
     warnings.warn(
-        "exact privacy losses are NOT PRIVATE: they read the training data", PrivacyLeakWarning, stacklevel=stacklevel
+        "exact privacy losses are NOT PRIVATE: they depend on the training data without noise",
+        PrivacyLeakWarning,
+        stacklevel=stacklevel,
     )
     return ex_post_losses(bounds, data, encoded, inside, n_threads)
 

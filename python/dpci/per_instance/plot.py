@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _N_BINS = 60
-_NOT_PRIVATE = "NOT PRIVATE: reads the records"
+_NOT_PRIVATE = "NOT PRIVATE: computed from the records"
 
 
 def draw_histogram(eps1: NDArray[np.float64], total: NDArray[np.float64] | None, *, ax: "Axes | None") -> "Axes":

@@ -115,7 +115,7 @@ class ReportRecord:
 
     def _check_presence(self, name: str) -> None:
         if (getattr(self, name) is None) == self.data_dependent:
-            raise InvalidInput(f"{name} must be there if and only if kind='data_dependent', got kind={self.kind!r}")
+            raise InvalidInput(f"{name} must be given if and only if kind='data_dependent', got kind={self.kind!r}")
 
     def _checked_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
         self._check_presence(name)

@@ -150,7 +150,8 @@ def report(
     """
     if not isinstance(budget, ApproxDP):
         raise InvalidInput(
-            f"budget must be dpci.ApproxDP for a per-instance report, which has Gaussian noise, got budget={budget!r}"
+            "budget must be dpci.ApproxDP for a per-instance report, because its noise is Gaussian, got "
+            f"budget={budget!r}"
         )
     settings = Settings.checked(
         budget=budget,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dpci.accounting.seals import seal_cost
 from dpci.errors import InvalidInput
 from dpci.released.record import FitRecord
+from dpci.schema.columns import ClassTarget
 
 # Of the greatest entry: what rounding may do to a matrix that was projected and saved exactly; and of the budget.
 _ROUNDING = 1e-9
@@ -24,7 +25,7 @@ def check_consistent(record: FitRecord, *, selected: bool) -> None:
     InvalidInput
         For the first contradiction.
     """
-    for broken, rule, value in _contradictions(record, selected=selected):
+    for broken, rule, value in (*_contradictions(record, selected=selected), *_table_contradictions(record)):
         if broken:
             raise InvalidInput(f"{rule}, got {value}")
     for name in ("hessian", "gradient_cov"):
@@ -66,7 +67,7 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
     )
     yield (
         record.loss["slope_bound"] is None and record.radius is None,
-        f"radius must be given for the {loss} loss, whose slope is bounded on a ball only",
+        f"radius must be given for the {loss} loss, because its slope is bounded only on a ball",
         "radius=None",
     )
     yield (
@@ -86,6 +87,24 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
         yield other_norm, f"row_norm must be that of the blocks, {norm!r}", f"row_norm={record.row_norm!r}"
         yield record.blocks.n_columns != n_columns, f"blocks must bound {n_columns} columns", f"{record.blocks}"
     yield from _seal_contradictions(record, selected=selected)
+
+
+def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
+    """Yield the rules of the schema, as :func:`_contradictions` does."""
+    table = record.table
+    if table is None:
+        return
+    yield (
+        table.names != record.columns,
+        "the columns must be those of the schema",
+        f"{record.columns} with a schema of {table.names}",
+    )
+    two_classes = record.classes is not None
+    yield (
+        isinstance(table.target, ClassTarget) != two_classes,
+        f"the target of the schema must be {'of two classes' if two_classes else 'a number'}",
+        f"{table.target!r} with classes={record.classes!r}",
+    )
 
 
 def _seal_contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool, str, str]]:

@@ -129,8 +129,8 @@ def conditions(record: FitRecord) -> list[str]:
     if record.classes_inferred:
         rests_on.append(CLASSES_READ_OFF)
     if record.on_violation == "error":
-        rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
+        rests_on.append("every possible record obeys the public bounds; only the data holder sees errors")
     if record.private:
-        rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
-    rests_on.append("elementary functions err by no more than docs/noise.md assumes")
+        rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
+    rests_on.append("the errors of elementary functions are within the bounds that docs/noise.md assumes")
     return rests_on

@@ -1,5 +1,6 @@
 """A released linear model: parameters, predictions and the facts that fits, selected models and baselines share."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -7,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dpci.data.arrays import Table, as_features, check_columns
+from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
+from dpci.data.frames import is_frame
 from dpci.data.labels import Classes, label_array
 from dpci.errors import InvalidInput
 from dpci.losses import PROBABILISTIC
+from dpci.schema.table import Schema, same_columns
+from dpci.schema.table import Table as NamedTable
 
 
 class ModelRecord(Protocol):
@@ -55,6 +59,10 @@ class ModelRecord(Protocol):
     @property
     def private(self) -> bool:
         """Whether noise from the operating system protects the data."""
+
+    @property
+    def table(self) -> Schema | None:
+        """The public schema that encoded the table; None for rows that came encoded."""
 
 
 _Record = TypeVar("_Record", bound=ModelRecord)
@@ -103,35 +111,74 @@ class Released(Generic[_Record]):
         """Whether noise from the operating system protects the data: False for seeded noise and for none."""
         return self._record.private
 
-    def decision_function(self, X: Table) -> NDArray[np.float64]:
-        """Linear predictor of each row, shape (n,), the intercept included."""
+    @property
+    def schema(self) -> Schema | None:
+        """The public schema that encoded the table of the fit; None for rows that came encoded."""
+        return self._record.table
+
+    def decision_function(self, X: Table | NamedTable, *, schema: Schema | None = None) -> NDArray[np.float64]:
+        """Linear predictor of each row, shape (n,), the intercept included.
+
+        Of a fit with a schema, frames, mappings of columns and structured arrays are tables as they were fitted, and
+        are encoded by that schema; arrays without names are rows that are encoded already. ``schema`` must have the
+        columns of that schema, if it is given: another one is an error.
+        """
         facts = self._record
-        features = check_columns(as_features(X), facts.columns, named=facts.named_columns)
+        features = features_of(facts, X, schema=schema)
         if facts.intercept_scale is None:
             return features.product(facts.params)
         intercept = float(facts.intercept_scale * facts.params[-1])
         return features.product(facts.params[:-1]) + intercept
 
-    def predict(self, X: Table) -> NDArray[Any]:
-        """Predicted class of each row in the caller's labels, or predicted target of a squared loss, shape (n,)."""
+    def predict(self, X: Table | NamedTable, *, schema: Schema | None = None) -> NDArray[Any]:
+        """Predicted class of each row in the caller's labels, or predicted target of a squared loss, shape (n,).
+
+        X and ``schema`` as for :meth:`decision_function`; a target is predicted as it was fitted, that of a schema
+        within [-1, 1] or [0, 1].
+        """
         facts = self._record
         if facts.loss["name"] == "squared":
-            return self.decision_function(X)
+            return self.decision_function(X, schema=schema)
         if facts.classes is None:
             raise InvalidInput(
-                "predict needs a loss with two classes, got real targets (decision_function gives the linear predictor)"
+                "predict requires a loss with two classes, got real targets (decision_function gives the linear "
+                "predictor)"
             )
-        return label_array(facts.classes)[(self.decision_function(X) > 0).astype(np.intp)]
+        return label_array(facts.classes)[(self.decision_function(X, schema=schema) > 0).astype(np.intp)]
 
-    def predict_proba(self, X: Table) -> NDArray[np.float64]:
-        """Probabilities of (negative, positive), or of labels (0, 1), by row, shape (n, 2); logistic losses only."""
+    def predict_proba(self, X: Table | NamedTable, *, schema: Schema | None = None) -> NDArray[np.float64]:
+        """Probabilities of (negative, positive), or of labels (0, 1), by row, shape (n, 2); logistic losses only.
+
+        X and ``schema`` as for :meth:`decision_function`.
+        """
         name = self._record.loss["name"]
         if name not in PROBABILISTIC:
-            raise InvalidInput(f"predict_proba needs a logistic loss, which models a probability, got {name!r}")
-        score = self.decision_function(X)
+            raise InvalidInput(
+                f"predict_proba requires a logistic loss, because only this loss models a probability, got {name!r}"
+            )
+        score = self.decision_function(X, schema=schema)
         return np.column_stack([expit(-score), expit(score)])
 
 
 def record_of(model: Released[_Record]) -> _Record:
     """Return the record of a model, for the rooms that show it."""
     return model._record  # noqa: SLF001  # of this module's own class
+
+
+def features_of(record: ModelRecord, X: Table | NamedTable, *, schema: Schema | None = None) -> Features:
+    """Return rows as a model takes them: a table with names is encoded by the schema of the model, if it has one.
+
+    Raises
+    ------
+    InvalidInput
+        For another schema than that of the model, and other columns.
+    """
+    known = record.table
+    if schema is not None and not isinstance(schema, Schema):
+        raise InvalidInput(f"schema must be a dpci.schema.Schema or None, got schema={schema!r}")
+    if schema is not None and (known is None or not same_columns(known, schema)):
+        rule = "None for a model without a schema" if known is None else "that of the fit, or one of equal columns"
+        raise InvalidInput(f"schema must be {rule}, got another one, with the columns {', '.join(schema.names)}")
+    named = is_frame(X) or isinstance(X, Mapping) or bool(getattr(getattr(X, "dtype", None), "names", None))
+    rows: Any = NamedRows(known.features(X), known.names) if known is not None and named else X  # type: ignore[arg-type]  # by named
+    return check_columns(as_features(rows), record.columns, named=record.named_columns)

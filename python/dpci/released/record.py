@@ -14,6 +14,7 @@ from dpci.data.labels import Classes
 from dpci.errors import InvalidInput
 from dpci.released.rules import saved_text
 from dpci.rows import Ball, Blocks, RowDomain
+from dpci.schema.table import Schema
 
 SCHEMA = "dpci.PrivateFit"
 SCHEMA_VERSION = 6
@@ -65,6 +66,8 @@ class FitRecord:
     version: str
     blocks: Blocks | None = None
     """The blocks that bound the rows, of Euclidean norm ``row_norm``; None for the ball of that norm."""
+    table: Schema | None = None
+    """The public schema that encoded the table; None for rows that came encoded."""
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -103,12 +106,15 @@ class FitRecord:
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
+        if self.table is not None:
+            # With all fields: what a schema says must not change with a default.
+            values["table"] = {"digest": self.table.digest, "schema": self.table.to_dict(defaults=True)}
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     def _check_shapes(self) -> None:
         k = len(self.names)
         if (self.hessian is None) != (self.gradient_cov is None) or (self.hessian is None) != (self.moments == "none"):
-            raise InvalidInput(f"both matrices must be there unless moments='none', got moments={self.moments!r}")
+            raise InvalidInput(f"both matrices must be given unless moments='none', got moments={self.moments!r}")
         for name, shape in (("params", (k,)), ("hessian", (k, k)), ("gradient_cov", (k, k))):
             array = getattr(self, name)
             if array is not None and array.shape != shape:

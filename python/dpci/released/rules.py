@@ -145,7 +145,17 @@ def _check_cost(name: str, value: object) -> object:
 
 
 _RULES: dict[str, Rule] = {
-    "release": one_of("params", "hessian", "gradient_cov", "gradient", "polynomial", "the histogram", "score"),
+    "release": one_of(
+        "params",
+        "hessian",
+        "gradient_cov",
+        "gradient",
+        "polynomial",
+        "the histogram",
+        "score",
+        "moment_matrix",
+        "residual_moments",
+    ),
     "noise": one_of("discrete_laplace", "discrete_gaussian"),
     "lattice": check_positive,
     "scale": check_count,

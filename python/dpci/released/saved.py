@@ -22,6 +22,7 @@ from dpci.released.rules import (
     read_saved,
 )
 from dpci.rows import Blocks
+from dpci.schema.table import Schema
 
 
 def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
@@ -32,7 +33,9 @@ def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
     InvalidInput
         If the text is not such a record, or of another schema version.
     """
-    values = read_saved(text, what="a saved fit", schema=SCHEMA, version=SCHEMA_VERSION, before={"blocks": None})
+    values = read_saved(
+        text, what="a saved fit", schema=SCHEMA, version=SCHEMA_VERSION, before={"blocks": None, "table": None}
+    )
     names = [part.name for part in fields(FitRecord)]
     missing = [name for name in names if name not in values]
     if missing or len(values) > len(names):
@@ -73,6 +76,15 @@ def _check_steps(name: str, value: object) -> tuple[Step, ...]:
         for part, rule in _STEP_RULES.items():
             rule(f"{name}.{part}", getattr(step, part))
     return steps
+
+
+def _check_table(name: str, value: object) -> Schema:
+    if not isinstance(value, dict) or set(value) != {"digest", "schema"}:
+        raise InvalidInput(f"{name} must have the fields 'digest' and 'schema' and no other, got {name}={value!r}")
+    schema = Schema.from_dict(value["schema"])
+    if schema.digest != value["digest"]:
+        raise InvalidInput(f"{name} must have the digest of its schema, {schema.digest}, got {value['digest']!r}")
+    return schema
 
 
 # What a saved record has to obey, field by field.
@@ -125,4 +137,5 @@ _RULES: dict[str, Rule] = {
     "private": check_flag,
     "version": check_text,
     "blocks": optional(lambda _, value: Blocks.from_dict(value)),
+    "table": optional(_check_table),
 }

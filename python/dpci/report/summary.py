@@ -4,20 +4,25 @@ import math
 import textwrap
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.seals import describe_seals
 from dpci.base.tables import (
     format_facts,
     format_percent,
-    format_pvalue,
     format_table,
     number_format,
     positive_class,
+    printable,
 )
-from dpci.inference.error_law import NOISE_AWARE
-from dpci.inference.intervals import ConfidenceIntervals
+from dpci.base.validation import check_fraction
+from dpci.errors import DpciError
+from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
+from dpci.inference.targets.coefficients import estimates_of
+from dpci.inference.targets.units import row_of_text
+from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.inference.validity import TRUSTED_NOISE
 from dpci.losses import describe
 from dpci.released.model import record_of
@@ -26,34 +31,80 @@ from dpci.released.record import FitRecord
 _WIDTH = 100
 
 
-def summary_text(result: Inference, *, level: float) -> str:
+def summary_text(result: Inference, *, level: float, target: Target = "regularised") -> str:
     """Return the summary of a fit; without moments it has no errors and no intervals."""
-    parts = [_table(result, level), format_facts(fact_lines(result)), *_notes(result)]
+    parts = [_table(result, level, target), format_facts(fact_lines(result)), *_notes(result, target)]
     if not result.private:
         banner = "NOT PRIVATE (seeded)"
         parts = [banner, *parts, banner]
     return "\n\n".join(parts)
 
 
-def _table(result: Inference, level: float) -> str:
-    header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
+def _table(result: Inference, level: float, target: Target) -> str:
     if result.interval_refusal is not None:
         shown = number_format(np.abs(result.params).max(), result.params)
-        return format_table(header[:2], [[n, f"{p:{shown}}"] for n, p in zip(result.names, result.params, strict=True)])
-    intervals = result.conf_int(level=level)
-    rows = estimate_rows(result, intervals)
-    return f"{format_percent(intervals.level)} confidence intervals\n{format_table(header, rows)}"
+        rows = [[name, f"{value:{shown}}"] for name, value in zip(result.names, result.params, strict=True)]
+        return format_table(["name", "estimate"], rows)
+    title = f"{format_percent(check_fraction('level', level))} confidence intervals"
+    if result.schema is not None:
+        title += " in the units of the table"
+    return f"{title}\n{format_table(*estimate_table(result, level, target))}"
 
 
-def estimate_rows(result: Inference, intervals: ConfidenceIntervals) -> list[list[str]]:
-    """Return name, estimate, standard error, p-value and bounds of each parameter as text."""
-    errors = result.std_errors
-    shown = number_format(errors, result.params)
-    columns = zip(result.params, errors, result.pvalues, intervals.lower, intervals.upper, strict=True)
-    return [
-        [name, f"{estimate:{shown}}", f"{error:{shown}}", format_pvalue(pvalue), f"{lower:{shown}}", f"{upper:{shown}}"]
-        for name, (estimate, error, pvalue, lower, upper) in zip(result.names, columns, strict=True)
-    ]
+def estimate_table(
+    result: Inference, level: float, target: Target = "regularised"
+) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of the table of estimates as text: in the units of the table, where it has some.
+
+    The column "ridge" is how far the ridge moves the target; "scaled" has the released parameters.
+    """
+    coefficients = _Columns(result, level, target)
+    header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
+    rows = coefficients.rows()
+    if is_likelihood(record_of(result)):
+        header.append("ridge")
+        rows = [[*row, moved] for row, moved in zip(rows, coefficients.ridge(), strict=True)]
+    if (schema := result.schema) is None:
+        return header, rows
+    units, shown = (*schema.units, "at 0"), number_format(result.std_errors, result.params)
+    # A model without an intercept can have one in the units of the table.
+    scaled = [*(f"{value:{shown}}" for value in result.params), ""]
+    rows = [[row[0], unit, *row[1:], value] for row, unit, value in zip(rows, units, scaled, strict=False)]
+    return [header[0], "unit", *header[1:], "scaled"], rows
+
+
+class _Columns:
+    """The numbers of a table of estimates, in the units of the table where there are some."""
+
+    def __init__(self, result: Inference, level: float, target: Target) -> None:
+        self.result, self.level, self.target = result, level, target
+        self.found = estimates_of(result, target)
+
+    def rows(self) -> list[list[str]]:
+        names, estimates = self.found
+        intervals = estimates.conf_int(names, level=self.level)
+        columns = (estimates.values(), estimates.std_errors(), estimates.pvalues(), intervals.lower, intervals.upper)
+        # Coefficients of a table have sizes of their own.
+        shown = None if self.result.schema else number_format(_finite(columns[1]), _finite(columns[0]))
+        numbers = zip(*columns, strict=True)
+        return [[name, *row_of_text(*row, shown=shown)] for name, row in zip(names, numbers, strict=True)]
+
+    def ridge(self) -> list[str]:
+        try:
+            (_, regularised), (_, without) = (estimates_of(self.result, target) for target in TARGETS)
+            errors, moved = regularised.std_errors(), regularised.values() - without.values()
+        except DpciError:
+            # Saved records may hold any numbers; those beyond the range of floats show nothing.
+            return ["-"] * len(self.found[0])
+        common = None if self.result.schema else number_format(errors, regularised.values())
+        return [
+            f"{value:{common or number_format(error, value)}}" if np.isfinite(value) else "-"
+            for value, error in zip(moved, errors, strict=True)
+        ]
+
+
+def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values[np.isfinite(values)]
 
 
 def fact_lines(result: Inference) -> list[tuple[str, str]]:
@@ -83,7 +134,7 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
 
 def _mechanism(record: FitRecord) -> str:
     variant = "" if record.variant == "standard" else f", variant {record.variant}"
-    project = ", params moved into the ball" if record.project else ""
+    project = ", params projected onto the ball" if record.project else ""
     return f"{record.mechanism} perturbation{variant}, calibration {record.calibration}{project}"
 
 
@@ -96,24 +147,52 @@ def _was_raised(record: FitRecord) -> bool:
     return _core.cms11_raised(epsilon, step.sensitivity, step.scale)
 
 
-def target_note(result: Inference) -> str:
+def target_note(result: Inference, target: Target = "regularised") -> str:
     """Return a note on the target of the estimates."""
     record = record_of(result)
+    if target == "unregularised":
+        return (
+            "Target: the minimiser of the population's risk without a ridge, parameter by parameter, one Newton step "
+            "from the released parameters; given where released values show that the step holds."
+        )
     domain = "" if record.radius is None else f" over the ball ||params|| <= {record.radius:g}"
     ridge = f"lambda={result.l2_strength:g}"
     if record.neighbors == "add_remove":
         ridge += f" * {result.n_samples:,} / (number of records, which is private)"
     return (
         f"Target: the minimiser of the population's regularised risk at {ridge}{domain}, "
-        "parameter by parameter; it is not the unregularised coefficient."
+        "parameter by parameter; it is not the unregularised coefficient." + _ridge_note(result)
     )
+
+
+def _ridge_note(result: Inference) -> str:
+    """Return what the column "ridge" is, if there is one."""
+    if result.interval_refusal is not None or not is_likelihood(record_of(result)):
+        return ""
+    return " Ridge: how far the target is from that coefficient, as released values tell; - where they do not."
+
+
+def _refusals(result: Inference, target: Target) -> list[str]:
+    """Return why rows of the table have no numbers, each reason with its rows."""
+    if result.interval_refusal is not None:
+        return []
+    names, estimates = estimates_of(result, target)
+    rows: dict[str, list[str]] = {}
+    for name, reason in zip(names, estimates.refusals(), strict=True):
+        if reason is not None:
+            rows.setdefault(reason, []).append(printable(name))
+    return [f"No estimate of {', '.join(refused)}: {reason}." for reason, refused in rows.items()]
 
 
 def interval_note(result: Inference) -> str | None:
     """Return the reason why there are no intervals, or None if there are intervals."""
     if result.hessian is None:
         whole = len(record_of(result).steps) == 1
-        spent = "the whole budget went to the coefficients" if whole else "the rest of the budget went to a report"
+        spent = (
+            ("the whole budget was spent on the coefficients")
+            if whole
+            else "the rest of the budget was spent on a report"
+        )
         return f"No intervals: {spent} (moments='none')."
     if result.interval_refusal is not None:
         return f"No intervals: they {result.interval_refusal.removeprefix('intervals ')}."
@@ -133,8 +212,14 @@ def noise_note(result: Inference) -> str | None:
     )
 
 
-def _notes(result: Inference) -> list[str]:
-    notes = [target_note(result), interval_note(result), noise_note(result), *interval_notes(result)]
+def _notes(result: Inference, target: Target) -> list[str]:
+    notes = [
+        target_note(result, target),
+        *_refusals(result, target),
+        interval_note(result),
+        noise_note(result),
+        *interval_notes(result),
+    ]
     loss = record_of(result).loss
     if loss["name"] == "custom":
         notes.append(

@@ -6,9 +6,20 @@ other record.
 """
 
 from dpci.base.naming import name_publicly
+from dpci.schema.check import Finding, SchemaCheck
 from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
 from dpci.schema.table import Encoded, Schema, Table
 
-__all__ = ["CategoricalColumn", "ClassTarget", "Encoded", "NumericColumn", "NumericTarget", "Schema", "Table"]
+__all__ = [
+    "CategoricalColumn",
+    "ClassTarget",
+    "Encoded",
+    "Finding",
+    "NumericColumn",
+    "NumericTarget",
+    "Schema",
+    "SchemaCheck",
+    "Table",
+]
 
 name_publicly(__name__, __all__)

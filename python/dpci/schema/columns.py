@@ -18,6 +18,7 @@ Scale: TypeAlias = Literal["symmetric", "unit"]
 Transform: TypeAlias = Literal["none", "signed_log"]
 Outside: TypeAlias = Literal["clip", "error"]
 Unknown: TypeAlias = Literal["zeros", "error"]
+_F64: TypeAlias = NDArray[np.float64]
 
 # Types whose equal values have equal labels, and those of which a list is kept as it is.
 _PLAIN = {str, bool, int, float, type(None)}
@@ -43,6 +44,8 @@ class NumericColumn:
         What happens to a value beyond its bounds.
     source : str
         Why the bounds are public.
+    unit : str
+        What the table counts in, for results: "year".
     """
 
     name: str
@@ -52,6 +55,7 @@ class NumericColumn:
     transform: Transform = "none"
     outside: Outside = "clip"
     source: str = ""
+    unit: str = ""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -65,15 +69,34 @@ class NumericColumn:
         """Name of the one column of the matrix."""
         return (self.name,)
 
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What a parameter of the column is per, in the terms of the table."""
+        unit = self.unit or "unit"
+        return (f"per {unit}" if self.transform == "none" else f"per log {unit}",)
+
+    @property
+    def scaling(self) -> tuple[_F64, _F64]:
+        """``(offset, slope)`` of the column: what `encode` gives is offset + slope * value, after the transform."""
+        lower, upper = self._transformed_bounds()
+        offset, slope = -lower / (upper - lower), 1.0 / (upper - lower)
+        if self.scale == "symmetric":
+            offset, slope = 2.0 * offset - 1.0, 2.0 * slope
+        return np.array([offset]), np.array([slope])
+
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n, 1) values in [-1, 1] or [0, 1]."""
         numbers = _bounded_numbers(self.name, values, self.lower, self.upper, self.outside)
-        bounds = np.array([self.lower, self.upper], dtype=np.float64)
+        bounds = self._transformed_bounds()
         if self.transform == "signed_log":
-            numbers, bounds = _signed_log(numbers), _signed_log(bounds)
+            numbers = _signed_log(numbers)
         unit = np.clip((numbers - bounds[0]) / (bounds[1] - bounds[0]), 0.0, 1.0)
         scaled: NDArray[np.float64] = unit if self.scale == "unit" else 2.0 * unit - 1.0
         return scaled[:, None]
+
+    def _transformed_bounds(self) -> _F64:
+        bounds = np.array([self.lower, self.upper], dtype=np.float64)
+        return _signed_log(bounds) if self.transform == "signed_log" else bounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +111,9 @@ class CategoricalColumn:
         The public list. Whole numbers are compared by their digits, so ``2``, ``2.0`` and ``"2"`` are one category.
     reference : str, optional
         Category without a column of its own: the others are measured against it.
-    unknown : {"zeros", "error"}
-        What happens to a value that is not in the list: zeros in all columns, or an error.
+    unknown : {"error", "zeros"}
+        What happens to a value that is not in the list: an error, or zeros in all columns. With "zeros" a list that
+        spells categories in another way than the table gives a column without a row: ``Schema.check`` shows it.
     source : str
         Why the list is public.
     """
@@ -97,7 +121,7 @@ class CategoricalColumn:
     name: str
     categories: tuple[str, ...]
     reference: str | None = None
-    unknown: Unknown = "zeros"
+    unknown: Unknown = "error"
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -109,7 +133,7 @@ class CategoricalColumn:
             raise InvalidInput(msg)
         object.__setattr__(self, "categories", _labels_of(self.name, "categories", self.categories))
         if self.reference is not None:
-            object.__setattr__(self, "reference", _label(self.reference))
+            object.__setattr__(self, "reference", label_of(self.reference))
             if self.reference not in self.categories:
                 msg = f"column {self.name!r}: reference must be a category, got {self.reference!r}"
                 raise InvalidInput(msg)
@@ -122,6 +146,17 @@ class CategoricalColumn:
     def names(self) -> tuple[str, ...]:
         """Names of the columns of the matrix."""
         return tuple(f"{self.name}={category}" for category in self.categories if category != self.reference)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What the parameter of each category is measured against."""
+        against = "no category" if self.reference is None else self.reference
+        return (f"against {against}",) * len(self.names)
+
+    @property
+    def scaling(self) -> tuple[_F64, _F64]:
+        """``(offset, slope)`` of the columns: indicators are 0 and 1 as they are."""
+        return np.zeros(len(self.names)), np.ones(len(self.names))
 
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n, categories without the reference) indicators."""
@@ -169,6 +204,13 @@ class NumericTarget:
     upper: float
     scale: Scale = "symmetric"
     source: str = ""
+    unit: str = ""
+
+    @property
+    def scaling(self) -> tuple[float, float]:
+        """``(offset, slope)``: what `encode` gives is offset + slope * value."""
+        offset, slope = NumericColumn(name=self.column, lower=self.lower, upper=self.upper, scale=self.scale).scaling
+        return float(offset[0]), float(slope[0])
 
     def __post_init__(self) -> None:
         _check_name(self.column)
@@ -223,14 +265,14 @@ def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
     """One label or several as a tuple of distinct strings."""
     if isinstance(values, str) or getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
         values = (values,)
-    labels = tuple(_label(value) for value in values)
+    labels = tuple(label_of(value) for value in values)
     if not labels or len(set(labels)) != len(labels):
         msg = f"column {name!r}: {field} must be distinct and at least one, got {list(labels)}"
         raise InvalidInput(msg)
     return labels
 
 
-def _label(value: object) -> str:
+def label_of(value: object) -> str:
     """Return the text by which categories are compared: digits of a whole number, otherwise the stripped text."""
     if isinstance(value, bytes):
         # Its own text is b'...', which no list of categories holds, so that every record would be of none.
@@ -266,9 +308,9 @@ def _codes(values: object, index: Mapping[str, int]) -> NDArray[np.int64]:
     listed = as_cells(values).tolist()
     kinds = set(map(type, listed))
     if len(kinds) > 1 or not kinds <= _PLAIN:
-        return np.fromiter((index.get(_label(cell), -1) for cell in listed), np.int64, len(listed))
+        return np.fromiter((index.get(label_of(cell), -1) for cell in listed), np.int64, len(listed))
     # Few distinct values: look each one up once.
-    found: dict[Hashable, int] = {cell: index.get(_label(cell), -1) for cell in set(listed)}
+    found: dict[Hashable, int] = {cell: index.get(label_of(cell), -1) for cell in set(listed)}
     return np.fromiter((found[cell] for cell in listed), np.int64, len(listed))
 
 
@@ -277,6 +319,17 @@ def _bounded_numbers(name: str, values: object, lower: float, upper: float, outs
     if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
         msg = f"column {name!r} must hold finite numbers, got dtype {cells.dtype}"
         raise InvalidInput(msg)
+    numbers = as_floats(cells)
+    _check_rows(name, cells, np.isfinite(numbers), "hold finite numbers")
+    if outside == "error":
+        _check_rows(name, cells, (numbers >= lower) & (numbers <= upper), f"lie in [{lower:g}, {upper:g}]")
+    return np.clip(numbers, lower, upper)
+
+
+def as_floats(cells: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the numbers that cells hold; NaN where they hold none."""
+    if cells.dtype.kind in "mM":
+        return np.full(cells.shape, np.nan)
     numbers: NDArray[np.float64] | None = None
     if not _has_underscores(cells):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
@@ -284,10 +337,7 @@ def _bounded_numbers(name: str, values: object, lower: float, upper: float, outs
             numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind == "c" else "unsafe")
     if numbers is None:
         numbers = np.fromiter((_number(cell) for cell in cells.tolist()), np.float64, cells.size)
-    _check_rows(name, cells, np.isfinite(numbers), "hold finite numbers")
-    if outside == "error":
-        _check_rows(name, cells, (numbers >= lower) & (numbers <= upper), f"lie in [{lower:g}, {upper:g}]")
-    return np.clip(numbers, lower, upper)
+    return numbers
 
 
 def _signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:

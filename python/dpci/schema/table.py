@@ -6,6 +6,7 @@ other record.
 """
 
 import dataclasses
+import hashlib
 import itertools
 import json
 import math
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 
 from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput
-from dpci.rows import Blocks
+from dpci.rows import Ball, Blocks
+from dpci.schema.check import Finding, SchemaCheck, check_column, check_target
 from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target, as_cells
 
 __all__ = ["Encoded", "Schema", "Table"]
@@ -130,6 +132,11 @@ class Schema:
         return Blocks(bounds, groups)
 
     @property
+    def domain(self) -> Ball | Blocks:
+        """The domain of rows that goes with the encoding: the unit ball, or `rows`."""
+        return Ball(self.row_norm) if self.encoding == "unit_norm" else self.rows
+
+    @property
     def row_norm(self) -> float:
         """Public bound on ||x||_2 for every row: 1 for the encoding "unit_norm"."""
         return 1.0 if self.encoding == "unit_norm" else self.rows.norm
@@ -189,14 +196,67 @@ class Schema:
         _check_length(self.target.column, y, len(X))
         return Encoded(X, y, self.names)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out."""
+    def check(self, table: Table) -> SchemaCheck:
+        """Return what the schema would do to a table: what it moves or refuses, and categories that no row has.
+
+        **Not private**: it counts rows, and is for the holder of the data, before anything is spent. The target is
+        looked at where the table has it.
+
+        Raises
+        ------
+        InvalidInput
+            For a table without a column of the schema, or with columns of different lengths.
+        """
+        columns = [(column, _column(table, column.name)) for column in self.columns]
+        n_rows = len(columns[0][1])
+        found: list[Finding] = []
+        for column, values in columns:
+            _check_length(column.name, values, n_rows)
+            found += check_column(column, values)
+        if self.target.column in _names_of(table):
+            targets = _column(table, self.target.column)
+            _check_length(self.target.column, targets, n_rows)
+            found += check_target(self.target, targets)
+        return SchemaCheck(n_rows, tuple(found))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What the parameter of each column of the matrix means in the table: "per year", "against F"."""
+        return tuple(unit for column in self.columns for unit in column.units)
+
+    def from_units(self) -> NDArray[np.float64]:
+        """Return the linear map from columns in the units of the table to those of the matrix.
+
+        Returns
+        -------
+        ndarray of shape (k + 1, k + 1)
+            A with ``(x, 1) = A (z, 1)``: x is a row of the matrix, z the same columns before they are scaled: numbers
+            within their bounds, after their transform, and indicators. What is linear in x is linear in z: ``theta' x``
+            plus a constant c is ``A' (theta, c)`` as coefficients of z and of 1.
+        """
+        offsets, slopes = (np.concatenate(parts) for parts in zip(*(c.scaling for c in self.columns), strict=True))
+        scaled = np.diag(np.append(slopes / self.divisors, 1.0))
+        scaled[:-1, -1] = offsets / self.divisors
+        return scaled
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the schema does to a table: equal for schemas that encode every table alike.
+
+        Names of the table, its source and its licence do not count, nor do sources and units of columns.
+        """
+        parts = [_essential(_plain(part, defaults=True)) for part in (self.target, *self.columns)]
+        text = json.dumps([self.encoding, self.row_scale, *parts], sort_keys=True, separators=(",", ":"))
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+    def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
+        """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
         kinds = {kind: name for name, kind in _KINDS.items()}
-        columns = [{"kind": kinds[type(column)], **_plain(column)} for column in self.columns]
+        columns = [{"kind": kinds[type(column)], **_plain(column, defaults=defaults)} for column in self.columns]
         head = {field: getattr(self, field) for field in ("name", "title", "source", "licence") if getattr(self, field)}
-        if self.encoding != "unit_norm":
+        if self.encoding != "unit_norm" or defaults:
             head["encoding"] = self.encoding
-        return {**head, "target": _plain(self.target), "columns": columns}
+        return {**head, "target": _plain(self.target, defaults=defaults), "columns": columns}
 
     @property
     def _starts(self) -> tuple[int, ...]:
@@ -250,6 +310,15 @@ class Schema:
             raise InvalidInput(msg) from error
 
 
+def same_columns(schema: Schema, other: Schema) -> bool:
+    """Whether two schemas make the same rows of every table; their targets do not matter."""
+    used = [column.name for column in (*schema.columns, *other.columns)]
+    # A target of a name of its own goes with both.
+    target = ClassTarget(column="".join(used) + "?", negative=("0",), positive=("1",))
+    first, second = (dataclasses.replace(each, target=target).digest for each in (schema, other))
+    return first == second
+
+
 def _build_column(fields: dict[str, Any]) -> Column:
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
@@ -270,13 +339,19 @@ def _build(kind: type[_Part], what: str, fields: Mapping[str, Any]) -> _Part:
     return kind(**fields)
 
 
-def _plain(part: Column | Target) -> dict[str, Any]:
+def _plain(part: Column | Target, *, defaults: bool = False) -> dict[str, Any]:
     values = {field.name: (getattr(part, field.name), field.default) for field in dataclasses.fields(part)}
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, (value, default) in values.items()
-        if value != default
+        if defaults or value != default
     }
+
+
+def _essential(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a column or a target that decide what it does; 1 and 1.0 are one bound."""
+    kept = {name: value for name, value in part.items() if name not in {"source", "unit"}}
+    return {name: float(value) if isinstance(value, int) else value for name, value in kept.items()}
 
 
 def _as_mapping(what: str, value: object) -> dict[str, Any]:
@@ -290,14 +365,8 @@ def _column(table: Table, name: str) -> NDArray[Any]:
     if hasattr(type(table), "collect"):
         msg = f"a table must be in memory, got a lazy {type(table).__name__}: collect() it"
         raise InvalidInput(msg)
-    # The columns of a table of pyarrow are no names.
-    present = getattr(table, "column_names", getattr(table, "columns", None))
-    if present is None:
-        present = table.keys() if isinstance(table, Mapping) else getattr(getattr(table, "dtype", None), "names", None)
-    if present is None:
-        msg = f"a table must be a mapping of columns or a data frame, got {type(table).__name__}"
-        raise InvalidInput(msg)
-    if name not in list(present):
+    present = _names_of(table)
+    if name not in present:
         msg = f"the table must have the column {name!r}, got {[str(column) for column in present]}"
         raise InvalidInput(msg)
     values = as_cells(table[name])
@@ -305,6 +374,17 @@ def _column(table: Table, name: str) -> NDArray[Any]:
         msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
         raise InvalidInput(msg)
     return values
+
+
+def _names_of(table: Table) -> list[Any]:
+    # The columns of a table of pyarrow are no names.
+    present = getattr(table, "column_names", getattr(table, "columns", None))
+    if present is None:
+        present = table.keys() if isinstance(table, Mapping) else getattr(getattr(table, "dtype", None), "names", None)
+    if present is None:
+        msg = f"a table must be a mapping of columns or a data frame, got {type(table).__name__}"
+        raise InvalidInput(msg)
+    return list(present)
 
 
 def _check_length(name: str, values: NDArray[Any], n_samples: int) -> None:

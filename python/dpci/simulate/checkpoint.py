@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from dpci.errors import InvalidInput
 
 FORMAT = 1
-_NOT_PRIVATE = "NOT PRIVATE: hashes of rows, targets and minimisers, and simulated estimates, all read off the data"
+_NOT_PRIVATE = (
+    "NOT PRIVATE: hashes of rows, targets and minimisers, and simulated estimates, all computed from the data"
+)
 _PARTS = ("params", "lower", "upper")
 Outcomes: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 """Parameters, lower and upper bounds of consecutive replicates of one configuration, shape (r, k) or (r, 0)."""
@@ -90,7 +92,7 @@ class Checkpoint:
         except _DAMAGE as error:
             raise InvalidInput(
                 f"checkpoint must be a file that an earlier run of the study wrote, got {str(self.path)!r}, which "
-                f"cannot be read ({type(error).__name__}: {error}); remove it to start over"
+                f"cannot be read ({type(error).__name__}: {error}); delete it to start over"
             ) from error
 
     def save(self, outcomes: Mapping[str, Sequence[Outcomes]]) -> None:
@@ -133,7 +135,7 @@ class Checkpoint:
         if differing:
             changes = "; ".join(f"{name}: {theirs.get(name)} there, {ours.get(name)} here" for name in differing[:5])
             raise InvalidInput(
-                f"checkpoint must belong to the same study, got {str(self.path)!r} with another {changes}"
+                f"checkpoint must belong to the same study, got {str(self.path)!r}, which differs in {changes}"
             )
 
 

@@ -57,7 +57,7 @@ class _Study:
                 format_table(["", *(name.replace("_", " ") for name in columns)], rows),
                 format_facts(facts),
                 *self._notes(),
-                "NOT PRIVATE: a study reads the target off the data.",
+                "NOT PRIVATE: the target of a study is computed from the data.",
             ]
         )
 
@@ -295,4 +295,4 @@ class CoverageStudy(_Study):
     def _notes(self) -> list[str]:
         if self.radius is None:
             return []
-        return [f"Counts intervals that a fit with radius={self.radius:g} would refuse, as it may seem to bind."]
+        return [f"Includes intervals that a fit with radius={self.radius:g} would refuse, because the radius may bind."]

@@ -140,7 +140,9 @@ def coverage(
         "variability": check_count("n_variability", n_variability, least=0),
     }
     if counts["variability"] == 1:
-        raise InvalidInput("n_variability must be 0 or at least 2, which a length needs, got n_variability=1")
+        raise InvalidInput(
+            "n_variability must be 0 or at least 2, because a length requires two replicates, got n_variability=1"
+        )
     level = check_fraction("level", level)
     execution = Execution.checked(
         seed=seed, progress=progress, checkpoint=checkpoint, n_threads=n_threads, parallel=parallel
@@ -148,7 +150,7 @@ def coverage(
     plan = StudyPlan.checked("coverage", X, y, configs, keywords=keywords, execution=execution)
     for settings in plan.settings:
         if settings.moments == "none":
-            raise InvalidInput("coverage needs released moments, got moments='none' (variability does without)")
+            raise InvalidInput("coverage requires released moments, got moments='none' (variability does not)")
     _warn_of_leak()
     phases = [
         Phase("coverage", 0, counts["coverage"], level),
@@ -252,7 +254,7 @@ def variability(
 
 def _warn_of_leak() -> None:
     warnings.warn(
-        "a study is NOT PRIVATE: its target, lengths and replicates are read off the data",
+        "a study is NOT PRIVATE: its target, lengths and replicates are computed from the data",
         PrivacyLeakWarning,
         stacklevel=3,
     )

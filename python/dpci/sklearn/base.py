@@ -282,12 +282,11 @@ def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> 
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise InvalidInput(
-                "epsilon and delta must be None with rho, which is a budget of its own, "
-                f"got epsilon={epsilon!r}, delta={delta!r}, rho={rho!r}"
+                f"epsilon and delta must be None if rho is given, got epsilon={epsilon!r}, delta={delta!r}, rho={rho!r}"
             )
         return ZCDP(rho)
     if epsilon is None:
-        raise InvalidInput(f"epsilon must be given unless rho is, got epsilon=None, delta={delta!r}, rho=None")
+        raise InvalidInput(f"epsilon must be given unless rho is given, got epsilon=None, delta={delta!r}, rho=None")
     return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
 
@@ -331,8 +330,8 @@ def _check_not_encoded(labels: NDArray[Any], classes: Sequence[Any]) -> None:
     zero = labels == 0
     if labels.dtype.kind in "iu" and zero.any() and (zero | (labels == 1)).all() and 0 not in list(classes):
         raise InvalidInput(
-            f"y must hold only classes={tuple(classes)!r}, got 0 in row {int(np.argmax(zero))} (tools of scikit-learn "
-            "that encode labels, such as VotingClassifier, hand 0 and 1 to the model, which then needs classes=(0, 1))"
+            f"y must hold only classes={tuple(classes)!r}, got 0 in row {int(np.argmax(zero))} (with tools of "
+            "scikit-learn that encode labels as 0 and 1, such as VotingClassifier, use classes=(0, 1))"
         )
 
 
@@ -345,5 +344,5 @@ def _check_order(classes: Sequence[Any]) -> None:
         increasing = False
     if not increasing:
         raise InvalidInput(
-            f"classes must be (negative, positive) in increasing order, as scikit-learn keeps them, got {classes!r}"
+            f"classes must be (negative, positive) in increasing order, as in scikit-learn, got {classes!r}"
         )

@@ -11,14 +11,14 @@ from sklearn.model_selection import FixedThresholdClassifier
 from dpci.errors import PrivacyLeakWarning
 
 _FITS = (
-    "{package} fits private models: each fit spends the whole budget again, and more for a record that it holds "
-    "several times (bootstrap); what {package} itself reads off records or labels, such as classes, is not private"
+    "{package} fits private models: each fit spends the whole budget again, and more for a record that it contains "
+    "several times (bootstrap); what {package} itself computes from records or labels, such as classes, is NOT PRIVATE"
 )
 # Packages of scikit-learn that fit estimators which they are given, with what is to be said of them.
 _FITTING = {
     "sklearn.model_selection": (
-        "scikit-learn's model selection reads the records that it scores without noise: its scores, and what it "
-        "chooses by them, are not private, whatever each fit spent (PrivateGridSearch chooses within one budget)"
+        "scikit-learn's model selection scores records without noise: its scores and its choice are NOT PRIVATE, "
+        "whatever each fit spent (PrivateGridSearch chooses within one budget)"
     ),
     "sklearn.calibration": _FITS,
     "sklearn.ensemble": _FITS,
@@ -51,14 +51,14 @@ def warn_of_inspection() -> None:
     """Warn where ``sklearn.inspection`` is running; called when an estimator predicts."""
     if any(_within(_module(frame), _INSPECTING) for frame in _stack()):
         _warn(
-            f"{_INSPECTING} averages over rows and labels without noise: what it returns is not private unless these "
+            f"{_INSPECTING} averages over rows and labels without noise: its results are NOT PRIVATE unless these "
             "records are public"
         )
 
 
 def warn_of_score() -> None:
     """Warn that a score is a function of the labels that no noise covers."""
-    _warn("a score reads rows and labels without noise: it is not private unless these records are public")
+    _warn("a score is computed from rows and labels without noise: it is NOT PRIVATE unless these records are public")
 
 
 def level_of_user() -> int:

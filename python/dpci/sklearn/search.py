@@ -261,7 +261,7 @@ class PrivateGridSearch(BaseEstimator):
 def _checked_estimator(estimator: object) -> PrivateLinearEstimator:
     if not isinstance(estimator, PrivateLinearEstimator):
         raise InvalidInput(
-            "estimator must be PrivateLogisticRegression, PrivateLinearSVC or PrivateRidge (transformers stand before "
+            "estimator must be PrivateLogisticRegression, PrivateLinearSVC or PrivateRidge (put transformers before "
             f"the search, in a pipeline), got {type(estimator).__name__}"
         )
     return estimator
@@ -272,7 +272,7 @@ def _checked_grid(param_grid: object, estimator: PrivateLinearEstimator) -> list
     allowed = [name for name in _FREE if name in estimator.get_params(deep=False)]
     for name in (name for params in grid for name in params):
         if name not in allowed:
-            raise InvalidInput(f"candidates may differ in {', '.join(allowed)} only, got {name!r} in param_grid")
+            raise InvalidInput(f"candidates must differ only in {', '.join(allowed)}, got {name!r} in param_grid")
     return grid
 
 

@@ -49,6 +49,8 @@ class Chunks:
         running is refused: it can be read once only.
     names : sequence of str, optional
         Names of the columns; None: those of the frames, if the chunks are such.
+    schema : dpci.schema.Schema, optional
+        The schema that has encoded the chunks, if one has; ``fit(schema=)`` encodes others itself.
 
     Raises
     ------
@@ -69,7 +71,11 @@ class Chunks:
     """
 
     def __init__(
-        self, source: Callable[[], Iterable[Chunk]] | Iterable[Chunk], *, names: Sequence[str] | None = None
+        self,
+        source: Callable[[], Iterable[Chunk]] | Iterable[Chunk],
+        *,
+        names: Sequence[str] | None = None,
+        schema: Schema | None = None,
     ) -> None:
         if not callable(source):
             if not hasattr(type(source), "__iter__") or isinstance(source, str | bytes | np.ndarray):
@@ -79,13 +85,14 @@ class Chunks:
                 )
             if isinstance(source, Iterator):
                 raise InvalidInput(
-                    "source is read several times: pass a function that returns a fresh iterator (a generator "
-                    f"function, not its generator), got {type(source).__name__}"
+                    "source must be readable several times (pass a generator function, not its generator), got "
+                    f"{type(source).__name__}"
                 )
         self._source = source
         self._fresh = False
         self._names = None if names is None else _check_names(names)
         self._classes: Classes | None = None
+        self._schema = schema
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -97,6 +104,11 @@ class Chunks:
         """Classes of the targets, where a schema makes them: (-1, 1)."""
         return self._classes
 
+    @property
+    def schema(self) -> Schema | None:
+        """The schema that has encoded the rows, where there is one."""
+        return self._schema
+
     def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
         """Apply ``work(X, y)`` to every chunk in turn and merge what it returns; None without chunks."""
         source: Any = self._source() if callable(self._source) else self._source
@@ -104,8 +116,8 @@ class Chunks:
             # Found in the pass before a ledger pays. An iterator that wraps one that was read is found in the next.
             if self._source() is source:  # type: ignore[operator]  # no collection: those are refused if they are iterators
                 raise InvalidInput(
-                    f"source must return a fresh iterable each time it is called, got the same {type(source).__name__} "
-                    "twice, which can be read once only"
+                    "source must return a fresh iterable each time it is called, got the same "
+                    f"{type(source).__name__} twice, which can be read only once"
                 )
             self._fresh = True
         if not hasattr(type(source), "__iter__"):
@@ -192,7 +204,7 @@ class Chunks:
                 )
             return cls._from_files(path, schema, chunk_rows, ",")
         if not isinstance(target, str):
-            raise InvalidInput(f"target must name a column where there is no schema, got target={target!r}")
+            raise InvalidInput(f"target must name a column if no schema is given, got target={target!r}")
         paths = _as_paths(path)
         _check_files(paths)
         present = [name for name in parquet_names(paths[0]) if name != target]
@@ -217,7 +229,7 @@ class Chunks:
             return schema.transform(batch)[:2]
 
         source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed)
-        chunks = cls(source, names=schema.names)
+        chunks = cls(source, names=schema.names, schema=schema)
         if isinstance(schema.target, ClassTarget):
             chunks._classes = -1, 1  # as it codes them, whatever the files hold
         return chunks
@@ -225,7 +237,8 @@ class Chunks:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's own
         """Refuse to become one array, which is what functions that need all rows in memory ask for."""
         raise InvalidInput(
-            "rows in parts are taken by dpci.fit and dpci.lowlevel.minimize_erm, and by what says so: pass an array"
+            "this function requires rows in one array, got rows in parts (dpci.fit and dpci.lowlevel.minimize_erm "
+            "accept parts)"
         )
 
     def __repr__(self) -> str:
@@ -247,7 +260,7 @@ def _as_paths(path: Paths) -> tuple[Path, ...]:
         if not isinstance(each, str | PathLike) or not isinstance(os.fspath(each), str):
             raise InvalidInput(f"path must be a path or several, of type str or os.PathLike, got {each!r}")
     if not named:
-        raise InvalidInput("path must name at least one file, got none")
+        raise InvalidInput("path must name at least one file, got no file")
     return tuple(map(Path, named))
 
 
@@ -255,7 +268,7 @@ def _check_files(paths: Sequence[Path]) -> None:
     """Refuse, before a ledger pays, what cannot be read in several passes, and files that are named twice."""
     for path in paths:
         if is_stream(path):
-            raise InvalidInput(f"path must name files, which are read several times, got {str(path)!r}")
+            raise InvalidInput(f"path must name files, because they are read several times, got {str(path)!r}")
     check_named_once(paths)
 
 

@@ -298,7 +298,7 @@ def _check_present(path: Path, present: Sequence[str], wanted: Sequence[str] | N
     missing = [name for name in wanted or () if name not in present]
     if missing:
         # A header in one piece is most often one with another delimiter.
-        hint = "; is the delimiter another one?" if len(present) == 1 and ";" in present[0] else ""
+        hint = " (check the delimiter)" if len(present) == 1 and ";" in present[0] else ""
         msg = f"the table must have the column {missing[0]!r}, got {list(present)} in {str(path)!r}{hint}"
         raise InvalidInput(msg)
 

@@ -44,8 +44,8 @@ def check_unused(method: Method, given: Mapping[str, Any]) -> None:
         value = given[name]
         if value is not default and not (type(value) is type(default) and value == default):
             raise InvalidInput(
-                f"{name} must be left at {default!r} with method={method!r}, which has no use for it, "
-                f"got {name}={value!r}"
+                f"{name} must keep its default {default!r} with method={method!r}, which does not use it, got "
+                f"{name}={value!r}"
             )
 
 
@@ -66,7 +66,8 @@ def split_budget(budget: Budget, share: float) -> tuple[Budget, Budget | None]:
     rest = {name: _remainder(value, first[name]) for name, value in whole.items()}
     if not all(value > 0.0 for value in (*first.values(), *rest.values())):
         raise InvalidInput(
-            f"selection_share must leave some of {budget} to the choice and to the fit, got selection_share={share}"
+            f"selection_share must leave a part of {budget} for the choice and a part for the fit, got "
+            f"selection_share={share}"
         )
     return type(budget)(**first), type(budget)(**rest)
 
@@ -89,7 +90,7 @@ def check_candidates(candidates: Candidates | None) -> list[dict[str, Any]]:
             raise InvalidInput(f"every candidate must be a dictionary of keywords of fit, got {candidate!r}")
         unknown = [name for name in candidate if name not in _FREE]
         if unknown:
-            raise InvalidInput(f"candidates may differ in {', '.join(_FREE)} only, got {unknown[0]!r}")
+            raise InvalidInput(f"candidates must differ only in {', '.join(_FREE)}, got {unknown[0]!r}")
         grid.append(dict(candidate))
     if not grid:
         raise InvalidInput("candidates must hold at least one candidate, got none")

@@ -273,7 +273,7 @@ def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, floa
     square = d / n / pure.epsilon
     if not 0.0 < square < math.inf:
         raise InvalidInput(
-            f"epsilon must leave a finite l2_strength sqrt(d/(n epsilon)) > 0, got epsilon={pure.epsilon}"
+            f"epsilon must give a finite l2_strength sqrt(d/(n epsilon)) > 0, got epsilon={pure.epsilon}"
         )
     return {"l2_strength": math.sqrt(square), "radius": 1.0}
 
@@ -290,7 +290,9 @@ def _tune_by_rule(
     budget = payment.charged
     for name in ("l2_strength", "radius"):
         if name in options:
-            raise InvalidInput(f"{name} must be left to method='public_rule', got {name}={options[name]!r}")
+            raise InvalidInput(
+                f"{name} must not be given with method='public_rule', which sets it, got {name}={options[name]!r}"
+            )
     # Any λ will do to validate the others.
     settings = Settings.checked(**{**options, "budget": budget, "l2_strength": 1.0})
 

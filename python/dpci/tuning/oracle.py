@@ -75,7 +75,7 @@ def oracle_not_private(
     """
     check_keywords("oracle_not_private", keywords)
     warnings.warn(
-        "the search reads the data without noise in its scores: neither its choice nor its losses are private",
+        "the search is NOT PRIVATE: its scores have no noise, so neither its choice nor its losses are private",
         PrivacyLeakWarning,
         stacklevel=2,
     )

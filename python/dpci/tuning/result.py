@@ -28,12 +28,12 @@ from dpci.tuning.selection import Method, Selection
 SCHEMA = "dpci.TuneResult"
 SCHEMA_VERSION = 3
 _NOT_FRESH = (
-    "the noise of a model that was selected by its own score is not fresh, so it has no intervals: tune with "
-    "selection_share < 1, which fits again at the chosen parameters"
+    "the noise of a model that was selected by its own score is not fresh, so it has no intervals (use "
+    "selection_share < 1, which fits again at the chosen parameters)"
 )
 _TIME = (
-    "the duration of the call is not published: it tells the number of runs, which is independent of the data, and how "
-    "hard their problems were, which is not"
+    "the duration of the call is not published, because it depends on the number of runs, which is independent of "
+    "the data, and on how hard their problems were, which is not"
 )
 
 
@@ -64,7 +64,7 @@ class SelectedFit(Released[FitRecord]):
     @property
     def interval_refusal(self) -> str:
         """Why there are no intervals, standard errors and p-values."""
-        return f"intervals need fresh noise, got a selected model: {_NOT_FRESH}"
+        return f"intervals require fresh noise, got a selected model: {_NOT_FRESH}"
 
     def conf_int(self, **_keywords: object) -> NoReturn:
         """Raise ``InvalidInput``: a selected model has no valid intervals; the message says why."""
@@ -166,15 +166,15 @@ class TuneResult:
         """Return what was chosen and how, and the summary of the fit."""
         facts = [("chosen", ", ".join(f"{name}={value}" for name, value in _plain(self.params).items()))]
         if self.selection is None:
-            facts.append(("method", "public rule: nothing is spent on the choice"))
+            facts.append(("method", "public rule: the choice spends nothing"))
         else:
             chosen = self.selection
             facts += [
-                ("method", f"{chosen.method}, candidate {chosen.index} of {chosen.n_candidates} (from 0)"),
+                ("method", f"{chosen.method}, candidate {chosen.index} of {chosen.n_candidates} (counted from 0)"),
                 ("validation loss", describe(chosen.loss)),
                 ("spent on the choice", str(chosen.budget)),
             ]
-        facts.append(("spent together", str(self.spent)))
+        facts.append(("spent in total", str(self.spent)))
         return f"{format_facts(facts)}\n\n{self.result.summary(level=level)}"
 
     def to_json(self) -> str:

@@ -147,7 +147,7 @@ def bound(
     ...     n_samples=100_000, n_features=10, of="training", budget=dpci.PureDP(1.0), l2_strength=0.1
     ... )
     >>> round(bound.value, 6)
-    7e-06
+    3e-06
     """
     n_samples = check_count("n_samples", n_samples)
     n_features = check_count("n_features", n_features)
@@ -170,7 +170,7 @@ def _settings(keywords: BoundKeywords, n_samples: int) -> Settings:
         complete["n_public"] = check_n_planned(n_samples, complete.get("n_public"))
     settings = Settings.checked(**complete)
     if settings.mechanism.name != "output":
-        raise InvalidInput("bounds are for output perturbation, got mechanism='objective'")
+        raise InvalidInput("bounds require output perturbation, got mechanism='objective'")
     return settings
 
 
@@ -178,7 +178,7 @@ def _checked_rate(rate: object, of: Risk, failure_probability: float) -> tuple[f
     if rate is None:
         return None
     if of != "population":
-        raise InvalidInput(f"rate belongs to of='population', got rate={rate!r} with of={of!r}")
+        raise InvalidInput(f"rate must be None unless of='population', got rate={rate!r} with of={of!r}")
     excess, probability = check_reals("rate", rate, 2)
     excess = check_not_negative("rate[0]", excess)
     if not (0.0 <= probability < failure_probability):
@@ -200,17 +200,20 @@ class _Problem:
         self.loss, self.l2_strength, self.strong_convexity = settings.core_loss, spec.l2_strength, spec.strong_convexity
         self.radius, self.projected = settings.radius, settings.mechanism.project
         if self.radius is None and of in {"empirical", "population"}:
-            raise InvalidInput(f"radius must be given with of={of!r}, which compares with the best of a ball, got None")
+            raise InvalidInput(
+                f"radius must be given with of={of!r}, because the comparison is with the best of a ball, got "
+                "radius=None"
+            )
         # Strong convexity bounds the minimiser by the gradient at zero.
         at_zero = spec.slope_bound * self.row_norm
         self.reach = at_zero / self.strong_convexity if self.radius is None else self.radius
         limit = self.loss.predictor_bound
         if limit is not None and not self.projected:
             raise InvalidInput(
-                f"a loss whose bounds hold up to predictors of {limit:g} needs dpci.OutputPerturbation(project=True), "
-                "because noise leaves the ball, got project=False"
+                f"a loss whose bounds hold up to predictors of {limit:g} requires "
+                "dpci.OutputPerturbation(project=True), because noise leaves the ball, got project=False"
             )
-        # How far the minimiser moves when one record is replaced; of the squared loss less than by the slope alone.
+        # How far the minimiser moves when one record is replaced; of most losses less than by the slope alone.
         self.stability = 2.0 * at_zero / (self.n * self.strong_convexity)
         if settings.neighbors == "replace_one":
             self.stability = min(self.stability, plan["steps"][0].sensitivity)

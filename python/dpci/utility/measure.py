@@ -127,12 +127,13 @@ def curve(
 
     rows, path = read(X, y, settings, path_of)
     if isinstance(chosen, SmoothedAccuracy) and not settings.two_classes:
-        raise InvalidInput("metric='smoothed_accuracy' needs a loss of two classes, got one with real targets")
+        raise InvalidInput("metric='smoothed_accuracy' requires a loss of two classes, got one with real targets")
     given = None if params is None else _checked_params(params, len(rows.names), counts["n_draws"])
     spec = path.spec(path.at)
     utility = _core.Utility(spec, rows.values, rows.targets, clip=settings.on_violation == "clip", n_threads=n_threads)
     warnings.warn(
-        "a utility curve is NOT PRIVATE: it reads utilities at private and non-private parameters off the data",
+        "a utility curve is NOT PRIVATE: its utilities at private and non-private parameters are computed from the "
+        "data",
         PrivacyLeakWarning,
         stacklevel=2,
     )
@@ -165,21 +166,24 @@ def _settings(at: object, keywords: CurveKeywords) -> Settings:
     core = settings.core_loss
     if core.kinked or core.predictor_bound is not None or math.isinf(core.slope_bound):
         raise InvalidInput(
-            "a utility curve needs a loss without a kink whose slope is bounded for all parameters, got "
+            "a utility curve requires a loss without a kink whose slope is bounded for all parameters, got "
             f"loss={settings.loss.name!r}"
         )
     if settings.radius is not None:
         raise InvalidInput(
-            f"radius must be None for a utility curve, which follows the unconstrained minimiser, got {settings.radius}"
+            "radius must be None for a utility curve, because it follows the unconstrained minimiser, got "
+            f"radius={settings.radius}"
         )
     if settings.mechanism.variant != "standard":
-        raise InvalidInput("a utility curve needs variant='standard', got variant='cms11'")
+        raise InvalidInput("a utility curve requires variant='standard', got variant='cms11'")
     return settings
 
 
 def _checked_params(params: ArrayLike, dim: int, n_draws: int) -> NDArray[np.float64]:
     if n_draws != 1:
-        raise InvalidInput(f"n_draws must be 1 with params, which belong to one draw, got n_draws={n_draws}")
+        raise InvalidInput(
+            f"n_draws must be 1 if params are given, because they belong to one draw, got n_draws={n_draws}"
+        )
     vector = as_vector("params", params)
     if len(vector) != dim or not np.isfinite(vector).all():
         raise InvalidInput(f"params must hold {dim} finite numbers, the intercept last, got {params!r}")

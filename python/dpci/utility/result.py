@@ -197,7 +197,7 @@ class UtilityCurve:
             For a metric other than the loss.
         """
         if self.metric != "loss":
-            raise InvalidInput(f"worst_case bounds metric='loss', got metric={self.metric!r}")
+            raise InvalidInput(f"worst_case requires metric='loss', got metric={self.metric!r}")
         values = _budgets(self.path.number, eps)
         bounds = [worst_case_loss(self.path, value, self._plain) for value in values.ravel()]
         return _shaped(np.array(bounds).reshape(values.shape))
@@ -289,7 +289,7 @@ class UtilityCurve:
             ("draws of the noise", f"{self.n_draws:,} from seed {self.seed}"),
         ]
         table = format_table([name.replace("_", " ") for name in columns], rows)
-        return f"{table}\n\n{format_facts(facts)}\n\nNOT PRIVATE: a utility curve is read off the data."
+        return f"{table}\n\n{format_facts(facts)}\n\nNOT PRIVATE: a utility curve is computed from the data."
 
     def plot(self, ax: "Axes | None" = None, eps: ArrayLike | None = None) -> "Axes":
         """Draw the predicted utility, its mean and spread over the noise, and the worst-case bound of a loss.

@@ -12,6 +12,7 @@ use crate::cost::{Seal, Step, steps};
 use crate::data::{Data, Features};
 use crate::errors::to_python;
 use crate::per_instance::ReportSpec;
+use crate::regression::MomentMatrixSpec;
 use crate::spec::Spec;
 use crate::task;
 use crate::tuning::TuningSpec;
@@ -35,6 +36,7 @@ pub(crate) enum AnySpec<'py> {
     Fit(Bound<'py, Spec>),
     Report(Bound<'py, ReportSpec>),
     Functional(Bound<'py, FunctionalSpec>),
+    MomentMatrix(Bound<'py, MomentMatrixSpec>),
     Histogram(Bound<'py, HistogramSpec>),
     Tuning(Bound<'py, TuningSpec>),
 }
@@ -67,6 +69,10 @@ pub(crate) fn simulate<'py>(
             repetition.of(py, &spec.inner, |exec| data.design(&spec.fit, false, exec))
         }
         AnySpec::Functional(spec) => {
+            let spec = spec.get();
+            repetition.of(py, &spec.inner, |exec| spec.design(&data, false, exec))
+        }
+        AnySpec::MomentMatrix(spec) => {
             let spec = spec.get();
             repetition.of(py, &spec.inner, |exec| spec.design(&data, false, exec))
         }

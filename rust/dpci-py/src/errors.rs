@@ -15,8 +15,7 @@ pyo3::import_exception!(dpci.errors, NotConverged);
 pub(crate) fn to_python(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
-        Error::RowNorm { .. } => RowNormViolation::new_err(message),
-        Error::RowBlock { .. } => RowNormViolation::new_err(message),
+        Error::RowNorm { .. } | Error::RowBlock { .. } => RowNormViolation::new_err(message),
         Error::RegularizationTooSmall { .. }
         | Error::RidgeBelowNoise { .. }
         | Error::IllConditioned { .. }

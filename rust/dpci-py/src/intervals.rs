@@ -1,7 +1,7 @@
 //! Intervals and p-values from released values.
 
 use dpci_core::Result;
-use dpci_core::interval::{self as core, ErrorShape, MatrixDraws};
+use dpci_core::interval::{self as core, ErrorShape, MatrixDraws, Regularised};
 use dpci_core::noise::{MatrixLaw, NoiseLaw};
 use dpci_core::privacy::Perturbation;
 use numpy::{
@@ -213,6 +213,91 @@ impl ErrorLaw {
 impl ErrorLaw {
     fn matrix<'py>(&self, py: Python<'py>, matrix: &[f64]) -> PyResult<Bound<'py, PyArray2<f64>>> {
         PyArray1::from_slice(py, matrix).reshape([self.dim, self.dim])
+    }
+}
+
+/// One Newton step off the ridge of a release; see the core.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct NewtonStep {
+    inner: core::NewtonStep,
+    dim: usize,
+}
+
+#[pymethods]
+impl NewtonStep {
+    #[new]
+    #[pyo3(signature = (hessian, params, noise_map, *, l2_strength, hessian_noise, curvature, n_samples, mechanism))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what was released, and the public values behind it"
+    )]
+    fn new(
+        py: Python<'_>,
+        hessian: PyReadonlyArray2<'_, f64>,
+        params: PyReadonlyArray1<'_, f64>,
+        noise_map: PyReadonlyArray2<'_, f64>,
+        l2_strength: f64,
+        hessian_noise: Option<(String, f64)>,
+        curvature: Option<f64>,
+        n_samples: usize,
+        mechanism: &str,
+    ) -> PyResult<Self> {
+        let dim = params.len();
+        let noise = hessian_noise
+            .map(|(name, scale)| MatrixLaw::from_name(&name, scale))
+            .transpose()
+            .map_err(to_python)?;
+        let fit = Regularised {
+            hessian: hessian.as_slice()?,
+            params: params.as_slice()?,
+            noise_map: noise_map.as_slice()?,
+            l2_strength,
+            noise: noise.map_or(0.0, |law| law.isometric_std_dev(dim)),
+            curvature,
+            n_samples: n_samples as f64,
+            perturbation: perturbation(mechanism)?,
+        };
+        let inner = py
+            .detach(|| core::NewtonStep::new(&fit))
+            .map_err(to_python)?;
+        Ok(Self { inner, dim })
+    }
+
+    /// From released parameters to unregularised ones.
+    #[getter]
+    fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        PyArray1::from_slice(py, self.inner.map()).reshape([self.dim, self.dim])
+    }
+
+    /// What the noise in the Hessian, and what it hides, add to the covariance of the error.
+    #[getter]
+    fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        PyArray1::from_slice(py, self.inner.covariance()).reshape([self.dim, self.dim])
+    }
+
+    /// By how much to multiply errors, because the curvature may have changed on the way.
+    #[getter]
+    fn stretch(&self) -> f64 {
+        self.inner.stretch()
+    }
+
+    /// For each contrast why it is not given, or None.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "arguments from Python are owned"
+    )]
+    fn obstacles(
+        &self,
+        contrasts: PyReadonlyArray2<'_, f64>,
+        std_errors: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Vec<Option<&'static str>>> {
+        let rows = contrasts.as_slice()?.chunks(self.dim.max(1));
+        let found: Result<Vec<_>> = rows
+            .zip(std_errors.as_slice()?)
+            .map(|(contrast, error)| self.inner.obstacle(contrast, *error))
+            .collect();
+        let named = |obstacle: Option<core::Obstacle>| obstacle.map(core::Obstacle::name);
+        Ok(found.map_err(to_python)?.into_iter().map(named).collect())
     }
 }
 

@@ -13,6 +13,7 @@ mod loss;
 mod parts;
 mod per_instance;
 mod privacy;
+mod regression;
 mod rows;
 mod spec;
 mod study;
@@ -45,7 +46,7 @@ mod _core {
     use super::fit::{fit, fit_parts};
     #[pymodule_export]
     use super::intervals::{
-        ErrorLaw, NoisyMatrices, error_components, exact_half_widths, exact_pvalues,
+        ErrorLaw, NewtonStep, NoisyMatrices, error_components, exact_half_widths, exact_pvalues,
         monte_carlo_interval,
     };
     #[pymodule_export]
@@ -61,6 +62,10 @@ mod _core {
         ObjectiveProfile, approx_to_zcdp, check_excess, check_shares, cms11_raised, cost_unit,
         gaussian_delta, gaussian_mu, pure_rdp, pure_to_zcdp, step_mu, unsealed,
         zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
+    };
+    #[pymodule_export]
+    use super::regression::{
+        MomentMatrixSpec, moment_regression, release_moment_matrix, release_moment_matrix_parts,
     };
     #[pymodule_export]
     use super::rows::RowDomain;

@@ -21,15 +21,18 @@ dpci audit --mechanism output --mechanism histogram --runs 2000 --epsilon 0.5 --
 def audit(
     *,
     mechanism: Annotated[
-        list[str] | None, typer.Option(help=f"May be repeated; by default all: {', '.join(tool.MECHANISMS)}.")
+        list[str] | None,
+        typer.Option(help=(f"Mechanism to audit; may be repeated. Default: all of {', '.join(tool.MECHANISMS)}.")),
     ] = None,
-    epsilon: Annotated[float, typer.Option(help="Claim under pure and under approximate DP.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Claim under approximate DP; runs in the thousands need 0.01.")] = 0.01,
-    rho: Annotated[float, typer.Option(help="Claim under zero-concentrated DP.")] = 0.5,
-    runs: Annotated[int, typer.Option(help="On each of two neighbouring data sets.")] = 100_000,
+    epsilon: Annotated[float, typer.Option(help="Claimed epsilon under pure and approximate DP.")] = 1.0,
+    delta: Annotated[
+        float, typer.Option(help=("Claimed delta under approximate DP; use 0.01 for some thousand runs."))
+    ] = 0.01,
+    rho: Annotated[float, typer.Option(help="Claimed rho under zero-concentrated DP.")] = 0.5,
+    runs: Annotated[int, typer.Option(help="Runs on each of two neighbouring data sets.")] = 100_000,
     confidence: Annotated[float, typer.Option(help="Of each bound.")] = 0.999,
-    seed: Annotated[int | None, typer.Option(help="Of the noise; by default a fresh one.")] = None,
-    threads: Annotated[int | None, typer.Option(help="By default all cores.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the noise. Default: a fresh one.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Number of threads. Default: all cores.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the report as JSON to this new file.")] = None,
     force: options.Force = False,
     json: options.Json = False,

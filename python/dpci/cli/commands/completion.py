@@ -25,7 +25,7 @@ completion_init()
 
 @app.command(cls=Command, epilog=_EXAMPLES)
 def completion(
-    shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", autocompletion=options.completes(*SHELLS))],
+    shell: Annotated[str, typer.Argument(help="Shell: bash, zsh or fish.", autocompletion=options.completes(*SHELLS))],
 ) -> None:
     """Print the completion script of a shell."""
     shell = check_choice("shell", shell, SHELLS)

@@ -30,7 +30,7 @@ dpci data adult_sample --export sample.csv       # a table to try the other comm
 def data(
     name: Annotated[
         str | None,
-        typer.Argument(help=f"Data set to be exported, also {SAMPLE}.", autocompletion=options.completes(*NAMES)),
+        typer.Argument(help=f"Data set to export; {SAMPLE} is included.", autocompletion=options.completes(*NAMES)),
     ] = None,
     *,
     export: Annotated[
@@ -42,7 +42,9 @@ def data(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="train, test or all, where there are several files.")] = None,
+    split: Annotated[
+        str | None, typer.Option(help=("File of the data set, if it has several: train, test or all."))
+    ] = None,
     force: options.Force = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -53,18 +55,18 @@ def data(
     """
     if name is None:
         if export is not None:
-            msg = f"--export needs the name of a data set, one of {list(NAMES)}, got none"
+            msg = f"--export requires the name of a data set, one of {list(NAMES)}, got none"
             raise InvalidInput(msg)
         _list(_inventory(), json=json)
         return
     if export is None:
-        msg = f"dpci data {name} needs --export FILE, got none"
+        msg = f"dpci data {name} requires --export FILE, got none"
         raise InvalidInput(msg)
     if not is_public(name):
         msg = f"a data set must be one of {list(NAMES)}, got {name!r}"
         raise InvalidInput(msg)
     if split is not None and name in {SAMPLE, WARFARIN.name}:
-        msg = f"--split is for data sets of several files, got --split {split} for {name}"
+        msg = f"--split requires a data set of several files, got --split {split} for {name}"
         raise InvalidInput(msg)
     check_text("--export", export)
     check_new("--export", export, force=force, sources=public_files())

@@ -19,9 +19,9 @@ from dpci.cli.delivery import deliver, draw, show
 from dpci.cli.documents import plan_document
 from dpci.cli.options import find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_different, check_new, ledger_files
-from dpci.cli.rows import Passes, TableRows, find_tables, labelled
+from dpci.cli.rows import Passes, TableRows, find_tables
 from dpci.data.arrays import NamedRows
-from dpci.datasets.loaders import load_adult_sample
+from dpci.datasets.loaders import load_adult_sample, load_schema
 from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.ledger.ledger import Ledger
@@ -29,13 +29,12 @@ from dpci.model import fit as fitting
 from dpci.model import plan as planning
 from dpci.report.plot import check_plot_file
 from dpci.rows import Ball, RowDomain
-from dpci.schema.columns import class_labels
 from dpci.sources.chunks import Chunks
 from dpci.sources.files import STDIN, is_stream
 
 DEMO_NOTES = """\
 Logistic regression on the packaged sample of Adult: 4,000 people of the US census of 1994.
-A positive parameter raises the odds of an income above 50,000 dollars a year.
+A positive coefficient raises the odds of an income above 50,000 dollars a year.
 
   age                                17 to 67 years
   education-num                      1 (preschool) to 16 (doctorate)
@@ -44,7 +43,8 @@ A positive parameter raises the odds of an income above 50,000 dollars a year.
   marital-status=Married-civ-spouse  lives with a spouse
   sex=Male                           against female
 
-Every column is scaled by public bounds, so that each row has norm at most 1 whatever the data are.
+Every column is scaled by public bounds, so that each row has norm at most 1 whatever the data are. The coefficients
+are in the units of the table again.
 """
 # Chosen on the public sample: large enough for intervals that tell the columns apart.
 DEMO_BUDGET = PureDP(epsilon=1.0)
@@ -94,10 +94,13 @@ def fit(
     n_public: options.NPublic = None,
     level: options.Level = 0.95,
     ledger: Annotated[
-        Path | None, typer.Option(help="Ledger that pays; see dpci ledger create.", rich_help_panel=options.BUDGET)
+        Path | None,
+        typer.Option(
+            help=("File of the ledger that pays for the fit; see dpci ledger create."), rich_help_panel=options.BUDGET
+        ),
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="Text for the entry in the ledger.", rich_help_panel=options.BUDGET)
+        str | None, typer.Option(help="Label of the entry in the ledger.", rich_help_panel=options.BUDGET)
     ] = None,
     output: Annotated[
         Path | None,
@@ -114,8 +117,8 @@ def fit(
 ) -> None:
     """Fit a private model to a table.
 
-    Prints its parameters with confidence intervals, or why there are none, and what was spent. Tables whose
-    rows take more than 512 MiB, and all with --chunk-rows, are read again in every pass rather than held in memory; the
+    Prints the parameters with confidence intervals, or the reason for their absence, and the spent budget. Tables whose
+    rows take more than 512 MiB, and all with --chunk-rows, are read again in every pass instead of held in memory; the
     result is the same.
     """
     # Whatever can be refused is refused before budget is spent.
@@ -128,36 +131,36 @@ def fit(
     if plot is not None:
         check_plot_file(plot)
         if model.moments == "none":
-            msg = "--plot needs released moments, got --moments none"
+            msg = "--plot requires released moments, got --moments none"
             raise InvalidInput(msg)
     payer = _payer(ledger, label)
     description, domain = in_rows(find_schema(schema, target), model.rows)
     keywords = model.keywords(domain, neighbors=neighbors, n_public=n_public)
-    labels = class_labels(description.target) if keywords.get("classes") else None
-    if labels is not None:
-        keywords["classes"] = labels
+    keywords.pop("classes", None)
     is_private = payer is not None and payer.errors == "private"
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     stream = next((table for table in tables if is_stream(table)), None)
     if stream is not None and (chunk_rows is not None or is_private):
         name = "the standard input (-)" if stream == STDIN else repr(str(stream))
         what = "--chunk-rows" if chunk_rows is not None else "a ledger with errors='private'"
-        msg = f"{what} needs files, which are read several times, got {name}"
+        msg = f"{what} requires files, because tables are read several times, got {name}"
         raise InvalidInput(msg)
     if is_private and progress:
-        msg = "--progress must not be given with a ledger that has errors='private': it shows the number of rows"
+        msg = (
+            "--progress must not be given with a ledger that has errors='private', because it shows the number of rows"
+        )
         raise InvalidInput(msg)
     shown = not is_private and wants_progress(progress, quiet=quiet)
     most_bytes = math.inf if stream is not None else _MOST_BYTES
     # With private errors nothing is read before the budget is spent.
     held = None if chunk_rows is not None or is_private else rows.held(most_bytes, progress=shown)
     if held is None:
-        passes = Passes(rows, labels=labels, progress=shown)
-        source = Chunks(passes, names=description.names)
-        result = fitting.fit(source, ledger=payer, n_threads=threads, **keywords)
+        source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
+        result = fitting.fit(source, schema=description, ledger=payer, n_threads=threads, **keywords)
     else:
         X, y, names = held
-        result = fitting.fit(NamedRows(X, names), labelled(y, labels), ledger=payer, n_threads=threads, **keywords)
+        encoded = NamedRows(X, names)
+        result = fitting.fit(encoded, y, schema=description, ledger=payer, n_threads=threads, **keywords)
     deliver(result, output=output, plot=plot, level=level, force=force, json=json, quiet=quiet)
 
 
@@ -169,20 +172,22 @@ def plan(
     schema: Annotated[
         str | None,
         typer.Option(
-            help="As for fit; its columns are counted.",
+            help="Schema as for fit; the plan uses its number of columns.",
             rich_help_panel=options.INPUT,
             autocompletion=options.schemas,
         ),
     ] = None,
     n_features: Annotated[
         int | None,
-        typer.Option(help="Columns without the intercept, in place of --schema.", rich_help_panel=options.INPUT),
+        typer.Option(
+            help=("Number of columns without the intercept, instead of --schema."), rich_help_panel=options.INPUT
+        ),
     ] = None,
     like: Annotated[
         Path | None,
         typer.Option(
             metavar="MODEL",
-            help="File of an earlier model of similar data; its matrices predict the length of the intervals.",
+            help="File of an earlier model of similar data, whose matrices predict the length of the intervals.",
             rich_help_panel=options.INPUT,
         ),
     ] = None,
@@ -190,10 +195,10 @@ def plan(
     neighbors: options.Neighbors = None,
     json: options.Json = False,
 ) -> None:
-    """Print what a fit will cost, and how precise it can be. Reads no data."""
+    """Print the cost and the precision of a fit in advance. Reads no data."""
     if (schema is None) == (n_features is None):
         given = "none" if schema is None else "both"
-        msg = f"one of --schema and --n-features must be given, got {given}"
+        msg = f"exactly one of --schema and --n-features must be given, got {given}"
         raise InvalidInput(msg)
     domain: RowDomain = Ball()
     if schema is None:
@@ -233,26 +238,31 @@ def coverage(
     replicates: Annotated[int, typer.Option(help="Replicates with intervals.", rich_help_panel=options.RUNNING)] = 1000,
     variability: Annotated[
         int,
-        typer.Option(help="Replicates for the variability lengths; 0: none.", rich_help_panel=options.RUNNING),
+        typer.Option(
+            help=("Number of replicates for the variability lengths; 0 for none."), rich_help_panel=options.RUNNING
+        ),
     ] = 10_000,
     seed: Annotated[
-        int, typer.Option(help="Every number of the study follows from it.", rich_help_panel=options.RUNNING)
+        int, typer.Option(help="Seed that determines every number of the study.", rich_help_panel=options.RUNNING)
     ] = 0,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="File (.npz) from which a killed run goes on.", rich_help_panel=options.RUNNING),
+        typer.Option(help="File (.npz) from which a killed run resumes.", rich_help_panel=options.RUNNING),
     ] = None,
     threads: options.Threads = None,
     progress: options.Progress = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Count how often the intervals of a fit cover. NOT PRIVATE.
+    """Measure the coverage of the intervals of a fit. NOT PRIVATE.
 
-    The fit is repeated on bootstrap samples of the table, which stands for the population.
+    Repeats the fit on bootstrap samples of the table, which is treated as the population.
     """
     if schema is None and not is_public(source):
-        msg = f"--schema must be given for a table of your own, got none for {source!r} (names: {list(NAMES)})"
+        msg = (
+            f"--schema must be given unless the table is a public data set ({', '.join(NAMES)}), got none for "
+            f"{source!r}"
+        )
         raise InvalidInput(msg)
     found = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target)
     description, domain = in_rows(found, model.rows)
@@ -292,11 +302,12 @@ def demo(
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        msg = f"--output must name a folder, or one that can be made, got {str(output)!r}: {error.strerror}"
+        msg = f"--output must name a folder that exists or can be created, got {str(output)!r}: {error.strerror}"
         raise InvalidInput(msg) from error
     sample = load_adult_sample()
     rows = NamedRows(np.asarray(sample.X), sample.names)
-    result = fitting.fit(rows, sample.y, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH, classes=(-1, 1))
+    schema = load_schema("adult_demo")
+    result = fitting.fit(rows, sample.y, schema=schema, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH)
     typer.echo(DEMO_NOTES)
     show(result)
     draw(result, output / "adult_intervals.png", force=True)
@@ -306,7 +317,7 @@ def _payer(ledger: Path | None, label: str | None) -> Ledger | None:
     """Return the ledger that pays for a fit, if one is named."""
     if ledger is None:
         if label is not None:
-            msg = f"--label is for the entry in a ledger and needs --ledger, got --label {label!r}"
+            msg = f"--label requires --ledger, because it labels the entry in the ledger, got --label {label!r}"
             raise InvalidInput(msg)
         return None
     opened = Ledger.open(ledger)

@@ -19,7 +19,7 @@ dpci ledger show people.ledger
 
 ledger_app = typer.Typer(
     cls=ExampleGroup,
-    help="Totals that many fits draw on.",
+    help="Ledgers: one total budget for many fits.",
     epilog=_LEDGER_EXAMPLES,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -64,7 +64,7 @@ def create(
     errors: Annotated[
         str,
         typer.Option(
-            help="detailed or private; with private, a failed release reports no reason and stays spent.",
+            help="detailed or private. With private, a failed release gives no reason, and its budget stays spent.",
             rich_help_panel=options.BUDGET,
             autocompletion=options.completes("detailed", "private"),
         ),
@@ -72,17 +72,18 @@ def create(
     n_public: Annotated[
         int | None,
         typer.Option(
-            help="The --n-public of all fits; for --errors private with add_remove.", rich_help_panel=options.BUDGET
+            help="Value of --n-public for all fits; required for --errors private with add_remove.",
+            rich_help_panel=options.BUDGET,
         ),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Create a ledger with this total; a file that exists is left alone."""
+    """Create a ledger with this total; an existing file is not changed."""
     if file.exists():
-        msg = f"a new ledger needs a new file, got {str(file)!r}, which exists"
+        msg = f"a new ledger must have a new file, got {str(file)!r}, which exists"
         raise InvalidInput(msg)
     if not file.parent.is_dir():
-        msg = f"a new ledger needs a folder that exists, got {str(file)!r}"
+        msg = f"a new ledger must be in a folder that exists, got {str(file)!r}"
         raise InvalidInput(msg)
     relation: Any = neighbors
     kind: Any = errors
@@ -93,7 +94,7 @@ def create(
 
 @ledger_app.command(cls=Command, epilog=_SHOW_EXAMPLES)
 def show(file: File, *, json: options.Json = False) -> None:
-    """Print the total, what is spent, what remains, and every entry."""
+    """Print the total, the spent and the remaining budget, and every entry."""
     with Ledger.open(file) as ledger:
         typer.echo(ledger.to_json() if json else ledger.summary())
 
@@ -107,7 +108,7 @@ def export(
         typer.Option(
             "--output",
             "--json",
-            help="Write to this new file instead of the screen; --json FILE is its former name.",
+            help="Write to this new file instead of stdout; --json FILE is the former name of this option.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,

@@ -23,7 +23,7 @@ from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
 from dpci.rows import Blocks
 from dpci.schema.columns import ClassTarget, class_labels
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, same_columns
 from dpci.sources.files import open_text
 
 _PREDICT_EXAMPLES = """\
@@ -38,7 +38,9 @@ dpci report model.json --level 0.99 --json
 dpci report model.json --output report.html
 """
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File of a released model; see dpci fit --output.")]
+Model = Annotated[
+    Path, typer.Argument(metavar=("MODEL"), help="File of a released model, as written by dpci fit --output.")
+]
 
 
 @app.command(cls=Command, epilog=_PREDICT_EXAMPLES)
@@ -46,57 +48,59 @@ def predict(
     model: Model,
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="TABLE", help="As for fit; the target need not be there. - is CSV on stdin."),
+        typer.Argument(metavar="TABLE", help="Table as for fit, with or without the target; - reads CSV from stdin."),
     ],
     *,
-    schema: options.SchemaText,
+    schema: options.ModelSchema = None,
     delimiter: options.Delimiter = ",",
     chunk_rows: options.ChunkRows = None,
     proba: Annotated[
         bool,
         typer.Option(
             "--proba",
-            help="Add the probability of the positive class; logistic losses.",
+            help="Add the probability of the positive class (logistic losses only).",
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Column to be copied beside the predictions; may be repeated.", rich_help_panel=options.OUTPUT
-        ),
+        typer.Option(help="Column to copy next to the predictions; may be repeated.", rich_help_panel=options.OUTPUT),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Write to this new file (compressed if its name ends in .gz) instead of the screen.",
+            help="Write to this new file (compressed if its name ends in .gz) instead of stdout.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
     force: options.Force = False,
     json: Annotated[
         bool,
-        typer.Option("--json", help="One JSON object for each row instead of CSV.", rich_help_panel=options.OUTPUT),
+        typer.Option(
+            "--json", help="Write one JSON object for each row instead of CSV.", rich_help_panel=options.OUTPUT
+        ),
     ] = False,
     quiet: options.Quiet = False,
     progress: options.Progress = None,
 ) -> None:
     """Predict for every row of a table.
 
-    In the order of the rows, as labels or in units of the schema's target. Reads and writes by chunks, in memory that
-    does not grow with the table.
+    Predictions are in the order of the rows, as labels or in units of the schema's target. Rows are read and written
+    in chunks, so memory does not grow with the table.
     """
     kept = tuple(keep or ())
     fitted = read_model(model)
-    description = _encoded_as(fitted, find_schema(schema, None))
+    description = _schema_of(fitted, schema)
     tables = find_tables(files)
     check_text("--output", output)
-    check_new("--output", output, force=force, sources=[model, *schema_files(schema), *tables])
+    check_new(
+        "--output", output, force=force, sources=[model, *([] if schema is None else schema_files(schema)), *tables]
+    )
     if overlap := {"prediction", "probability"} & set(kept):
-        msg = f"--keep must name no column of the output, got --keep {min(overlap)}"
+        msg = f"--keep must not name a column that the output has already, got --keep {min(overlap)}"
         raise InvalidInput(msg)
     if repeated := [name for i, name in enumerate(kept) if name in kept[:i]]:
-        msg = f"--keep must name a column once, got --keep {repeated[0]} twice"
+        msg = f"--keep must name each column once, got --keep {repeated[0]} twice"
         raise InvalidInput(msg)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     # A bar between the predictions would spoil them.
@@ -130,7 +134,7 @@ def report(
 ) -> None:
     """Show a released model, or write it as one HTML page.
 
-    The page has the table, a forest plot, the budget and the caveats, and needs nothing besides itself.
+    The page is one self-contained file with the table, a forest plot, the budget and the caveats.
     """
     level = check_fraction("level", level)
     check_new("--output", output, force=force, sources=[model])
@@ -141,7 +145,7 @@ def report(
             path.write_text(page, encoding="utf-8")
         note(f"wrote {output}", quiet=quiet)
     elif title is not None:
-        msg = f"--title is the heading of a page and needs --output, got --title {title!r}"
+        msg = f"--title requires --output, because it is the heading of the page, got --title {title!r}"
         raise InvalidInput(msg)
     if json:
         show_json(result_document(fitted, level=level))
@@ -156,6 +160,22 @@ def read_model(path: Path) -> PrivateFit:
     except OSError as error:
         msg = f"a model must be a file that can be read, got {str(path)!r}: {error.strerror}"
         raise InvalidInput(msg) from error
+
+
+def _schema_of(fitted: PrivateFit, schema: str | None) -> Schema:
+    """Return the schema of a model, or the one that is given for a model of encoded rows."""
+    given = None if schema is None else find_schema(schema, None)
+    if given is not None and fitted.schema is None:
+        return _encoded_as(fitted, given)
+    known = fitted.schema
+    if known is None:
+        msg = "--schema must be given for a model that holds no schema, got none"
+        raise InvalidInput(msg)
+    # The target may have another name: it need not be there.
+    if given is not None and not same_columns(known, dataclasses.replace(given, encoding=known.encoding)):
+        msg = f"--schema must have the columns of the model's own, got other ones: {schema}"
+        raise InvalidInput(msg)
+    return known
 
 
 def _predicted(
@@ -221,7 +241,7 @@ def _json_lines(file: TextIO, names: Sequence[str]) -> Callable[[Iterable[Sequen
             try:
                 file.write(json_format.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
             except ValueError as error:
-                msg = f"--json needs finite numbers in the columns that are kept, got {document}"
+                msg = f"--json requires finite numbers in the columns of --keep, got {document}"
                 raise InvalidInput(msg) from error
 
     return write

@@ -53,42 +53,51 @@ def tables(
         str, typer.Option(help="S1: Wu et al., S2: Redberg & Wang (2021), S3: Wang, Kifer & Lee (2019), S4: Li et al.")
     ] = "S3",
     table: Annotated[int | None, typer.Option(help="S3: table of the paper, 2 to 6.")] = None,
-    figure: Annotated[int | None, typer.Option(help="S3: figure of the paper, 1 to 4; needs --output.")] = None,
+    figure: Annotated[int | None, typer.Option(help="S3: figure of the paper, 1 to 4; requires --output.")] = None,
     experiment: Annotated[
-        str | None, typer.Option(help=f"{catalogue.NAMES}; by default all of the paper.", show_default=False)
+        str | None, typer.Option(help=f"{catalogue.NAMES}. Default: all of the paper.", show_default=False)
     ] = None,
     us: Annotated[
-        Path | None, typer.Option(help="S3: your extract of IPUMS-US: CSV, target in the last column.")
+        Path | None, typer.Option(help="S3: your extract of IPUMS-US as CSV with the target in the last column.")
     ] = None,
     br: Annotated[
-        Path | None, typer.Option(help="S3: your extract of IPUMS-BR: CSV, target in the last column.")
+        Path | None, typer.Option(help="S3: your extract of IPUMS-BR as CSV with the target in the last column.")
     ] = None,
     calibration: Annotated[
         str | None,
-        typer.Option(help="S3: paper, tight or, for a table, both. By default both, in a figure paper."),
+        typer.Option(help="S3: paper, tight or (tables only) both. Default: both for a table, paper for a figure."),
     ] = None,
-    replicates: Annotated[int | None, typer.Option(help="S3: replicates with intervals, by default 1000.")] = None,
+    replicates: Annotated[
+        int | None, typer.Option(help=("S3: number of replicates with intervals. Default: 1000."))
+    ] = None,
     variability: Annotated[
-        int | None, typer.Option(help="S3: replicates for the variability lengths, by default 10000; 0: none.")
+        int | None,
+        typer.Option(help=("S3: number of replicates for the variability lengths; 0 for none. Default: 10000.")),
     ] = None,
-    repeats: Annotated[int | None, typer.Option(help="S1, S2, S4: draws of the noise; 100 (S1), 10.")] = None,
-    seed: Annotated[int, typer.Option(help="Of replicates, noise and generated rows; public rows stay the same.")] = 0,
-    output_format: Annotated[str, typer.Option("--format", help="text, markdown or json.")] = "text",
+    repeats: Annotated[
+        int | None, typer.Option(help=("S1, S2, S4: number of draws of the noise. Default: 100 (S1), 10 (S2, S4)."))
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help=("Seed of replicates, noise and generated rows; public rows do not depend on it."))
+    ] = 0,
+    output_format: Annotated[str, typer.Option("--format", help="Format: text, markdown or json.")] = "text",
     output: Annotated[
         Path | None,
-        typer.Option(help="Write the table to this file; .png, .svg, .pdf: the drawing of one figure or experiment."),
+        typer.Option(
+            help=("Write the table to this file, or with .png, .svg or .pdf the drawing of one figure or experiment.")
+        ),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="S3: folder of files from which a killed run goes on.")
+        Path | None, typer.Option(help="S3: folder of files from which a killed run resumes.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads; by default all cores.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Number of threads. Default: all cores.")] = None,
     progress: options.Progress = None,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json; errors are JSON too.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Same as --format json; errors are JSON too.")] = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Repeat the experiments of four papers. NOT PRIVATE.
 
-    By Wu et al., Redberg & Wang (2021), Wang, Kifer & Lee (2019) or Li et al.; beside what they published.
+    Papers: Wu et al., Redberg & Wang (2021), Wang, Kifer & Lee (2019) and Li et al. Prints the published numbers too.
     """
     paper = check_choice("--paper", paper, _PAPERS)
     only_s3 = {"table": table, "figure": figure, "us": us, "br": br, "calibration": calibration}
@@ -191,7 +200,7 @@ def _refuse_options(given: Mapping[str, object], papers: str, paper: str) -> Non
     """Refuse options of other papers; what was not given is None."""
     for name, value in given.items():
         if value is not None:
-            msg = f"--{name} is an option of --paper {papers} alone, got --paper {paper} --{name} {value}"
+            msg = f"--{name} requires --paper {papers}, got --paper {paper} --{name} {value}"
             raise InvalidInput(msg)
 
 
@@ -201,7 +210,9 @@ def _check_drawing(output: Path | None, names: tuple[str, ...]) -> None:
         return
     if output.suffix in _DRAWINGS:
         if len(names) > 1:
-            msg = f"a drawing needs one --experiment of {', '.join(names)}, got --output {output} and none"
+            msg = (
+                f"a drawing requires one --experiment of {', '.join(names)}, got --output {output} and no --experiment"
+            )
             raise InvalidInput(msg)
         check_plot_file(output)
     check_new("--output", output, force=True)
@@ -210,7 +221,7 @@ def _check_drawing(output: Path | None, names: tuple[str, ...]) -> None:
 def _check_what(table: int | None, figure: int | None) -> None:
     if (table is None) == (figure is None):
         given = [f"--{name} {value}" for name, value in (("table", table), ("figure", figure)) if value is not None]
-        msg = f"one of --table and --figure must be given, got {' and '.join(given) or 'none'}"
+        msg = f"exactly one of --table and --figure must be given, got {' and '.join(given) or 'none'}"
         raise InvalidInput(msg)
 
 
@@ -232,11 +243,11 @@ def _check_output(output: Path | None, figure: int | None, calibrations: tuple[C
     """Refuse a file that could not be written once the studies are done."""
     if figure is not None:
         if output is None:
-            msg = "--figure needs --output FILE, got none"
+            msg = "--figure requires --output FILE, got none"
             raise InvalidInput(msg)
         check_plot_file(output)
         if len(calibrations) > 1:
-            msg = "--calibration must be paper or tight with --figure, which draws one of them, got both"
+            msg = "--calibration must be paper or tight with --figure, because a figure shows one of them, got both"
             raise InvalidInput(msg)
     if output is not None:
         check_new("--output", output, force=True)

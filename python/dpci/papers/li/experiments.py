@@ -25,7 +25,7 @@ from dpci.papers.sources import Sources
 
 _NOTES = (
     (
-        "LR: logistic loss, SVM: Huber hinge with h=.1. Under both mechanisms the coefficients get the whole "
+        "LR: logistic loss, SVM: Huber hinge with h=.1. Under both mechanisms the coefficients receive the whole "
         "budget, one record is added or removed, and the noise is Gaussian. paper: Kifer, Smith & Thakurta's "
         "calibration, which adds 2t/epsilon to Lambda, t the curvature bound. tight: the library's, with a fixed "
         "lambda: Lambda/n plus what the paper's adds at the least epsilon of the range, which leaves noise there. "
@@ -35,12 +35,13 @@ _NOTES = (
     ),
     (
         "Differs from the paper: rows have norm at most 1 and the slope bound is L=1, where the paper sets 2 "
-        "sqrt(p) and p for slope and curvature; delta is ours, the paper gives none; minimisers are exact, where "
-        "the paper stops SGD after 100 iterations; Adult has the 30,162 complete rows of adult.data and KDD the 10% "
+        "sqrt(p) and p for slope and curvature; delta is chosen by dpci, because the paper gives none; minimisers "
+        "are exact, whereas the paper stops SGD after 100 iterations; Adult has the 30,162 complete rows of "
+        "adult.data and KDD the 10% "
         "file, each with one column for each category and a column of ones; Wide is generated, in place of Gisette."
     ),
 )
-_NOT_PRIVATE = "NOT PRIVATE: losses and scales are read off the data."
+_NOT_PRIVATE = "NOT PRIVATE: losses and scales are computed from the data."
 
 
 def curves(sources: Sources, run: Repeats) -> Finding:
@@ -84,7 +85,7 @@ def curves(sources: Sources, run: Repeats) -> Finding:
     title = "Figures 2 and 3 of Li et al.: real and predicted losses"
     notes = [
         (
-            "Greatest and least loss: real ones in the range, means over the draws. First order, two steps: mean "
+            "Greatest and least loss: real losses in the range, means over the draws. First order, two steps: mean "
             "error of the predicted losses over the range and the draws. Ratio: median of the error of two steps "
             "over that of first order."
         )
@@ -117,7 +118,7 @@ def measuring_points(sources: Sources, run: Repeats) -> Finding:
             for at in case.span.epsilons
         ],
     )
-    notes = ["Each entry: mean error of the losses that are predicted at all other epsilons of the range."]
+    notes = ["Each entry: mean error of the losses predicted at all other epsilons of the range."]
     return Finding(
         _report(
             "measuring_points",
@@ -146,7 +147,12 @@ def sizes(sources: Sources, run: Repeats) -> Finding:
             for case, losses in found
         ],
     )
-    notes = ["Each entry: mean error over the measuring points and the range. Fewer rows are the first ones of more."]
+    notes = [
+        (
+            "Each entry: mean error over the measuring points and the range. Smaller data sets are the first rows of "
+            "larger ones."
+        )
+    ]
     return Finding(
         _report(
             "sizes",

@@ -186,7 +186,10 @@ def bounds(sources: Sources, run: Repeats) -> Finding:
     header += [*(f"ratio {q}" for q in quartiles), "total 50%", "below epsilon", "broken"]
     facts = [
         ("rows", "; ".join(dict.fromkeys(str(cell.data) for cell in cells))),
-        ("delta", f"{DELTA:g} in all; each of the three releases of the paper's data-dependent report has as much"),
+        (
+            "delta",
+            f"{DELTA:g} in total; each of the three releases of the paper's data-dependent report also has this delta",
+        ),
         (
             "(.2, .7, .1) costs",
             f"epsilon {_range(costs, 0)} at delta={DELTA:g}, {_range(costs, 1)} at {3 * DELTA:g} (tight)",
@@ -194,20 +197,21 @@ def bounds(sources: Sources, run: Repeats) -> Finding:
     ]
     notes = [
         (
-            "Over the records that the model was trained on, averaged over the repeats. True: |log p(with the "
-            "record)/p(without it)| of the coefficients. Bound: what the report says it is at most (eps1). Ratio: "
-            "bound over true. Total: eps1 + eps2 + eps3, with what the other two releases cost the record. Below "
-            "epsilon: share of the records whose total is below the worst case. Broken: records times repeats whose "
-            "true loss is above its bound."
+            "Statistics over the training records, averaged over the repeats. True: |log p(with the "
+            "record)/p(without it)| of the coefficients. Bound: the bound of the report (eps1). Ratio: bound over "
+            "true. Total: eps1 + eps2 + eps3, which includes the cost of the other two releases for the record. "
+            "Below "
+            "epsilon: share of the records whose total is below the worst case. Broken: number of records, over all "
+            "repeats, whose true loss is above its bound."
         ),
         (
-            "independent: the whole budget goes to the coefficients. dependent: shares (.2, .7, .1); of epsilon in "
+            "independent: the whole budget is spent on the coefficients. dependent: shares (.2, .7, .1); of epsilon in "
             "the paper's, with the bound 3/2 of the inverse; of the squared ratios of sensitivity to noise in the "
             "tight one, with the interpolated bound, which needs no least Lambda."
         ),
         (
-            "A data-dependent report spends a fifth of its budget on the coefficients, so their losses and bounds are "
-            "smaller for that alone; the ratio compares how tight the bounds are."
+            "A data-dependent report spends a fifth of its budget on the coefficients, which already makes their "
+            "losses and bounds smaller; the ratio compares the tightness of the bounds."
         ),
         *_verdicts(cells),
         *ROW_NOTES,

@@ -88,8 +88,8 @@ def rotation(_: Sources, run: Repeats) -> Finding:
             (
                 "Minimum, median and maximum of |log p(with the point)/p(without it)| over the points, each removed "
                 "from the data, for logistic regression without intercept. The points are uniform on the unit disc "
-                f"outside a strip of width {MARGIN} between the classes; their number and epsilon are ours, the text "
-                "has none. No noise is drawn: repeats do not matter."
+                f"outside a strip of width {MARGIN} between the classes; their number and epsilon are chosen by dpci, "
+                "because the paper gives none. No noise is drawn, so repeats do not matter."
             ),
         ],
         found={"points": data},
@@ -152,8 +152,8 @@ def regularisation(sources: Sources, run: Repeats) -> Finding:
         notes=[
             (
                 "Loss: mean loss of the released parameters without the regulariser, averaged over the repeats, "
-                "with its standard deviation. Lambda goes from the least that Theorem 5 allows to the least that "
-                "Algorithm 2 allows, twice the radius of the Hessian's noise at (.1, 1e-6)."
+                "with its standard deviation. Lambda ranges from the least value that Theorem 5 allows to the least "
+                "that Algorithm 2 allows, twice the radius of the Hessian's noise at (.1, 1e-6)."
             ),
             *_changes(cells),
             *ROW_NOTES,

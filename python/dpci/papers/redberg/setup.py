@@ -27,16 +27,16 @@ _COMMON = (
 )
 ROW_NOTES: Final = (
     (
-        "Soft labels: x uniform on the sphere, y = x theta moved and scaled to [0, 1]; n and d are ours, the text "
-        "of the paper has none."
+        "Soft labels: x uniform on the sphere, y = x theta moved and scaled to [0, 1]; n and d are chosen by dpci, "
+        "because the paper gives none."
     ),
     (
         "Credit default: 21 of the file's 23 features; the paper does not say which. "
-        f"{' and '.join(NOMINAL.values())}, nominal codes with undocumented values, are left out; each column is "
+        f"{' and '.join(NOMINAL.values())}, nominal codes with undocumented values, are omitted; each column is "
         "divided by its greatest absolute value and each row by its norm."
     ),
 )
-_NOT_PRIVATE = "NOT PRIVATE: losses, minimisers and scales are read off the data."
+_NOT_PRIVATE = "NOT PRIVATE: losses, minimisers and scales are computed from the data."
 
 
 def data_sets(sources: Sources, run: Repeats) -> list[DataSet]:

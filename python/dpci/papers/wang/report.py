@@ -24,11 +24,11 @@ _METHODS = {
 }
 _RATIO = "Ratio: mean length of the intervals over that of the variability intervals."
 _ROWS = {
-    "kddcup99": "The paper samples from the full file of KDD Cup 1999; here it is the 10% file of 494,021 records.",
-    "us": "The paper's extract of IPUMS-US is not public: agreement depends on the file given.",
-    "br": "The paper's extract of IPUMS-BR is not public: agreement depends on the file given.",
+    "kddcup99": "The paper samples from the full file of KDD Cup 1999; dpci uses the 10% file of 494,021 records.",
+    "us": "The paper's extract of IPUMS-US is not public, so agreement depends on your file.",
+    "br": "The paper's extract of IPUMS-BR is not public, so agreement depends on your file.",
 }
-_NOT_PRIVATE = "NOT PRIVATE: scales, targets and lengths are read off the data."
+_NOT_PRIVATE = "NOT PRIVATE: scales, targets and lengths are computed from the data."
 
 
 def run_table(number: int, calibrations: tuple[Calibration, ...], sources: Sources, run: Run) -> Report:
@@ -156,9 +156,12 @@ def run_figure(number: int, calibration: Calibration, sources: Sources, run: Run
         plain = _plain(cell, outcome)
         data.append({"panel": panel.letter, "curve": curve.label, **plain, calibration: outcome.to_dict()})
     left_out = [panel.letter for panel in plan.panels if panel not in panels]
-    notes = [_WORDS, "Where d varies, lengths are those of the first coordinate, else the average over coordinates."]
+    notes = [
+        _WORDS,
+        "If d varies, lengths are those of the first coordinate; otherwise they are the average over coordinates.",
+    ]
     if left_out:
-        notes.append(f"Left out without --us or --br: panels {', '.join(left_out)}.")
+        notes.append(f"Omitted without --us or --br: panels {', '.join(left_out)}.")
     datasets = list(dict.fromkeys(panel.sweep.dataset for panel in panels))
     variability = ["variability"] if run.n_variability else []
     columns = _columns(cells.values(), sources)

@@ -145,7 +145,7 @@ class Run:
             self.checkpoint.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             msg = (
-                f"--checkpoint must name a folder, or one that can be made, got {str(self.checkpoint)!r}: "
+                f"--checkpoint must name a folder that exists or can be created, got {str(self.checkpoint)!r}: "
                 f"{error.strerror}"
             )
             raise InvalidInput(msg) from error

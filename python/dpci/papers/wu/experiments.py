@@ -51,16 +51,16 @@ SCALING_METHODS = (
 PUBLISHED: Final = {"oracle": (0.2, 1.82, 0.45), "functional": (0.2, 22.57, 0.35)}
 """What the text of the paper gives: epsilon, mean squared error, inversion accuracy."""
 
-_NOT_PRIVATE = "NOT PRIVATE: everything is simulated and measured on patients' data."
+_NOT_PRIVATE = "NOT PRIVATE: all results are computed from patients' data."
 _NO_FIGURE_3 = (
-    "Figure 3 (risk of mortality, bleeding and stroke) is left out: it needs the physiological simulator of "
-    "Fredrikson et al. (2014), which is not public."
+    "Figure 3 (risk of mortality, bleeding and stroke) is omitted, because it requires the physiological simulator "
+    "of Fredrikson et al. (2014), which is not public."
 )
 _ROWS = (
     "Rows: the 3,450 patients with a stable dose and both genotypes, 14 columns scaled by public bounds to norm 1, "
     "no intercept. Target: square root of the weekly dose in mg, [0, 12] scaled to [-1, 1] (larger ones clipped). "
-    "Each repeat holds out 10% of the rows to measure on. Errors are mean squared errors of that square root, the "
-    "scale on which the paper's figures must be: predicting the mean has about 2."
+    "Each repeat holds out 10% of the rows for measurement. Errors are mean squared errors of that square root, the "
+    "scale which the paper's figures must use, because predicting the mean has an error of about 2."
 )
 _ATTACK = (
     "Inversion: VKORC1 guessed for the rows held out, from the dose and all other columns. The prior, whose mode is "
@@ -133,7 +133,7 @@ def mechanisms(_: Sources, run: Repeats) -> Finding:
     facts = [*_rules(found), *_chunk_facts(source, run), *_noise_facts(source, run)]
     notes = [
         (
-            "non-private: least squares. oracle: output perturbation, W and lambda read off the training rows, "
+            "non-private: least squares. oracle: output perturbation, W and lambda computed from the training rows, "
             "lambda from twenty, evenly spaced on a log scale from .001 to .5, and the data-independent one; "
             "arithmetic grid: from twenty evenly spaced. "
             "data-independent: W = 1, lambda = sqrt(d/(n epsilon)). output, objective: chosen by Algorithm 5 among "
@@ -192,8 +192,8 @@ def sizes(_: Sources, run: Repeats) -> Finding:
         facts.append((name, text))
     notes = [
         (
-            "24 candidates and so 25 chunks, sampled at the rate; the model is measured on a 25th of the rows that "
-            "takes no part. In the paper the validation chunk of the tuning is that part, and keeps its size."
+            "24 candidates and so 25 chunks, sampled at the rate; the model is measured on a separate 25th of the "
+            "rows. In the paper this part is the validation chunk of the tuning, and its size is fixed."
         ),
         _ROWS.replace("10%", "a 25th"),
         _ATTACK,
@@ -233,7 +233,7 @@ def scalings(_: Sources, run: Repeats) -> Finding:
         every |= {(f"{label}: {name}", epsilon): scores for (name, epsilon), scores in found.items()}
         for epsilon in SCALING_EPSILONS:
             means = [found[_cell(name, epsilon)][:, 0].mean() for name in methods]
-            noise = [_noise_alone(source, epsilon, share, run) for share in (1.0, paper_share(1.0))]
+            noise = [_noise_alone(source, epsilon, run, paper=paper) for paper in (False, True)]
             shown = [f"{largest:g} mg", "yes" if constant else "no", f"{epsilon:g}"]
             rows.append([*shown, *(f"{error:.2f}" for error in (*means, *noise))])
     title = "Scales of target and rows: mean squared errors, square root of mg"
@@ -243,8 +243,9 @@ def scalings(_: Sources, run: Repeats) -> Finding:
     notes = [
         (
             "noise alone: E(x'b)² over the rows held out, b the noise of data-independent output perturbation; no "
-            "mechanism of this kind can have a mean squared error below it, however good what it perturbs. no "
-            "noise: what is perturbed. The target's root is scaled to [-1, 1], so that the noise is multiplied by a "
+            "mechanism of this kind can have a smaller mean squared error, however good the perturbed estimate is. "
+            "no noise: the estimate before perturbation. The target's root is scaled to [-1, 1], so that the noise "
+            "is multiplied by a "
             "quarter of the largest dose."
         ),
     ]
@@ -310,14 +311,16 @@ def _chunk_facts(source: Patients, run: Repeats) -> list[tuple[str, str]]:
 def _noise_facts(source: Patients, run: Repeats) -> list[tuple[str, str]]:
     """Say what the noise of data-independent output perturbation costs by itself at the least epsilon."""
     least = EPSILONS[0]
-    ours, paper = (_noise_alone(source, least, share, run) for share in (1.0, paper_share(1.0)))
+    ours, paper = (_noise_alone(source, least, run, paper=paper) for paper in (False, True))
     text = f"{ours:.2f}, with 12W+8 {paper:.2f} (E(x'b)² in closed form)"
     return [(f"error by noise alone, epsilon={least:g}", text)]
 
 
-def _noise_alone(source: Patients, epsilon: float, share: float, run: Repeats) -> float:
+def _noise_alone(source: Patients, epsilon: float, run: Repeats, *, paper: bool) -> float:
     split = source.split(run.generator("split", "0"))
-    scale = sensitivity(split, public_strength(split, epsilon), 1.0) / (share * epsilon)
+    strength = public_strength(split, epsilon)
+    share = paper_share(1.0, strength) if paper else 1.0
+    scale = sensitivity(split, strength, 1.0) / (share * epsilon)
     return noise_error(split, scale)
 
 

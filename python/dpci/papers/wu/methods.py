@@ -69,7 +69,7 @@ def data_independent(
 def _perturbed(
     split: Split, epsilon: float, seed: int, chosen: Mapping[str, float], *, paper_noise: bool, project: bool
 ) -> _F64:
-    share = paper_share(chosen["radius"]) if paper_noise else 1.0
+    share = paper_share(**chosen) if paper_noise else 1.0
     return dpci.fit(
         split.X,
         split.y,
@@ -176,7 +176,7 @@ def oracle(
     grid = _grid(ORACLE_RADII, strengths)
     losses = []
     for chosen in grid:
-        share = paper_share(chosen["radius"]) if paper_noise else 1.0
+        share = paper_share(**chosen) if paper_noise else 1.0
         params = _minimiser(split, **chosen) + sensitivity(split, **chosen) / (share * epsilon) * noise
         if project:
             params *= np.minimum(1.0, chosen["radius"] / np.linalg.norm(params, axis=1))[:, None]
@@ -186,30 +186,30 @@ def oracle(
 
 def sensitivity(split: Split, l2_strength: float, radius: float) -> float:
     """Return the sensitivity of the minimiser over the ball, to which our noise is calibrated."""
-    return diameter(radius) / (split.n * l2_strength)
+    return diameter(radius, l2_strength) / (split.n * l2_strength)
 
 
 @lru_cache
-def diameter(radius: float) -> float:
-    """Return how far two gradients of the loss of one record can be apart on the ball: at most 4 (W + B)."""
+def diameter(radius: float, l2_strength: float) -> float:
+    """Return how far two gradients of one record can be apart at a minimiser in the ball: at most 4 (W + B)."""
     known = dpci.plan(
         n_samples=1,
         n_features=1,
         budget=dpci.PureDP(1.0),
-        l2_strength=1.0,
+        l2_strength=l2_strength,
         radius=radius,
         mechanism="output",
         **_KEYWORDS,
     )
-    return known.steps[0].sensitivity
+    return known.steps[0].sensitivity * l2_strength
 
 
-def paper_share(radius: float) -> float:
+def paper_share(radius: float, l2_strength: float) -> float:
     """Return the share of epsilon at which our noise is that of the paper.
 
     The paper calibrates to (12 W + 8)/(n lambda), and noise is proportional to sensitivity over epsilon.
     """
-    return diameter(radius) / (12.0 * radius + 8.0)
+    return diameter(radius, l2_strength) / (12.0 * radius + 8.0)
 
 
 _TUNED: Final[Mapping[str, Mechanism]] = {

@@ -32,7 +32,7 @@ def forest_figure(intervals: ConfidenceIntervals) -> Html:
         mark = _mark(float(estimate), lower, upper, ticks)
         cells += [tag("div", printable(name), class_="name", dir="auto"), _cell([*_grid(ticks), *mark])]
     cells += axis_row
-    caption = f"{percent} confidence intervals. A filled point: the interval leaves out 0."
+    caption = f"{percent} confidence intervals. A filled point means that the interval does not contain 0."
     plot = tag("div", cells, class_="forest", role="img", aria_label=label)
     return tag("figure", [plot, tag("figcaption", caption)])
 

@@ -10,7 +10,7 @@ from dpci.base.tables import format_bound, format_percent, number_format, printa
 from dpci.base.validation import check_fraction
 from dpci.budgets import ApproxDP, PureDP
 from dpci.errors import InvalidInput
-from dpci.inference.error_law import NOISE_AWARE
+from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
 from dpci.losses import describe
 from dpci.released.facts import conditions
@@ -18,10 +18,10 @@ from dpci.released.model import record_of
 from dpci.report.html.elements import Content, Html, join, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
-from dpci.report.summary import estimate_rows, fact_lines, interval_note, noise_note, target_note
+from dpci.report.summary import estimate_table, fact_lines, interval_note, noise_note, target_note
 
 _SEEDED = (
-    "NOT PRIVATE (seeded). The noise of this model was drawn from a seed: whoever knows the seed can subtract it. "
+    "NOT PRIVATE (seeded). The noise of this model was drawn from a seed: anyone who knows the seed can subtract it. "
     "Do not publish this page as a private release."
 )
 # Nothing is loaded or run, even where a name were to break out of its element.
@@ -97,7 +97,7 @@ def _lead(result: Inference) -> str:
     inferred = record_of(result).classes_inferred
     return (
         f"Estimated from {records} under differential privacy, {result.spent}. Every number on this "
-        "page is released or public. It may be shared as it is, and computing from it costs no more privacy."
+        "page is released or public. It may be shared as it is, and computations from it cost no further privacy."
         + (" The names of the two classes are an exception: they were inferred from the data." if inferred else "")
     )
 
@@ -110,12 +110,14 @@ def _numbers(result: Inference, level: float) -> list[Html]:
         return [_section("numbers", "Parameters", _table("Released parameters", ["parameter", "estimate"], rows), note)]
     intervals = result.conf_int(level=level)
     percent = format_percent(level)
-    header = ["parameter", "estimate", "std error", "p-value", "lower", "upper"]
-    caption = f"Released parameters, {percent} intervals"
+    header, rows = estimate_table(result, level)
+    unit = "" if result.schema is None else " in the units of the table"
+    table = _table(f"Released parameters{unit}, {percent} intervals", ["parameter", *header[1:]], rows)
+    figure = forest_figure(intervals)
+    if result.schema is not None:
+        figure = join([tag("p", "The plot has the parameters of the scaled columns.", class_="note"), figure])
     return [
-        _section(
-            "numbers", "Parameters", _table(caption, header, estimate_rows(result, intervals)), forest_figure(intervals)
-        ),
+        _section("numbers", "Parameters", table, figure),
         _section("read", "How to read the numbers", _list(_reading(result, percent))),
     ]
 
@@ -123,26 +125,39 @@ def _numbers(result: Inference, level: float) -> list[Html]:
 def _reading(result: Inference, percent: str) -> list[Content]:
     sign = "A positive parameter raises the predicted target."
     if result.classes is not None:
-        sign = f"A positive parameter speaks for the class {result.classes[1]!r}."
+        sign = f"A positive parameter favours the class {result.classes[1]!r}."
     elif result.loss["name"] == "soft_logistic":
         sign = "A positive parameter raises the predicted probability."
-    spread = "how far the estimate typically is from its target: the records are a sample, and noise was added."
+    spread = (
+        "the typical distance of the estimate from its target, because the records are a sample and noise was added."
+    )
     bounds = (
-        f"an interval that covers the target in {percent} of such studies, each parameter by itself. Of many intervals "
-        "some will miss; simultaneous intervals are longer."
+        f"an interval that covers the target in {percent} of such studies, each parameter by itself. Among many "
+        "intervals some will miss their targets; simultaneous intervals are longer."
     )
     return [
         f"Estimate: the released parameter, noise included. {sign}",
         f"Std error: {spread}",
-        "P-value: how often an estimate would be at least this far from 0 if its target were 0.",
+        "P-value: the probability of an estimate at least this far from 0 if its target were 0.",
         f"Lower and upper: {bounds}",
+        *_reading_units(result),
+    ]
+
+
+def _reading_units(result: Inference) -> list[Content]:
+    """Return how to read the columns that some tables have."""
+    ridge = "Ridge: how far the regularisation moves the target, as released values tell; - where they do not."
+    unit = "Unit: what an estimate is per, or against. Scaled: the released parameter, of the scaled column."
+    return [
+        *([ridge] if is_likelihood(record_of(result)) else []),
+        *([] if result.schema is None else [unit]),
     ]
 
 
 def _privacy(result: Inference) -> list[Html]:
     # Spaces before a name, which HTML would drop, say that it belongs to the fact above.
     rows = [[name.replace("  ", "\u2003"), value] for name, value in fact_lines(result)]
-    spent = _section("budget", "What was done and spent", _table("The release", ["what", "value"], rows))
+    spent = _section("budget", "The release and its budget", _table("The release", ["what", "value"], rows))
     if not result.private:
         return [spent]
     guarantee = result.guarantee
@@ -153,7 +168,7 @@ def _privacy(result: Inference) -> list[Html]:
     rows = [
         [format_bound(eps, 4), _power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
     ]
-    caption = "The release is (ε, δ)-differentially private for each of these"
+    caption = "The release is (ε, δ)-differentially private for each of these pairs"
     profile = _table(caption, ["ε", "e^ε", "δ"], rows)
     attack = _list(_attack(result, whole, _distance(guarantee, whole), deltas[_SHARES.index(1.0)]))
     return [spent, _section("attacker", "What someone can learn about one person", attack, profile)]
@@ -181,30 +196,32 @@ def _distance(guarantee: Guarantee, whole: float) -> float:
 
 def _attack(result: Inference, epsilon: float, distance: float, delta: float) -> list[Content]:
     """Say what the guarantee means; ``distance`` bounds the total variation, ``delta`` is the profile at epsilon."""
-    doubt = "whether a person's record is among the data at all, thought as likely as not"
+    doubt = "wants to know whether a person's record is among the data, which is as likely as not"
     if record_of(result).neighbors == "replace_one":
-        doubt = "which of two records, thought equally likely, a person really has"
+        doubt = "wants to know which of two equally likely records a person has"
     percent = format_bound(50.0 * (1.0 + distance), 4)
     guess = (
-        f"Suppose that someone knows every record but one, and all that there is to know about the method, and asks "
-        f"{doubt}. With this page the best guess is right with probability {percent}% at most; without it, "
-        "with 50%."
+        f"Suppose that someone knows every other record and everything about the method, and {doubt}. With this page "
+        f"the best guess is right with probability at most {percent}%; without it, 50%."
     )
-    odds = f"Whatever came out: the odds of anything about one person change by a factor of {_factor(epsilon)} at most."
+    odds = (
+        "For every possible result, the odds of any statement about one person change by at most a factor of "
+        f"{_factor(epsilon)}."
+    )
     if delta > 0.0:
         # E (1 - e^(epsilon - loss))+ <= delta, and the expectation is at least (1 - e^-epsilon) P(loss > 2 epsilon).
         # Odds fall as far with e^(-2 epsilon) times the probability with which they rise under the other record.
         rare = min(1.0, (1.0 + math.exp(-2.0 * epsilon)) * delta / -math.expm1(-epsilon))
         odds = (
-            f"The odds of anything about one person change by a factor of more than {_factor(2.0 * epsilon)} with "
-            f"probability {format_bound(rare, 3)} at most."
+            f"The odds of any statement about one person change by more than a factor of {_factor(2.0 * epsilon)} "
+            f"with probability at most {format_bound(rare, 3)}."
         )
-    group = "A person whose data make up m records is protected less: by the guarantee for m changes at once."
+    group = "A person with m records has weaker protection: the guarantee for m changes at once."
     population = (
-        "Facts about the population are not hidden: that is what the model is for. They may tell something about a "
-        "person who never gave any data."
+        "Facts about the population are not hidden, because the model exists to show them. They may reveal something "
+        "even about a person who is not in the data."
     )
-    return [guess, odds, group, population, "Other releases from the same records add to what is spent here."]
+    return [guess, odds, group, population, "Other releases from the same records add to the budget spent here."]
 
 
 def _factor(epsilon: float) -> str:
@@ -220,26 +237,26 @@ def _caveats(result: Inference) -> list[Html]:
     if result.interval_refusal is None:
         matrices = "as well as" if record_of(result).projection == NOISE_AWARE else "but not"
         accounted = (
-            "Intervals and p-values rest on the normal approximation for large samples. They account for sampling, for "
-            f"the noise in the parameters and for their rounding, {matrices} for the noise in the two matrices behind "
-            "them."
+            "Intervals and p-values rely on the normal approximation for large samples. They account for sampling, "
+            f"for the noise in the parameters and for their rounding, {matrices} for the noise in the two matrices "
+            "from which they are computed."
         )
         noise = noise_note(result)
         items += [accounted, *([] if noise is None else [noise]), *interval_notes(result)]
-        items += ["They are valid one by one, for a model that was chosen before the data were seen."]
+        items += ["Each of them is valid by itself, for a model that was chosen before the data were seen."]
     record = record_of(result)
     if record.on_violation == "clip":
         items.append(
-            f"Records beyond the public bounds ({record.rows}) were moved to them; the target is "
-            "that of the records so moved."
+            f"Records beyond the public bounds ({record.rows}) were moved to the bounds. The target is "
+            "that of the moved records."
         )
     rests: list[Content] = [f"{fact[0].upper()}{fact[1:]}." for fact in conditions(record)]
     return [
         _section("caveats", "What to keep in mind", _list(items)),
-        _section("conditions", "What the guarantee rests on", _list(rests)),
+        _section("conditions", "Assumptions of the guarantee", _list(rests)),
     ]
 
 
 def _footer(result: Inference) -> Html:
-    made = f"dpci {record_of(result).version}. The same facts for machines: "
+    made = f"dpci {record_of(result).version}. The same facts in machine-readable form: "
     return join([made, tag("code", "result.to_json()"), "."])

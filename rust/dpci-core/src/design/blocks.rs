@@ -106,7 +106,7 @@ impl<'a> BlockCheck<'a> {
     pub(super) fn row(
         &mut self,
         i: usize,
-        entries: impl Iterator<Item = (usize, f64)> + Clone,
+        entries: &(impl Iterator<Item = (usize, f64)> + Clone),
         out: &mut Vec<Scaled>,
     ) -> Result<()> {
         self.sums.fill(0.0);
@@ -217,9 +217,16 @@ mod tests {
         let of = |rows| Design::new(rows, &targets, Some(0.25), &bounds, &exec);
         let dense = of(Rows::dense(rows, 4));
         let others = of(sparse(rows));
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "only exact ones are compared"
+        )]
         let singles: Vec<f32> = rows.iter().map(|x| *x as f32).collect();
         let single = of(Rows::dense_single(&singles, 4));
-        let is_exact = singles.iter().zip(rows).all(|(s, x)| f64::from(*s) == *x);
+        let is_exact = singles
+            .iter()
+            .zip(rows)
+            .all(|(s, x)| f64::from(*s).to_bits() == x.to_bits());
         let (dense, others) = match (dense, others) {
             (Ok(dense), Ok(others)) => (dense, others),
             (Err(dense), Err(others)) => {
@@ -323,6 +330,11 @@ mod tests {
         };
         let rows: Vec<f64> = (0..4000).map(|_| number()).collect();
         let found = kept(&rows, OnViolation::Clip).unwrap();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a whole number below 2¹²⁰"
+        )]
         let exact = |x: f64| -> u128 {
             let scaled = x.abs() * 2.0_f64.powi(100);
             assert!(scaled < 2.0_f64.powi(120));

@@ -90,13 +90,13 @@ fn block_scales(
                     let width = design.rows.n_columns();
                     let rows = dense.rows(&range);
                     for (i, row) in range.zip(rows.chunks_exact(width)) {
-                        check.row(i, of_dense(row), &mut scaled)?;
+                        check.row(i, &of_dense(row), &mut scaled)?;
                     }
                 }
                 Rows::Csr(csr) => {
                     let rows = csr.block(range.clone());
                     for (i, entries) in range.zip(rows.rows()) {
-                        check.row(i, of_sparse(entries), &mut scaled)?;
+                        check.row(i, &of_sparse(entries), &mut scaled)?;
                     }
                 }
             }

@@ -157,8 +157,9 @@ impl<'a> Csr<'a> {
         }
         if self.block_scales.is_some() {
             let mut values = Vec::with_capacity(columns.len());
-            rows.iter()
-                .for_each(|&i| values.extend_from_slice(&self.block(i..i + 1).values));
+            for &i in rows {
+                values.extend_from_slice(&self.block(i..i + 1).values);
+            }
             return Csr::from_checked(starts, columns, values.into(), self.n_columns);
         }
         let scales = self.scales.as_ref().map(|s| rows.iter().map(|&i| s[i]));

@@ -70,8 +70,9 @@ impl<'a> Dense<'a> {
     pub(super) fn select(&self, rows: &[usize]) -> Dense<'static> {
         if self.block_scales.is_some() {
             let mut features = Vec::with_capacity(rows.len() * self.n_columns);
-            rows.iter()
-                .for_each(|&i| features.extend_from_slice(&self.row(i)));
+            for &i in rows {
+                features.extend_from_slice(&self.row(i));
+            }
             return Dense::new(features, self.n_columns);
         }
         let ranges = rows

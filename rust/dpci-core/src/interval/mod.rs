@@ -8,16 +8,21 @@ mod error_law;
 mod exact;
 mod matrix_draws;
 mod mixture;
+mod moment_regression;
 mod monte_carlo;
+mod newton_step;
 mod noise_aware;
 mod shaped;
+mod shaped_draws;
 mod spectrum;
 mod spread;
 
 pub use error_law::ErrorLaw;
 pub use exact::{half_width, half_widths, tail, tails};
 pub use matrix_draws::MatrixDraws;
+pub use moment_regression::{MomentEquations, MomentRegression, moment_regression};
 pub use monte_carlo::monte_carlo;
+pub use newton_step::{NewtonStep, Obstacle, Regularised};
 pub use noise_aware::NoisyMatrices;
 pub use spread::ErrorShape;
 

@@ -6,17 +6,15 @@ use rand::RngExt;
 use rand_distr::{Distribution, Gamma, StandardNormal};
 
 use super::spread::{ErrorShape, Spread};
-use super::{check_lengths, check_level};
-use crate::error::check_length;
-use crate::linalg::vector;
-use crate::noise::{Law, NoiseGenerator, NoiseLaw};
+use super::{check_lengths, check_level, shaped_draws};
+use crate::noise::{NoiseGenerator, NoiseLaw};
 use crate::{Error, Result};
 
 /// Most draws that are accepted; their extremes have to fit in memory.
 const MAX_DRAWS: usize = 100_000_000;
 
 /// Draws between two looks at the cancel flag.
-const CHUNK: usize = 4096;
+pub(super) const CHUNK: usize = 4096;
 
 /// For each contrast the empirical (α/2, 1-α/2) quantiles of `n_draws` simulated errors, `α = 1 - level`, interpolated
 /// linearly between order statistics.
@@ -50,7 +48,7 @@ pub fn monte_carlo(
         });
     }
     if shape.law.blocks().is_some() {
-        return shaped_monte_carlo(v, a, shape, level, n_draws, generator, cancel);
+        return shaped_draws::monte_carlo(v, a, shape, level, n_draws, generator, cancel);
     }
     check_lengths("a", v, a)?;
     let spreads = v
@@ -58,11 +56,9 @@ pub fn monte_carlo(
         .zip(a)
         .map(|(v, a)| Spread::of_noise(*v, *a, &shape.law))
         .collect::<Result<Vec<_>>>()?;
-    let check_cancel = || {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
-        Ok(())
+    let check_cancel = || match cancel.load(Ordering::Relaxed) {
+        true => Err(Error::Interrupted),
+        false => Ok(()),
     };
 
     let rank = Rank::new(level, n_draws);
@@ -103,60 +99,9 @@ pub fn monte_carlo(
         .collect()
 }
 
-/// The same under noise in the shape of blocks, of which `a` has the multipliers of all coordinates, contrast by contrast. Memory is that
-/// of all draws of all contrasts.
-fn shaped_monte_carlo(
-    v: &[f64],
-    a: &[f64],
-    shape: &ErrorShape,
-    level: f64,
-    n_draws: usize,
-    generator: &mut impl NoiseGenerator,
-    cancel: &AtomicBool,
-) -> Result<Vec<(f64, f64)>> {
-    let dim = shape.law.blocks().map_or(0, |blocks| blocks.dim());
-    check_length("a", v.len() * dim, a.len())?;
-    for (name, values) in [("v", v), ("a", a)] {
-        let bad = |x: &&f64| !(x.is_finite() && (**x >= 0.0 || name == "a"));
-        if let Some(&value) = values.iter().find(bad) {
-            return Err(Error::OutOfRange {
-                name,
-                rule: "finite, and a variance >= 0",
-                value,
-            });
-        }
-    }
-    let law = shape.law.on(dim)?;
-    let matrices = Mixing::gamma(shape.matrices)?;
-    let mut errors = vec![Vec::new(); v.len()];
-    for draws in &mut errors {
-        let reserved = draws.try_reserve_exact(n_draws);
-        reserved.map_err(|error| Error::Resource(error.to_string()))?;
-    }
-    for i in 0..n_draws {
-        if i % CHUNK == 0 && cancel.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
-        let noise = law.sample(generator);
-        let z: f64 = generator.sample(StandardNormal);
-        let root = matrices.sample(generator).sqrt();
-        let rows = v.iter().zip(a.chunks_exact(dim));
-        for ((v, row), draws) in rows.zip(&mut errors) {
-            draws.push(root * (v.sqrt() * z + vector::dot(row, &noise)));
-        }
-    }
-    let rank = Rank::new(level, n_draws);
-    let quantiles = errors.iter_mut().map(|draws| {
-        let upper = rank.upper(draws);
-        draws.iter_mut().for_each(|error| *error = -*error);
-        ((-rank.upper(draws)).min(upper), upper)
-    });
-    Ok(quantiles.collect())
-}
-
 /// Where a quantile lies among the order statistics, counted from the outermost.
 #[derive(Debug, Clone, Copy)]
-struct Rank {
+pub(super) struct Rank {
     /// How many of the outermost order statistics it needs.
     needed: usize,
     /// Weight of the innermost of these, the rest on the one before it.
@@ -169,7 +114,7 @@ impl Rank {
         clippy::cast_sign_loss,
         reason = "a position among the draws is non-negative and at most 1e8"
     )]
-    fn new(level: f64, n_draws: usize) -> Self {
+    pub(super) fn new(level: f64, n_draws: usize) -> Self {
         let position = 0.5 * (1.0 - level) * (n_draws - 1) as f64;
         Self {
             // Below (n_draws - 1)/2, so only a single draw lacks the second one.
@@ -179,7 +124,7 @@ impl Rank {
     }
 
     /// The upper quantile of values, which it leaves in no order.
-    fn upper(self, values: &mut [f64]) -> f64 {
+    pub(super) fn upper(self, values: &mut [f64]) -> f64 {
         let (outer, inner) = split_largest(values, self.needed);
         let least = outer.iter().copied().min_by(f64::total_cmp);
         let before = least.unwrap_or(inner);
@@ -188,7 +133,7 @@ impl Rank {
 }
 
 /// A mixing variable of mean 1, drawn.
-enum Mixing {
+pub(super) enum Mixing {
     /// Always 1.
     None,
     /// Gamma with mean 1.
@@ -199,15 +144,14 @@ impl Mixing {
     /// That of the noise, over its mean.
     fn of_noise(law: &NoiseLaw) -> Result<Self> {
         match *law {
-            NoiseLaw::Gaussian { .. } => Ok(Self::None),
+            // Errors of the second are no mixture of normal ones.
+            NoiseLaw::Gaussian { .. } | NoiseLaw::ShapedLaplace { .. } => Ok(Self::None),
             NoiseLaw::SphericalLaplace { dim, .. } => Self::gamma(f64::midpoint(dim as f64, 1.0)),
-            // Its errors are no mixture of normal ones.
-            NoiseLaw::ShapedLaplace { .. } => Ok(Self::None),
         }
     }
 
     /// Gamma of this shape; always 1 if it is infinite.
-    fn gamma(shape: f64) -> Result<Self> {
+    pub(super) fn gamma(shape: f64) -> Result<Self> {
         if shape.is_infinite() {
             return Ok(Self::None);
         }
@@ -220,7 +164,7 @@ impl Mixing {
             })
     }
 
-    fn sample(&self, generator: &mut impl NoiseGenerator) -> f64 {
+    pub(super) fn sample(&self, generator: &mut impl NoiseGenerator) -> f64 {
         match self {
             Self::None => 1.0,
             Self::Gamma(gamma) => gamma.sample(generator),

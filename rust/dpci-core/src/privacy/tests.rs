@@ -160,5 +160,8 @@ fn printed_sensitivities_of_the_logistic_polynomial() {
 fn bounds_without_parameters_are_refused_with_their_number() {
     let refused = DataBounds::new(10.0, 1.0, Neighbors::ReplaceOne, 0);
     let message = refused.unwrap_err().to_string();
-    assert!(message.ends_with("number of parameters=0"), "{message}");
+    assert!(
+        message.ends_with("number of parameters must be at least 1, got 0"),
+        "{message}"
+    );
 }

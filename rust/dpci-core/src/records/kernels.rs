@@ -42,7 +42,9 @@ pub(super) fn sums(
         exec,
     };
     let chunks = match request {
-        Request::Moments { .. } => matrix_chunks(design.n_rows(), dim),
+        Request::Moments { .. } | Request::CappedSlopes { .. } => {
+            matrix_chunks(design.n_rows(), dim)
+        }
         Request::Risk { hessian, .. } if *hessian != HessianRows::None => {
             matrix_chunks(design.n_rows(), dim)
         }
@@ -58,6 +60,7 @@ pub(super) fn sums(
         let sums = match request {
             Request::Risk { params, hessian } => pass.risk(chunk, params, *hessian),
             Request::Moments { params } => pass.moments(chunk, params, limits),
+            Request::CappedSlopes { params, cap } => pass.capped_slopes(chunk, params, *cap),
             Request::DoubledGradient { point } => pass.doubled_gradient(chunk, point),
             Request::Lengths => pass.lengths(chunk),
         };
@@ -182,6 +185,40 @@ impl Pass<'_> {
         }
         Ok(Sums {
             grams: grams.into(),
+            ..Sums::default()
+        })
+    }
+
+    /// Second moments of slopes that are held to a cap, over a chunk.
+    fn capped_slopes(&self, chunk: Range<usize>, params: &[f64], cap: f64) -> Result<Sums> {
+        let dim = params.len();
+        let mut gram = [GramAccumulator::new(dim)];
+        let mut packed = PackedBlock::new(dim, BLOCK);
+        let mut buffers = [[0.0; BLOCK]; 3];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let n = range.len();
+            let [u, slope, multiplicity] = &mut buffers;
+            let (u, slope) = (&mut u[..n], &mut slope[..n]);
+            self.design.linear_predictor(range.clone(), params, u);
+            let out = Batch {
+                slope: Some(&mut *slope),
+                ..Batch::default()
+            };
+            self.loss
+                .evaluate(u, self.design.targets(range.clone()), out)?;
+            vector::clamp(slope, -cap, cap);
+            for s in slope.iter_mut() {
+                *s *= *s;
+            }
+            if let Some(weights) = self.weights {
+                vector::multiply(slope, vector::load(&weights[range.clone()], multiplicity));
+            }
+            self.design
+                .add_grams(range, [slope], &mut gram, &mut packed);
+        }
+        Ok(Sums {
+            grams: gram.into(),
             ..Sums::default()
         })
     }

@@ -47,6 +47,13 @@ pub enum Request {
         /// `θ`.
         params: Vec<f64>,
     },
+    /// `Σ min(|l'|, cap)² x xᵀ`.
+    CappedSlopes {
+        /// `θ`.
+        params: Vec<f64>,
+        /// The greatest slope that counts.
+        cap: f64,
+    },
     /// `Σ l' x` in doubled precision.
     DoubledGradient {
         /// `θ`.
@@ -67,16 +74,18 @@ impl Request {
             } => "risk",
             Self::Risk { .. } => "risk_and_hessian",
             Self::Moments { .. } => "moments",
+            Self::CappedSlopes { .. } => "capped_slopes",
             Self::DoubledGradient { .. } => "doubled_gradient",
             Self::Lengths => "lengths",
         }
     }
 
-    /// The point at which sums are asked for: one number for each parameter, two in doubled precision.
+    /// The point at which sums are asked for: one number for each parameter, two in doubled precision; then the cap of slopes.
     #[must_use]
     pub fn point(&self) -> Vec<f64> {
         match self {
             Self::Risk { params, .. } | Self::Moments { params } => params.clone(),
+            Self::CappedSlopes { params, cap } => params.iter().chain([cap]).copied().collect(),
             Self::DoubledGradient { point } => point.iter().flat_map(|p| p.halves()).collect(),
             Self::Lengths => Vec::new(),
         }
@@ -86,12 +95,17 @@ impl Request {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for another name, [`Error::Length`] for half a doubled number.
-    pub fn new(name: &str, point: Vec<f64>) -> Result<Self> {
+    pub fn new(name: &str, mut point: Vec<f64>) -> Result<Self> {
         let risk = |params, hessian| Ok(Self::Risk { params, hessian });
         match name {
             "risk" => risk(point, HessianRows::None),
             "risk_and_hessian" => risk(point, HessianRows::All),
             "moments" => Ok(Self::Moments { params: point }),
+            "capped_slopes" => {
+                // No number is no point: it is refused for its length.
+                let cap = point.pop().unwrap_or_default();
+                Ok(Self::CappedSlopes { params: point, cap })
+            }
             "doubled_gradient" => {
                 let (pairs, rest) = point.as_chunks();
                 check_length("point", point.len() + rest.len(), point.len())?;
@@ -110,7 +124,9 @@ impl Request {
     /// Number of parameters that its point implies.
     fn n_params(&self) -> Option<usize> {
         match self {
-            Self::Risk { params, .. } | Self::Moments { params } => Some(params.len()),
+            Self::Risk { params, .. }
+            | Self::Moments { params }
+            | Self::CappedSlopes { params, .. } => Some(params.len()),
             Self::DoubledGradient { point } => Some(point.len()),
             Self::Lengths => None,
         }

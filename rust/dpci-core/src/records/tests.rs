@@ -31,7 +31,7 @@ fn sparse(x: &[f64]) -> Rows<'static> {
     Rows::Csr(Csr::new(starts, columns, x.to_vec(), WIDTH).unwrap())
 }
 
-fn requests() -> [Request; 5] {
+fn requests() -> [Request; 6] {
     let params = vec![0.4, -0.3, 0.2, 0.1, -0.5];
     let risk = |hessian| Request::Risk {
         params: params.clone(),
@@ -42,6 +42,10 @@ fn requests() -> [Request; 5] {
         risk(HessianRows::All),
         Request::Moments {
             params: params.clone(),
+        },
+        Request::CappedSlopes {
+            params: params.clone(),
+            cap: 0.3,
         },
         Request::DoubledGradient {
             point: params.iter().map(|p| Doubled::sum(*p, 1e-20)).collect(),
@@ -274,7 +278,10 @@ fn passes_over_other_rows_are_refused() {
     let message = refusal(&|x| x[5] += 0.01).unwrap_err();
     assert!(message.contains("different values"), "{message}");
     let message = refusal(&|x| x.truncate(299 * WIDTH)).unwrap_err();
-    assert!(message.contains("got 299 rows after 300"), "{message}");
+    assert!(
+        message.contains("got 299 rows in this pass and 300 in the first"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -213,7 +213,7 @@ mod tests {
                 refusal(vec![axis(&[3], &[0.0])], 1, vec![0.0]),
             ),
             (
-                "levels of its width",
+                "levels with one number for each column",
                 refusal(vec![axis(&[0, 1], &[0.0])], 2, vec![0.0]),
             ),
             ("at least one level", refusal(vec![one()], 1, vec![])),

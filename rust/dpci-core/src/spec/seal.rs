@@ -28,6 +28,10 @@ named! {
         Polynomial = "polynomial",
         /// Counts.
         Histogram = "the histogram",
+        /// The moment matrix of rows and target.
+        MomentMatrix = "moment_matrix",
+        /// The moments of rows weighted by squared residuals.
+        ResidualMoments = "residual_moments",
         /// The noisy score of a candidate.
         Score = "score",
         /// Any vector: a building block, in audits and tests.

@@ -22,6 +22,10 @@ named! {
         Polynomial = "polynomial",
         /// The counts of a histogram.
         Histogram = "histogram",
+        /// The moment matrix of rows and target.
+        MomentMatrix = "moment_matrix",
+        /// The moments of rows weighted by squared residuals.
+        ResidualMoments = "residual_moments",
     }
 }
 

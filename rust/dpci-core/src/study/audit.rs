@@ -7,11 +7,13 @@ use crate::design::Design;
 use crate::exec::Executor;
 use crate::mechanism::{
     Sealed, Sealing, Values, release, release_functional_mechanism, release_histogram,
-    release_report, release_tuning,
+    release_moment_matrix, release_report, release_tuning,
 };
 use crate::noise::SimulationGenerator;
 use crate::refusals::is_outcome;
-use crate::spec::{FunctionalSpec, HistogramSpec, Moments, ReportSpec, Seal, Spec, TuningSpec};
+use crate::spec::{
+    FunctionalSpec, HistogramSpec, MomentMatrixSpec, Moments, ReportSpec, Seal, Spec, TuningSpec,
+};
 
 /// Runs of one chunk; a chunk is what one thread does at a time.
 const RUNS_PER_CHUNK: usize = 16;
@@ -118,6 +120,32 @@ fn append_triangle(matrix: Option<&Sealed>, dim: usize, row: &mut Vec<f64>) {
         for j in 0..=i {
             row.push(matrix.map_or(0.0, |m| m.values()[i * dim + j]));
         }
+    }
+}
+
+/// The lower triangle of the matrix, then, where they are released, the coefficients of the residuals and the triangle of their moments.
+impl Repeated for MomentMatrixSpec {
+    fn width(&self) -> usize {
+        let triangle = |d: usize| d * (d + 1) / 2;
+        let p = self.n_params();
+        let residuals = self.choices().robust_share.map_or(0, |_| p + triangle(p));
+        triangle(self.dim()) + residuals
+    }
+
+    fn append(
+        &self,
+        design: &Design<'_>,
+        exec: &Executor<'_>,
+        generator: &mut SimulationGenerator,
+        row: &mut Vec<f64>,
+    ) -> Result<()> {
+        let found = release_moment_matrix(self, design, exec, generator)?;
+        append_triangle(Some(&found.matrix), self.dim(), row);
+        if let Some((point, moments, _)) = &found.residuals {
+            row.extend_from_slice(point);
+            append_triangle(Some(moments), self.n_params(), row);
+        }
+        Ok(())
     }
 }
 

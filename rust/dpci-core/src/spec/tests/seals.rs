@@ -133,7 +133,7 @@ fn the_distance_of_coefficients_has_room_for_the_noise() {
     for perturbation in [Objective, Output] {
         for budget in [pure(1.0), zcdp(0.5), pure(1e12)] {
             let spec = spec(choices(perturbation, budget));
-            let rounding = noise_rounding(spec.bounded(), &spec.law());
+            let rounding = noise_rounding(spec.bounded(), spec.law());
             let draw = spec.law().error_bound(3);
             // e/(nλ) for noise that errs by e; the sum with coefficients of norm LR/λ = 125 beside it for output perturbation.
             let (least, most) = match perturbation {
@@ -155,7 +155,7 @@ fn the_distance_of_coefficients_has_room_for_the_noise() {
         ..choices(Output, pure(1e12))
     });
     let draw = ball.law().error_bound(3);
-    let rounding = noise_rounding(ball.bounded(), &ball.law());
+    let rounding = noise_rounding(ball.bounded(), ball.law());
     assert!(rounding <= 2.001 * (draw + f64::EPSILON * 0.01));
 }
 
@@ -209,7 +209,7 @@ fn the_greatest_minimiser_is_the_steepest_slope_over_the_convexity() {
     let rounding = |choices: Choices| {
         let spec = spec(choices);
         let draw = 2.0 * spec.law().error_bound(1);
-        (noise_rounding(spec.bounded(), &spec.law()) - draw) / (2.0 * f64::EPSILON)
+        (noise_rounding(spec.bounded(), spec.law()) - draw) / (2.0 * f64::EPSILON)
     };
     assert_near(rounding(base.clone()), 2.0, 1e-3);
     let longer = Choices {

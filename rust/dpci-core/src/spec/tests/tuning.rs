@@ -250,7 +250,7 @@ fn candidates_must_agree_in_their_rows() {
     ] {
         let said = said(other).unwrap_err();
         assert!(
-            said.starts_with(&format!("candidates must agree in {name}")),
+            said.starts_with(&format!("candidates must have the same {name}")),
             "{said}"
         );
     }
@@ -274,7 +274,7 @@ fn candidates_must_agree_in_their_rows() {
     };
     let refused = tuned(&[base, other], None, pure(1.0), REPEAT).unwrap_err();
     assert!(
-        refused.starts_with("candidates must agree in row_norm"),
+        refused.starts_with("candidates must have the same row_norm"),
         "{refused}"
     );
     assert!(

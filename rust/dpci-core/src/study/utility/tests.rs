@@ -28,12 +28,9 @@ fn records() -> (Vec<f64>, Vec<f64>) {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for i in 0..N {
         let k = if i % 3 == 0 { i % 7 } else { i };
-        x.extend((0..WIDTH).map(|j| {
-            if (k + j) % 3 == 0 {
-                0.0
-            } else {
-                0.4 * ((k * WIDTH + j) as f64).sin()
-            }
+        x.extend((0..WIDTH).map(|j| match (k + j) % 3 {
+            0 => 0.0,
+            _ => 0.4 * ((k * WIDTH + j) as f64).sin(),
         }));
         y.push(if (k * k) % 5 < 2 { 1.0 } else { -1.0 });
     }

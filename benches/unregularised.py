@@ -1,0 +1,186 @@
+"""Coverage of intervals for the unregularised target, beside those of the regularised one."""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dpci
+from _environments import now
+from _timing import commit
+from dpci.datasets.loaders import load_schema
+from dpci.datasets.tables import load_table, without_missing
+from statsmodels_limit import full_rank
+
+_F64 = NDArray[np.float64]
+PURE, APPROX = dpci.PureDP(1.0), dpci.ApproxDP(1.0, 1e-6)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A population, and how it is fitted."""
+
+    name: str
+    population: "Population"
+    n: int
+    budget: dpci.PureDP | dpci.ApproxDP
+    strength: float
+    """λ, or where it is above 1 the multiple of the least λ that is offered."""
+
+    def l2_strength(self) -> float:
+        """Return λ."""
+        if self.strength < 1.0:
+            return self.strength
+        offered = dpci.plan(
+            n_samples=self.n, n_features=self.population.n_columns, budget=self.budget, l2_strength=0.01
+        )
+        return self.strength * offered.least_l2_strength
+
+
+class Population:
+    """Rows of a table, drawn with replacement; the target is their own unregularised minimiser."""
+
+    def __init__(self, X: _F64, y: _F64) -> None:
+        self.X, self.y = np.ascontiguousarray(X), y
+        self.target = dpci.lowlevel.minimize_erm(
+            self.X, y, l2_strength=1e-9, intercept_scale=1.0, tolerance=1e-6
+        ).params
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.X.shape[1]
+
+    def sample(self, rng: np.random.Generator, n: int) -> tuple[_F64, _F64]:
+        """Draw rows."""
+        rows = rng.integers(0, len(self.X), n)
+        return self.X[rows], self.y[rows]
+
+
+class AwanWang(Population):
+    """The design of Awan and Wang's simulations: x = 2 Beta(1/2, 1/2) - 1, log odds 1/2 + 2x."""
+
+    def __init__(self) -> None:
+        self.target = np.array([2.0, 0.5])
+
+    @property
+    def n_columns(self) -> int:
+        """One column."""
+        return 1
+
+    def sample(self, rng: np.random.Generator, n: int) -> tuple[_F64, _F64]:
+        """Draw rows."""
+        x = 2.0 * rng.beta(0.5, 0.5, n) - 1.0
+        return x[:, None], np.where(rng.uniform(size=n) < 1.0 / (1.0 + np.exp(-0.5 - 2.0 * x)), 1.0, -1.0)
+
+
+def cases() -> Iterator[Case]:
+    """Yield what is measured."""
+    simulated = AwanWang()
+    for epsilon, n, strength in (
+        (1.0, 1_000, 4.0),
+        (1.0, 1_000, 0.0059),
+        (1.0, 1_000, 0.02),
+        (1.0, 2_000, 0.0029),
+        (1.0, 10_000, 4.0),
+        (1.0, 10_000, 0.002),
+        (1.0, 30_000, 0.002),
+        (3.0, 2_000, 4.0),
+        (3.0, 2_000, 0.0029),
+        (10.0, 1_000, 4.0),
+    ):
+        yield Case("Awan & Wang", simulated, n, dpci.PureDP(epsilon), strength)
+    adult = load_schema("adult_demo").transform(without_missing(load_table("adult", "train")))
+    tables = {"Adult": (adult.X, adult.y)}
+    for name, data in (("Bank", dpci.datasets.load_bank()), ("Credit default", dpci.datasets.load_credit_default())):
+        X, _ = full_rank(data, data.y)
+        tables[name] = (X[:, :10], data.y)
+    for name, (X, y) in tables.items():
+        population = Population(X, y)
+        for budget in (PURE, APPROX):
+            for strength in (4.0, 12.0, 40.0):
+                yield Case(name, population, len(X), budget, strength)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was measured: shares of all coefficients of all fits, or of those that are given."""
+
+    l2_strength: float
+    given: float
+    covers: float
+    worst: float
+    regularised_covers: float
+    all_regularised_cover: float
+    length: float
+
+
+def measure(case: Case, n_fits: int) -> Found:
+    """Fit many samples."""
+    keywords: dict[str, Any] = {"budget": case.budget, "l2_strength": case.l2_strength(), "classes": (-1, 1)}
+    rng, target = np.random.default_rng(0), case.population.target
+    given, covers, ridge, lengths = [], [], [], []
+    for seed in range(n_fits):
+        X, y = case.population.sample(rng, case.n)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dpci.DpciWarning)
+            result = dpci.fit(X, y, **keywords, seed=seed)
+        without, regularised = result.conf_int(target="unregularised"), result.conf_int()
+        given.append([refusal is None for refusal in without.refusals])
+        covers.append((without.lower <= target) & (target <= without.upper))
+        ridge.append((regularised.lower <= target) & (target <= regularised.upper))
+        lengths.append(without.length / regularised.length)
+    shown = np.array(given)
+    covered, regularised_covered, ratios = np.array(covers), np.array(ridge), np.array(lengths)
+    often = shown.sum(axis=0) >= 0.2 * n_fits
+    each = [covered[shown[:, j], j].mean() for j in np.flatnonzero(often)]
+    return Found(
+        keywords["l2_strength"],
+        shown.mean(),
+        covered[shown].mean() if shown.any() else np.nan,
+        min(each, default=np.nan),
+        regularised_covered[shown].mean() if shown.any() else np.nan,
+        regularised_covered.mean(),
+        ratios[shown].mean() if shown.any() else np.nan,
+    )
+
+
+ABOUT = """# Intervals without the ridge
+
+`python benches/unregularised.py {n_fits}`, commit {commit}, {date}, {n_fits} fits for each line, seeded noise.
+
+Coverage, at 95%, of the unregularised coefficient of the population, all coefficients and the intercept together, by
+`conf_int(target="unregularised")` where it is given, and by the intervals of the regularised target, which are for
+another target. "worst" is the coefficient that is covered least often, among those that one fit in five gives; its
+standard error is about {error:.3f}. "length" is the mean ratio of the lengths of the two intervals.
+
+Awan & Wang: one column x = 2 Beta(1/2, 1/2) - 1, log odds 1/2 + 2x. The others are bootstrap samples of a table, of the
+size of the table: Adult with the schema adult_demo, the first ten columns of full rank of Bank and Credit default. λ is
+given, or a multiple of the least that is offered.
+"""
+
+
+def main(n_fits: int, populations: list[str]) -> None:
+    """Print the evidence, of all populations or of those that are named."""
+    error = float(np.sqrt(0.05 * 0.95 / n_fits))
+    print(ABOUT.format(n_fits=n_fits, commit=commit(), date=now(), error=error))
+    header = ["population", "n", "budget", "λ", "given", "covers", "worst"]
+    print(f"| {' | '.join([*header, 'regularised, where given', 'regularised, all', 'length'])} |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for case in cases():
+        if populations and case.name not in populations:
+            continue
+        found = measure(case, n_fits)
+        strength = f"{found.l2_strength:.2g}" + (f" ({case.strength:g} × least)" if case.strength > 1.0 else "")
+        shares = (found.given, found.covers, found.worst, found.regularised_covers, found.all_regularised_cover)
+        numbers = " | ".join("-" if np.isnan(share) else f"{share:.3f}" for share in shares)
+        length = "-" if np.isnan(found.length) else f"{found.length:.2f}"
+        print(f"| {case.name} | {case.n:,} | {case.budget} | {strength} | {numbers} | {length} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200, sys.argv[2:])

@@ -1,0 +1,141 @@
+"""The coefficients of a released model: scaled or in the units of its table, with the ridge or without it."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.validation import check_choice
+from dpci.errors import InvalidInput
+from dpci.inference.contrasts import Contrast, contrast_rows
+from dpci.inference.error_law import ErrorLaw, error_law
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.estimates import Estimates, Simultaneous
+from dpci.inference.targets.units import TableUnits, odds_ratios, unit_map
+from dpci.inference.targets.unregularised import TARGETS, Target, newton_step
+from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
+from dpci.inference.wald import Method
+from dpci.released.facts import FitFacts
+from dpci.released.model import record_of
+
+
+class Coefficients(FitFacts):
+    """What released parameters estimate; k is the number of parameters."""
+
+    __slots__ = ()
+
+    @property
+    def interval_refusal(self) -> str | None:
+        """Why there are no intervals, standard errors and p-values; None where there are."""
+        return refusal(self._record)
+
+    @property
+    def moment_noise(self) -> float:
+        """Bound on the noise in the released matrices, over their least eigenvalues.
+
+        Of the Hessian, and of the covariance of the gradient's error; the greater of both. One release in twenty at
+        most exceeds it. Infinite if a least eigenvalue vanishes or a matrix overflows. From released values alone.
+        Intervals and p-values of single parameters count this noise, unless the projection is "floor" or "cautious".
+        Above 1/2 a joint test of several parameters may reject true hypotheses too often (docs/inference.md).
+        """
+        return moment_noise(self._record, self._moments()[0], self._estimates().cov())
+
+    def in_units(self, *, target: Target = "regularised") -> TableUnits:
+        """Return the coefficients in the units of the table: per year, of a category against its reference.
+
+        Estimates, intervals, tests and covariance are exact linear maps of the released ones (docs/inference.md, "The
+        units of the table").
+
+        Parameters
+        ----------
+        target : {"regularised", "unregularised"}
+            As in :meth:`conf_int`.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals or without a schema.
+        """
+        matrix, shift, names, units = unit_map(self._record)
+        joint: Method = "joint" if self.moment_noise <= TRUSTED_NOISE else "by_rows"
+        estimates = self._estimates(target).mapped(matrix, shift)
+        return TableUnits(estimates, names, units, joint_method=joint, private=self.private)
+
+    def odds_ratios(
+        self,
+        *,
+        level: float = 0.95,
+        contrast: Contrast | None = None,
+        simultaneous: Simultaneous | None = None,
+        target: Target = "regularised",
+    ) -> ConfidenceIntervals:
+        """Odds ratios with intervals: exp of coefficients, in the units of the table where there is a schema.
+
+        Parameters
+        ----------
+        level, simultaneous, target
+            As in :meth:`conf_int`.
+        contrast : as in :meth:`conf_int`, optional
+            Of the coefficients: ``{"age": 10}`` is for ten years. None: each but the intercept.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals, and losses that do not model log odds.
+        """
+        wanted = self._record.columns if contrast is None else contrast
+        if self.schema is not None:
+            intervals = self.in_units(target=target).conf_int(level=level, contrast=wanted, simultaneous=simultaneous)
+        else:
+            rows, names = contrast_rows(wanted, self.names)
+            estimates = self._estimates(target).mapped(rows, np.zeros(len(rows)))
+            intervals = estimates.conf_int(names, level=level, simultaneous=simultaneous)
+        return odds_ratios(self._record, intervals)
+
+    def shrinkage(self) -> NDArray[np.float64]:
+        """Return how far the ridge moved each parameter, shape (k,): the regularised target minus that without a ridge.
+
+        An estimate from released values; NaN where they do not tell (:meth:`conf_int`, ``target="unregularised"``).
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals, and losses that are no likelihoods.
+        """
+        return self._estimates("regularised").values() - self._estimates("unregularised").values()
+
+    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        reason = self.interval_refusal
+        record = self._record
+        if reason is not None or record.hessian is None or record.gradient_cov is None:
+            raise InvalidInput(f"{reason}")
+        return record.hessian, record.gradient_cov
+
+    def _estimates(self, target: Target = "regularised") -> Estimates:
+        check_choice("target", target, TARGETS)
+        law = self._error_law()
+        if target == "regularised":
+            return Estimates.of_parameters(law, self.params)
+        return Estimates.off_ridge(law, self.params, newton_step(self._record, law))
+
+    def _error_law(self) -> ErrorLaw:
+        self._moments()
+        return error_law(self._record, self._seal_variance)
+
+    @property
+    def _seal_variance(self) -> float:
+        """Variance that the seal adds to a parameter."""
+        return sum(seal.std_dev**2 for seal in self._record.seals if seal.release == "params")
+
+
+def estimates_of(result: Coefficients, target: Target) -> tuple[tuple[str, ...], Estimates]:
+    """Return the coefficients of a result and their names, in the units of its table where it has a schema.
+
+    Raises
+    ------
+    InvalidInput
+        For a result without intervals.
+    """
+    estimates = result._estimates(target)  # noqa: SLF001  # of this module's own class
+    if result.schema is None:
+        return result.names, estimates
+    matrix, shift, names, _ = unit_map(record_of(result))
+    return names, estimates.mapped(matrix, shift)

@@ -1,0 +1,199 @@
+"""``TableUnits``: a released model in the units of its table, by a linear map of released values."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci.base.tables import format_percent, format_pvalue, format_table, new_frame, number_format
+from dpci.errors import InvalidInput
+from dpci.inference.contrasts import Contrast, contrast_rows
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.estimates import Estimates, Simultaneous
+from dpci.inference.wald import Method, WaldTest
+from dpci.losses import PROBABILISTIC
+from dpci.released.record import FitRecord
+from dpci.schema.columns import NumericTarget
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["TableUnits"]
+
+_F64 = NDArray[np.float64]
+INTERCEPT = "intercept"
+
+
+class TableUnits:
+    """Coefficients in the units of a table, made by ``in_units``: per year, of a category against its reference.
+
+    A linear map of released parameters, which reads no data and costs no budget; the map follows from the schema alone.
+    The intercept is the predictor where all numbers of the table are 0 and all categories are the reference. Under the
+    squared loss the predictor is in the units of the target.
+
+    A number beyond its bounds was moved to them before the fit: coefficients are about the numbers within. Of a column
+    with ``transform="signed_log"`` they are per unit of the transformed number.
+    """
+
+    __slots__ = ("_estimates", "_joint_method", "_names", "_private", "_units")
+
+    def __init__(
+        self,
+        estimates: Estimates,
+        names: tuple[str, ...],
+        units: tuple[str, ...],
+        *,
+        joint_method: Method,
+        private: bool,
+    ) -> None:
+        self._estimates = estimates
+        self._names = names
+        self._units = units
+        self._joint_method = joint_method
+        self._private = private
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coefficients, the intercept last: those of the parameters."""
+        return self._names
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What each coefficient is per, or against: "per year", "against F"."""
+        return self._units
+
+    @property
+    def params(self) -> _F64:
+        """Estimates, shape (k,)."""
+        return _read_only(self._estimates.values())
+
+    @property
+    def std_errors(self) -> _F64:
+        """Standard deviation of the error of each estimate, shape (k,)."""
+        return _read_only(self._estimates.std_errors())
+
+    @property
+    def cov(self) -> _F64:
+        """Covariance of the errors, shape (k, k)."""
+        return _read_only(self._estimates.cov())
+
+    @property
+    def pvalues(self) -> _F64:
+        """Two-sided p-values of "the coefficient is 0", shape (k,)."""
+        return _read_only(self._estimates.pvalues())
+
+    def conf_int(
+        self,
+        *,
+        level: float = 0.95,
+        contrast: Contrast | None = None,
+        simultaneous: Simultaneous | None = None,
+        n_draws: int | None = None,
+        seed: int | None = None,
+    ) -> ConfidenceIntervals:
+        """Confidence intervals of the coefficients, or of linear combinations: ``{"age": 10}`` is for ten years.
+
+        Parameters are those of :meth:`dpci.PrivateFit.conf_int`, whose contrasts are of the scaled parameters.
+        """
+        rows, names = contrast_rows(contrast, self._names)
+        estimates = self._estimates.mapped(rows, np.zeros(len(rows)))
+        return estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
+
+    def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> WaldTest:
+        """Test a linear hypothesis about the coefficients, as :meth:`dpci.PrivateFit.wald_test` with method "auto"."""
+        rows, labels = contrast_rows(hypothesis, self._names, what="hypothesis")
+        estimates = self._estimates.mapped(rows, np.zeros(len(rows)))
+        method: Method = "joint" if len(rows) == 1 else self._joint_method
+        return estimates.wald_test(labels, value, method=method, private=self._private)
+
+    def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
+        """Return unit, estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas."""
+        intervals = self.conf_int(level=level)
+        columns = {
+            "unit": np.array(self._units, dtype=object),
+            "estimate": self.params,
+            "std_error": self.std_errors,
+            "pvalue": self.pvalues,
+            "lower": intervals.lower,
+            "upper": intervals.upper,
+        }
+        return new_frame(columns, self._names)
+
+    def __repr__(self) -> str:
+        intervals = self.conf_int()
+        columns = zip(intervals.estimate, self.std_errors, self.pvalues, intervals.lower, intervals.upper, strict=True)
+        heads = zip(self._names, self._units, strict=True)
+        rows = [[*head, *row_of_text(*row)] for head, row in zip(heads, columns, strict=True)]
+        header = ["name", "unit", "estimate", "std error", "p-value", "lower", "upper"]
+        title = f"{format_percent(intervals.level)} confidence intervals in the units of the table"
+        return f"{title}\n{format_table(header, rows)}"
+
+
+def row_of_text(
+    estimate: float, error: float, pvalue: float, lower: float, upper: float, *, shown: str | None = None
+) -> list[str]:
+    """Return estimate, standard error, p-value and bounds as text; dashes where there is no estimate."""
+    if not np.isfinite(error):
+        return ["-"] * 5
+    shown = shown or number_format(error, estimate)
+    numbers = [f"{value:{shown}}" for value in (estimate, error, lower, upper)]
+    return [*numbers[:2], format_pvalue(pvalue), *numbers[2:]]
+
+
+def unit_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...], tuple[str, ...]]:
+    """Return matrix and shift from the parameters to coefficients in the units of the table, their names and units.
+
+    Raises
+    ------
+    InvalidInput
+        For a model that was fitted without a schema.
+    """
+    schema = record.table
+    if schema is None:
+        raise InvalidInput("units of a table need a fit with a schema (dpci.fit(..., schema=)), got one without")
+    k = len(record.columns)
+    # From parameters to the coefficients of the encoded columns and of 1.
+    constant = np.zeros((k + 1, len(record.names)))
+    constant[:k, :k] = np.eye(k)
+    if record.intercept_scale is not None:
+        constant[k, k] = record.intercept_scale
+    matrix = schema.from_units().T @ constant
+    shift = np.zeros(k + 1)
+    if record.loss["name"] == "squared" and isinstance(schema.target, NumericTarget):
+        offset, slope = schema.target.scaling
+        matrix /= slope
+        shift[k] = -offset / slope
+    names, units = (*record.columns, INTERCEPT), (*schema.units, "at 0")
+    # Without an intercept the scaled columns have one in the units of the table, unless none of them is moved.
+    kept = slice(None) if record.intercept_scale is not None or matrix[k].any() or shift[k] else slice(k)
+    return matrix[kept], shift[kept], names[kept], units[kept]
+
+
+def odds_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> ConfidenceIntervals:
+    """Return intervals of odds ratios from those of differences of log odds.
+
+    Raises
+    ------
+    InvalidInput
+        For a loss that does not model log odds.
+    """
+    name = record.loss["name"]
+    if name not in PROBABILISTIC:
+        raise InvalidInput(f"odds ratios need a logistic loss, which models log odds, got {name!r}")
+    with np.errstate(over="ignore"):
+        estimate, lower, upper = map(np.exp, (intervals.estimate, intervals.lower, intervals.upper))
+    return ConfidenceIntervals(
+        intervals.names,
+        estimate,
+        lower,
+        upper,
+        intervals.level,
+        intervals.method,
+        intervals.simultaneous,
+        intervals.refusals,
+    )
+
+
+def _read_only(values: _F64) -> _F64:
+    values.flags.writeable = False
+    return values

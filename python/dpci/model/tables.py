@@ -1,0 +1,168 @@
+"""Tables through a public schema: what ``fit(schema=)`` takes, as rows that are encoded where they may be read."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from dpci.data.arrays import NamedRows
+from dpci.data.dask import dask_partitions, is_dask
+from dpci.data.frames import check_same_index, is_frame
+from dpci.data.labels import Classes, CodedLabels
+from dpci.data.parts import Mergeable, Partitions
+from dpci.errors import InvalidInput
+from dpci.schema.columns import ClassTarget, class_labels
+from dpci.schema.table import Schema
+from dpci.sources.chunks import Chunks
+
+_Merged = TypeVar("_Merged", bound=Mergeable)
+
+_CODED: Classes = (-1, 1)
+
+
+class Source(NamedTuple):
+    """What a fit reads: rows and targets, and what makes them of the caller's where they are read at once."""
+
+    X: Any
+    y: Any
+    prepare: Callable[[Any, Any], tuple[Any, Any]] | None
+
+
+def check_schema(schema: object) -> Schema:
+    """Return a public schema that a result can be saved with."""
+    if not isinstance(schema, Schema):
+        raise InvalidInput(f"schema must be a dpci.schema.Schema or None, got schema={schema!r}")
+    try:
+        kept = Schema.from_dict(json.loads(json.dumps(schema.to_dict(defaults=True), allow_nan=False)))
+    except (TypeError, ValueError) as error:  # found before anything is spent
+        raise InvalidInput(f"schema must be one that a file can hold, got {schema!r}: {error}") from error
+    if kept.digest != schema.digest:
+        raise InvalidInput(f"schema must be read from a file as it was written, got {schema!r}")
+    return schema
+
+
+def schema_classes(schema: Schema) -> Classes | None:
+    """Return (negative, positive) as the table has them; None for a target that is a number."""
+    return (class_labels(schema.target) or _CODED) if isinstance(schema.target, ClassTarget) else None
+
+
+def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # whatever the caller has
+    """Return what a fit reads of a table that a schema describes; nothing is read here.
+
+    Parameters
+    ----------
+    X : table, path, Chunks or Dask frame
+        Columns of the schema, encoded in the fit; the target too, unless ``y`` has it. Chunks that were made with a
+        schema are encoded already.
+    y : array-like or None
+        The column of targets, if it is not in the table.
+    schema : Schema
+        What becomes of the columns.
+
+    Raises
+    ------
+    InvalidInput
+        For anything that is no such table, and chunks of another schema.
+    """
+    if isinstance(X, str | os.PathLike):
+        X = _file(X, schema)
+    if isinstance(X, Chunks) and X.schema is not None:
+        if X.schema.digest != schema.digest:
+            raise InvalidInput(
+                f"schema must be the one that the chunks were made with, {X.schema.digest}, got {schema.digest}"
+            )
+        return Source(SchemaParts(X, schema, encoded=True), y, None)
+    if isinstance(X, NamedRows):  # encoded already
+        if X.names != schema.names:
+            raise InvalidInput(f"the columns of X must be those of the schema, {schema.names}, got {X.names}")
+        return Source(X, None if y is None else _coded(y, schema), None)
+    if isinstance(X, Partitions) and hasattr(type(X), "reduce"):
+        return Source(SchemaParts(X, schema), y, None)
+    if is_dask(X):
+        needed = [column.name for column in schema.columns]
+        if missing := [name for name in [*needed, *([schema.target.column] if y is None else ())] if name not in X]:
+            raise InvalidInput(f"the table must have the column {missing[0]!r}, got {[str(name) for name in X]}")
+        parts = dask_partitions(X[needed], X[schema.target.column] if y is None else y)
+        return Source(SchemaParts(parts, schema), None, None)
+    if not (is_frame(X) or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None)):
+        raise InvalidInput(
+            "X must be a table with named columns where there is a schema (a frame, a mapping of columns, a file, or "
+            f"chunks of these), got {type(X).__name__}"
+        )
+    return Source(RawTable(X, schema), y, _encoded)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RawTable:
+    """A table in memory that is not encoded yet, with the shape that it will have."""
+
+    table: Any
+    schema: Schema
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and of encoded columns, without a look at a value."""
+        table, name = self.table, self.schema.columns[0].name
+        try:
+            n_rows = len(table[name]) if isinstance(table, Mapping) and name in table else len(table)
+        except TypeError as error:  # such as a lazy frame
+            raise InvalidInput(f"a table must be in memory, got {type(table).__name__}") from error
+        return n_rows, len(self.schema.names)
+
+
+class SchemaParts:
+    """Parts of a table, each of which a schema encodes, or has encoded, where it lies."""
+
+    def __init__(self, parts: Any, schema: Schema, *, encoded: bool = False) -> None:  # noqa: ANN401  # any partitions
+        self._parts = parts
+        self._schema = schema
+        self._encoded = encoded
+        self.concurrent = bool(getattr(parts, "concurrent", False))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return self._schema.names
+
+    def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
+        """Apply ``work`` to the encoded rows and targets of every part."""
+        merged: _Merged | None = self._parts.reduce(_Encoding(self._schema, work, encoded=self._encoded))
+        return merged
+
+
+@dataclass(frozen=True)
+class _Encoding:
+    """Work on encoded rows, as work on those of the table."""
+
+    schema: Schema
+    work: Callable[[Any, Any], Any]
+    encoded: bool
+
+    def __call__(self, X: Any, y: Any) -> Any:  # noqa: ANN401  # whatever a source gives
+        return self.work(X, _coded(y, self.schema)) if self.encoded else self.work(*encode_table(X, y, self.schema))
+
+
+def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any]:  # noqa: ANN401  # tables of any library
+    """Return rows and targets of a table; ``y`` None: the table has the column of targets."""
+    check_same_index(X, y)
+    features = schema.features(X)
+    targets = schema.targets(X) if y is None else schema.target.encode(y)
+    return NamedRows(features, schema.names), _coded(targets, schema)
+
+
+def _encoded(X: RawTable, y: Any) -> tuple[NamedRows, Any]:  # noqa: ANN401  # a column of any library
+    return encode_table(X.table, y, X.schema)
+
+
+def _coded(targets: Any, schema: Schema) -> Any:  # noqa: ANN401  # encoded targets
+    """Return encoded targets with the classes that they stand for, if they stand for any."""
+    classes = schema_classes(schema)
+    return targets if classes is None else CodedLabels(np.asarray(targets, dtype=np.float64), classes)
+
+
+def _file(path: Any, schema: Schema) -> Chunks:  # noqa: ANN401  # a path
+    read = Chunks.from_parquet if str(path).lower().endswith(".parquet") else Chunks.from_csv
+    return read(path, schema=schema)

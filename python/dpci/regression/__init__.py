@@ -1,0 +1,10 @@
+"""Linear regression from one noisy moment matrix: every regression among its columns, with intervals."""
+
+from dpci.base.naming import name_publicly
+from dpci.regression.matrix import MomentMatrix
+from dpci.regression.mechanism import release
+from dpci.regression.result import LinearFit, LinearTest
+
+__all__ = ["LinearFit", "LinearTest", "MomentMatrix", "release"]
+
+name_publicly(__name__, __all__)

@@ -1,0 +1,191 @@
+"""Public bounds of single columns: rows are moved to the middle of their bounds and divided by half their width."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci.base.validation import check_positive, check_real
+from dpci.data.arrays import NamedRows, as_features, as_vector, check_finite
+from dpci.data.frames import check_same_index
+from dpci.data.parts import Mergeable, Partitions
+from dpci.errors import InvalidInput
+
+_F64 = NDArray[np.float64]
+_Merged = TypeVar("_Merged", bound=Mergeable)
+
+# Numbers in a block of rows: it stays in the cache between the operations on it.
+_BLOCK = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Bounds of columns; of all alike where they are numbers."""
+
+    lower: _F64
+    upper: _F64
+
+    @classmethod
+    def checked(cls, value: object) -> "Bounds":
+        """Return the caller's (lower, upper).
+
+        Raises
+        ------
+        InvalidInput
+            Unless both are finite numbers, or one for each column, and increasing.
+        """
+        if not isinstance(value, tuple | list) or len(value) != 2:
+            raise InvalidInput(f"bounds must be a pair (lower, upper), got bounds={value!r}")
+        lower, upper = (_numbers(f"bounds[{i}]", part) for i, part in enumerate(value))
+        shapes = {part.shape for part in (lower, upper)} - {()}
+        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+            raise InvalidInput(
+                "bounds must hold numbers, or one for each column, got shapes " + f"{lower.shape} and {upper.shape}"
+            )
+        with np.errstate(over="ignore"):
+            width = upper - lower
+        if not (np.all(width > 0.0) and np.all(np.isfinite(width))):
+            raise InvalidInput(f"bounds must be increasing, got bounds={value!r}")
+        return cls(lower, upper)
+
+    def placed(self, n_columns: int) -> tuple[_F64, _F64]:
+        """Return the middle and half the width for each of so many columns.
+
+        Raises
+        ------
+        InvalidInput
+            For bounds of another number of columns.
+        """
+        for part in (self.lower, self.upper):
+            if part.shape not in {(), (n_columns,)}:
+                raise InvalidInput(
+                    f"bounds must hold one number for each of the {n_columns} columns of X, got {len(part)}"
+                )
+        middle = self.lower + 0.5 * (self.upper - self.lower)
+        # The greater distance, so that no bound lies beyond 1 when the middle is rounded.
+        half = np.maximum(self.upper - middle, middle - self.lower)
+        return np.broadcast_to(middle, n_columns).copy(), np.broadcast_to(half, n_columns).copy()
+
+
+def _numbers(name: str, value: object) -> _F64:
+    if isinstance(value, np.ndarray | list | tuple):
+        return check_finite(name, as_vector(name, value))
+    number = check_real(name, value)
+    if not np.isfinite(number):
+        raise InvalidInput(f"{name} must be finite, got {name}={number}")
+    return np.array(number)
+
+
+def target_interval(value: object) -> tuple[float, float]:
+    """Return the middle of the targets' bounds and half their width, from a bound on their size or (lower, upper).
+
+    Raises
+    ------
+    InvalidInput
+        For anything else, and bounds that do not increase.
+    """
+    if not isinstance(value, tuple | list):
+        return 0.0, check_positive("target_bound", value)
+    if len(value) != 2:
+        raise InvalidInput(f"target_bound must be a number or a pair (lower, upper), got target_bound={value!r}")
+    lower, upper = (check_real(f"target_bound[{i}]", part) for i, part in enumerate(value))
+    if not (lower < upper and np.isfinite(upper - lower)):
+        raise InvalidInput(f"target_bound must be finite and increasing, got target_bound={value!r}")
+    middle = lower + 0.5 * (upper - lower)
+    return middle, max(upper - middle, middle - lower)
+
+
+@dataclass(frozen=True, eq=False)
+class Standardise:
+    """Moves rows and targets to the middle of their bounds, and scales rows to ±1; picklable."""
+
+    bounds: Bounds | None
+    target_middle: float
+    clip: bool
+
+    def rows(self, X: Any) -> Any:  # noqa: ANN401  # whatever the caller has
+        """Return a table in which every bounded column lies within ±1.
+
+        Raises
+        ------
+        InvalidInput
+            For numbers outside the bounds unless they are clipped, and sparse rows, which would not stay sparse.
+        """
+        if self.bounds is None:
+            return X
+        features = as_features(X)
+        values = features.values
+        if isinstance(values, tuple):
+            raise InvalidInput(
+                "X must be dense with bounds, got a sparse matrix (give row_norm instead, or pass X.toarray())"
+            )
+        middle, half = self.bounds.placed(values.shape[1])
+        out = np.empty(values.shape)
+        height = max(1, _BLOCK // max(1, values.shape[1]))
+        for start in range(0, len(values), height):
+            at = slice(start, start + height)
+            self._scale(values[at], out[at], middle, half, start)
+        return out if features.names is None else NamedRows(out, features.names)
+
+    def _scale(self, values: NDArray[Any], out: _F64, middle: _F64, half: _F64, start: int) -> None:
+        np.subtract(values, middle, out=out)
+        np.divide(out, half, out=out)
+        # The least and the greatest number say whether any is outside, or none at all.
+        inside = out.size == 0 or (out.min() >= -1.0 and out.max() <= 1.0)
+        if inside:
+            return
+        outside = ~(np.abs(out) <= 1.0) & ~(self.clip & np.isfinite(values))
+        if outside.any():
+            i, j = map(int, np.argwhere(outside)[0])
+            value = float(values[i, j])
+            rule = "within its bounds" if np.isfinite(value) else "finite"
+            shown = f"{middle[j] - half[j]:g} to {middle[j] + half[j]:g}"
+            raise InvalidInput(f"X must be {rule} ({shown} in column {j}), got {value} at index {(start + i, j)}")
+        np.clip(out, -1.0, 1.0, out=out)
+
+    def targets(self, X: Any, y: Any) -> Any:  # noqa: ANN401  # whatever the caller has
+        """Return targets around 0; the core checks their bound."""
+        check_same_index(X, y)
+        return y if self.target_middle == 0.0 else as_vector("y", y) - self.target_middle
+
+
+@dataclass(frozen=True, eq=False)
+class OnStandardised:
+    """Work on a part of the rows, done after they are moved and scaled; picklable as the work is."""
+
+    work: Callable[[Any, Any], Any]
+    standardise: Standardise
+
+    def __call__(self, X: Any, y: Any) -> Any:  # noqa: ANN401  # whatever a source gives
+        """Return what the work makes of one part."""
+        return self.work(self.standardise.rows(X), self.standardise.targets(X, y))
+
+
+class StandardisedParts:
+    """Rows in parts, moved and scaled wherever they are worked on."""
+
+    def __init__(self, parts: Partitions, standardise: Standardise) -> None:
+        self._parts = parts
+        self._standardise = standardise
+        self.concurrent = bool(getattr(parts, "concurrent", False))
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, where the source knows them."""
+        return self._parts.names
+
+    def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
+        """Apply ``work`` to every part, and merge in their order."""
+        return self._parts.reduce(OnStandardised(work, self._standardise))
+
+
+def plain_bounds(n_columns: int) -> tuple[_F64, _F64]:
+    """Return the middle and the scale of columns that are used as they are."""
+    return np.zeros(n_columns), np.ones(n_columns)
+
+
+def bounds_from(value: tuple[ArrayLike, ArrayLike] | None) -> Bounds | None:
+    """Return the caller's bounds, if any."""
+    return None if value is None else Bounds.checked(value)

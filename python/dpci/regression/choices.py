@@ -1,0 +1,116 @@
+"""The public choices of a moment matrix, validated before any data are looked at."""
+
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from dpci import _core
+from dpci.base.validation import check_choice, check_flag, check_positive, check_seed, check_threads
+from dpci.budgets import Budget, Neighbors, check_budget, core_budget
+from dpci.data.arrays import OnViolation
+from dpci.data.parts import PartRules
+from dpci.errors import InvalidInput
+from dpci.losses import Squared
+from dpci.model.settings import check_n_public
+from dpci.regression.bounds import Bounds, Standardise
+from dpci.rows import Ball
+
+ROBUST_SHARE = 0.1
+"""Share of the budget for the moments of the squared residuals, where they are asked for."""
+
+# Room above ±1 for rows whose entries were rounded to the bounds.
+_ROUNDING = 1.0 + 1e-15
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixChoices:
+    """What the caller of :func:`dpci.regression.release` chooses."""
+
+    budget: Budget
+    bounds: Bounds | None
+    row_norm: float | None
+    target_middle: float
+    target_half: float
+    robust: bool
+    on_violation: OnViolation
+    neighbors: Neighbors
+    n_public: int | None
+    n_threads: int | None
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        check_budget(self.budget)
+        if self.bounds is not None and self.row_norm is not None:
+            raise InvalidInput(f"row_norm must be None with bounds of the columns, got row_norm={self.row_norm}")
+        norm = 1.0 if self.bounds is None and self.row_norm is None else self.row_norm
+        object.__setattr__(self, "row_norm", None if norm is None else check_positive("row_norm", norm))
+        object.__setattr__(self, "robust", check_flag("robust", self.robust))
+        check_choice("on_violation", self.on_violation, ("error", "clip"))
+        check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
+        object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
+        object.__setattr__(self, "n_threads", check_threads(self.n_threads))
+        object.__setattr__(self, "seed", check_seed(self.seed))
+
+    # The core adds the constant, and its name comes last.
+    fit_intercept = True
+    two_classes = False
+    classes = None
+
+    @property
+    def clip(self) -> bool:
+        """Whether numbers outside the bounds are moved to them."""
+        return self.on_violation == "clip"
+
+    @property
+    def rows(self) -> Ball:
+        """The domain that the rows are checked against before their number of columns is known."""
+        return Ball(self.row_norm or sys.float_info.max)
+
+    @property
+    def loss(self) -> Squared:
+        """The loss whose sums are the moments."""
+        return Squared(self.target_half)
+
+    def standardise(self) -> Standardise:
+        """Return what is done with rows and targets before the core sees them."""
+        return Standardise(self.bounds, self.target_middle, self.clip)
+
+    def norm(self, n_columns: int) -> float:
+        """Return the bound on the norm of a row of so many columns, as the core takes it."""
+        return math.sqrt(n_columns) * _ROUNDING if self.row_norm is None else self.row_norm
+
+    def spec(self, n_samples: int, n_columns: int, budget: Budget) -> _core.MomentMatrixSpec:
+        """Return the calibrated specification."""
+        if self.bounds is not None:
+            self.bounds.placed(n_columns)
+        return _core.MomentMatrixSpec(
+            n_samples=n_samples if self.n_public is None else self.n_public,
+            n_columns=n_columns,
+            row_norm=self.norm(n_columns),
+            target_bound=self.target_half,
+            robust_share=ROBUST_SHARE if self.robust else None,
+            budget=core_budget(budget),
+            neighbors=self.neighbors,
+        )
+
+    def row_bounds(self) -> dict[str, Any]:
+        """Return the bounds that the rows are checked against, as the core takes them, before the release does."""
+        return {
+            "loss": self.loss.to_core(),
+            "row_norm": self.rows.norm,
+            "intercept": None,
+            "clip": self.clip,
+            "n_threads": self.n_threads,
+        }
+
+    def part_rules(self) -> PartRules:
+        """Return how the rows of a part are checked when they are described."""
+        return PartRules(
+            loss=self.loss,
+            classes=None,
+            rows=self.rows,
+            intercept=None,
+            clip=self.clip,
+            n_threads=self.n_threads,
+        )

@@ -1,0 +1,197 @@
+"""One regression among the columns of a released moment matrix: its equations, and when they are refused."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci import _core
+from dpci.errors import InvalidInput
+from dpci.regression.law import ErrorParts, positive_part, shrunk
+from dpci.regression.record import INTERCEPT, MomentRecord
+
+_F64 = NDArray[np.float64]
+
+# Every direction of the regressors must vary this many times more than the noise reaches.
+_CLEAR = 2.0
+# Regressors with at least this part of the greatest in the direction that does not are named.
+_NAMED = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Which regression: of which column on which others."""
+
+    target: str
+    features: tuple[str, ...]
+    fit_intercept: bool
+    l2_strength: float
+    covariance: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coefficients, the intercept last."""
+        return (*self.features, INTERCEPT) if self.fit_intercept else self.features
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Coefficients and the forms of their errors, in the units of the caller's columns."""
+
+    params: _F64
+    gain: _F64
+    cross: _F64
+    residual_norm2: float
+    sampling: _F64
+    """Sampling covariance with the variance of the residuals as it was estimated."""
+    relative: float
+    """Variance of that estimate over its square, from the number of records and the noise; 0 if it is robust."""
+    classical: _F64
+    """Sampling covariance under equal variances."""
+    residual_noise: float
+    """With a robust covariance: standard deviation of a sampling variance over its ``gain``."""
+    residual_variance: float
+    matrix_noise: float
+    degrees: float
+
+    def parts(self, rows: _F64) -> ErrorParts:
+        """Return the parts of the errors of contrasts, one a row."""
+        sampling = np.einsum("ij,jk,ik->i", rows, self.sampling, rows)
+        gain = np.einsum("ij,jk,ik->i", rows, self.gain, rows)
+        cross = rows @ self.cross
+        if self.residual_noise > 0.0:
+            # What noise hides is taken from the variance under equal variances.
+            usual = np.einsum("ij,jk,ik->i", rows, self.classical, rows)
+            sampling, std_dev = shrunk(sampling, self.residual_noise * gain, usual)
+            sampling, spread = positive_part(sampling, std_dev)
+        else:
+            spread = np.zeros_like(sampling)
+        length = np.sqrt(np.maximum(gain, 0.0) * self.residual_norm2)
+        half = 0.5 * self.matrix_noise
+        return ErrorParts(
+            sampling=sampling,
+            sampling_variance=spread + self.relative * sampling**2,
+            plus=half * (cross + length),
+            minus=half * (cross - length),
+            degrees=self.degrees,
+        )
+
+    def covariance(self) -> _F64:
+        """Return the covariance of the errors of all coefficients, sampling and noise together."""
+        noise = 0.5 * self.matrix_noise**2 * (self.gain * self.residual_norm2 + np.outer(self.cross, self.cross))
+        return np.asarray(self._joint_sampling() + noise)
+
+    def _joint_sampling(self) -> _F64:
+        """Return the sampling covariance; what noise hides of a robust one is that under equal variances.
+
+        In the units of the latter one weight serves all directions, and none has less than no variance.
+        """
+        if self.residual_noise == 0.0:
+            return self.sampling
+        root = np.linalg.cholesky(self.classical)
+        inverse = np.linalg.inv(root)
+        spread = self.residual_noise * np.linalg.eigvalsh(inverse @ self.gain @ inverse.T)[-1]
+        weight = 1.0 / (1.0 + spread**2)
+        values, vectors = np.linalg.eigh(weight * inverse @ self.sampling @ inverse.T)
+        values = np.maximum(values + (1.0 - weight), 0.0)
+        half = root @ vectors
+        return np.asarray((half * values) @ half.T)
+
+
+def solve(record: MomentRecord, model: Model) -> Solution:
+    """Solve the equations of a model.
+
+    Raises
+    ------
+    InvalidInput
+        Where a direction of the regressors is within the noise of the matrix, or their number is that of the records.
+    """
+    rows, response, back, shift = _equations(record, model)
+    n = record.n_samples
+    robust = model.covariance == "robust"
+    found = _core.moment_regression(
+        record.matrix,
+        np.ascontiguousarray(rows),
+        response,
+        ridge=0.5 * model.l2_strength * np.eye(len(rows)),
+        residual_moments=record.residual_moments if robust else None,
+    )
+    noise = record.noise("moment_matrix")
+    _check_clear(model, found, noise)
+    # Under add/remove the number of records is known from the noisy mean of the constant's square.
+    counted = record.matrix[-2, -2] / record.constant**2 if record.neighbors == "add_remove" else 1.0
+    free = counted * n - found["degrees"]
+    if not free > 0.0:
+        raise InvalidInput(f"a regression needs more records than coefficients, got {n} records")
+    factor = n / free
+    seen = np.array([factor * (found["residual_square"] + noise**2 * found["fitted_noise"])])
+    spread = np.array([factor * noise * found["residual_norm2"]])
+    (variance,), (uncertainty,) = positive_part(seen, spread)
+    classical = back @ (variance * found["classical"] / n) @ back.T
+    if robust:
+        assert found["robust"] is not None  # noqa: S101  # for the type checker: moments were given
+        # Normal quantiles, as is the custom with HC0; t is for one variance of normal errors.
+        sampling, relative = back @ (found["robust"] / n) @ back.T, 0.0
+        residual_noise = record.noise("residual_moments") / n
+    else:
+        sampling, residual_noise = None, 0.0
+        relative = 2.0 / free + (uncertainty / variance**2 if variance > 0.0 else 0.0)
+    return Solution(
+        params=back @ found["params"] + shift,
+        gain=back @ found["gain"] @ back.T,
+        cross=back @ found["cross"],
+        residual_norm2=found["residual_norm2"],
+        sampling=classical if sampling is None else sampling,
+        classical=classical,
+        relative=relative,
+        residual_noise=residual_noise,
+        residual_variance=float(variance),
+        matrix_noise=noise,
+        degrees=math.inf if record.is_gaussian else 0.5 * (len(record.columns) + 3),
+    )
+
+
+def _equations(record: MomentRecord, model: Model) -> tuple[_F64, _F64, _F64, _F64]:
+    """Return regressors and response as combinations of the matrix's columns, and the way back to the caller's units.
+
+    With an intercept and no ridge all are taken from the middle of their bounds, which changes the intercept alone and
+    loses no digits where bounds are far from 0.
+    """
+    k = len(record.columns)
+    centred = model.fit_intercept and model.l2_strength == 0.0
+    constant = np.zeros(k + 2)
+    constant[k] = 1.0 / record.constant
+
+    def column(name: str) -> tuple[_F64, float]:
+        row = np.zeros(k + 2)
+        if name == record.target:
+            row[k + 1], middle = 1.0 / record.target_weight, record.target_middle
+        else:
+            at = record.columns.index(name)
+            row[at], middle = record.scale[at], float(record.middle[at])
+        return (row, middle) if centred else (row + middle * constant, 0.0)
+
+    columns = [column(name) for name in model.features]
+    response, shift_of_target = column(model.target)
+    rows = [row for row, _ in columns] + ([constant] if model.fit_intercept else [])
+    back, shift = np.eye(len(rows)), np.zeros(len(rows))
+    if centred:
+        back[-1, :-1] = [-middle for _, middle in columns]
+        shift[-1] = shift_of_target
+    return np.array(rows), response, back, shift
+
+
+def _check_clear(model: Model, found: "_core.RegressionDict", noise: float) -> None:
+    needed = _CLEAR * noise * math.sqrt(2.0 * len(model.names))
+    least = found["least_eigenvalue"]
+    if least > needed:
+        return
+    named = [name for name, part in zip(model.names, found["direction"], strict=True) if part >= _NAMED]
+    listed = ", ".join(map(repr, named))
+    what = "varies" if len(named) == 1 else "vary together"
+    raise InvalidInput(
+        f"the regressors must vary more than the noise in the matrix: {listed} {what} by {least:.3g} in the least "
+        f"direction, where at least {needed:.3g} is needed (leave out a column, use an l2_strength, narrower bounds or "
+        "a greater budget)"
+    )

@@ -1,0 +1,274 @@
+"""``MomentMatrix``: a released moment matrix, and every regression among its columns."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.accounting.guarantee import Guarantee, seal_totals
+from dpci.accounting.seals import describe_seals, seal_facts
+from dpci.base.tables import format_facts
+from dpci.base.validation import check_choice, check_flag, check_not_negative
+from dpci.budgets import ApproxDP, Budget
+from dpci.errors import InvalidInput
+from dpci.regression.equations import Model, solve
+from dpci.regression.record import MomentRecord
+from dpci.regression.result import LinearFit
+
+__all__ = ["MomentMatrix"]
+
+
+class MomentMatrix:
+    """The noisy second moments of the columns of X, a constant and y. Made by :func:`release`, never changed.
+
+    Everything that its methods return is post-processing: it reads no data and costs no budget.
+    """
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: MomentRecord) -> None:
+        self._record = record
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of X."""
+        return self._record.columns
+
+    @property
+    def target(self) -> str:
+        """What the targets are called: "y", or "y_" if a column has that name."""
+        return self._record.target
+
+    @property
+    def moments(self) -> NDArray[np.float64]:
+        """Noisy means of the products of the columns, of 1 and of y, in this order; shape (k + 2, k + 2).
+
+        In the caller's units. It need not be positive definite.
+        """
+        record = self._record
+        k = len(record.columns)
+        units = np.diag([*record.scale, 1.0 / record.constant, 1.0 / record.target_weight])
+        units[:k, k] = record.middle / record.constant
+        units[k + 1, k] = record.target_middle / record.constant
+        moments = units @ record.matrix @ units.T
+        moments.flags.writeable = False
+        return np.asarray(moments)
+
+    @property
+    def n_samples(self) -> int:
+        """The public number of samples: ``n_public`` under add/remove."""
+        return self._record.n_samples
+
+    @property
+    def private(self) -> bool:
+        """Whether noise from the operating system protects the data: False for seeded noise."""
+        return self._record.private
+
+    @property
+    def budget(self) -> Budget:
+        """What was spent: the whole budget."""
+        return self._record.total_budget()
+
+    @property
+    def spent(self) -> Budget:
+        """What was spent: the whole budget."""
+        return self.budget
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version."""
+        record = self._record
+        return {
+            "private": record.private,
+            "relation": record.neighbors,
+            "notion": record.notion,
+            "budget": dict(record.budget),
+            "spent": dict(record.budget),
+            "cost_unit": {"pure": "epsilon", "zcdp": "rho", "approx": "mu_squared"}[record.notion],
+            "steps": [step.to_dict() for step in record.steps],
+            "seal": seal_facts(record.seals),
+            "mechanism": "moment_matrix",
+            "constants": {
+                "n_public": record.n_samples,
+                "row_norm": record.row_norm,
+                "middle": record.middle.tolist(),
+                "scale": record.scale.tolist(),
+                "target_bounds": [
+                    record.target_middle - record.target_half,
+                    record.target_middle + record.target_half,
+                ],
+                "on_violation": record.on_violation,
+            },
+            "conditions": _conditions(record),
+            "version": record.version,
+        }
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The (epsilon, delta) profile and the Renyi curve; void for seeded noise."""
+        budget, record = self.budget, self._record
+        if not isinstance(budget, ApproxDP):
+            return Guarantee(budget, None, 0.0, 0.0)
+        mu = float(np.hypot.reduce([step.sensitivity / step.scale for step in record.steps]))
+        return Guarantee(budget, None, 0.0, mu, seal_totals(record.seals, ()))
+
+    def fit(
+        self,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        *,
+        fit_intercept: bool = True,
+        l2_strength: float = 0.0,
+        covariance: Literal["classical", "robust"] = "classical",
+    ) -> LinearFit:
+        """Regress one of the columns on others: post-processing, at no cost.
+
+        Parameters
+        ----------
+        target : str, optional
+            A column, or :attr:`target`. None: the target.
+        features : sequence of str, optional
+            The regressors. None: all columns of X but the target. None of them: the mean of the target.
+        fit_intercept : bool
+            Whether a constant is among the regressors.
+        l2_strength : float
+            λ ≥ 0 of the target: the minimiser of the mean of (y - xθ)² plus (λ/2)‖θ‖², the intercept included, as of
+            ``dpci.fit(loss="squared")``. 0: ordinary least squares.
+        covariance : {"classical", "robust"}
+            "classical": the errors have one variance. "robust": they need not (HC0); for y on all columns with an
+            intercept and without a ridge, if the release was made with ``robust=True``.
+
+        Returns
+        -------
+        LinearFit
+            Coefficients with intervals that count the sampling and the noise.
+
+        Raises
+        ------
+        InvalidInput
+            For names that are no columns, and where the regressors vary no more than the noise: the message names them.
+        """
+        model = self._model(target, features, fit_intercept, l2_strength, covariance)
+        return LinearFit(self._record, model, solve(self._record, model))
+
+    def submodels(
+        self,
+        feature_sets: Iterable[Sequence[str]],
+        target: str | None = None,
+        *,
+        fit_intercept: bool = True,
+        l2_strength: float = 0.0,
+    ) -> tuple[LinearFit, ...]:
+        """Fit one regression for each set of features, as :meth:`fit` does.
+
+        No correction is made for looking at many.
+        """
+        if isinstance(feature_sets, str) or not isinstance(feature_sets, Iterable):
+            raise InvalidInput(f"feature_sets must be a collection of sequences of names, got {feature_sets!r}")
+        common = {"fit_intercept": fit_intercept, "l2_strength": l2_strength}
+        return tuple(self.fit(target, features, **common) for features in feature_sets)  # type: ignore[arg-type]
+
+    def _model(
+        self,
+        target: str | None,
+        features: Sequence[str] | None,
+        fit_intercept: bool,  # noqa: FBT001  # private
+        l2_strength: float,
+        covariance: str,
+    ) -> Model:
+        record = self._record
+        known = (*record.columns, record.target)
+        target = record.target if target is None else _column("target", target, known)
+        if features is None:
+            chosen = tuple(name for name in record.columns if name != target)
+        elif isinstance(features, str) or not isinstance(features, Iterable):
+            raise InvalidInput(f"features must be a sequence of names, got features={features!r}")
+        else:
+            chosen = tuple(_column("features", name, known) for name in features)
+        if len(set(chosen)) < len(chosen) or target in chosen:
+            raise InvalidInput(f"features must differ from each other and from the target, got {chosen}")
+        model = Model(
+            target=target,
+            features=chosen,
+            fit_intercept=check_flag("fit_intercept", fit_intercept),
+            l2_strength=check_not_negative("l2_strength", l2_strength),
+            covariance=check_choice("covariance", covariance, ("classical", "robust")),
+        )
+        if not model.names:
+            raise InvalidInput("a regression needs a feature or an intercept, got features=() and fit_intercept=False")
+        if model.covariance == "robust":
+            self._check_robust(model)
+        return model
+
+    def _check_robust(self, model: Model) -> None:
+        record = self._record
+        if record.residual_moments is None:
+            raise InvalidInput(
+                "covariance='robust' needs the moments of the residuals, which are released with robust=True, got a "
+                "matrix without them"
+            )
+        whole = model.target == record.target and set(model.features) == set(record.columns)
+        if not (whole and model.fit_intercept and model.l2_strength == 0.0):
+            raise InvalidInput(
+                "covariance='robust' is for the regression of y on all columns with an intercept and l2_strength=0, "
+                f"whose residuals were released, got {model.target!r} on {', '.join(model.names)} with "
+                f"l2_strength={model.l2_strength:g}"
+            )
+
+    def summary(self) -> str:
+        """Return what was released and what it cost, as text."""
+        record = self._record
+        relation = {"replace_one": "replace one record", "add_remove": "add or remove one record"}[record.neighbors]
+        facts = [
+            ("released", f"second moments of {len(record.columns)} columns, a constant and {record.target}"),
+            ("columns", ", ".join(record.columns)),
+            ("budget spent", str(self.spent)),
+            *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
+            ("  seal", describe_seals(record.seals)),
+            ("neighbours", relation),
+            ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
+        ]
+        banner = [] if record.private else ["NOT PRIVATE (seeded)"]
+        return "\n\n".join([*banner, format_facts(facts), *banner])
+
+    def to_json(self) -> str:
+        """Return the whole release as JSON, floats exactly."""
+        return self._record.to_json()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "MomentMatrix":
+        """Rebuild a release from :meth:`to_json`.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not a saved moment matrix, or of another schema version.
+        """
+        return cls(MomentRecord.from_json(text))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MomentMatrix.from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
+        return f"<MomentMatrix: {len(self.columns)} columns and {self.target}, {self.spent}{seeded}>"
+
+
+def _column(name: str, value: object, known: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise InvalidInput(f"{name} must be of the columns {', '.join(known)}, got {value!r}")
+    return value
+
+
+def _conditions(record: MomentRecord) -> list[str]:
+    """Return what the guarantee rests on besides the theorem."""
+    rests_on = []
+    if not record.private:
+        rests_on.append("none: the noise is seeded, so whoever knows the seed can subtract it")
+    if record.on_violation == "error":
+        rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
+    if record.private:
+        rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
+    rests_on.append("elementary functions err by no more than docs/noise.md assumes")
+    return rests_on

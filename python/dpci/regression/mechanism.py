@@ -1,0 +1,191 @@
+"""``release``: the noisy moment matrix of rows and targets, from which every linear regression among them follows."""
+
+import dataclasses
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci.accounting.seals import seals_from
+from dpci.accounting.steps import steps_from
+from dpci.base.validation import warn_of_seed
+from dpci.budgets import Budget, Neighbors
+from dpci.data.arrays import OnViolation, Table
+from dpci.data.parts import DescribedParts, Partitions
+from dpci.data.rows import Rows, as_partitions
+from dpci.ledger.ledger import Ledger
+from dpci.ledger.payment import Payment
+from dpci.regression.bounds import StandardisedParts, bounds_from, plain_bounds, target_interval
+from dpci.regression.choices import MatrixChoices
+from dpci.regression.matrix import MomentMatrix
+from dpci.regression.record import MomentRecord
+from dpci.rows import Ball
+
+
+def release(
+    X: Table | Partitions,
+    y: ArrayLike | None = None,
+    *,
+    budget: Budget,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    row_norm: float | None = None,
+    target_bound: float | tuple[float, float] = 1.0,
+    robust: bool = False,
+    on_violation: OnViolation = "error",
+    neighbors: Neighbors = "replace_one",
+    n_public: int | None = None,
+    ledger: Ledger | None = None,
+    n_threads: int | None = None,
+    seed: int | None = None,
+) -> MomentMatrix:
+    """Release the second moments of the columns of X, a constant and y, with noise.
+
+    The one release answers every linear regression of any of the columns on any others, with confidence intervals:
+    :meth:`MomentMatrix.fit` is post-processing. Everything in the result is differentially private at the budget, for
+    the relation of ``neighbors``, over data that obey the public bounds. Proofs: docs/linear_regression.md.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows; arrays, frames, sparse matrices (with ``row_norm``), :class:`dpci.Chunks` or Dask collections.
+    y : array-like of shape (n_samples,)
+        Real targets; None if X holds them.
+    budget : PureDP, ZCDP or ApproxDP
+        Under PureDP symmetric matrix Laplace noise, otherwise Gaussian noise. ApproxDP or ZCDP give far less noise with
+        many columns.
+    bounds : (lower, upper), optional
+        Public bounds of the columns: each a number for all, or one for each column. Give these if you know them.
+    row_norm : float, optional
+        In place of ``bounds``: a public bound on the Euclidean norm of a row. None without bounds: 1.
+    target_bound : float or (lower, upper)
+        Public bound on the size of a target, or bounds of the targets.
+    robust : bool
+        Also release the moments of the squared residuals of y on all columns, with a tenth of the budget: then
+        ``fit(covariance="robust")`` gives intervals that do not assume equal variances of the errors.
+    on_violation : {"error", "clip"}
+        What to do with numbers outside the bounds. Clipping changes what is estimated.
+    neighbors : {"replace_one", "add_remove"}
+        Data sets that must be hard to tell apart.
+    n_public : int, optional
+        Public stand-in for the number of rows, required by (and only for) "add_remove".
+    ledger : Ledger, optional
+        Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
+    n_threads : int, optional
+        Threads; None: all cores. The result does not depend on it.
+    seed : int, optional
+        For simulations and tests: noise from this seed; the result is marked as not private.
+
+    Returns
+    -------
+    MomentMatrix
+        The noisy matrix, and the regressions among its columns.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, malformed data, and numbers outside their bounds with ``on_violation="error"``.
+    RowNormViolation
+        For a row above ``row_norm`` with ``on_violation="error"``.
+    BudgetExceeded, LedgerError, ReleaseFailed
+        As :func:`dpci.fit`.
+
+    Warns
+    -----
+    SeededNoiseWarning
+        If a seed is given.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, (5000, 2))
+    >>> y = X @ [1.5, -2.0] + rng.normal(size=5000)
+    >>> matrix = dpci.regression.release(X, y, budget=dpci.ZCDP(0.5), bounds=(0, 10), target_bound=30)
+    >>> matrix.fit().names
+    ('x0', 'x1', 'intercept')
+    """
+    middle, half = target_interval(target_bound)
+    choices = MatrixChoices(
+        budget=budget,
+        bounds=bounds_from(bounds),
+        row_norm=row_norm,
+        target_middle=middle,
+        target_half=half,
+        robust=robust,
+        on_violation=on_violation,
+        neighbors=neighbors,
+        n_public=n_public,
+        n_threads=n_threads,
+        seed=seed,
+    )
+    payment = Payment.due(
+        "dpci.regression.release", ledger, budget=choices.budget, neighbors=neighbors, seed=choices.seed
+    )
+
+    def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
+        return choices.spec(n_samples, n_columns, payment.budget)
+
+    with payment.release(X, y, choices, resolve, parts=choices.part_rules()) as till:
+        rows, spec = till.read(*_standardised(X, y, choices), stacklevel=3)
+        clip, n_threads = choices.clip, choices.n_threads
+        if rows.parts is None:
+            released = _core.release_moment_matrix(
+                spec, rows.values, rows.targets, clip=clip, n_threads=n_threads, seed=choices.seed
+            )
+        else:
+            parts = _known(rows.parts, choices.norm(rows.shape[1]), spec.intercept)
+            released = _core.release_moment_matrix_parts(
+                spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed
+            )
+        record = _record(rows, spec, choices, released)
+    if not record.private:
+        warn_of_seed("result", 3)
+    return MomentMatrix(record)
+
+
+def _standardised(X: Any, y: Any, choices: MatrixChoices) -> tuple[Any, Any]:  # noqa: ANN401  # whatever the caller has
+    standardise = choices.standardise()
+    partitions = as_partitions(X, y)
+    if partitions is not None:
+        return StandardisedParts(partitions, standardise), None
+    return standardise.rows(X), standardise.targets(X, y)
+
+
+def _known(parts: DescribedParts, norm: float, intercept: float) -> DescribedParts:
+    """Return rows in parts with what every pass checks them against: the number of columns is known now."""
+    return dataclasses.replace(parts, rules=dataclasses.replace(parts.rules, rows=Ball(norm), intercept=intercept))
+
+
+def _record(
+    rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices, release: "_core.MomentMatrixDict"
+) -> MomentRecord:
+    *columns, _ = rows.names
+    target = "y"
+    while target in columns:
+        target += "_"
+    n_samples, n_columns = rows.shape
+    place = plain_bounds(n_columns) if choices.bounds is None else choices.bounds.placed(n_columns)
+    return MomentRecord(
+        matrix=release["matrix"],
+        residual_point=release["residual_point"],
+        residual_moments=release["residual_moments"],
+        columns=tuple(columns),
+        target=target,
+        named_columns=rows.named_columns,
+        middle=place[0],
+        scale=place[1],
+        constant=spec.intercept,
+        target_middle=choices.target_middle,
+        target_half=choices.target_half,
+        target_weight=spec.target_weight,
+        row_norm=choices.row_norm,
+        n_samples=n_samples if choices.n_public is None else choices.n_public,
+        on_violation=choices.on_violation,
+        neighbors=choices.neighbors,
+        notion=choices.budget.notion,
+        budget=choices.budget.parameters(),
+        steps=steps_from(release["steps"]),
+        seals=seals_from(release["seals"]),
+        private=release["private"],
+        version=_core.__version__,
+    )

@@ -1,0 +1,200 @@
+"""What the release of a moment matrix leaves behind: released and public values, and their JSON form."""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.accounting.seals import Seal
+from dpci.accounting.steps import Step
+from dpci.base.validation import check_count, check_flag, check_positive, check_real
+from dpci.budgets import Budget, budget_from_parameters
+from dpci.errors import InvalidInput
+from dpci.released.rules import (
+    Rule,
+    check_array,
+    check_names,
+    check_seals,
+    check_text,
+    one_of,
+    optional,
+    read_saved,
+    saved_text,
+)
+
+_F64 = NDArray[np.float64]
+
+SCHEMA = "dpci.MomentMatrix"
+SCHEMA_VERSION = 1
+
+INTERCEPT = "intercept"
+
+_ARRAYS = ("matrix", "residual_point", "residual_moments", "middle", "scale")
+_PARTS = ("moment_matrix", "residual_moments")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MomentRecord:
+    """Everything that a :class:`~dpci.regression.MomentMatrix` knows. Arrays are read-only; k columns."""
+
+    matrix: _F64
+    """Mean of zz', z = (scaled row, constant, weighted target), shape (k + 2, k + 2)."""
+    residual_point: _F64 | None
+    """Coefficients of (scaled row, constant) at which residuals were taken; None unless they were planned."""
+    residual_moments: _F64 | None
+    """Mean of r²xx', r the residuals at that point, x = (scaled row, constant); None unless they were planned."""
+    columns: tuple[str, ...]
+    target: str
+    """What the targets are called: "y", with underscores where a column has that name."""
+    named_columns: bool
+    """Whether the names came with the caller's table."""
+    middle: _F64
+    """Of the bounds of each column; 0 with a bound on the norm."""
+    scale: _F64
+    """Half the width of the bounds of each column; 1 with a bound on the norm."""
+    constant: float
+    """In the place of the intercept in z."""
+    target_middle: float
+    target_half: float
+    target_weight: float
+    """By which targets, less their middle, are multiplied in z."""
+    row_norm: float | None
+    """Bound on the rows; None with bounds of the columns."""
+    n_samples: int
+    """The public n: ``n_public`` under add/remove."""
+    on_violation: str
+    neighbors: str
+    notion: str
+    budget: dict[str, float]
+    steps: tuple[Step, ...]
+    seals: tuple[Seal, ...]
+    private: bool
+    version: str
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            array = getattr(self, name)
+            if array is not None:
+                array = np.array(array, dtype=np.float64)
+                array.flags.writeable = False
+                object.__setattr__(self, name, array)
+        k = len(self.columns)
+        shapes = {
+            "matrix": (k + 2, k + 2),
+            "residual_point": (k + 1,),
+            "residual_moments": (k + 1, k + 1),
+            "middle": (k,),
+            "scale": (k,),
+        }
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array is not None and array.shape != shape:
+                raise InvalidInput(f"{name} must have shape {shape}, got {array.shape}")
+        if not np.all(self.scale > 0.0):
+            raise InvalidInput(f"scale must be positive, got {self.scale.min()}")
+        has_residuals = self.residual_point is not None
+        expected = _PARTS if has_residuals else _PARTS[:1]
+        found = {tuple(step.step for step in self.steps), tuple(seal.release for seal in self.seals)}
+        if found != {expected} or has_residuals != (self.residual_moments is not None):
+            raise InvalidInput(f"the steps and seals of a moment matrix must be those of {expected}, got {found}")
+        if self.target in self.columns:
+            raise InvalidInput(f"target must differ from the names of the columns, got {self.target!r}")
+        self.total_budget()
+
+    def total_budget(self) -> Budget:
+        """Return the budget as an object."""
+        return budget_from_parameters(self.notion, self.budget)
+
+    def noise(self, part: str) -> float:
+        """Return the standard deviation of an isometric coordinate of the noise in a released matrix, seal included."""
+        step = next(step for step in self.steps if step.step == part)
+        seal = next(seal for seal in self.seals if seal.release == part)
+        size = len(self.columns) + (2 if part == "moment_matrix" else 1)
+        spread = math.sqrt(size + 1) if step.noise == "matrix_laplace" else 1.0
+        # The seal's noise is in the entries; those off the diagonal count √2 times.
+        return math.hypot(step.scale * spread, math.sqrt(2.0) * seal.std_dev)
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether the noise is normal."""
+        return self.steps[0].noise == "gaussian"
+
+    def to_json(self) -> str:
+        """Return the record as JSON; floats survive exactly."""
+        values: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
+        for name in _ARRAYS:
+            values[name] = None if values[name] is None else values[name].tolist()
+        for name in ("steps", "seals"):
+            values[name] = [part.to_dict() for part in values[name]]
+        return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "MomentRecord":
+        """Rebuild a record from :meth:`to_json`.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not such a record, or of another schema version.
+        """
+        values = read_saved(text, what="a saved moment matrix", schema=SCHEMA, version=SCHEMA_VERSION)
+        try:
+            for name, rule in _RULES.items():
+                values[name] = rule(name, values[name])
+            return cls(**values)
+        except InvalidInput:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InvalidInput(f"a saved moment matrix must hold every field of its schema, got {error!r}") from error
+
+
+def _check_finite(name: str, value: object) -> float:
+    number = check_real(name, value)
+    if not math.isfinite(number):
+        raise InvalidInput(f"{name} must be finite, got {name}={number}")
+    return number
+
+
+def _check_steps(name: str, value: object) -> tuple[Step, ...]:
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
+    steps = tuple(Step.from_mapping(step) for step in value)
+    for step in steps:
+        for part, rule in _STEP_RULES.items():
+            rule(f"{name}.{part}", getattr(step, part))
+    return steps
+
+
+_STEP_RULES: dict[str, Rule] = {
+    "step": one_of(*_PARTS),
+    "noise": one_of("matrix_laplace", "gaussian"),
+    "cost": check_positive,
+    "scale": check_positive,
+    "sensitivity": check_positive,
+}
+# What a saved record has to obey, field by field: a file can hold anything.
+_RULES: dict[str, Rule] = {
+    "matrix": check_array,
+    "residual_point": optional(check_array),
+    "residual_moments": optional(check_array),
+    "columns": check_names,
+    "target": check_text,
+    "named_columns": check_flag,
+    "middle": check_array,
+    "scale": check_array,
+    "constant": check_positive,
+    "target_middle": _check_finite,
+    "target_half": check_positive,
+    "target_weight": check_positive,
+    "row_norm": optional(check_positive),
+    "n_samples": check_count,
+    "on_violation": one_of("error", "clip"),
+    "neighbors": one_of("replace_one", "add_remove"),
+    "notion": one_of("pure", "zcdp", "approx"),
+    "steps": _check_steps,
+    "seals": check_seals,
+    "private": check_flag,
+    "version": check_text,
+}

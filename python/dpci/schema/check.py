@@ -1,0 +1,142 @@
+"""What a schema would do to a table: numbers it moves, values it refuses, categories without a row. Not private."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.tables import format_table, printable
+from dpci.schema.columns import (
+    CategoricalColumn,
+    ClassTarget,
+    Column,
+    NumericColumn,
+    NumericTarget,
+    Target,
+    as_cells,
+    as_floats,
+    label_of,
+)
+
+__all__ = ["Finding", "SchemaCheck"]
+
+_MOST_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a schema does to some rows of a table, or a category that no row has.
+
+    Attributes
+    ----------
+    column : str
+        Column of the table.
+    what : str
+        What is done, in words.
+    n_rows : int
+        To how many rows.
+    refused : bool
+        Whether a fit would be refused.
+    examples : tuple of str
+        Some of the values.
+    """
+
+    column: str
+    what: str
+    n_rows: int
+    refused: bool
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class SchemaCheck:
+    """What a schema would do to a table, made by ``Schema.check``. **Not private**: it is for the holder of the data.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of the table.
+    findings : tuple of Finding
+        What is not as the schema has it, in its order.
+    """
+
+    n_rows: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Whether a fit would be refused."""
+        return any(finding.refused for finding in self.findings)
+
+    def __repr__(self) -> str:
+        title = f"NOT PRIVATE: {self.n_rows:,} rows, for their holder alone"
+        if not self.findings:
+            return f"{title}\nevery value is as the schema has it"
+        rows = [
+            [f.column, f.what, f"{f.n_rows:,}", ", ".join(map(printable, f.examples)) or "-"] for f in self.findings
+        ]
+        outcome = "a fit would be refused" if self.refused else "nothing would be refused"
+        return "\n".join([title, format_table(["column", "what", "rows", "examples"], rows), outcome])
+
+
+def check_column(column: Column, values: NDArray[Any]) -> Iterator[Finding]:
+    """Yield what a column does to its values."""
+    if isinstance(column, NumericColumn):
+        yield from _numbers(column.name, values, column.lower, column.upper, outside=column.outside)
+        return
+    labels = _counted(values)
+    unknown = {label: count for label, count in labels.items() if label not in column.categories}
+    done = "refused" if column.unknown == "error" else "zeros in all columns"
+    yield from _some(column.name, f"in no category: {done}", unknown, refused=column.unknown == "error")
+    yield from _absent(column, labels)
+
+
+def check_target(target: Target, values: NDArray[Any]) -> Iterator[Finding]:
+    """Yield what a target does to its values."""
+    if isinstance(target, NumericTarget):
+        yield from _numbers(target.column, values, target.lower, target.upper, outside="clip")
+        return
+    labels = _counted(values)
+    known = (*target.negative, *target.positive)
+    unknown = {label: count for label, count in labels.items() if label not in known}
+    yield from _some(target.column, "of neither class: refused", unknown, refused=True)
+    yield from _absent(target, labels)
+
+
+def _absent(part: CategoricalColumn | ClassTarget, labels: Counter[str]) -> Iterator[Finding]:
+    if isinstance(part, ClassTarget):
+        name, known, what = part.column, (*part.negative, *part.positive), "label that no row has"
+    else:
+        name, known, what = part.name, part.categories, "category that no row has"
+    absent = [label for label in known if label not in labels]
+    if absent:
+        yield Finding(name, what, 0, refused=False, examples=_examples(absent))
+
+
+def _numbers(name: str, values: NDArray[Any], lower: float, upper: float, *, outside: str) -> Iterator[Finding]:
+    numbers = as_floats(values)
+    missing = ~np.isfinite(numbers)
+    yield from _some(name, "no finite number: refused", _counted(values[missing]), refused=True)
+    refused = outside == "error"
+    done = "refused" if refused else "moved to it"
+    for beyond, what in ((numbers < lower, f"below {lower:g}"), (numbers > upper, f"above {upper:g}")):
+        counted = _counted(values[beyond & ~missing])
+        yield from _some(name, f"{what}: {done}", counted, refused=refused)
+
+
+def _some(name: str, what: str, counted: dict[str, int], *, refused: bool) -> Iterator[Finding]:
+    if counted:
+        frequent = sorted(counted, key=lambda label: (-counted[label], label))
+        yield Finding(name, what, sum(counted.values()), refused=refused, examples=_examples(frequent))
+
+
+def _examples(labels: list[str]) -> tuple[str, ...]:
+    shown = tuple(map(repr, labels[:_MOST_EXAMPLES]))
+    return shown if len(labels) <= _MOST_EXAMPLES else (*shown, "...")
+
+
+def _counted(values: NDArray[Any]) -> Counter[str]:
+    return Counter(label_of(cell) for cell in as_cells(values).tolist())

@@ -1,0 +1,202 @@
+//! Linear regression from one moment matrix: the noisy mean of `zzᵀ`, and where planned that of the squared residuals' moments.
+
+use super::fit::{RowFacts, check_rows};
+use super::seal::{Sealed, Values};
+use crate::Result;
+use crate::exec::Executor;
+use crate::linalg::{Eigen, vector};
+use crate::noise::{Law, NoiseGenerator};
+use crate::records::{HessianRows, Records, Request};
+use crate::row_domain::RowDomain;
+use crate::spec::{MatrixNoise, MomentMatrixSpec, ResidualNoise, Seal, Step};
+
+/// Directions of the rows with fewer standard deviations of noise than this are left out of the coefficients of the residuals.
+const CLEAR: f64 = 2.0;
+
+/// A released moment matrix.
+#[derive(Debug, Clone)]
+pub struct MomentMatrixRelease {
+    /// The mean of `zzᵀ`, `z = (x, s, t·y)`, row-major.
+    pub matrix: Sealed,
+    /// The coefficients of `(x, s)` at which residuals were taken, their moments, and their noise.
+    pub residuals: Option<(Vec<f64>, Sealed, ResidualNoise)>,
+}
+
+impl MomentMatrixRelease {
+    /// What was spent, step by step.
+    #[must_use]
+    pub fn steps(&self, spec: &MomentMatrixSpec) -> Vec<Step> {
+        let residual = self
+            .residuals
+            .iter()
+            .map(|(_, _, noise)| noise.step.clone());
+        std::iter::once(spec.step().clone())
+            .chain(residual)
+            .collect()
+    }
+
+    /// How the values were sealed.
+    #[must_use]
+    pub fn seals(&self, spec: &MomentMatrixSpec) -> Vec<Seal> {
+        let residual = self.residuals.iter().map(|(_, _, noise)| noise.seal);
+        std::iter::once(*spec.seal()).chain(residual).collect()
+    }
+}
+
+/// Releases the mean of `zzᵀ` over the records, then, where it is planned, `(1/n) Σ r² xxᵀ` at the coefficients that it gives.
+///
+/// # Privacy
+/// Spends the whole budget of `spec`, for its relation and bounds. Every record obeys `‖z‖ ≤ R`, so two records' terms differ by at most
+/// `√2·R²` in Frobenius and `2R²` in nuclear norm: Gaussian noise on isometric coordinates is ρ-zCDP or (ε, δ)-DP, the symmetric matrix
+/// Laplace law ε-DP. Given the released matrix the second release is one of terms `r² xxᵀ` whose residuals the released coefficients
+/// bound; the two compose adaptively.
+///
+/// # Errors
+/// [`crate::Error::Length`] and [`crate::Error::Unsupported`] for rows of another shape or checked against other bounds,
+/// [`crate::Error::Interrupted`], [`crate::Error::NonFiniteRelease`]; nothing is released then.
+pub fn release_moment_matrix(
+    spec: &MomentMatrixSpec,
+    records: &dyn Records,
+    exec: &Executor<'_>,
+    generator: &mut impl NoiseGenerator,
+) -> Result<MomentMatrixRelease> {
+    let c = spec.choices();
+    check_rows(
+        records,
+        &RowFacts {
+            n_params: spec.n_params(),
+            n_samples: c.n_samples,
+            neighbors: c.neighbors,
+            rows: RowDomain::Ball(c.row_norm),
+            targets: spec.loss().targets(),
+            intercept: Some(spec.intercept()),
+        },
+    )?;
+    let matrix = noisy(
+        moment_sums(spec, records, exec)?,
+        spec.noise(),
+        spec.dim(),
+        generator,
+    )?;
+    let matrix = spec.seal().release_symmetric(&matrix, generator)?;
+    let residuals = if c.robust_share.is_some() {
+        release_residual_moments(spec, &matrix, records, exec, generator)?
+    } else {
+        None
+    };
+    Ok(MomentMatrixRelease { matrix, residuals })
+}
+
+/// Releases `(1/n) Σ r² xxᵀ`, `r` the residuals at coefficients that follow from the released matrix, held to a cap that does.
+///
+/// # Privacy
+/// Spends what `spec` has for it: given the released matrix, a sum of positive semidefinite terms of rank one and norm at most `cap²‖x‖²`.
+fn release_residual_moments(
+    spec: &MomentMatrixSpec,
+    matrix: &Sealed,
+    records: &dyn Records,
+    exec: &Executor<'_>,
+    generator: &mut impl NoiseGenerator,
+) -> Result<Option<(Vec<f64>, Sealed, ResidualNoise)>> {
+    let (point, mean_square) = residual_point(spec, matrix)?;
+    // A few roundings are in the computed norm.
+    let reach = vector::norm(&point) * (1.0 + (point.len() as f64 + 8.0) * f64::EPSILON);
+    let cap = spec.residual_cap(reach, mean_square);
+    let Some(noise) = spec.residual_noise(cap)? else {
+        return Ok(None);
+    };
+    // Slopes of the squared loss are twice the residuals.
+    let request = Request::CappedSlopes {
+        params: point.clone(),
+        cap: 2.0 * cap,
+    };
+    let sums = records.sums(&request, &**spec.loss(), None, exec)?;
+    let n = spec.choices().n_samples as f64;
+    let grams = sums.grams.into_iter();
+    let moments = grams.flat_map(|gram| gram.finish(4.0 * n)).collect();
+    let moments = noisy(moments, noise.noise, spec.n_params(), generator)?;
+    let moments = noise.seal.release_symmetric(&moments, generator)?;
+    Ok(Some((point, moments, noise)))
+}
+
+fn noisy(
+    mut values: Vec<f64>,
+    noise: MatrixNoise,
+    dim: usize,
+    generator: &mut impl NoiseGenerator,
+) -> Result<Vec<f64>> {
+    let draw = noise.law.on(dim)?.sample_bounded(generator)?;
+    values.iter_mut().zip(draw).for_each(|(v, n)| *v += n);
+    Ok(values)
+}
+
+/// `(1/n) Σ zzᵀ` in one pass: the squared loss at 0 has the value `Σ y²`, the gradient `-2 Σ yx` and the Hessian `2 Σ xxᵀ`.
+fn moment_sums(
+    spec: &MomentMatrixSpec,
+    records: &dyn Records,
+    exec: &Executor<'_>,
+) -> Result<Vec<f64>> {
+    let (params, dim) = (spec.n_params(), spec.dim());
+    let request = Request::Risk {
+        params: vec![0.0; params],
+        hessian: HessianRows::All,
+    };
+    let sums = records.sums(&request, &**spec.loss(), None, exec)?;
+    let n = spec.choices().n_samples as f64;
+    let weight = spec.target_weight();
+    let slopes: Vec<f64> = sums.slopes.values().collect();
+    let mut matrix = vec![0.0; dim * dim];
+    for gram in sums.grams {
+        let rows = gram.finish(2.0 * n);
+        for (out, row) in matrix.chunks_exact_mut(dim).zip(rows.chunks_exact(params)) {
+            out[..params].copy_from_slice(row);
+        }
+    }
+    for (j, slope) in slopes[..params].iter().enumerate() {
+        let product = -0.5 * weight * (slope / n);
+        matrix[j * dim + params] = product;
+        matrix[params * dim + j] = product;
+    }
+    matrix[dim * dim - 1] = weight * weight * (slopes[params] / n);
+    Ok(matrix)
+}
+
+/// The coefficients of the target on all columns and the constant, of those directions of the released rows that are clear of the noise,
+/// and what their squared residuals have for a mean at most, but for two standard deviations of its noise: post-processing.
+fn residual_point(spec: &MomentMatrixSpec, matrix: &Sealed) -> Result<(Vec<f64>, f64)> {
+    let (params, dim) = (spec.n_params(), spec.dim());
+    let weight = spec.target_weight();
+    let rows = matrix.values().chunks_exact(dim);
+    let gram: Vec<f64> = rows
+        .clone()
+        .take(params)
+        .flat_map(|row| &row[..params])
+        .copied()
+        .collect();
+    let cross: Vec<f64> = rows
+        .clone()
+        .take(params)
+        .map(|row| row[params] / weight)
+        .collect();
+    let eigen = Eigen::new(&gram, params, "the released moment matrix")?;
+    let std_dev = spec.noise().law.isometric_std_dev(dim);
+    let clear = CLEAR * std_dev * (2.0 * params as f64).sqrt();
+    let mut point = vec![0.0; params];
+    for (value, direction) in eigen.values.iter().zip(eigen.vectors.chunks_exact(params)) {
+        if *value > clear {
+            let coordinate = vector::dot(direction, &cross) / value;
+            for (p, v) in point.iter_mut().zip(direction) {
+                *p += coordinate * v;
+            }
+        }
+    }
+    // y - xᵀθ as a combination of the columns.
+    let mut residual: Vec<f64> = point.iter().map(|p| -p).collect();
+    residual.push(1.0 / weight);
+    let seen: f64 = rows
+        .zip(&residual)
+        .map(|(row, v)| v * vector::dot(row, &residual))
+        .sum();
+    let noise = std_dev * vector::dot(&residual, &residual);
+    Ok((point, seen.max(0.0) + 2.0 * noise))
+}

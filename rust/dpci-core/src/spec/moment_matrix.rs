@@ -1,0 +1,353 @@
+//! The choices of a linear regression from one moment matrix: how its columns are weighted, its sensitivity, noise and seal.
+//!
+//! `docs/linear_regression.md` has the weights and the sensitivities.
+
+use std::sync::Arc;
+
+use super::distances::{greatest_excess, mean_rounding, share_seal};
+use super::{MatrixNoise, Part, Query, Seal, Step};
+use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
+use crate::noise::{Law, MatrixLaw, symmetric};
+use crate::privacy::{
+    Budget, Calibration, Cost, DataBounds, Neighbors, gaussian_mu, gaussian_std_dev, laplace_rate,
+};
+use crate::row_domain::row_norm_bound;
+use crate::{Error, Result};
+
+/// More columns would make one eigendecomposition, which cannot be interrupted, take minutes.
+const MAX_COLUMNS: usize = 4096;
+
+/// What the target's share `c²` of the squared norm of a record leaves for the row is `(1 - c²)`; this is `c²/(1 - c²)` at `c² = 1/3`.
+const TARGET_RATIO: f64 = 0.5;
+
+/// The constant is this part of the greatest norm of a row that its columns share evenly.
+const INTERCEPT_RATIO: f64 = 0.5;
+
+/// What the caller chooses; [`MomentMatrixSpec::new`] validates it.
+#[derive(Debug, Clone, Copy)]
+pub struct MomentMatrixChoices {
+    /// Public number of samples (the public `n₀` under add/remove).
+    pub n_samples: usize,
+    /// Columns of the rows, without the constant.
+    pub n_columns: usize,
+    /// Bound on the norm of a row, without the constant.
+    pub row_norm: f64,
+    /// Bound on the size of a target.
+    pub target_bound: f64,
+    /// Share of the budget for the residual moments; `None`: they are not released.
+    pub robust_share: Option<f64>,
+    /// Budget.
+    pub budget: Budget,
+    /// Neighbouring relation.
+    pub neighbors: Neighbors,
+}
+
+/// Validated choices, calibrated. Holds no data.
+///
+/// A record is `z = (x, s, t·y)`: the row, a constant and the weighted target, with `‖z‖ ≤ R`.
+#[derive(Debug, Clone)]
+pub struct MomentMatrixSpec {
+    choices: MomentMatrixChoices,
+    loss: Arc<dyn Loss>,
+    intercept: f64,
+    target_weight: f64,
+    noise: MatrixNoise,
+    step: Step,
+    seal: Seal,
+    /// `None`: residual moments are not released.
+    pub(super) residual_cost: Option<Cost>,
+    seal_cost: Cost,
+}
+
+impl MomentMatrixSpec {
+    /// Calibrates the noise.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::Empty`].
+    pub fn new(choices: MomentMatrixChoices) -> Result<Self> {
+        let c = &choices;
+        if !(c.row_norm > 0.0 && c.row_norm.is_finite()) {
+            return out_of_range("row_norm", "finite and > 0", c.row_norm);
+        }
+        let loss: Arc<dyn Loss> = Arc::new(Squared::new(c.target_bound)?);
+        if let Some(share) = c.robust_share
+            && !(share > 0.0 && share < 1.0)
+        {
+            return out_of_range("the share of the residual moments", "> 0 and < 1", share);
+        }
+        if c.n_samples == 0 || c.n_columns == 0 {
+            return Err(Error::Empty {
+                rows: c.n_samples,
+                params: c.n_columns,
+            });
+        }
+        if c.n_columns > MAX_COLUMNS {
+            let name = "the number of columns of a moment matrix";
+            return out_of_range(name, "at most 4096", c.n_columns as f64);
+        }
+        let intercept = INTERCEPT_RATIO * c.row_norm / (c.n_columns as f64).sqrt();
+        let row_norm = row_norm_bound(c.row_norm, Some(intercept));
+        let target_weight = TARGET_RATIO.sqrt() * row_norm / c.target_bound;
+        // Products and roots above are rounded: the weighted target may exceed its share by a few units in the last place.
+        let weighted_target = target_weight * c.target_bound * (1.0 + 4.0 * f64::EPSILON);
+        let (rest, seal) = c.budget.split_off_seal();
+        let cost = cost_of(rest)?;
+        let part = |share: f64| cost.with(cost.value() * share * (1.0 - 4.0 * f64::EPSILON));
+        let matrix_cost = c.robust_share.map_or(cost, |share| part(1.0 - share));
+        let bounds = DataBounds::new(
+            c.n_samples as f64,
+            row_norm_bound(row_norm, Some(weighted_target)),
+            c.neighbors,
+            c.n_columns + 2,
+        )?;
+        if !(bounds.row_norm.powi(2).is_normal() && target_weight.is_normal()) {
+            let rule = "such that products of columns have a scale in double precision";
+            return out_of_range("row_norm", rule, c.row_norm);
+        }
+        let noise = matrix_noise(&bounds, 1.0, matrix_cost)?;
+        let seal_cost = share_seal(seal, if c.robust_share.is_some() { 2 } else { 1 });
+        let step = step_of(Query::MomentMatrix, matrix_cost, noise);
+        let mut spec = Self {
+            choices,
+            loss,
+            intercept,
+            target_weight,
+            noise,
+            step,
+            // Replaced below.
+            seal: Seal::new(Part::MomentMatrix, 1, 1.0, seal_cost)?,
+            residual_cost: c.robust_share.map(part),
+            seal_cost,
+        };
+        let dim = spec.dim();
+        let n = c.n_samples as f64;
+        // Each block of the matrix is below R² in its norm, so the whole errs by less than three times the worst of them; weighting the
+        // target takes four roundings more.
+        let relative = mean_rounding(hessian_rounding, n, c.neighbors).max(mean_rounding(
+            gradient_rounding,
+            n,
+            c.neighbors,
+        )) + 4.0 * f64::EPSILON * greatest_excess(c.neighbors);
+        spec.seal = spec.seal_at(
+            Part::MomentMatrix,
+            3.0 * relative * bounds.row_norm.powi(2),
+            noise,
+            dim,
+        )?;
+        Ok(spec)
+    }
+
+    pub(super) fn seal_at(
+        &self,
+        part: Part,
+        data: f64,
+        noise: MatrixNoise,
+        dim: usize,
+    ) -> Result<Seal> {
+        let distance = data + 2.0 * noise.law.on(dim)?.error_bound();
+        Seal::new(
+            part,
+            symmetric::isometric_dim(dim),
+            distance,
+            self.seal_cost,
+        )
+    }
+
+    /// The validated choices.
+    #[must_use]
+    pub fn choices(&self) -> &MomentMatrixChoices {
+        &self.choices
+    }
+
+    /// `(xᵀθ - y)²`, whose sums at θ = 0 are the moments.
+    #[must_use]
+    pub fn loss(&self) -> &Arc<dyn Loss> {
+        &self.loss
+    }
+
+    /// s, the constant behind each row.
+    #[must_use]
+    pub fn intercept(&self) -> f64 {
+        self.intercept
+    }
+
+    /// t, by which targets are multiplied.
+    #[must_use]
+    pub fn target_weight(&self) -> f64 {
+        self.target_weight
+    }
+
+    /// Columns of a row with its constant.
+    #[must_use]
+    pub fn n_params(&self) -> usize {
+        self.choices.n_columns + 1
+    }
+
+    /// Columns of the matrix: those of a row, the constant and the target.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.choices.n_columns + 2
+    }
+
+    /// Bound on the norm of a row with its constant.
+    #[must_use]
+    pub fn row_norm(&self) -> f64 {
+        row_norm_bound(self.choices.row_norm, Some(self.intercept))
+    }
+
+    /// The noise of the matrix.
+    #[must_use]
+    pub fn noise(&self) -> MatrixNoise {
+        self.noise
+    }
+
+    /// What the matrix spends.
+    #[must_use]
+    pub fn step(&self) -> &Step {
+        &self.step
+    }
+
+    /// How the matrix is sealed.
+    #[must_use]
+    pub fn seal(&self) -> &Seal {
+        &self.seal
+    }
+}
+
+/// The whole budget as a cost.
+fn cost_of(budget: Budget) -> Result<Cost> {
+    Ok(match budget {
+        Budget::Pure { epsilon } => Cost::Epsilon(epsilon),
+        Budget::Zcdp { rho } => Cost::Rho(rho),
+        Budget::Approx { epsilon, delta } => Cost::MuSquared(gaussian_mu(epsilon, delta)?.powi(2)),
+    })
+}
+
+/// Noise on a mean of terms `w zzᵀ`, `0 ≤ w ≤ sup`.
+pub(super) fn matrix_noise(bounds: &DataBounds, sup: f64, cost: Cost) -> Result<MatrixNoise> {
+    let (law, sensitivity) = if let Cost::Epsilon(epsilon) = cost {
+        let sensitivity = bounds.nuclear(sup);
+        let rate = laplace_rate(sensitivity, epsilon)?;
+        (MatrixLaw::MatrixLaplace { rate }, sensitivity)
+    } else {
+        let sensitivity = bounds.frobenius(sup, Calibration::Tight);
+        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
+        (MatrixLaw::Gaussian { std_dev }, sensitivity)
+    };
+    if !law.scale().is_normal() {
+        let rule = "such that the noise has a finite scale in double precision";
+        return out_of_range("budget", rule, cost.value());
+    }
+    Ok(MatrixNoise { law, sensitivity })
+}
+
+pub(super) fn step_of(query: Query, cost: Cost, noise: MatrixNoise) -> Step {
+    Step {
+        query,
+        noise: noise.law.family(),
+        cost,
+        scale: noise.law.scale(),
+        hessian_scale: None,
+        sensitivity: noise.sensitivity,
+    }
+}
+
+fn out_of_range<T>(name: &'static str, rule: &'static str, value: f64) -> Result<T> {
+    Err(Error::OutOfRange { name, rule, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
+        MomentMatrixChoices {
+            n_samples: 40,
+            n_columns: 3,
+            row_norm: 2.0,
+            target_bound: 5.0,
+            robust_share: Some(0.1),
+            budget,
+            neighbors,
+        }
+    }
+
+    #[test]
+    fn a_third_of_the_squared_norm_is_the_target() {
+        let spec =
+            MomentMatrixSpec::new(choices(Budget::zcdp(0.5).unwrap(), Neighbors::ReplaceOne))
+                .unwrap();
+        let target = (spec.target_weight() * 5.0).powi(2);
+        let row = spec.row_norm().powi(2);
+        assert!((target / (target + row) - 1.0 / 3.0).abs() < 1e-12);
+        assert!((row - 4.0 - 0.25 * 4.0 / 3.0).abs() < 1e-12);
+        let expected = 2.0_f64.sqrt() * (target + row) / 40.0;
+        assert!((spec.step().sensitivity / expected - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn costs_add_up_to_the_budget() {
+        for budget in [
+            Budget::pure(1.0).unwrap(),
+            Budget::zcdp(0.5).unwrap(),
+            Budget::approx(1.0, 1e-6).unwrap(),
+        ] {
+            let spec = MomentMatrixSpec::new(choices(budget, Neighbors::AddRemove)).unwrap();
+            let residual = spec.residual_noise(3.0).unwrap().unwrap();
+            let (rest, seal) = budget.split_off_seal();
+            let spent = spec.step().cost.value() + residual.step.cost.value();
+            let whole = cost_of(rest).unwrap().value();
+            assert!(
+                spent <= whole && spent > whole * (1.0 - 1e-12),
+                "{budget:?}"
+            );
+            let sealed = spec.seal().cost().value() + residual.seal.cost().value();
+            assert!(sealed <= Cost::of(seal).value());
+        }
+    }
+
+    #[test]
+    fn bad_choices_are_refused() {
+        let good = choices(Budget::pure(1.0).unwrap(), Neighbors::ReplaceOne);
+        for bad in [
+            MomentMatrixChoices {
+                row_norm: 0.0,
+                ..good
+            },
+            MomentMatrixChoices {
+                row_norm: 1e-200,
+                ..good
+            },
+            MomentMatrixChoices {
+                row_norm: f64::NAN,
+                ..good
+            },
+            MomentMatrixChoices {
+                target_bound: 0.0,
+                ..good
+            },
+            MomentMatrixChoices {
+                n_samples: 0,
+                ..good
+            },
+            MomentMatrixChoices {
+                n_columns: 0,
+                ..good
+            },
+            MomentMatrixChoices {
+                n_columns: 5000,
+                ..good
+            },
+            MomentMatrixChoices {
+                robust_share: Some(1.0),
+                ..good
+            },
+            MomentMatrixChoices {
+                budget: Budget::Pure { epsilon: 1e-300 },
+                ..good
+            },
+        ] {
+            assert!(MomentMatrixSpec::new(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Linear regression from one moment matrix: its release, and the equations of each regression.
+
+use dpci_core::Result;
+use dpci_core::design::{Design, RowBounds};
+use dpci_core::exec::Executor;
+use dpci_core::interval::{self, MomentEquations};
+use dpci_core::mechanism::{self as core, MomentMatrixRelease, Values};
+use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
+use dpci_core::records::Records;
+use dpci_core::row_domain::RowDomain;
+use dpci_core::spec::{self, MomentMatrixChoices};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::cost::{Budget, seals, steps};
+use crate::data::{Data, Features, on_violation};
+use crate::errors::to_python;
+use crate::parts::{Facts, FirstPass, with_parts};
+use crate::spec::neighbors_of;
+use crate::task;
+
+/// Validated public choices of a moment matrix; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct MomentMatrixSpec {
+    pub(crate) inner: spec::MomentMatrixSpec,
+}
+
+#[pymethods]
+impl MomentMatrixSpec {
+    #[new]
+    #[pyo3(signature = (*, n_samples, n_columns, row_norm, target_bound, robust_share, budget, neighbors))]
+    fn new(
+        n_samples: usize,
+        n_columns: usize,
+        row_norm: f64,
+        target_bound: f64,
+        robust_share: Option<f64>,
+        budget: &Budget,
+        neighbors: &str,
+    ) -> PyResult<Self> {
+        let inner = spec::MomentMatrixSpec::new(MomentMatrixChoices {
+            n_samples,
+            n_columns,
+            row_norm,
+            target_bound,
+            robust_share,
+            budget: budget.inner,
+            neighbors: neighbors_of(neighbors)?,
+        });
+        Ok(Self {
+            inner: inner.map_err(to_python)?,
+        })
+    }
+
+    /// The constant behind each row.
+    #[getter]
+    fn intercept(&self) -> f64 {
+        self.inner.intercept()
+    }
+
+    /// By which targets are multiplied.
+    #[getter]
+    fn target_weight(&self) -> f64 {
+        self.inner.target_weight()
+    }
+}
+
+impl MomentMatrixSpec {
+    fn bounds(&self, clip: bool) -> RowBounds {
+        RowBounds {
+            rows: RowDomain::Ball(self.inner.choices().row_norm),
+            targets: self.inner.loss().targets(),
+            on_violation: on_violation(clip),
+        }
+    }
+
+    /// The rows, checked against the bounds of the matrix.
+    pub(crate) fn design<'a>(
+        &self,
+        data: &Data<'a>,
+        clip: bool,
+        exec: &Executor<'_>,
+    ) -> Result<Design<'a>> {
+        let intercept = Some(self.inner.intercept());
+        Design::new(
+            data.rows(),
+            data.targets(),
+            intercept,
+            &self.bounds(clip),
+            exec,
+        )
+    }
+
+    fn release(
+        &self,
+        records: &dyn Records,
+        seed: Option<u64>,
+        exec: &Executor<'_>,
+    ) -> Result<MomentMatrixRelease> {
+        match seed {
+            None => core::release_moment_matrix(
+                &self.inner,
+                records,
+                exec,
+                &mut ReleaseGenerator::new()?,
+            ),
+            Some(seed) => {
+                let mut generator = SimulationGenerator::new(seed, 0);
+                core::release_moment_matrix(&self.inner, records, exec, &mut generator)
+            }
+        }
+    }
+
+    fn to_dict<'py>(
+        &self,
+        py: Python<'py>,
+        release: MomentMatrixRelease,
+        private: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("steps", steps(&release.steps(&self.inner)))?;
+        dict.set_item("seals", seals(&release.seals(&self.inner)))?;
+        dict.set_item("private", private)?;
+        dict.set_item("matrix", square(py, release.matrix.into_values())?)?;
+        let (point, moments) = release
+            .residuals
+            .map_or((None, None), |(point, moments, _)| {
+                (Some(point), Some(moments))
+            });
+        dict.set_item("residual_point", point.map(|p| PyArray1::from_vec(py, p)))?;
+        let moments = moments.map(|m| square(py, m.into_values())).transpose()?;
+        dict.set_item("residual_moments", moments)?;
+        Ok(dict)
+    }
+}
+
+/// A square matrix.
+fn square(py: Python<'_>, values: Vec<f64>) -> PyResult<Bound<'_, numpy::PyArray2<f64>>> {
+    let dim = values.len().isqrt();
+    PyArray1::from_vec(py, values).reshape([dim, dim])
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed))]
+pub(crate) fn release_moment_matrix<'py>(
+    py: Python<'py>,
+    spec: &Bound<'py, MomentMatrixSpec>,
+    x: Features<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    clip: bool,
+    n_threads: Option<usize>,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let data = Data::new(&x, &y)?;
+    let spec = spec.get();
+    let release = task::run(py, |cancel| {
+        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+        spec.release(&spec.design(&data, clip, &exec)?, seed, &exec)
+    })?;
+    spec.to_dict(py, release, seed.is_none())
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, evaluate, *, first, clip, seed))]
+pub(crate) fn release_moment_matrix_parts<'py>(
+    py: Python<'py>,
+    spec: &Bound<'py, MomentMatrixSpec>,
+    evaluate: Py<PyAny>,
+    first: FirstPass,
+    clip: bool,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let spec = spec.get();
+    let facts = Facts {
+        first: &first,
+        n_params: spec.inner.n_params(),
+        intercept: Some(spec.inner.intercept()),
+        bounds: spec.bounds(clip),
+    };
+    let release = with_parts(py, evaluate, facts, |parts, exec| {
+        spec.release(parts, seed, exec)
+    })?;
+    spec.to_dict(py, release, seed.is_none())
+}
+
+#[pyfunction]
+#[pyo3(signature = (matrix, features, response, *, ridge, residual_moments))]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "arrays are extracted by value"
+)]
+pub(crate) fn moment_regression<'py>(
+    py: Python<'py>,
+    matrix: PyReadonlyArray2<'py, f64>,
+    features: PyReadonlyArray2<'py, f64>,
+    response: PyReadonlyArray1<'py, f64>,
+    ridge: PyReadonlyArray2<'py, f64>,
+    residual_moments: Option<PyReadonlyArray2<'py, f64>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let residual_moments = residual_moments
+        .as_ref()
+        .map(|m| m.as_slice())
+        .transpose()?;
+    let equations = MomentEquations {
+        matrix: matrix.as_slice()?,
+        dim: matrix.shape()[0],
+        features: features.as_slice()?,
+        response: response.as_slice()?,
+        ridge: ridge.as_slice()?,
+        residual_moments,
+    };
+    let found = py
+        .detach(|| interval::moment_regression(&equations))
+        .map_err(to_python)?;
+    let dict = PyDict::new(py);
+    for (name, vector) in [
+        ("params", found.params),
+        ("cross", found.cross),
+        ("direction", found.direction),
+    ] {
+        dict.set_item(name, PyArray1::from_vec(py, vector))?;
+    }
+    for (name, matrix) in [("gain", found.gain), ("classical", found.classical)] {
+        dict.set_item(name, square(py, matrix)?)?;
+    }
+    dict.set_item("robust", found.robust.map(|m| square(py, m)).transpose()?)?;
+    for (name, value) in [
+        ("residual_norm2", found.residual_norm2),
+        ("residual_square", found.residual_square),
+        ("fitted_noise", found.fitted_noise),
+        ("degrees", found.degrees),
+        ("least_eigenvalue", found.least_eigenvalue),
+    ] {
+        dict.set_item(name, value)?;
+    }
+    Ok(dict)
+}

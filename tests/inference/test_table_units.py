@@ -1,0 +1,142 @@
+"""Coefficients in the units of a table: the map against statsmodels on the table itself, and against its definition."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import dpci
+from dpci.errors import InvalidInput
+from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
+from support.ill import SCHEMA, people
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+KEYWORDS = {"budget": dpci.PureDP(1.0), "l2_strength": 0.02, "seed": 1}
+TABLE = people()
+
+
+@pytest.fixture(scope="module")
+def result():
+    return dpci.fit(TABLE, schema=SCHEMA, **KEYWORDS)
+
+
+def design(table):
+    """Return what the coefficients multiply."""
+    columns = [table.age, table.sex == "M", table.dose, np.ones(len(table))]
+    return np.column_stack(columns).astype(float)
+
+
+def test_the_predictor_is_the_same(result):
+    units = result.in_units()
+    assert units.names == result.names
+    assert units.units == ("per year", "against F", "per unit", "at 0")
+    np.testing.assert_allclose(design(TABLE) @ units.params, result.decision_function(TABLE), atol=1e-12)
+    # With everything that the scaled map has: errors, levels, tests.
+    rows = design(TABLE[:4])
+    of_rows, scaled = units.conf_int(contrast=rows, level=0.9), result.predict_conf_int(TABLE[:4], level=0.9)
+    np.testing.assert_allclose(expit(np.asarray(of_rows)), np.asarray(scaled), rtol=1e-9)
+    np.testing.assert_allclose(units.std_errors, np.sqrt(np.diag(units.cov)), rtol=1e-9)
+    for j, name in enumerate(result.names[:-1]):
+        assert units.pvalues[j] == pytest.approx(result.pvalues[j], rel=1e-9), name
+        ratio = units.params[j] / result.params[j]
+        assert units.conf_int().length[j] == pytest.approx(ratio * result.conf_int().length[j], rel=1e-9)
+        assert units.cov[j, 1] / ratio == pytest.approx(result.cov[j, 1] * units.params[1] / result.params[1], rel=1e-9)
+
+
+def test_tests_and_many_at_once(result):
+    units = result.in_units()
+    tested = units.wald_test({"age": 10}, 0.5)
+    assert tested.hypothesis == ("10 age",)
+    assert tested.estimate == pytest.approx(10 * units.params[0])
+    assert tested.pvalue == pytest.approx(
+        result.wald_test({"age": 1}, 0.5 / 10 * result.params[0] / units.params[0]).pvalue
+    )
+    several = units.wald_test(["age", "dose"])
+    assert several.statistic == pytest.approx(result.wald_test(["age", "dose"], method="by_rows").statistic)
+    together = units.conf_int(simultaneous="bonferroni")
+    assert together.simultaneous == "bonferroni"
+    assert (together.length > units.conf_int().length).all()
+    frame = units.summary_frame()
+    assert list(frame.columns) == ["unit", "estimate", "std_error", "pvalue", "lower", "upper"]
+    assert "per year" in repr(units)
+
+
+def test_odds_ratios(result):
+    units = result.in_units()
+    found = result.odds_ratios(level=0.9)
+    assert found.names == result.names[:-1]
+    np.testing.assert_allclose(np.log(np.asarray(found)), np.asarray(units.conf_int(level=0.9))[:-1], rtol=1e-12)
+    decade = result.odds_ratios(contrast={"age": 10})
+    assert decade.estimate == pytest.approx(np.exp(10 * units.params[0]))
+    without = dpci.fit(*SCHEMA.transform(TABLE)[:2], classes=(-1, 1), **KEYWORDS)
+    np.testing.assert_allclose(np.log(without.odds_ratios().estimate), result.params[:-1])
+    hinge = dpci.fit(TABLE, schema=SCHEMA, loss="huber_hinge", **KEYWORDS)
+    with pytest.raises(InvalidInput, match="odds ratios need a logistic loss"):
+        hinge.odds_ratios()
+    with pytest.raises(InvalidInput, match="units of a table need a fit with a schema"):
+        without.in_units()
+    with pytest.raises(InvalidInput, match="moments"):
+        dpci.fit(TABLE, schema=SCHEMA, moments="none", **KEYWORDS).in_units()
+
+
+def test_with_a_huge_budget_they_are_those_of_statsmodels():
+    sm = pytest.importorskip("statsmodels.api", reason="statsmodels is what is compared with")
+    found = dpci.fit(TABLE, schema=SCHEMA, budget=dpci.PureDP(1e8), l2_strength=1e-9, projection="floor", seed=1)
+    expected = sm.Logit((TABLE.ill != "no").astype(float), design(TABLE)).fit(disp=0, cov_type="HC0")
+    units = found.in_units()
+    np.testing.assert_allclose(units.params, expected.params, rtol=0.01)
+    np.testing.assert_allclose(units.std_errors, expected.bse, rtol=0.01)
+    np.testing.assert_allclose(np.asarray(units.conf_int()), expected.conf_int(), rtol=0.01, atol=1e-4)
+    np.testing.assert_allclose(units.cov, expected.cov_params(), rtol=0.01, atol=1e-6)
+    np.testing.assert_allclose(found.odds_ratios().estimate, np.exp(expected.params[:-1]), rtol=0.01)
+    # The scaled ones are something else.
+    assert np.abs(found.params / np.asarray(expected.params) - 1).max() > 0.5
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_every_kind_of_column(fit_intercept):
+    columns = (
+        NumericColumn(name="age", lower=20, upper=60),
+        NumericColumn(name="dose", lower=-1, upper=6, scale="unit", transform="signed_log"),
+        CategoricalColumn(name="sex", categories=("F", "M")),
+    )
+    schema = Schema(columns=columns, target=SCHEMA.target)
+    result = dpci.fit(TABLE, schema=schema, fit_intercept=fit_intercept, intercept_scale=0.5, **KEYWORDS)
+    units = result.in_units()
+    assert units.names == ("age", "dose", "sex=F", "sex=M", "intercept")
+    assert units.units[1:4] == ("per log unit", "against no category", "against no category")
+    rows = np.column_stack([TABLE.age, np.log1p(TABLE.dose), TABLE.sex == "F", TABLE.sex == "M", np.ones(len(TABLE))])
+    np.testing.assert_allclose(rows.astype(float) @ units.params, result.decision_function(TABLE), atol=1e-12)
+    assert units.params.shape == units.std_errors.shape == (5,)
+    assert "in the units of the table" in result.summary()
+    assert "per log unit" in result.to_html()
+
+
+def test_without_an_intercept_there_is_none_where_nothing_is_moved():
+    columns = (NumericColumn(name="dose", lower=0, upper=6, scale="unit"), SCHEMA.columns[1])
+    result = dpci.fit(TABLE, schema=Schema(columns=columns, target=SCHEMA.target), fit_intercept=False, **KEYWORDS)
+    assert result.in_units().names == ("dose", "sex=M")
+
+
+@pytest.mark.parametrize("scale", ["symmetric", "unit"])
+def test_a_squared_loss_has_the_units_of_its_target(scale):
+    target = NumericTarget(column="dose", lower=-5, upper=10, scale=scale)
+    schema = Schema(columns=SCHEMA.columns[:2], target=target)
+    table = TABLE.assign(dose=2.0 + 0.05 * TABLE.age)
+    result = dpci.fit(
+        table, schema=schema, loss="squared", radius=100.0, budget=dpci.PureDP(1e9), l2_strength=1e-8, seed=1
+    )
+    units = result.in_units()
+    np.testing.assert_allclose(units.params, [0.05, 0.0, 2.0], atol=1e-4)
+    tested = units.wald_test("intercept", 2.0)
+    assert tested.estimate == pytest.approx(2.0, abs=1e-4)
+    assert tested.value == 2.0
+
+
+def test_a_schema_says_what_it_scales_by():
+    scaled = SCHEMA.from_units()
+    X = SCHEMA.features(TABLE)
+    np.testing.assert_allclose(design(TABLE) @ scaled.T, np.column_stack([X, np.ones(len(X))]), atol=1e-14)
+    wider = dataclasses.replace(SCHEMA, columns=(NumericColumn(name="age", lower=0, upper=100), *SCHEMA.columns[1:]))
+    assert wider.from_units()[0, 0] == pytest.approx(scaled[0, 0] * 40 / 100)

@@ -1,0 +1,86 @@
+"""``Schema.check`` counts what the schema does, and agrees with what encoding then does."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpci.errors import InvalidInput
+from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
+
+SCHEMA = Schema(
+    columns=(
+        NumericColumn(name="age", lower=20, upper=60),
+        CategoricalColumn(name="sex", categories=("F", "M"), reference="F", unknown="zeros"),
+        CategoricalColumn(name="ward", categories=("1", "2", "3"), unknown="error"),
+    ),
+    target=ClassTarget(column="ill", negative=("no",), positive=("yes", "probably")),
+)
+GOOD = {"age": [20, 60], "sex": ["F", "M"], "ward": [1, 2.0], "ill": ["no", "yes"]}
+
+
+def findings(**columns):
+    table = {**GOOD, **columns}
+    return [(f.column, f.what, f.n_rows, f.refused, f.examples) for f in SCHEMA.check(table).findings]
+
+
+ABSENT = [
+    ("ward", "category that no row has", 0, False, ("'3'",)),
+    ("ill", "label that no row has", 0, False, ("'probably'",)),
+]
+
+
+def test_what_is_found():
+    assert findings() == ABSENT
+    assert findings(age=[19, "99"])[:2] == [
+        ("age", "below 20: moved to it", 1, False, ("'19'",)),
+        ("age", "above 60: moved to it", 1, False, ("'99'",)),
+    ]
+    assert findings(age=["?", None])[0] == ("age", "no finite number: refused", 2, True, ("'?'", "'None'"))
+    # The mistake that gives zeros in every row.
+    assert findings(sex=["Female", "Male"])[:2] == [
+        ("sex", "in no category: zeros in all columns", 2, False, ("'Female'", "'Male'")),
+        ("sex", "category that no row has", 0, False, ("'F'", "'M'")),
+    ]
+    assert findings(ward=[1, 7])[0] == ("ward", "in no category: refused", 1, True, ("'7'",))
+    assert findings(ill=["no", "maybe"])[1] == ("ill", "of neither class: refused", 1, True, ("'maybe'",))
+
+
+def test_it_says_that_it_is_not_private_and_whether_a_fit_would_be_refused():
+    shown = repr(SCHEMA.check(GOOD))
+    assert shown.startswith("NOT PRIVATE: 2 rows")
+    assert shown.endswith("nothing would be refused")
+    assert repr(SCHEMA.check({**GOOD, "ward": [1, 7]})).endswith("a fit would be refused")
+    full = {"age": [30] * 3, "sex": ["F", "M", "F"], "ward": [1, 2, 3], "ill": ["no", "yes", "probably"]}
+    assert repr(SCHEMA.check(full)).endswith("every value is as the schema has it")
+    many = SCHEMA.check({**GOOD, "sex": list("abcdef"), "age": [30] * 6, "ward": [1] * 6, "ill": ["no"] * 6})
+    assert many.findings[0].examples == ("'a'", "'b'", "'c'", "...")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_refused_is_what_encoding_refuses(seed):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "age": rng.choice([20, 70, 30, None if seed % 3 else 40], 4),
+            "sex": rng.choice(["F", "M", "x"], 4),
+            "ward": rng.choice([1, 2, 3 + seed % 2], 4),
+            "ill": rng.choice(["no", "yes", "perhaps" if seed % 4 == 1 else "probably"], 4),
+        }
+    )
+    checked = SCHEMA.check(table)
+    if checked.refused:
+        with pytest.raises(InvalidInput):
+            SCHEMA.transform(table)
+    else:
+        SCHEMA.transform(table)
+
+
+def test_tables_and_numeric_targets():
+    dosed = Schema(columns=SCHEMA.columns[:1], target=NumericTarget(column="dose", lower=0, upper=5))
+    assert dosed.check({"age": [30]}).findings == ()  # the target need not be there
+    (found,) = dosed.check({"age": [30], "dose": [9]}).findings
+    assert (found.what, found.refused) == ("above 5: moved to it", False)
+    with pytest.raises(InvalidInput, match="the table must have the column 'sex'"):
+        SCHEMA.check({"age": [30]})
+    with pytest.raises(InvalidInput, match="all columns must have equal length"):
+        SCHEMA.check({**GOOD, "sex": ["F"]})
