@@ -15,10 +15,10 @@ from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 
 COLUMNS = (
     NumericColumn(name="age", lower=20, upper=60),
-    CategoricalColumn(name="ward", categories=("A", "B", "C")),
-    CategoricalColumn(name="sex", categories=("F", "M"), reference="F"),
+    CategoricalColumn(name="ward", categories=("A", "B", "C"), unknown="zeros"),
+    CategoricalColumn(name="sex", categories=("F", "M"), reference="F", unknown="zeros"),
     NumericColumn(name="pay", lower=0, upper=1e6, scale="unit", transform="signed_log"),
-    CategoricalColumn(name="job", categories=("x", "y", "z", "w"), reference="z"),
+    CategoricalColumn(name="job", categories=("x", "y", "z", "w"), reference="z", unknown="zeros"),
 )
 NORMED = Schema(columns=COLUMNS, target=ClassTarget(column="ill", negative=("no",), positive=("yes",)))
 WHOLE = dataclasses.replace(NORMED, encoding="full_range")
