@@ -83,8 +83,6 @@ STRONG = [
     fit("whole fit", APPROX, ONE_LESS, LINE, LESS),
     fit("ball, binding, objective", PURE, EXTREME, BINDING),
     fit("ball, logistic, objective", PURE, MIRRORED, MARGIN),
-    fit("ball, logistic, objective", ZCDP, MIRRORED, MARGIN),
-    fit("ball, logistic, objective", APPROX, MIRRORED, MARGIN),
     report("half the budget for each of the first two", HuberHinge(h=0.5), 50.0, (0.5, 0.499, 0.001)),
     report("data-independent", HuberHinge(h=0.5), 50.0, None),
 ]
@@ -107,6 +105,8 @@ WEAK = [
     ),
     fit("ball, binding, output", PURE, EXTREME, BINDING, OUTPUT),
     fit("ball, binding, projected", PURE, EXTREME, BINDING, {"mechanism": OutputPerturbation(project=True)}),
+    fit("ball, logistic, objective", ZCDP, MIRRORED, MARGIN),
+    fit("ball, logistic, objective", APPROX, MIRRORED, MARGIN),
     fit("ball, logistic, output", PURE, MIRRORED, MARGIN, OUTPUT),
     fit("hinge, binding", PURE, ANTIPODAL, HINGE),
     report("logistic", Logistic(), 200.0, (0.2, 0.7, 0.1)),
