@@ -11,6 +11,7 @@ use dpci_core::loss::{Hinge, HuberHinge, Logistic, Loss, SmoothHinge, SoftLogist
 use dpci_core::mechanism::{Values, release_fit};
 use dpci_core::noise::{Family, SimulationGenerator};
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
+use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::{Choices, Moments, NoiseKind, Projection, Spec, Variant};
 
 use crate::number::{Number, plain};
@@ -80,7 +81,7 @@ pub fn run(input: Input) {
         n_samples: input.n_public.map_or(targets.len(), |n| n as usize),
         n_columns: columns,
         intercept: input.intercept.map(|scale| scale.0),
-        row_norm: input.row_norm.0,
+        rows: RowDomain::Ball(input.row_norm.0),
         loss: Arc::clone(&loss),
         l2_strength: input.l2_strength.0,
         radius: input.radius.map(|radius| radius.0),
@@ -124,13 +125,14 @@ pub fn run(input: Input) {
     };
     if let Ok(plan) = spec.plan() {
         // A Hessian that is zero for all data needs no noise.
-        let sound = |scale: f64, noise: Family| scale.is_finite() && (scale > 0.0 || noise == Family::None);
+        let sound =
+            |scale: f64, noise: Family| scale.is_finite() && (scale > 0.0 || noise == Family::None);
         assert!(plan.steps.iter().all(|step| sound(step.scale, step.noise)));
     }
     let cancel = AtomicBool::new(false);
     let exec = Executor::sequential(&cancel);
     let bounds = RowBounds {
-        row_norm: input.row_norm.0,
+        rows: RowDomain::Ball(input.row_norm.0),
         targets: loss.targets(),
         on_violation: if input.clip {
             OnViolation::Clip
@@ -168,7 +170,7 @@ pub fn run(input: Input) {
     let Ok(law) = ErrorLaw::plug_in(hessian, gradient_cov, dim, n, perturbation) else {
         return;
     };
-    let shape = ErrorShape::plug_in(spec.law());
+    let shape = ErrorShape::plug_in(spec.law().clone());
     let mut contrast = vec![0.0; dim];
     contrast[0] = 1.0;
     if let Ok((variance, multiplier)) = law.components(&contrast)

@@ -41,7 +41,7 @@ pub fn run(input: Input) {
     } else {
         "spherical_laplace"
     };
-    let law = NoiseLaw::from_name(name, usize::from(dim), scale.0);
+    let law = NoiseLaw::from_name(name, usize::from(dim), scale.0, None);
     let size = usize::from(input.dim % 5);
     let perturbation = if input.output {
         Perturbation::Output

@@ -6,6 +6,7 @@ use arbitrary::Arbitrary;
 use dpci_core::design::{Csr, Design, OnViolation, RowBounds, Rows};
 use dpci_core::exec::Executor;
 use dpci_core::loss::Targets;
+use dpci_core::row_domain::RowDomain;
 
 use crate::number::{Number, plain};
 
@@ -40,7 +41,7 @@ pub fn run(input: Input) {
         Rows::dense(&values, n_columns)
     };
     let bounds = RowBounds {
-        row_norm: input.row_norm.0,
+        rows: RowDomain::Ball(input.row_norm.0),
         targets: input
             .interval
             .map_or(Targets::Signs, |(lower, upper)| Targets::Interval {
@@ -97,9 +98,9 @@ fn check(design: &Design<'_>, bounds: &RowBounds, intercept: Option<f64>) {
             let room = 1.0 + (k as f64 + 8.0) * f64::EPSILON;
             // A subnormal bound has fewer digits than the room.
             assert!(
-                norm <= bounds.row_norm * room + 1e-320,
+                norm <= bounds.rows.norm() * room + 1e-320,
                 "{norm:e} above {:e}",
-                bounds.row_norm
+                bounds.rows.norm()
             );
         }
     }

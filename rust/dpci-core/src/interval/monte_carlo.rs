@@ -56,9 +56,9 @@ pub fn monte_carlo(
         .zip(a)
         .map(|(v, a)| Spread::of_noise(*v, *a, &shape.law))
         .collect::<Result<Vec<_>>>()?;
-    let check_cancel = || match cancel.load(Ordering::Relaxed) {
-        true => Err(Error::Interrupted),
-        false => Ok(()),
+    let check_cancel = || {
+        let stop = cancel.load(Ordering::Relaxed);
+        (!stop).then_some(()).ok_or(Error::Interrupted)
     };
 
     let rank = Rank::new(level, n_draws);

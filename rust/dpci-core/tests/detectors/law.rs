@@ -30,7 +30,8 @@ pub(crate) fn findings() -> Vec<Finding> {
 /// Output perturbation in the plane under pure DP: the distance from the minimiser is Gamma(2).
 fn radius() -> Vec<Finding> {
     let choices = choices(2, Budget::pure(1.0).unwrap(), Perturbation::Output);
-    let NoiseLaw::SphericalLaplace { rate, .. } = Spec::new(choices.clone()).unwrap().law() else {
+    let spec = Spec::new(choices.clone()).unwrap();
+    let NoiseLaw::SphericalLaplace { rate, .. } = *spec.law() else {
         return vec!["noise is not spherical Laplace".into()];
     };
     // The minimiser of a line of slope -1 plus (λ/2)‖θ‖² is x/λ.

@@ -9,6 +9,7 @@ use dpci_core::loss::{HuberHinge, Loss};
 use dpci_core::mechanism::{Values, release_fit};
 use dpci_core::noise::ReleaseGenerator;
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
+use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::{Choices, Moments, Projection, Spec, Variant};
 use dpci_core::study::{Repeated, simulate};
 
@@ -18,7 +19,7 @@ pub(crate) fn choices(dim: usize, budget: Budget, perturbation: Perturbation) ->
         n_samples: 1,
         n_columns: dim,
         intercept: None,
-        row_norm: 1.0,
+        rows: RowDomain::Ball(1.0),
         loss: Arc::new(HuberHinge::new(0.5).unwrap()),
         l2_strength: 50.0,
         radius: None,
@@ -75,7 +76,7 @@ fn on_record<T>(choices: &Choices, x: &[f64], work: impl Fn(&Design<'_>, &Execut
     let cancel = AtomicBool::new(false);
     let exec = Executor::sequential(&cancel);
     let bounds = RowBounds {
-        row_norm: choices.row_norm,
+        rows: choices.rows.clone(),
         targets: choices.loss.targets(),
         on_violation: OnViolation::Error,
     };
