@@ -63,7 +63,7 @@ def test_a_release_without_entropy_is_an_error(source, answer):
     lines = done.stdout.splitlines()
     assert len(lines) == len(RELEASES)
     for name, line in zip(RELEASES, lines, strict=True):
-        needy = "the key of a fit in parts" if name.endswith("in_parts") else "release noise"
+        needy = "the key of a fit in parts" if name.endswith("in_parts") else "the release noise"
         assert line.startswith(f"{name} {answer.format(needy)}"), line
 
 
