@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_a
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_choice
+from dpci.base.validation import check_choice, check_flag
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
 from dpci.schema.check import Finding, SchemaCheck, check_column, check_target
@@ -251,6 +251,7 @@ class Schema:
 
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
+        defaults = check_flag("defaults", defaults)
         kinds = {kind: name for name, kind in _KINDS.items()}
         columns = [{"kind": kinds[type(column)], **_plain(column, defaults=defaults)} for column in self.columns]
         head = {field: getattr(self, field) for field in ("name", "title", "source", "licence") if getattr(self, field)}
