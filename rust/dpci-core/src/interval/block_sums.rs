@@ -85,6 +85,7 @@ impl BlockSums {
         let last = (-2.0 * LEAST_TERM.ln()).sqrt();
         let of_grouped: f64 = self.grouped.iter().map(|j| weights[*j].powi(2)).sum();
         let mut terms = Vec::new();
+        let mut waves = Waves::new(&draws);
         for k in 1.. {
             let t = PI * f64::from(k) / REACH as f64;
             if t * KERNEL > last {
@@ -106,8 +107,7 @@ impl BlockSums {
                 }
             }
             if of_grouped > 0.0 {
-                let mean: f64 = draws.iter().map(|(y, p)| p * (t * y).cos()).sum();
-                product *= mean;
+                product *= waves.next_mean();
             }
             if envelope < LEAST_TERM {
                 break;
@@ -115,12 +115,17 @@ impl BlockSums {
             terms.push(product);
         }
         let density = |cell: usize| {
-            let odd = 2 * cell + 1;
-            let series: f64 = terms
-                .iter()
-                .enumerate()
-                .map(|(k, term)| term * self.cosines[(k + 1) * odd % self.cosines.len()])
-                .sum();
+            // (k + 1)(2·cell + 1) modulo the period, one step at a time.
+            let (odd, period) = (2 * cell + 1, self.cosines.len());
+            let mut at = 0;
+            let mut series = 0.0;
+            for term in &terms {
+                at += odd;
+                if at >= period {
+                    at -= period;
+                }
+                series += term * self.cosines[at];
+            }
             (0.5 + series).max(0.0)
         };
         let masses: Vec<f64> = (0..CELLS).map(density).collect();
@@ -158,6 +163,38 @@ impl BlockSums {
         let full = cells.into_iter().filter(|[count, _]| *count > 0.0);
         full.map(|[count, sum]| (scale * sum / count, count / POINTS as f64))
             .collect()
+    }
+}
+
+/// Means of `cos(kπy/REACH)` over draws y, for k = 1, 2, ...: by the recurrence of the cosines, which costs no cosine a term.
+struct Waves {
+    probability: Vec<f64>,
+    twice: Vec<f64>,
+    before: Vec<f64>,
+    now: Vec<f64>,
+}
+
+impl Waves {
+    fn new(draws: &[(f64, f64)]) -> Self {
+        let now: Vec<f64> = draws
+            .iter()
+            .map(|(y, _)| (PI * y / REACH as f64).cos())
+            .collect();
+        Self {
+            probability: draws.iter().map(|(_, p)| *p).collect(),
+            twice: now.iter().map(|c| 2.0 * c).collect(),
+            before: vec![1.0; draws.len()],
+            now,
+        }
+    }
+
+    fn next_mean(&mut self) -> f64 {
+        let mean = vector::dot(&self.probability, &self.now);
+        for ((now, before), twice) in self.now.iter_mut().zip(&mut self.before).zip(&self.twice) {
+            let next = twice * *now - *before;
+            *before = std::mem::replace(now, next);
+        }
+        mean
     }
 }
 

@@ -21,9 +21,12 @@ const CELLS_PER_UNIT: f64 = 16.0;
 const FINE: f64 = 6.0;
 const GROWTH: f64 = 1.05;
 
+/// Mass of a cell that is left out; all of them together are far below the accuracy.
+const LEAST_MASS: f64 = 1e-10;
+
 /// Step of the table of a tail, in standard deviations, and the tail where it ends: the density is logarithmically concave, so that beyond
 /// its end a straight line in the logarithm is above the tail.
-const STEP: f64 = 0.1;
+const STEP: f64 = 0.2;
 const LEAST_TAIL: f64 = 1e-6;
 
 /// The half widths of several contrasts, to a relative accuracy of 1e-2 or better.
@@ -214,7 +217,10 @@ impl Cells {
     /// Parts of noise and a normal number of these standard deviations; where the normal one does not fill a cell, a kernel of its width
     /// does.
     fn into_parts(self, normal: f64, noise: f64) -> Vec<Part> {
-        let full = self.cells.into_iter().filter(|[mass, _]| *mass > 0.0);
+        let full = self
+            .cells
+            .into_iter()
+            .filter(|[mass, _]| *mass > LEAST_MASS);
         full.map(|[mass, moment]| {
             let size = moment / mass;
             let width = if size < FINE {
@@ -245,7 +251,7 @@ impl Tail {
             let [tail, density] = tail_and_density(error, q);
             nodes.push([tail.ln(), -density / tail]);
             // An error of standard deviation 1 has this tail at 20 at the latest.
-            if tail <= LEAST_TAIL || nodes.len() > 400 {
+            if tail <= LEAST_TAIL || nodes.len() > 200 {
                 return Self { nodes };
             }
         }
