@@ -126,7 +126,7 @@ def test_a_null_of_a_dictionary_is_missing(form, expected):
 def test_a_null_of_a_dictionary_is_missing_for_a_schema(form):
     target = ClassTarget(column="ill", negative="no", positive="yes")
     column = DICTIONARIES[form](["A", None, "B"])
-    ward = Schema(columns=(CategoricalColumn(name="ward", categories=("A", "B")),), target=target)
+    ward = Schema(columns=(CategoricalColumn(name="ward", categories=("A", "B"), unknown="zeros"),), target=target)
     np.testing.assert_array_equal(ward.features({"ward": column}) > 0, [[True, False], [False, False], [False, True]])
     with pytest.raises(dpci.InvalidInput, match=r"column 'ill' must hold one of .*, got None in row 1"):
         target.encode(DICTIONARIES[form](["no", None, "yes"]))
@@ -290,7 +290,7 @@ def test_a_schema_reads_every_frame(library):
     schema = Schema(
         columns=(
             NumericColumn(name="age", lower=0, upper=100),
-            CategoricalColumn(name="ward", categories=("A", "B")),
+            CategoricalColumn(name="ward", categories=("A", "B"), unknown="zeros"),
         ),
         target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
     )

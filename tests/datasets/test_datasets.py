@@ -226,7 +226,7 @@ def test_layouts_of_the_catalogue() -> None:
 def test_scaling_by_the_data_warns() -> None:
     table = {"age": np.array([40.0, 20.0]), "paid": np.array(["yes", "no"])}
     layout = datasets.Layout(columns=("age", "paid"), numeric=("age",), target="paid", positive=("yes",))
-    with pytest.warns(PrivacyLeakWarning, match="not private") as caught:
+    with pytest.warns(PrivacyLeakWarning, match="NOT PRIVATE") as caught:
         X, y, names = datasets.scale_by_the_data(table, layout)
     assert caught[0].filename == __file__
     np.testing.assert_allclose(X, [[np.sqrt(0.5)] * 2, [0.2**0.5, 0.8**0.5]], rtol=1e-12)
@@ -235,7 +235,7 @@ def test_scaling_by_the_data_warns() -> None:
 
 @needs("adult")
 def test_data_dependent_scaling_of_adult() -> None:
-    with pytest.warns(PrivacyLeakWarning, match="not private"):
+    with pytest.warns(PrivacyLeakWarning, match="NOT PRIVATE"):
         data = datasets.load_with_data_dependent_scaling("adult")
     check(data, (30_162, 105), 7_508)
     assert data.schema is None

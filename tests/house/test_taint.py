@@ -210,7 +210,6 @@ CALLS = {
     "odds_ratios": lambda made: made.odds_ratios(),
     "shrinkage": lambda made: made.shrinkage(),
 }
-# Its curves are the core's.
 CURVES = {"guarantee": lambda found: [str(found.budget), found.delta([0.1, 1.0]), found.rdp([2.0, 9.0])]}
 NO_CALLS = {"from_json", "plot_bound_against_truth_not_private"}
 

@@ -62,7 +62,7 @@ def test_names_may_be_in_an_array(result, names):
 
 
 def test_labels_that_name_no_parameter_are_refused(result):
-    with pytest.raises(dpci.InvalidInput, match=r"labels of contrast must be names .* got 'Age' \(to_numpy\(\)"):
+    with pytest.raises(dpci.InvalidInput, match=r"labels of contrast must be names .* got 'Age' \(use to_numpy\(\)"):
         result.conf_int(contrast=pd.Series([1.0, 0, 0, 0], index=["Age", *NAMES[1:]]))
     with pytest.raises(dpci.InvalidInput, match="the labels of hypothesis must differ, got age, age"):
         result.wald_test(pd.Series([1.0, 2.0], index=["age", "age"]))

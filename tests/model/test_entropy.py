@@ -46,7 +46,7 @@ for name, release in RELEASES.items():
     except Exception as error:
         print(name, type(error) is dpci.DpciError, error)
 """
-REFUSED = "True {} needs entropy from the operating system, got: "
+REFUSED = "True the operating system must provide entropy for {}, got the error: "
 
 
 @pytest.mark.skipif(

@@ -213,8 +213,8 @@ def test_private_search_in_a_pipeline_and_on_frames():
     ("estimator", "grid", "options", "message"),
     [
         (make_pipeline(LOGISTIC), GRID, {}, "estimator must be PrivateLogisticRegression.*got Pipeline"),
-        (LOGISTIC, {"epsilon": [1.0, 2.0]}, {}, "candidates may differ in l2_strength, radius, .*got 'epsilon'"),
-        (LOGISTIC, {"h": [1.0]}, {}, "candidates may differ in .*, got 'h'"),
+        (LOGISTIC, {"epsilon": [1.0, 2.0]}, {}, "candidates must differ only in l2_strength, radius, .*got 'epsilon'"),
+        (LOGISTIC, {"h": [1.0]}, {}, "candidates must differ only in .*, got 'h'"),
         (LOGISTIC, {"l2_strength": [-1.0]}, {"validation_radius": 4.0}, "l2_strength must be finite and > 0"),
         (LOGISTIC, GRID, {}, "validation_radius"),
         (LOGISTIC, GRID, {"method": "public_rule"}, "method must be one of 'repeat', 'chunks'"),

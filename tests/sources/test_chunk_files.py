@@ -36,7 +36,7 @@ def assert_same(ours, theirs):
 SCHEMA = Schema(
     columns=(
         NumericColumn(name="age", lower=0, upper=100),
-        CategoricalColumn(name="sex", categories=("F", "M"), reference="F"),
+        CategoricalColumn(name="sex", categories=("F", "M"), reference="F", unknown="zeros"),
     ),
     target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
 )
@@ -212,7 +212,7 @@ def test_codes_beside_a_missing_one(tmp_path, form):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     schema = Schema(
-        columns=(CategoricalColumn(name="code", categories=tuple(map(str, LONG))),),
+        columns=(CategoricalColumn(name="code", categories=tuple(map(str, LONG)), unknown="zeros"),),
         target=ClassTarget(column="ill", negative=("0",), positive=("1",)),
     )
     codes = pa.array([*LONG * 200, None], pa.int64())

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ def check_consistent(record: FitRecord, *, selected: bool) -> None:
     InvalidInput
         For the first contradiction.
     """
-    for broken, rule, value in (*_contradictions(record, selected=selected), *_table_contradictions(record)):
+    for broken, rule, value in chain(_contradictions(record, selected=selected), _table_contradictions(record)):
         if broken:
             raise InvalidInput(f"{rule}, got {value}")
     for name in ("hessian", "gradient_cov"):

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import re
+import reprlib
 import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -361,8 +362,12 @@ def _number(cell: object) -> float:
         return math.inf
 
 
+_shortened = reprlib.Repr(maxstring=80, maxother=80, maxlong=80)
+
+
 def _check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str) -> None:
     if not valid.all():
         row = int(np.argmin(valid))
-        msg = f"column {name!r} must {rule}, got {as_cells(values).tolist()[row]!r} in row {row}"
+        # A cell may be as long as a file.
+        msg = f"column {name!r} must {rule}, got {_shortened.repr(as_cells(values).tolist()[row])} in row {row}"
         raise InvalidInput(msg)

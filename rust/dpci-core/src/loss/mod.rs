@@ -247,6 +247,8 @@ fn margin_range(loss: &dyn Loss, radius: f64) -> f64 {
 }
 
 #[cfg(test)]
+mod likelihood_tests;
+#[cfg(test)]
 mod tail_tests;
 #[cfg(test)]
 mod tests;

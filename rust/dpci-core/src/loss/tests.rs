@@ -398,13 +398,3 @@ fn curvatures_change_no_faster_than_their_concordance() {
             .is_infinite()
     );
 }
-
-#[test]
-fn likelihoods_are_the_losses_whose_exponential_is_a_density() {
-    let names: Vec<&str> = examples()
-        .iter()
-        .filter(|loss| loss.is_likelihood())
-        .filter_map(|loss| Some(loss.identity()?.0))
-        .collect();
-    assert_eq!(names, ["logistic", "soft_logistic", "squared", "squared"]);
-}

@@ -57,15 +57,18 @@ impl DataBounds {
     /// add/remove, L the slope bound.
     #[must_use]
     pub fn objective_shift(&self, slope_bound: f64) -> f64 {
-        let changed = self.neighbors.changed_records() * bugs::factor(Bug::WrongSensitivity, 0.5);
-        up(changed * slope_bound * self.row_norm)
+        up(self.changed_records() * slope_bound * self.row_norm)
     }
 
     /// The same in the norm `‖·‖_K` of the blocks of the rows, in which no row is above 1: 2L, or L under add/remove.
     #[must_use]
     pub fn shaped_shift(&self, slope_bound: f64) -> f64 {
-        let changed = self.neighbors.changed_records() * bugs::factor(Bug::WrongSensitivity, 0.5);
-        up(changed * slope_bound)
+        up(self.changed_records() * slope_bound)
+    }
+
+    /// Records whose gradients differ between neighbours.
+    fn changed_records(&self) -> f64 {
+        self.neighbors.changed_records() * bugs::factor(Bug::WrongSensitivity, 0.5)
     }
 
     /// L2 sensitivity of the minimiser of a risk of strong convexity λ, also over a ball: the `shift` of the gradient's sum

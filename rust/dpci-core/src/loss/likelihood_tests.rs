@@ -1,0 +1,13 @@
+//! Which losses are likelihoods.
+
+use super::*;
+
+#[test]
+fn likelihoods_are_the_losses_whose_exponential_is_a_density() {
+    let names: Vec<&str> = examples()
+        .iter()
+        .filter(|loss| loss.is_likelihood())
+        .filter_map(|loss| Some(loss.identity()?.0))
+        .collect();
+    assert_eq!(names, ["logistic", "soft_logistic", "squared", "squared"]);
+}
