@@ -3,7 +3,6 @@
 import contextlib
 import math
 import re
-import reprlib
 import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -362,12 +361,14 @@ def _number(cell: object) -> float:
         return math.inf
 
 
-_shortened = reprlib.Repr(maxstring=80, maxother=80, maxlong=80)
+def _shortened(cell: object) -> str:
+    """Return a cell as text; it may be as long as a file."""
+    text = repr(cell)
+    return text if len(text) <= 80 else f"{text[:60]}..."
 
 
 def _check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str) -> None:
     if not valid.all():
         row = int(np.argmin(valid))
-        # A cell may be as long as a file.
-        msg = f"column {name!r} must {rule}, got {_shortened.repr(as_cells(values).tolist()[row])} in row {row}"
+        msg = f"column {name!r} must {rule}, got {_shortened(as_cells(values).tolist()[row])} in row {row}"
         raise InvalidInput(msg)
