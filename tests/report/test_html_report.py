@@ -147,7 +147,7 @@ def test_what_a_reader_needs(named):
         "discrete laplace noise",
         "Every possible record obeys the public bounds",
         "at most a factor of e^2 = 7.39",  # 7.38906
-        "88.08% at most",  # 88.0797
+        "at most 88.08%",  # 88.0797
         f"dpci {dpci.__version__}",
         "favours the class",
     ]

@@ -137,8 +137,7 @@ def test_attributes_are_those_of_the_fit(estimator):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_every_keyword_of_a_fit_arrives(estimator):
-    # The parameters of an estimator are the keywords of a fit, but for those that make up budget and loss. Rows of
-    # an estimator are encoded.
+    # The parameters of an estimator are the keywords of a fit, but for budget, loss and schema.
     loss = {"PrivateLinearSVC": {"h"}, "PrivateRidge": {"target_bound"}}.get(type(estimator).__name__, set())
     ours = set(estimator.get_params()) - {"epsilon", "delta", "rho"} - loss
     theirs = set(inspect.signature(dpci.fit).parameters) - {"X", "y", "budget", "loss", "schema"}
