@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from dpci import _core
 from dpci.base.validation import check_count, check_positive
 from dpci.errors import InvalidInput
@@ -182,6 +184,13 @@ def row_domain(row_norm: object, rows: object) -> RowDomain:
             f"row_norm={row_norm!r} and rows={rows!r}"
         )
     return check_rows(rows)
+
+
+def same_blocks(one: RowDomain, other: RowDomain) -> bool:
+    """Whether the columns are in the same blocks, as far as both domains have blocks."""
+    if isinstance(one, Ball) or isinstance(other, Ball):
+        return True
+    return one.members == other.members and bool(np.allclose(one.block_bounds, other.block_bounds, rtol=1e-9, atol=0.0))
 
 
 def core_rows(rows: RowDomain) -> _core.RowDomain | float:

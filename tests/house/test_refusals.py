@@ -100,7 +100,7 @@ SITES = {
         "TableRows._chunks": (1, ("schema_value",)),
     },
     "schema/table": {
-        "Schema.__post_init__": (4, ()),
+        "Schema.__post_init__": (5, ()),
         "Schema.from_dict": (2, ()),
         "Schema.from_file": (3, ()),
         "_build_column": (1, ()),

@@ -52,3 +52,16 @@ def test_an_earlier_fit_of_another_kind_is_refused(halves):
     refused("row norm of the plan, 2.0, got 1.0", row_norm=2.0)
     refused("loss of the plan", loss=Squared(target_bound=1.0), radius=1.0)
     refused("must be a fit with intervals", like=dpci.fit(X, y, budget=dpci.PureDP(3.0), moments="none", **LIKE))
+
+
+def test_an_earlier_fit_of_the_ball_serves_a_plan_of_blocks_and_other_blocks_are_refused(halves):
+    (X, y), _ = halves
+    keywords = {"budget": dpci.PureDP(3.0), **LIKE}
+    blocks = dpci.rows.Blocks([1.0] * 4 + [0.5] * 2)
+    like = dpci.fit(X, y, **keywords, row_norm=blocks.norm * (1.0 + 1e-13))
+    planned = dpci.plan(**ROWS, **keywords, rows=blocks, like=like)
+    assert planned.interval_length < dpci.plan(**ROWS, **keywords, row_norm=blocks.norm, like=like).interval_length
+    of_blocks = dpci.fit(X, y, **keywords, rows=blocks, on_violation="clip")
+    other = dpci.rows.Blocks([0.5] * 2 + [1.0] * 4)
+    with pytest.raises(dpci.InvalidInput, match="like must have the blocks of the plan"):
+        dpci.plan(**ROWS, **keywords, rows=other, like=of_blocks)

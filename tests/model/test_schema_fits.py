@@ -116,7 +116,7 @@ def test_models_of_two_schemas_are_not_compared(result):
         ),
         (
             {"schema": SCHEMA, "loss": "squared", "radius": 1.0},
-            "loss must take two classes where the schema's target is",
+            "loss must take two classes where the schema's target has two classes",
         ),
     ],
 )

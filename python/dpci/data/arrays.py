@@ -189,7 +189,8 @@ def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
         at = tuple(int(i) for i in bad[0])
-        raise InvalidInput(f"{name} must be finite, got {values[at]} at index {at if len(at) > 1 else at[0]}")
+        place = f" at index {at if len(at) > 1 else at[0]}" if at else ""
+        raise InvalidInput(f"{name} must be finite, got {values[at]}{place}")
     return values
 
 

@@ -19,7 +19,7 @@ from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.model.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
 from dpci.released.model import record_of
-from dpci.rows import Ball, RowDomain, core_blocks
+from dpci.rows import Ball, RowDomain, core_blocks, same_blocks
 
 __all__ = ["Plan", "plan"]
 
@@ -180,7 +180,7 @@ def plan(*, n_samples: int, n_features: int, like: PrivateFit | None = None, **k
     numbers: dict[str, Any] = {**core, "steps": steps, "seals": seals}
     return Plan(
         **numbers,
-        interval_length=None if like is None else _interval_length(spec, core["n_params"], record, like),
+        interval_length=None if like is None else _interval_length(spec, core["n_params"], record, settings.rows, like),
         rows=settings.rows,
         noise_std_devs=tuple(_std_devs(settings, steps[0], settings.public_n(n_samples), core["n_params"])),
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
@@ -197,7 +197,9 @@ def plan(*, n_samples: int, n_features: int, like: PrivateFit | None = None, **k
     )
 
 
-def _interval_length(spec: _core.Spec, n_params: int, planned: dict[str, Any], like: PrivateFit) -> float:
+def _interval_length(
+    spec: _core.Spec, n_params: int, planned: dict[str, Any], rows: RowDomain, like: PrivateFit
+) -> float:
     """Return the mean length of the intervals over simulated releases of the matrices of an earlier fit."""
     if not isinstance(like, PrivateFit):
         raise InvalidInput(f"like must be a PrivateFit, got {type(like).__name__}")
@@ -206,12 +208,15 @@ def _interval_length(spec: _core.Spec, n_params: int, planned: dict[str, Any], l
     if like.interval_refusal is not None:
         raise InvalidInput(f"like must be a fit with intervals: {like.interval_refusal}")
     earlier = record_of(like)
-    for name, expected, got in [
-        ("number of parameters", n_params, len(earlier.params)),
-        ("row norm", planned["row_norm"], earlier.row_norm),
-        ("loss", planned["loss"], earlier.loss),
+    # The blocks of a schema and the ball around them have norms that differ by rounding.
+    same_norm = math.isclose(planned["row_norm"], earlier.row_norm, rel_tol=1e-9)
+    for same, name, expected, got in [
+        (n_params == len(earlier.params), "number of parameters", n_params, len(earlier.params)),
+        (same_norm, "row norm", planned["row_norm"], earlier.row_norm),
+        (same_blocks(rows, earlier.rows), "blocks", rows, earlier.rows),
+        (planned["loss"] == earlier.loss, "loss", describe(planned["loss"]), describe(earlier.loss)),
     ]:
-        if expected != got:
+        if not same:
             raise InvalidInput(f"like must have the {name} of the plan, {expected}, got {got}")
     hessian, gradient_cov = estimated_matrices(earlier)
     lengths = spec.expected_lengths(

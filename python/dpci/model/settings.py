@@ -216,8 +216,8 @@ class Settings(DerivedFacts):
         """Take the classes of a schema, and refuse what contradicts it."""
         classes = schema_classes(schema)
         if (classes is None) == self.two_classes:
-            kind, wanted = ("a number", "real targets") if classes is None else ("two classes", "two classes")
-            raise InvalidInput(f"loss must take {wanted} where the schema's target is {kind}, got loss={self.loss!r}")
+            kind, wanted = ("is a number", "real targets") if classes is None else ("has two classes", "two classes")
+            raise InvalidInput(f"loss must take {wanted} where the schema's target {kind}, got loss={self.loss!r}")
         if self.classes not in {None, classes}:
             raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
         if self.rows not in (Ball(schema.row_norm), schema.rows):

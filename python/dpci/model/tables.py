@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpci.data.arrays import NamedRows
+from dpci.data.arrays import NamedRows, as_numbers
 from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.labels import Classes, CodedLabels
@@ -160,7 +160,7 @@ def _encoded(X: RawTable, y: Any) -> tuple[NamedRows, Any]:  # noqa: ANN401  # a
 def _coded(targets: Any, schema: Schema) -> Any:  # noqa: ANN401  # encoded targets
     """Return encoded targets with the classes that they stand for, if they stand for any."""
     classes = schema_classes(schema)
-    return targets if classes is None else CodedLabels(np.asarray(targets, dtype=np.float64), classes)
+    return targets if classes is None else CodedLabels(as_numbers("y", targets).astype(np.float64), classes)
 
 
 def _file(path: Any, schema: Schema) -> Chunks:  # noqa: ANN401  # a path

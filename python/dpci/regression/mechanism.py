@@ -13,6 +13,7 @@ from dpci.budgets import Budget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.rows import Rows, as_partitions
+from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.regression.bounds import StandardisedParts, bounds_from, plain_bounds, target_interval
@@ -118,6 +119,10 @@ def release(
         n_threads=n_threads,
         seed=seed,
     )
+    if bounds is not None and hasattr(X, "tocsr"):
+        raise InvalidInput(
+            "X must be dense with bounds, got a sparse matrix (give row_norm instead, or pass X.toarray())"
+        )
     payment = Payment.due(
         "dpci.regression.release", ledger, budget=choices.budget, neighbors=neighbors, seed=choices.seed
     )

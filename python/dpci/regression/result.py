@@ -195,6 +195,8 @@ class LinearFit:
             For rows that depend on each other, and values of another number.
         """
         rows, _ = contrast_rows(hypothesis, self.names, what="hypothesis")
+        if not rows.any(axis=1).all():
+            raise InvalidInput("a hypothesis must have a coefficient other than 0 in every row, got a row of zeros")
         values = check_finite("value", as_numbers("value", value).astype(np.float64))
         if values.shape not in {(), (len(rows),)}:
             raise InvalidInput(f"value must be a number or have shape ({len(rows)},), got shape {values.shape}")

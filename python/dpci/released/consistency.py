@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from dpci.accounting.seals import seal_cost
 from dpci.errors import InvalidInput
 from dpci.released.record import FitRecord
-from dpci.schema.columns import ClassTarget
+from dpci.rows import Blocks, same_blocks
+from dpci.schema.columns import ClassTarget, class_labels
 
 # Of the greatest entry: what rounding may do to a matrix that was projected and saved exactly; and of the budget.
 _ROUNDING = 1e-9
@@ -100,6 +101,15 @@ def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
         "the columns must be those of the schema",
         f"{record.columns} with a schema of {table.names}",
     )
+    expected = (class_labels(table.target) or (-1, 1)) if isinstance(table.target, ClassTarget) else None
+    yield (
+        expected is not None and record.classes is not None and tuple(record.classes) != expected,
+        f"classes must be those of the schema, {expected!r}",
+        f"classes={record.classes!r}",
+    )
+    domain = table.rows if isinstance(record.rows, Blocks) else table.domain
+    same = math.isclose(record.rows.norm, domain.norm, rel_tol=_ROUNDING) and same_blocks(record.rows, domain)
+    yield not same, f"rows must be those of the schema, {domain}", f"{record.rows}"
     two_classes = record.classes is not None
     yield (
         isinstance(table.target, ClassTarget) != two_classes,

@@ -133,8 +133,8 @@ class Released(Generic[_Record]):
     def predict(self, X: Table | NamedTable, *, schema: Schema | None = None) -> NDArray[Any]:
         """Predicted class of each row in the caller's labels, or predicted target of a squared loss, shape (n,).
 
-        X and ``schema`` as for :meth:`decision_function`; a target is predicted as it was fitted, that of a schema
-        within [-1, 1] or [0, 1].
+        Labels of a schema are text. X and ``schema`` as for :meth:`decision_function`; a target is predicted as it was
+        fitted, that of a schema within [-1, 1] or [0, 1].
         """
         facts = self._record
         if facts.loss["name"] == "squared":

@@ -61,6 +61,8 @@ def read_saved(
             f"{what} must match its checksum, got different contents (the file is damaged or was edited)"
         )
     added = dict(before or {}) if is_older else {}
+    if newer := sorted(name for name, default in added.items() if values.get(name, default) != default):
+        raise InvalidInput(f"{what} of schema_version={found} must not have the field {newer[0]!r}, which is newer")
     return {name: value for name, value in values.items() if name not in {"schema", "schema_version"}} | added
 
 

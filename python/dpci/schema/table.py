@@ -117,6 +117,11 @@ class Schema:
         if repeated := sorted({name for name in used if used.count(name) > 1}):
             msg = f"a schema must name a column once, target included, got {repeated} twice"
             raise InvalidInput(msg)
+        names = self.names
+        if len(set(names)) < len(names):
+            repeated = sorted({name for name in names if names.count(name) > 1})
+            msg = f"columns of the matrix must have different names, got {repeated} twice (rename a column)"
+            raise InvalidInput(msg)
 
     @property
     def rows(self) -> Blocks:

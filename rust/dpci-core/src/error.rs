@@ -107,7 +107,7 @@ pub enum Error {
         bound: f64,
     },
     /// A row is too long to be clipped: its products with parameters could overflow.
-    #[error("every row of X must have Euclidean norm at most 1e150, also with on_violation=\"clip\", got {}", readable(*norm))]
+    #[error("every row of X must have norm at most 1e150, also with on_violation=\"clip\", got {}", readable(*norm))]
     RowTooLong {
         /// Its norm.
         norm: f64,

@@ -107,7 +107,9 @@ class Estimates:
 
     def pvalues(self) -> _F64:
         """Return two-sided p-values of "its target is 0", shape (m,); NaN where an estimate is not given."""
-        return self._shown(self.law.pvalues(self.map, self._all_values()))
+        found = self.law.pvalues(self.map, self._all_values())
+        # What public bounds alone decide is no estimate, and nothing is tested about it.
+        return self._shown(np.where(self._all_std_errors() > 0.0, found, np.nan))
 
     def conf_int(
         self,

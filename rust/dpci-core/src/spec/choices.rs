@@ -190,7 +190,7 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
     }
     if c.variant == Variant::Cms11 && matches!(c.budget, Budget::Approx { .. }) {
         return unsupported(
-            "variant=\"cms11\" is proved for spherical Laplace noise only, got ApproxDP: use PureDP or ZCDP",
+            "variant=\"cms11\" is proved for Laplace noise only, got ApproxDP: use PureDP or ZCDP",
         );
     }
     if c.noise == Some(NoiseKind::ShapedLaplace) {
@@ -207,7 +207,7 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
             Budget::Pure { .. } | Budget::Zcdp { .. },
             Some(NoiseKind::Gaussian),
         ) => unsupported(
-            "objective perturbation under PureDP and ZCDP takes noise=\"spherical_laplace\", got noise=\"gaussian\": use ApproxDP",
+            "objective perturbation under PureDP and ZCDP takes noise=\"spherical_laplace\", or \"shaped_laplace\" for rows in blocks, got noise=\"gaussian\": use ApproxDP",
         ),
         (Perturbation::Objective, Budget::Approx { .. }, _)
             if c.calibration == Calibration::Paper && c.neighbors == Neighbors::ReplaceOne =>

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::distances::{greatest_excess, mean_rounding, share_seal};
+use super::scales::check_size;
 use super::{MatrixNoise, Part, Query, Seal, Step};
 use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
 use crate::noise::{Law, MatrixLaw, symmetric};
@@ -70,6 +71,9 @@ impl MomentMatrixSpec {
             return out_of_range("row_norm", "finite and > 0", c.row_norm);
         }
         let loss: Arc<dyn Loss> = Arc::new(Squared::new(c.target_bound)?);
+        // The square of the target's weight, and every product of columns, is then a normal number.
+        check_size("row_norm", c.row_norm)?;
+        check_size("target_bound", c.target_bound)?;
         if let Some(share) = c.robust_share
             && !(share > 0.0 && share < 1.0)
         {

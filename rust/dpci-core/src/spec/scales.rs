@@ -40,16 +40,23 @@ pub(super) fn check_sizes(c: &Choices, budget: Budget) -> Result<()> {
         });
     }
     let optional = [strength, scale, radius].into_iter().flatten();
-    for (name, value) in [("row_norm", c.rows.norm())].into_iter().chain(optional) {
-        if !SIZES.contains(&value) {
-            return Err(Error::OutOfRange {
-                name,
-                rule: SIZE_RULE,
-                value,
-            });
-        }
+    let mut sizes = [("row_norm", c.rows.norm())].into_iter().chain(optional);
+    sizes.try_for_each(|(name, value)| check_size(name, value))
+}
+
+/// Refuses a public size that is out of all proportion.
+///
+/// # Errors
+/// [`Error::OutOfRange`].
+pub(super) fn check_size(name: &'static str, value: f64) -> Result<()> {
+    if SIZES.contains(&value) {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::OutOfRange {
+        name,
+        rule: SIZE_RULE,
+        value,
+    })
 }
 
 impl Spec {
