@@ -45,7 +45,7 @@ impl MomentMatrixSpec {
     /// The cost does not depend on the cap, which is public or released.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
+    /// [`crate::Error::OutOfRange`] where the noise or the seal have no scale in double precision.
     pub fn residual_noise(&self, cap: f64) -> Result<Option<ResidualNoise>> {
         let Some(cost) = self.residual_cost else {
             return Ok(None);
