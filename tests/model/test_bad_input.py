@@ -206,7 +206,7 @@ KEYWORDS = {
     "objective and Gaussian": (
         {"mechanism": dpci.ObjectivePerturbation(noise="gaussian")},
         InvalidInput,
-        r'objective perturbation .* takes noise="spherical_laplace", got noise="gaussian"',
+        r'objective perturbation .* takes noise="spherical_laplace", .* got noise="gaussian"',
     ),
     "output, pure and Gaussian": (
         {"mechanism": dpci.OutputPerturbation(noise="gaussian"), "budget": dpci.PureDP(1.0)},
