@@ -167,7 +167,7 @@ class MomentMatrix:
         if isinstance(feature_sets, str) or not isinstance(feature_sets, Iterable):
             raise InvalidInput(f"feature_sets must be a collection of sequences of names, got {feature_sets!r}")
         common = {"fit_intercept": fit_intercept, "l2_strength": l2_strength}
-        return tuple(self.fit(target, features, **common) for features in feature_sets)  # type: ignore[arg-type]
+        return tuple(self.fit(target, features, **common) for features in feature_sets)  # type: ignore[arg-type]  # keywords of fit, passed on
 
     def _model(
         self,
