@@ -143,6 +143,8 @@ def axes_of(schema: Schema, bins: int | Mapping[str, int] = 10) -> tuple[Axis, .
     """
     if not isinstance(schema, Schema):
         raise InvalidInput(f"schema must be a Schema, got {schema!r}")
+    if len(schema.names) != sum(len(column.names) for column in schema.columns) or schema.terms:
+        raise InvalidInput("schema must have each column by itself, without terms and columns of missing numbers")
     numeric = [column.name for column in schema.columns if isinstance(column, NumericColumn)]
     if isinstance(bins, Mapping):
         if unknown := sorted(set(bins) - set(numeric)):

@@ -222,6 +222,8 @@ class Settings(DerivedFacts):
             raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
         if self.rows not in (Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
+        if self.intercept is not None and not schema.intercept:
+            raise InvalidInput("fit_intercept must be False with a schema without an intercept (- 1), got True")
         object.__setattr__(self, "classes", classes)
 
     def spec(

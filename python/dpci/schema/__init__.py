@@ -9,17 +9,22 @@ from dpci.base.naming import name_publicly
 from dpci.schema.check import Finding, SchemaCheck
 from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
 from dpci.schema.table import Encoded, Schema, Table
+from dpci.schema.terms import Levels, Power, Spline, Term
 
 __all__ = [
     "CategoricalColumn",
     "ClassTarget",
     "Encoded",
     "Finding",
+    "Levels",
     "NumericColumn",
     "NumericTarget",
+    "Power",
     "Schema",
     "SchemaCheck",
+    "Spline",
     "Table",
+    "Term",
 ]
 
 name_publicly(__name__, __all__)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.tables import format_table, printable
+from dpci.schema.cells import as_cells, as_floats, label_of, missing_cells
 from dpci.schema.columns import (
     CategoricalColumn,
     ClassTarget,
@@ -16,10 +17,8 @@ from dpci.schema.columns import (
     NumericColumn,
     NumericTarget,
     Target,
-    as_cells,
-    as_floats,
-    label_of,
 )
+from dpci.schema.design import Part
 
 __all__ = ["Finding", "SchemaCheck"]
 
@@ -85,9 +84,18 @@ class SchemaCheck:
 def check_column(column: Column, values: NDArray[Any]) -> Iterator[Finding]:
     """Yield what a column does to its values."""
     if isinstance(column, NumericColumn):
-        yield from _numbers(column.name, values, column.lower, column.upper, outside=column.outside)
+        yield from _numbers(
+            column.name, values, column.lower, column.upper, outside=column.outside, missing=column.missing
+        )
         return
     labels = _counted(values)
+    if column.missing is not None:
+        cells = as_cells(values)
+        gaps = _counted(cells[missing_cells(cells)])
+        absent = {label: count for label, count in gaps.items() if label not in column.categories}
+        yield from _some(column.name, f"missing: taken for {column.missing}", absent, refused=False)
+        labels[column.missing] += sum(absent.values())
+        labels -= Counter(absent)
     unknown = {label: count for label, count in labels.items() if label not in column.categories}
     done = "refused" if column.unknown == "error" else "zeros in all columns"
     yield from _some(column.name, f"in no category: {done}", unknown, refused=column.unknown == "error")
@@ -97,7 +105,7 @@ def check_column(column: Column, values: NDArray[Any]) -> Iterator[Finding]:
 def check_target(target: Target, values: NDArray[Any]) -> Iterator[Finding]:
     """Yield what a target does to its values."""
     if isinstance(target, NumericTarget):
-        yield from _numbers(target.column, values, target.lower, target.upper, outside="clip")
+        yield from _numbers(target.column, values, target.lower, target.upper, outside="clip", missing="error")
         return
     labels = _counted(values)
     known = (*target.negative, *target.positive)
@@ -116,14 +124,29 @@ def _absent(part: CategoricalColumn | ClassTarget, labels: Counter[str]) -> Iter
         yield Finding(name, what, 0, refused=False, examples=_examples(absent))
 
 
-def _numbers(name: str, values: NDArray[Any], lower: float, upper: float, *, outside: str) -> Iterator[Finding]:
+def check_products(names: tuple[str, ...], parts: tuple[Part, ...], rows: NDArray[np.float64]) -> Iterator[Finding]:
+    """Yield the products and functions of splines that are 0 in every row, of which a model learns nothing."""
+    simple = [len(part.factors) == 1 and not part.n_splines for part in parts for _ in range(part.width)]
+    for name, column, known in zip(names, rows.T, simple, strict=True):
+        if not known and not column.any():
+            yield Finding(name, "0 in every row", 0, refused=False)
+
+
+def _numbers(
+    name: str, values: NDArray[Any], lower: float, upper: float, *, outside: str, missing: float | str
+) -> Iterator[Finding]:
     numbers = as_floats(values)
-    missing = ~np.isfinite(numbers)
-    yield from _some(name, "no finite number: refused", _counted(values[missing]), refused=True)
+    valid = np.isfinite(numbers)
+    if missing != "error":
+        gaps = missing_cells(values)
+        yield from _some(name, f"missing: taken for {missing:g}", _counted(values[gaps]), refused=False)
+        yield from _some(name, "no finite number: refused", _counted(values[~valid & ~gaps]), refused=True)
+    else:
+        yield from _some(name, "no finite number: refused", _counted(values[~valid]), refused=True)
     refused = outside == "error"
     done = "refused" if refused else "moved to it"
     for beyond, what in ((numbers < lower, f"below {lower:g}"), (numbers > upper, f"above {upper:g}")):
-        counted = _counted(values[beyond & ~missing])
+        counted = _counted(values[beyond & valid])
         yield from _some(name, f"{what}: {done}", counted, refused=refused)
 
 

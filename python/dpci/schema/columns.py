@@ -1,29 +1,22 @@
 """One column of a table each: its public bounds or categories, and how a value becomes numbers of at most 1."""
 
-import contextlib
 import math
-import re
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.data.frames import decoded
 from dpci.errors import InvalidInput
+from dpci.schema.cells import as_cells, as_floats, check_rows, codes_of, label_of, missing_cells
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
 Transform: TypeAlias = Literal["none", "signed_log"]
 Outside: TypeAlias = Literal["clip", "error"]
 Unknown: TypeAlias = Literal["zeros", "error"]
 _F64: TypeAlias = NDArray[np.float64]
-
-# Types whose equal values have equal labels, and those of which a list is kept as it is.
-_PLAIN = {str, bool, int, float, type(None)}
-_SINGLE_VALUES = (*_PLAIN, np.bool_, np.integer, np.floating)
-_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +35,9 @@ class NumericColumn:
         ``signed_log`` applies sign(v) log(1 + abs(v)) to value and bounds before scaling: for money or traffic.
     outside : {"clip", "error"}
         What happens to a value beyond its bounds.
+    missing : "error" or float
+        What happens to a missing value (None, NaN, NA, or such a text or an empty one): an error, or this public number
+        within the bounds stands for it, and a column ``name=missing`` of the matrix is 1 there and 0 elsewhere.
     source : str
         Why the bounds are public.
     unit : str
@@ -54,15 +50,22 @@ class NumericColumn:
     scale: Scale = "symmetric"
     transform: Transform = "none"
     outside: Outside = "clip"
+    missing: float | Literal["error"] = "error"
     source: str = ""
     unit: str = ""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        _check_bounds(self.name, self.lower, self.upper)
+        _take_bounds(self, self.name)
         _check_choice(self.name, "scale", self.scale, Scale)
         _check_choice(self.name, "transform", self.transform, Transform)
         _check_choice(self.name, "outside", self.outside, Outside)
+        if self.missing != "error":
+            stand_in = self.missing
+            if not _is_number(stand_in) or not (self.lower <= stand_in <= self.upper):
+                msg = f"column {self.name!r}: missing must be 'error' or a number within the bounds, got {stand_in!r}"
+                raise InvalidInput(msg)
+            object.__setattr__(self, "missing", float(stand_in))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -78,25 +81,58 @@ class NumericColumn:
     @property
     def scaling(self) -> tuple[_F64, _F64]:
         """``(offset, slope)`` of the column: what `encode` gives is offset + slope * value, after the transform."""
-        lower, upper = self._transformed_bounds()
+        lower, upper = self.transformed_bounds
         offset, slope = -lower / (upper - lower), 1.0 / (upper - lower)
         if self.scale == "symmetric":
             offset, slope = 2.0 * offset - 1.0, 2.0 * slope
         return np.array([offset]), np.array([slope])
 
+    @property
+    def size(self) -> float:
+        """The greatest absolute value within the bounds, after the transform."""
+        return float(np.abs(self.transformed_bounds).max())
+
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n, 1) values in [-1, 1] or [0, 1]."""
-        numbers = _bounded_numbers(self.name, values, self.lower, self.upper, self.outside)
-        bounds = self._transformed_bounds()
-        if self.transform == "signed_log":
-            numbers = _signed_log(numbers)
-        unit = np.clip((numbers - bounds[0]) / (bounds[1] - bounds[0]), 0.0, 1.0)
-        scaled: NDArray[np.float64] = unit if self.scale == "unit" else 2.0 * unit - 1.0
-        return scaled[:, None]
+        return self.scaled(self.numbers(values))[:, None]
 
-    def _transformed_bounds(self) -> _F64:
-        bounds = np.array([self.lower, self.upper], dtype=np.float64)
-        return _signed_log(bounds) if self.transform == "signed_log" else bounds
+    def numbers(self, values: object) -> NDArray[np.float64]:
+        """(n,) numbers within the bounds, after the transform."""
+        cells = as_cells(values)
+        if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
+            msg = f"column {self.name!r} must hold finite numbers, got dtype {cells.dtype}"
+            raise InvalidInput(msg)
+        numbers = as_floats(cells)
+        if self.missing != "error":
+            numbers = np.where(missing_cells(cells), self.missing, numbers)
+        check_rows(self.name, cells, np.isfinite(numbers), "hold finite numbers")
+        if self.outside == "error":
+            inside = (numbers >= self.lower) & (numbers <= self.upper)
+            check_rows(self.name, cells, inside, f"lie in [{self.lower:g}, {self.upper:g}]")
+        return self.forth(np.clip(numbers, self.lower, self.upper))
+
+    def gaps(self, values: object) -> NDArray[np.bool_]:
+        """(n,) which numbers are missing and have the public one in their place."""
+        return missing_cells(as_cells(values))
+
+    def scaled(self, numbers: _F64) -> _F64:
+        """Numbers within the bounds, moved to [-1, 1] or [0, 1]."""
+        lower, upper = self.transformed_bounds
+        unit = np.clip((numbers - lower) / (upper - lower), 0.0, 1.0)
+        return np.asarray(unit if self.scale == "unit" else 2.0 * unit - 1.0)
+
+    @property
+    def transformed_bounds(self) -> _F64:
+        """Bounds after the transform, (2,)."""
+        return self.forth(np.array([self.lower, self.upper], dtype=np.float64))
+
+    def forth(self, numbers: _F64) -> _F64:
+        """Numbers after the transform."""
+        return _signed_log(numbers) if self.transform == "signed_log" else numbers
+
+    def back(self, numbers: _F64) -> _F64:
+        """Return the numbers that the transform takes to these."""
+        return np.sign(numbers) * np.expm1(np.abs(numbers)) if self.transform == "signed_log" else numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +150,9 @@ class CategoricalColumn:
     unknown : {"error", "zeros"}
         What happens to a value that is not in the list: an error, or zeros in all columns. With "zeros" a list that
         spells categories in another way than the table gives a column without a row: ``Schema.check`` shows it.
+    missing : str, optional
+        Category that stands for a missing value (None, NaN, NA, or such a text or an empty one) that is not itself in
+        the list. None: it is a value that is not in the list.
     source : str
         Why the list is public.
     """
@@ -122,6 +161,7 @@ class CategoricalColumn:
     categories: tuple[str, ...]
     reference: str | None = None
     unknown: Unknown = "error"
+    missing: str | None = None
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -141,6 +181,11 @@ class CategoricalColumn:
                 msg = f"column {self.name!r}: needs a category besides the reference, got {self.categories!r}"
                 raise InvalidInput(msg)
         _check_choice(self.name, "unknown", self.unknown, Unknown)
+        if self.missing is not None:
+            object.__setattr__(self, "missing", label_of(self.missing))
+            if self.missing not in self.categories:
+                msg = f"column {self.name!r}: missing must be a category, got {self.missing!r}"
+                raise InvalidInput(msg)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -160,14 +205,22 @@ class CategoricalColumn:
 
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n, categories without the reference) indicators."""
-        codes = _codes(values, {category: code for code, category in enumerate(self.categories)})
+        indicators = self.indicators(values)
+        if self.reference is not None:
+            indicators = np.delete(indicators, self.categories.index(self.reference), axis=1)
+        return indicators
+
+    def indicators(self, values: object) -> NDArray[np.float64]:
+        """(n, categories) indicators of all of them."""
+        codes = codes_of(values, {category: code for code, category in enumerate(self.categories)})
+        if self.missing is not None:
+            gaps = (codes < 0) & missing_cells(as_cells(values))
+            codes = np.where(gaps, self.categories.index(self.missing), codes)
         if self.unknown == "error":
-            _check_rows(self.name, values, codes >= 0, f"hold one of {list(self.categories)}")
+            check_rows(self.name, values, codes >= 0, f"hold one of {listed(self.categories)}")
         indicators = np.zeros((codes.size, len(self.categories)))
         known = np.flatnonzero(codes >= 0)
         indicators[known, codes[known]] = 1.0
-        if self.reference is not None:
-            indicators = np.delete(indicators, self.categories.index(self.reference), axis=1)
         return indicators
 
 
@@ -190,8 +243,8 @@ class ClassTarget:
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n,) of -1 and 1; a label of neither class is an error."""
         index = dict.fromkeys(self.negative, 0) | dict.fromkeys(self.positive, 1)
-        codes = _codes(values, index)
-        _check_rows(self.column, values, codes >= 0, f"hold one of {list(index)}")
+        codes = codes_of(values, index)
+        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}")
         return np.where(codes == 1, 1.0, -1.0)
 
 
@@ -214,7 +267,7 @@ class NumericTarget:
 
     def __post_init__(self) -> None:
         _check_name(self.column)
-        _check_bounds(self.column, self.lower, self.upper)
+        _take_bounds(self, self.column)
         _check_choice(self.column, "scale", self.scale, Scale)
 
     def encode(self, values: object) -> NDArray[np.float64]:
@@ -241,18 +294,34 @@ def _check_name(name: object) -> None:
         raise InvalidInput(msg)
 
 
-def _check_bounds(name: str, lower: object, upper: object) -> None:
-    for bound in (lower, upper):
-        # Compared, not converted: NaN fails, and an integer may have hundreds of digits.
-        if isinstance(bound, bool) or not isinstance(bound, int | float) or not (abs(bound) <= sys.float_info.max):
+def _is_number(value: object) -> bool:
+    """Whether it is a finite number; compared, not converted: NaN fails, and an integer may have hundreds of digits."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    number = value.item() if isinstance(value, np.integer) else value
+    return bool(abs(float(number) if isinstance(number, np.floating) else number) <= sys.float_info.max)
+
+
+def _take_bounds(part: Any, name: str) -> None:  # noqa: ANN401  # a column or a target with bounds
+    lower, upper = part.lower, part.upper
+    for field, bound in (("lower", lower), ("upper", upper)):
+        if not _is_number(bound):
             msg = f"column {name!r}: bounds must be finite numbers, got {bound!r}"
             raise InvalidInput(msg)
-    if not (lower < upper):  # type: ignore[operator]  # both were just found to be numbers
+        if isinstance(bound, np.generic):  # a file holds numbers of Python
+            object.__setattr__(part, field, int(bound) if isinstance(bound, np.integer) else float(bound))
+    if not (lower < upper):
         msg = f"column {name!r}: lower must be below upper, got lower={lower}, upper={upper}"
         raise InvalidInput(msg)
-    if not math.isfinite(upper - lower):  # type: ignore[operator]
+    if not math.isfinite(upper - lower):
         msg = f"column {name!r}: upper - lower must be finite, got lower={lower}, upper={upper}"
         raise InvalidInput(msg)
+
+
+def listed(labels: Iterable[str]) -> str:
+    """Return labels for a message, some of them where they are many."""
+    found = list(labels)
+    return str(found) if len(found) <= 12 else f"{str(found[:10])[:-1]}, ... ({len(found)} in all)]"
 
 
 def _check_choice(name: str, field: str, value: object, choices: object) -> None:
@@ -272,103 +341,5 @@ def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
     return labels
 
 
-def label_of(value: object) -> str:
-    """Return the text by which categories are compared: digits of a whole number, otherwise the stripped text."""
-    if isinstance(value, bytes):
-        # Its own text is b'...', which no list of categories holds, so that every record would be of none.
-        msg = f"categories and labels must be text or numbers, got bytes {value!r}: decode the column"
-        raise InvalidInput(msg)
-    text = str(value).strip()
-    # A table with a gap turns 2 into 2.0.
-    whole = _WHOLE_NUMBER.fullmatch(text)
-    label = whole[1] if whole else text
-    return "0" if label == "-0" else label  # zeros are equal
-
-
-def as_cells(values: object) -> NDArray[Any]:
-    """Return a column as an array in which no value decides how another one reads: rows belong to different people.
-
-    NumPy makes texts as wide as the longest of them, and integers beside a missing value floats of fewer digits.
-    """
-    if isinstance(values, list | tuple):
-        one_by_one = all(issubclass(kind, _SINGLE_VALUES) for kind in set(map(type, values)))
-        return np.array(values, dtype=object) if one_by_one else np.asarray(values)
-    values = decoded(values)
-    cells = np.asarray(values)
-    kind = getattr(values, "type", getattr(values, "dtype", ""))
-    if cells.dtype.kind == "f" and "int" in str(kind).lower():
-        column: Any = values
-        listed = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
-        cells = np.array([cell if isinstance(cell, int | float) else math.nan for cell in listed], dtype=object)
-    return cells
-
-
-def _codes(values: object, index: Mapping[str, int]) -> NDArray[np.int64]:
-    """Position of each value in a list of labels, -1 where it is not in the list."""
-    listed = as_cells(values).tolist()
-    kinds = set(map(type, listed))
-    if len(kinds) > 1 or not kinds <= _PLAIN:
-        return np.fromiter((index.get(label_of(cell), -1) for cell in listed), np.int64, len(listed))
-    # Few distinct values: look each one up once.
-    found: dict[Hashable, int] = {cell: index.get(label_of(cell), -1) for cell in set(listed)}
-    return np.fromiter((found[cell] for cell in listed), np.int64, len(listed))
-
-
-def _bounded_numbers(name: str, values: object, lower: float, upper: float, outside: Outside) -> NDArray[np.float64]:
-    cells = as_cells(values)
-    if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
-        msg = f"column {name!r} must hold finite numbers, got dtype {cells.dtype}"
-        raise InvalidInput(msg)
-    numbers = as_floats(cells)
-    _check_rows(name, cells, np.isfinite(numbers), "hold finite numbers")
-    if outside == "error":
-        _check_rows(name, cells, (numbers >= lower) & (numbers <= upper), f"lie in [{lower:g}, {upper:g}]")
-    return np.clip(numbers, lower, upper)
-
-
-def as_floats(cells: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the numbers that cells hold; NaN where they hold none."""
-    if cells.dtype.kind in "mM":
-        return np.full(cells.shape, np.nan)
-    numbers: NDArray[np.float64] | None = None
-    if not _has_underscores(cells):
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            # A cast would drop imaginary parts.
-            numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind == "c" else "unsafe")
-    if numbers is None:
-        numbers = np.fromiter((_number(cell) for cell in cells.tolist()), np.float64, cells.size)
-    return numbers
-
-
 def _signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sign(values) * np.log1p(np.abs(values))
-
-
-def _has_underscores(cells: NDArray[np.generic]) -> bool:
-    """Whether a text has the underscore that Python allows between digits and no other program of tables does."""
-    return cells.dtype.kind in "OU" and any(isinstance(cell, str) and "_" in cell for cell in cells.tolist())
-
-
-def _number(cell: object) -> float:
-    """Return the number that a cell holds; NaN where it holds none."""
-    if isinstance(cell, str) and "_" in cell:
-        return math.nan
-    try:
-        return float(cell)  # type: ignore[arg-type]  # the except clause is the check
-    except (TypeError, ValueError):
-        return math.nan
-    except OverflowError:  # an integer beyond the range of floats
-        return math.inf
-
-
-def _shortened(cell: object) -> str:
-    """Return a cell as text; it may be as long as a file."""
-    text = repr(cell)
-    return text if len(text) <= 80 else f"{text[:60]}..."
-
-
-def _check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str) -> None:
-    if not valid.all():
-        row = int(np.argmin(valid))
-        msg = f"column {name!r} must {rule}, got {_shortened(as_cells(values).tolist()[row])} in row {row}"
-        raise InvalidInput(msg)

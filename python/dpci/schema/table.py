@@ -1,21 +1,14 @@
-"""Public description of a table, which turns records into bounded rows without looking at the data.
-
-A range, a category list or a scale that is computed from the records is itself a statement about them. Here all of them
-are written down beforehand: a `Schema` is known before any data, and what it does to one record does not depend on any
-other record.
-"""
+"""``Schema``: the public description of a table, which turns records into bounded rows without looking at the data."""
 
 import dataclasses
+import functools
 import hashlib
-import itertools
 import json
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +16,17 @@ from numpy.typing import NDArray
 from dpci.base.validation import check_choice, check_flag
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
-from dpci.schema.check import Finding, SchemaCheck, check_column, check_target
-from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target, as_cells
+from dpci.schema.cells import check_length, column_of, names_of
+from dpci.schema.check import Finding, SchemaCheck, check_column, check_products, check_target
+from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
+from dpci.schema.design import ROUNDING_MARGIN, Part, Values, coded_parts, from_units, single_parts
+from dpci.schema.formula import parse, target_of
+from dpci.schema.saved import build, essential, fields_of, plain, plain_column, read_file
+from dpci.schema.terms import Term, resolved
 
 __all__ = ["Encoded", "Schema", "Table"]
 
-_Part = TypeVar("_Part")
 Encoding: TypeAlias = Literal["unit_norm", "full_range"]
-
-# Rows are divided by slightly more than the worst-case norm, so that rounding cannot lift a row above 1.
-_ROUNDING_MARGIN = 1.0 + 2.0**-40
 
 
 class Table(Protocol):
@@ -50,15 +44,13 @@ class Encoded(NamedTuple):
     names: tuple[str, ...]
 
 
-_KINDS: dict[str, type[Column]] = {"numeric": NumericColumn, "categorical": CategoricalColumn}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """Everything public about a table: its columns, their bounds and categories, and the target.
+    """Everything public about a table: its columns, their bounds and categories, the target, and the terms of a model.
 
-    Every row that `transform` can ever give lies in `rows`: each number is within its own bounds, and the indicators of
-    a categorical column hold at most a single 1. The bounds depend on the schema alone.
+    Every row that `transform` can ever give lies in `rows`: each number is within its own bounds, the indicators of a
+    categorical column hold at most a single 1, and a product is at most that of its factors. The bounds depend on the
+    schema alone.
 
     Parameters
     ----------
@@ -66,9 +58,15 @@ class Schema:
         In the order in which the matrix is built. Columns of the table that are not named here are ignored.
     target : ClassTarget or NumericTarget
         The column to be predicted.
+    terms : tuple of Term
+        What the matrix is made of: powers, categories, splines and their products. Each column is in one of them. None
+        given: each column by itself.
+    intercept : bool
+        Whether the model has an intercept, which decides how terms are coded; without one, fits need
+        ``fit_intercept=False``.
     encoding : {"unit_norm", "full_range"}
         "unit_norm": numbers are in [-1, 1] or [0, 1], indicators are 0 and 1, and all columns are divided by sqrt(k), k
-        the columns of the table, so that every row has norm at most 1. "full_range", for fits with
+        the columns of the table or the terms, so that every row has norm at most 1. "full_range", for fits with
         ``rows=schema.rows``: nothing is divided by sqrt(k). Numbers are in units of their range, from -1/2 to 1/2
         ("symmetric") or from 0 to 1 ("unit"), and indicators are 0 and 1: a parameter is what the whole range of a
         number adds, or a category against the reference.
@@ -91,6 +89,8 @@ class Schema:
 
     columns: tuple[Column, ...]
     target: Target
+    terms: tuple[Term, ...] = ()
+    intercept: bool = True
     encoding: Encoding = "unit_norm"
     name: str = ""
     title: str = ""
@@ -117,10 +117,26 @@ class Schema:
         if repeated := sorted({name for name in used if used.count(name) > 1}):
             msg = f"a schema must name a column once, target included, got {repeated} twice"
             raise InvalidInput(msg)
+        self._take_terms()
         names = self.names
         if len(set(names)) < len(names):
             repeated = sorted({name for name in names if names.count(name) > 1})
             msg = f"columns of the matrix must have different names, got {repeated} twice (rename a column)"
+            raise InvalidInput(msg)
+
+    def _take_terms(self) -> None:
+        check_flag("intercept", self.intercept)
+        terms: object = self.terms
+        if not isinstance(terms, Sequence) or not all(isinstance(term, Term) for term in terms):
+            msg = f"terms must be a sequence of Term, got {terms!r}"
+            raise InvalidInput(msg)
+        object.__setattr__(self, "terms", tuple(resolved(term, self._by_name) for term in terms))
+        if not self.terms and not self.intercept:
+            msg = "intercept must be True for a schema without terms, got intercept=False"
+            raise InvalidInput(msg)
+        used = {name for term in self.terms for name in term.columns}
+        if self.terms and (unused := [column.name for column in self.columns if column.name not in used]):
+            msg = f"every column must be in a term, got none with {unused}"
             raise InvalidInput(msg)
 
     @property
@@ -128,12 +144,14 @@ class Schema:
         """The tightest public blocks that hold every row: each number and each group of indicators by itself."""
         bounds: list[float] = []
         groups: list[tuple[range, float]] = []
-        for start, column in zip(self._starts, self.columns, strict=True):
-            bound = 1.0 / self._divisor(column)
-            if len(column.names) == 1:
+        start = 0
+        for part in self._parts:
+            bound = 1.0 / self._divisor(part)
+            if part.width == 1:
                 bounds.append(bound)
             else:
-                groups.append((range(start, start + len(column.names)), bound))
+                groups.append((range(start, start + part.width), bound))
+            start += part.width
         return Blocks(bounds, groups)
 
     @property
@@ -149,17 +167,18 @@ class Schema:
     @property
     def row_scale(self) -> float:
         """What indicators are divided by: sqrt(k), and a little more, or 1 for the encoding "full_range"."""
-        return math.sqrt(len(self.columns)) * _ROUNDING_MARGIN if self.encoding == "unit_norm" else 1.0
+        return math.sqrt(len(self._parts)) * ROUNDING_MARGIN if self.encoding == "unit_norm" else 1.0
 
     @property
     def divisors(self) -> NDArray[np.float64]:
         """What each column of the matrix is divided by after the scale of its column of the table: (len(names),)."""
-        return np.repeat([self._divisor(c) for c in self.columns], [len(c.names) for c in self.columns])
+        each = [self._divisor(part) * ROUNDING_MARGIN**part.n_splines for part in self._parts]
+        return np.repeat(each, [part.width for part in self._parts])
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns of the matrix."""
-        return tuple(name for column in self.columns for name in column.names)
+        return tuple(name for part in self._parts for name in part.names(self._by_name))
 
     def features(self, table: Table) -> NDArray[np.float64]:
         """Rows of a table, without the target.
@@ -180,25 +199,28 @@ class Schema:
             A column is missing, columns differ in length, or a value is no finite number, or, where the schema asks for
             an error, beyond its bounds or not in the list; names the column and the first such row, counted from 0.
         """
-        first, *rest = (_column(table, column.name) for column in self.columns)
-        n_samples = len(first)
-        for column, values in zip(self.columns[1:], rest, strict=True):
-            _check_length(column.name, values, n_samples)
+        cells = {column.name: column_of(table, column.name) for column in self.columns}
+        n_samples = len(cells[self.columns[0].name])
+        for name, column in cells.items():
+            check_length(name, column, n_samples)
+        values = Values(self._by_name, cells)
         rows = np.empty((n_samples, len(self.names)))
-        for start, column, values in zip(self._starts, self.columns, (first, *rest), strict=True):
-            rows[:, start : start + len(column.names)] = column.encode(values)
+        start = 0
+        for part in self._parts:
+            rows[:, start : start + part.width] = part.encode(values)
+            start += part.width
         rows /= self.divisors
         return rows
 
     def targets(self, table: Table) -> NDArray[np.float64]:
         """Targets of a table: -1 and 1, or scaled numbers; errors as in `features`."""
-        return self.target.encode(_column(table, self.target.column))
+        return self.target.encode(column_of(table, self.target.column))
 
     def transform(self, table: Table) -> Encoded:
         """``(X, y, names)`` of a table; parameters and errors as in `features`."""
         X = self.features(table)
         y = self.targets(table)
-        _check_length(self.target.column, y, len(X))
+        check_length(self.target.column, y, len(X))
         return Encoded(X, y, self.names)
 
     def check(self, table: Table) -> SchemaCheck:
@@ -212,22 +234,24 @@ class Schema:
         InvalidInput
             For a table without a column of the schema, or with columns of different lengths.
         """
-        columns = [(column, _column(table, column.name)) for column in self.columns]
+        columns = [(column, column_of(table, column.name)) for column in self.columns]
         n_rows = len(columns[0][1])
         found: list[Finding] = []
         for column, values in columns:
-            _check_length(column.name, values, n_rows)
+            check_length(column.name, values, n_rows)
             found += check_column(column, values)
-        if self.target.column in _names_of(table):
-            targets = _column(table, self.target.column)
-            _check_length(self.target.column, targets, n_rows)
+        if self.target.column in names_of(table):
+            targets = column_of(table, self.target.column)
+            check_length(self.target.column, targets, n_rows)
             found += check_target(self.target, targets)
+        if self.terms and not any(finding.refused for finding in found):
+            found += check_products(self.names, self._parts, self.features(table))
         return SchemaCheck(n_rows, tuple(found))
 
     @property
     def units(self) -> tuple[str, ...]:
         """What the parameter of each column of the matrix means in the table: "per year", "against F"."""
-        return tuple(unit for column in self.columns for unit in column.units)
+        return tuple(unit for part in self._parts for unit in part.units(self._by_name))
 
     def from_units(self) -> NDArray[np.float64]:
         """Return the linear map from columns in the units of the table to those of the matrix.
@@ -236,13 +260,11 @@ class Schema:
         -------
         ndarray of shape (k + 1, k + 1)
             A with ``(x, 1) = A (z, 1)``: x is a row of the matrix, z the same columns before they are scaled: numbers
-            within their bounds, after their transform, and indicators. What is linear in x is linear in z: ``theta' x``
-            plus a constant c is ``A' (theta, c)`` as coefficients of z and of 1.
+            within their bounds, after their transform, their powers, indicators, functions of splines, and products of
+            these. What is linear in x is linear in z: ``theta' x`` plus a constant c is ``A' (theta, c)`` as
+            coefficients of z and of 1.
         """
-        offsets, slopes = (np.concatenate(parts) for parts in zip(*(c.scaling for c in self.columns), strict=True))
-        scaled = np.diag(np.append(slopes / self.divisors, 1.0))
-        scaled[:-1, -1] = offsets / self.divisors
-        return scaled
+        return from_units(self._parts, self._by_name, self.divisors)
 
     @property
     def digest(self) -> str:
@@ -250,70 +272,85 @@ class Schema:
 
         Names of the table, its source and its licence do not count, nor do sources and units of columns.
         """
-        parts = [_essential(_plain(part, defaults=True)) for part in (self.target, *self.columns)]
-        text = json.dumps([self.encoding, self.row_scale, *parts], sort_keys=True, separators=(",", ":"))
+        parts = [essential(part) for part in (self.target, *self.columns)]
+        model = [{"terms": [term.to_dict() for term in self.terms], "intercept": self.intercept}] if self.terms else []
+        whole = [self.encoding, self.row_scale, *parts, *model]
+        text = json.dumps(whole, sort_keys=True, separators=(",", ":"))
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
         defaults = check_flag("defaults", defaults)
-        kinds = {kind: name for name, kind in _KINDS.items()}
-        columns = [{"kind": kinds[type(column)], **_plain(column, defaults=defaults)} for column in self.columns]
+        columns = [plain_column(column, defaults=defaults) for column in self.columns]
         head = {field: getattr(self, field) for field in ("name", "title", "source", "licence") if getattr(self, field)}
         if self.encoding != "unit_norm" or defaults:
             head["encoding"] = self.encoding
-        return {**head, "target": _plain(self.target, defaults=defaults), "columns": columns}
+        model: dict[str, Any] = {"terms": [term.to_dict() for term in self.terms]} if self.terms else {}
+        if not self.intercept:
+            model["intercept"] = False
+        return {**head, "target": plain(self.target, defaults=defaults), "columns": columns, **model}
 
-    @property
-    def _starts(self) -> tuple[int, ...]:
-        """First column of the matrix of each column of the table."""
-        return tuple(itertools.accumulate((len(column.names) for column in self.columns[:-1]), initial=0))
+    @functools.cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
 
-    def _divisor(self, column: Column) -> float:
-        """Return what a column's values, of at most 1, are divided by."""
-        halved = self.encoding == "full_range" and isinstance(column, NumericColumn) and column.scale == "symmetric"
+    @functools.cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        """What each term, or each column without terms, becomes in the matrix."""
+        if not self.terms:
+            return single_parts(self.columns)
+        return coded_parts(self.terms, self.columns, intercept=self.intercept)
+
+    def _divisor(self, part: Part) -> float:
+        """Return what the values of a part, of at most 1, are divided by."""
+        halved = self.encoding == "full_range" and part.has_both_signs(self._by_name)
         return 2.0 if halved else self.row_scale
+
+    @classmethod
+    def from_formula(cls, formula: str, base: "Schema") -> "Schema":
+        """Return the schema of a model that a formula describes, with the public bounds and lists of another schema.
+
+        Parameters
+        ----------
+        formula : str
+            Such as ``"income ~ age + C(education) + sex:age"``: terms joined by ``+``, ``-``, ``:`` and ``*``, with
+            ``C(x, ref="a")``, ``I(x**2)``, ``poly(x, 3)`` and ``bs(x, df=6)``, and ``- 1`` for no intercept
+            (docs/data.md, "Models"). Without a target it is that of ``base``. Nothing of it is read off the data.
+        base : Schema
+            Describes the columns. Those that the formula does not name are left out; its own terms do not count.
+
+        Raises
+        ------
+        InvalidInput
+            For what is no formula of these columns.
+        """
+        described: object = base
+        if not isinstance(described, Schema):
+            msg = f"base must be a dpci.schema.Schema, got {base!r}"
+            raise InvalidInput(msg)
+        found = parse(formula, base._by_name)  # noqa: SLF001  # its own class
+        used = {name for term in found.terms for name in term.columns}
+        target = base.target if found.target is None else target_of(found.target, base.target, base._by_name)  # noqa: SLF001
+        columns = tuple(column for column in base.columns if column.name in used)
+        return dataclasses.replace(base, columns=columns, target=target, terms=found.terms, intercept=found.intercept)
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
         """Return the schema of a dictionary as TOML or JSON gives it; see docs/data.md for the layout."""
-        entries = _as_mapping("a schema", description)
-        for required in ("target", "columns"):
-            if required not in entries:
-                msg = f"a schema must have {required!r}, got {sorted(entries)}"
-                raise InvalidInput(msg)
-        target = _as_mapping("the target", entries.pop("target"))
-        columns = entries.pop("columns")
-        if not isinstance(columns, list | tuple):
-            msg = f"columns must be a list of tables, got {columns!r}"
+        fields = fields_of(description)
+        formula = fields.pop("formula", None)
+        schema = build(cls, "a schema", fields)
+        if formula is None:
+            return schema
+        if schema.terms or not schema.intercept:
+            msg = "a schema must have terms and intercept, or a formula, got both"
             raise InvalidInput(msg)
-        target_kind: type[Target] = NumericTarget if "lower" in target else ClassTarget
-        return _build(
-            cls,
-            "a schema",
-            {
-                **entries,
-                "target": _build(target_kind, "the target", target),
-                "columns": tuple(_build_column(_as_mapping("a column", column)) for column in columns),
-            },
-        )
+        return cls.from_formula(formula, schema)
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> "Schema":
         """Return the schema of a ``.toml`` or ``.json`` file."""
-        path = Path(path)
-        readers = {".toml": tomllib.loads, ".json": json.loads}
-        if path.suffix not in readers:
-            msg = f"a schema file must end in .toml or .json, got {str(path)!r}"
-            raise InvalidInput(msg)
-        try:
-            return cls.from_dict(readers[path.suffix](path.read_text(encoding="utf-8-sig")))
-        except OSError as error:
-            msg = f"a schema file must be readable, got {str(path)!r}: {error.strerror}"
-            raise InvalidInput(msg) from error
-        except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            msg = f"a schema file must be valid {path.suffix[1:].upper()}, got {path}: {error}"
-            raise InvalidInput(msg) from error
+        return cls.from_dict(read_file(path))
 
 
 def same_columns(schema: Schema, other: Schema) -> bool:
@@ -323,77 +360,3 @@ def same_columns(schema: Schema, other: Schema) -> bool:
     target = ClassTarget(column="".join(used) + "?", negative=("0",), positive=("1",))
     first, second = (dataclasses.replace(each, target=target).digest for each in (schema, other))
     return first == second
-
-
-def _build_column(fields: dict[str, Any]) -> Column:
-    kind = fields.pop("kind", None)
-    if not isinstance(kind, str) or kind not in _KINDS:
-        msg = f"kind of column {fields.get('name')!r} must be one of {list(_KINDS)}, got {kind!r}"
-        raise InvalidInput(msg)
-    return _build(_KINDS[kind], f"column {fields.get('name')!r}", fields)
-
-
-def _build(kind: type[_Part], what: str, fields: Mapping[str, Any]) -> _Part:
-    known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
-    if extra := sorted(set(fields) - set(known)):
-        msg = f"{what} may have the fields {list(known)}, got {extra}"
-        raise InvalidInput(msg)
-    required = {name for name, field in known.items() if field.default is dataclasses.MISSING}
-    if missing := sorted(required - set(fields)):
-        msg = f"{what} must have {missing}, got {sorted(fields)}"
-        raise InvalidInput(msg)
-    return kind(**fields)
-
-
-def _plain(part: Column | Target, *, defaults: bool = False) -> dict[str, Any]:
-    values = {field.name: (getattr(part, field.name), field.default) for field in dataclasses.fields(part)}
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, (value, default) in values.items()
-        if defaults or value != default
-    }
-
-
-def _essential(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a column or a target that decide what it does; 1 and 1.0 are one bound."""
-    kept = {name: value for name, value in part.items() if name not in {"source", "unit"}}
-    return {name: float(value) if isinstance(value, int) else value for name, value in kept.items()}
-
-
-def _as_mapping(what: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        msg = f"{what} must be a table of fields, got {value!r}"
-        raise InvalidInput(msg)
-    return dict(value)
-
-
-def _column(table: Table, name: str) -> NDArray[Any]:
-    if hasattr(type(table), "collect"):
-        msg = f"a table must be in memory, got a lazy {type(table).__name__}: collect() it"
-        raise InvalidInput(msg)
-    present = _names_of(table)
-    if name not in present:
-        msg = f"the table must have the column {name!r}, got {[str(column) for column in present]}"
-        raise InvalidInput(msg)
-    values = as_cells(table[name])
-    if values.ndim != 1:
-        msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
-        raise InvalidInput(msg)
-    return values
-
-
-def _names_of(table: Table) -> list[Any]:
-    # The columns of a table of pyarrow are no names.
-    present = getattr(table, "column_names", getattr(table, "columns", None))
-    if present is None:
-        present = table.keys() if isinstance(table, Mapping) else getattr(getattr(table, "dtype", None), "names", None)
-    if present is None:
-        msg = f"a table must be a mapping of columns or a data frame, got {type(table).__name__}"
-        raise InvalidInput(msg)
-    return list(present)
-
-
-def _check_length(name: str, values: NDArray[Any], n_samples: int) -> None:
-    if len(values) != n_samples:
-        msg = f"all columns must have equal length, got {len(values)} in {name!r} and {n_samples} before it"
-        raise InvalidInput(msg)

@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO, TypeAlias
 
 from dpci.base.optional import optional
 from dpci.errors import InvalidInput
-from dpci.schema.columns import as_cells
+from dpci.schema.cells import as_cells
 
 Columns: TypeAlias = dict[str, Sequence[Any]]
 

@@ -1,0 +1,156 @@
+"""The cells of a column as texts or numbers, each read by itself, whatever the others hold."""
+
+import contextlib
+import math
+import re
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.data.frames import decoded
+from dpci.errors import InvalidInput
+
+# Types whose equal values have equal labels, and those of which a list is kept as it is.
+_PLAIN = {str, bool, int, float, type(None)}
+_SINGLE_VALUES = (*_PLAIN, np.bool_, np.integer, np.floating)
+_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")
+_NOT_AVAILABLE = {"NAType", "NaTType", "NoneType"}
+
+
+def label_of(value: object) -> str:
+    """Return the text by which categories are compared: digits of a whole number, otherwise the stripped text."""
+    if isinstance(value, bytes):
+        # Its own text is b'...', which no list of categories holds, so that every record would be of none.
+        msg = f"categories and labels must be text or numbers, got bytes {value!r}: decode the column"
+        raise InvalidInput(msg)
+    text = str(value).strip()
+    # A table with a gap turns 2 into 2.0.
+    whole = _WHOLE_NUMBER.fullmatch(text)
+    label = whole[1] if whole else text
+    return "0" if label == "-0" else label  # zeros are equal
+
+
+def as_cells(values: object) -> NDArray[Any]:
+    """Return a column as an array in which no value decides how another one reads: rows belong to different people.
+
+    NumPy makes texts as wide as the longest of them, and integers beside a missing value floats of fewer digits.
+    """
+    if isinstance(values, list | tuple):
+        one_by_one = all(issubclass(kind, _SINGLE_VALUES) for kind in set(map(type, values)))
+        return np.array(values, dtype=object) if one_by_one else np.asarray(values)
+    values = decoded(values)
+    cells = np.asarray(values)
+    kind = getattr(values, "type", getattr(values, "dtype", ""))
+    if cells.dtype.kind == "f" and "int" in str(kind).lower():
+        column: Any = values
+        listed = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+        cells = np.array([cell if isinstance(cell, int | float) else math.nan for cell in listed], dtype=object)
+    return cells
+
+
+def codes_of(values: object, index: Mapping[str, int]) -> NDArray[np.int64]:
+    """Position of each value in a list of labels, -1 where it is not in the list."""
+    listed = as_cells(values).tolist()
+    kinds = set(map(type, listed))
+    if len(kinds) > 1 or not kinds <= _PLAIN:
+        return np.fromiter((index.get(label_of(cell), -1) for cell in listed), np.int64, len(listed))
+    # Few distinct values: look each one up once.
+    found: dict[Hashable, int] = {cell: index.get(label_of(cell), -1) for cell in set(listed)}
+    return np.fromiter((found[cell] for cell in listed), np.int64, len(listed))
+
+
+def as_floats(cells: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the numbers that cells hold; NaN where they hold none."""
+    if cells.dtype.kind in "mM":
+        return np.full(cells.shape, np.nan)
+    numbers: NDArray[np.float64] | None = None
+    if not _has_underscores(cells):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            # A cast would drop imaginary parts.
+            numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind == "c" else "unsafe")
+    if numbers is None:
+        numbers = np.fromiter((_number(cell) for cell in cells.tolist()), np.float64, cells.size)
+    return numbers
+
+
+def _has_underscores(cells: NDArray[np.generic]) -> bool:
+    """Whether a text has the underscore that Python allows between digits and no other program of tables does."""
+    return cells.dtype.kind in "OU" and any(isinstance(cell, str) and "_" in cell for cell in cells.tolist())
+
+
+def _number(cell: object) -> float:
+    """Return the number that a cell holds; NaN where it holds none."""
+    if isinstance(cell, str) and "_" in cell:
+        return math.nan
+    try:
+        return float(cell)  # type: ignore[arg-type]  # the except clause is the check
+    except (TypeError, ValueError):
+        return math.nan
+    except OverflowError:  # an integer beyond the range of floats
+        return math.inf
+
+
+def shortened(cell: object) -> str:
+    """Return a cell as text; it may be as long as a file."""
+    text = repr(cell)
+    return text if len(text) <= 80 else f"{text[:60]}..."
+
+
+def check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str) -> None:
+    """Refuse a column by its first cell that is not valid."""
+    if not valid.all():
+        row = int(np.argmin(valid))
+        msg = f"column {name!r} must {rule}, got {shortened(as_cells(values).tolist()[row])} in row {row}"
+        raise InvalidInput(msg)
+
+
+def missing_cells(cells: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which cells hold nothing: None, NaN, missing values of pandas and polars, and the texts "", NA and NaN."""
+    if cells.dtype.kind == "f":
+        return np.asarray(np.isnan(cells))
+    if cells.dtype.kind in "biu":
+        return np.zeros(cells.shape, dtype=bool)
+    return np.fromiter(map(_is_missing, cells.tolist()), bool, cells.size)
+
+
+def _is_missing(cell: object) -> bool:
+    if isinstance(cell, str):
+        return cell.strip().lower() in {"", "na", "nan"}
+    return type(cell).__name__ in _NOT_AVAILABLE or (isinstance(cell, float) and math.isnan(cell))
+
+
+def column_of(table: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  # tables of any library
+    """Return the cells of a column of a table."""
+    if hasattr(type(table), "collect"):
+        msg = f"a table must be in memory, got a lazy {type(table).__name__}: collect() it"
+        raise InvalidInput(msg)
+    present = names_of(table)
+    if name not in present:
+        msg = f"the table must have the column {name!r}, got {[str(column) for column in present]}"
+        raise InvalidInput(msg)
+    values = as_cells(table[name])
+    if values.ndim != 1:
+        msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
+        raise InvalidInput(msg)
+    return values
+
+
+def names_of(table: Any) -> list[Any]:  # noqa: ANN401  # tables of any library
+    """Return the names of the columns of a table."""
+    # The columns of a table of pyarrow are no names.
+    present = getattr(table, "column_names", getattr(table, "columns", None))
+    if present is None:
+        present = table.keys() if isinstance(table, Mapping) else getattr(getattr(table, "dtype", None), "names", None)
+    if present is None:
+        msg = f"a table must be a mapping of columns or a data frame, got {type(table).__name__}"
+        raise InvalidInput(msg)
+    return list(present)
+
+
+def check_length(name: str, values: NDArray[Any], n_samples: int) -> None:
+    """Refuse a column of another length than the ones before it."""
+    if len(values) != n_samples:
+        msg = f"all columns must have equal length, got {len(values)} in {name!r} and {n_samples} before it"
+        raise InvalidInput(msg)

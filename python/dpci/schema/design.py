@@ -1,0 +1,309 @@
+"""How terms become columns of bounded rows: their coding, names, units and bounds, and the map from table units.
+
+The coding keeps what the terms can express, so that coefficients have an exact linear map to the units of the table:
+
+- Categories, and the functions of a spline, lose their reference where the term without them is in the model, as in R;
+  otherwise all of them have a column.
+- A number is moved to the middle of its bounds (or to 0 at the lower one, with ``scale="unit"``) where the product then
+  differs from that of the numbers as they are by terms that are in the model; otherwise it is divided by its greatest
+  absolute value.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.errors import InvalidInput
+from dpci.schema.columns import CategoricalColumn, Column, NumericColumn
+from dpci.schema.terms import Factor, Levels, Missing, Power, Spline, Term, basis
+
+_F64: TypeAlias = NDArray[np.float64]
+_Columns: TypeAlias = Mapping[str, Column]
+_Function: TypeAlias = tuple[frozenset[tuple[str, int]], frozenset[tuple[Factor, int]]]
+"""A function of a record: powers of numbers times one indicator or function of each other factor."""
+
+# Rows are divided by slightly more than the worst-case norm, so that rounding cannot lift a row above 1; and the
+# functions of a spline by slightly more than their sum.
+ROUNDING_MARGIN = 1.0 + 2.0**-40
+
+
+@dataclass(frozen=True)
+class Part:
+    """A term with its coding.
+
+    Parameters
+    ----------
+    factors : tuple of Factor
+        Of the term.
+    moved : frozenset of str
+        The numbers that are moved; the others are divided by their greatest value.
+    kept : tuple of tuples of int
+        Of each factor, which of its functions have columns.
+    """
+
+    factors: tuple[Factor, ...]
+    moved: frozenset[str]
+    kept: tuple[tuple[int, ...], ...]
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return math.prod(map(len, self.kept))
+
+    def functions(self) -> Iterator[_Function]:
+        """Yield what each column is a function of, in their order."""
+        powers = frozenset((f.column, f.exponent) for f in self.factors if isinstance(f, Power))
+        for chosen in itertools.product(*self.kept):
+            pairs = zip(self.factors, chosen, strict=True)
+            yield powers, frozenset((f, i) for f, i in pairs if not isinstance(f, Power))
+
+    def names(self, columns: _Columns) -> Iterator[str]:
+        """Yield the name of each column."""
+        for chosen in itertools.product(*self.kept):
+            pairs = zip(self.factors, chosen, strict=True)
+            yield ":".join(_name(f, i, columns[f.column]) for f, i in pairs)
+
+    def units(self, columns: _Columns) -> Iterator[str]:
+        """Yield what the coefficient of each column is per, or against."""
+        if splines := [f for f in self.factors if isinstance(f, Spline)]:
+            for chosen in itertools.product(*self.kept):
+                numbered = [i + 1 for f, i in zip(self.factors, chosen, strict=True) if isinstance(f, Spline)]
+                which = " and ".join(f"{i} of {f.n_functions}" for i, f in zip(numbered, splines, strict=True))
+                yield f"no unit: function {which}"
+            return
+        numbers = [_number_unit(f, columns[f.column]) for f in self.factors if isinstance(f, Power)]
+        per = [f"per {' x '.join(numbers)}"] if numbers else []
+        slopes = bool(numbers)
+        others = [
+            _against(f, kept, columns[f.column], slopes=slopes) for f, kept in zip(self.factors, self.kept, strict=True)
+        ]
+        yield from itertools.repeat(", ".join([*per, *filter(None, others)]), self.width)
+
+    def encode(self, values: "Values") -> _F64:
+        """(n, width) products of absolute value at most 1, of a row together at most the rounding margin."""
+        product: _F64 | None = None
+        for factor, kept in zip(self.factors, self.kept, strict=True):
+            values_of = values.of(factor, moved=factor.column in self.moved)
+            some = values_of if len(kept) == values_of.shape[1] else values_of[:, list(kept)]
+            product = some if product is None else (product[:, :, None] * some[:, None, :]).reshape(len(some), -1)
+        assert product is not None  # noqa: S101  # for the type checker: a term has a factor
+        return product
+
+    def has_both_signs(self, columns: _Columns) -> bool:
+        """Whether the product can be as far below 0 as above."""
+        return any(
+            isinstance(f, Power) and f.exponent % 2 == 1 and _has_both_signs(columns[f.column], f.column in self.moved)
+            for f in self.factors
+        )
+
+    @property
+    def n_splines(self) -> int:
+        """Number of factors that are splines."""
+        return sum(isinstance(factor, Spline) for factor in self.factors)
+
+    def expansion(self, columns: _Columns) -> dict[frozenset[tuple[str, int]], float]:
+        """Coefficients of the powers of the numbers as they are in the product of the numbers as they are coded."""
+        found: dict[frozenset[tuple[str, int]], float] = {frozenset(): 1.0}
+        for factor in self.factors:
+            if not isinstance(factor, Power):
+                continue
+            column = columns[factor.column]
+            assert isinstance(column, NumericColumn)  # noqa: S101  # for the type checker: as `resolved` left it
+            p = factor.exponent
+            if factor.column in self.moved:
+                offset, slope = (float(value[0]) for value in column.scaling)
+                weights = {j: math.comb(p, j) * offset ** (p - j) * slope**j for j in range(p + 1)}
+            else:
+                weights = {p: column.size**-p}
+            found = {
+                powers | ({(factor.column, j)} if j else set()): weight * added
+                for powers, weight in found.items()
+                for j, added in weights.items()
+            }
+        return found
+
+
+class Values:
+    """The columns of one table, as numbers and indicators, each made once."""
+
+    def __init__(self, columns: _Columns, cells: Mapping[str, NDArray[Any]]) -> None:
+        self._columns = columns
+        self._cells = cells
+        self._numbers: dict[str, _F64] = {}
+        self._made: dict[tuple[Factor, bool], _F64] = {}
+
+    def of(self, factor: Factor, *, moved: bool) -> _F64:
+        """(n, functions) values of a factor."""
+        key = factor, moved
+        if key not in self._made:
+            self._made[key] = self._make(factor, moved=moved)
+        return self._made[key]
+
+    def _make(self, factor: Factor, *, moved: bool) -> _F64:
+        name = factor.column
+        column = self._columns[name]
+        if isinstance(column, CategoricalColumn):
+            return column.indicators(self._cells[name])
+        if isinstance(factor, Missing):
+            return column.gaps(self._cells[name])[:, None].astype(np.float64)
+        if name not in self._numbers:
+            self._numbers[name] = column.numbers(self._cells[name])
+        numbers = self._numbers[name]
+        if isinstance(factor, Spline):
+            return basis(factor, column, numbers)
+        assert isinstance(factor, Power)  # noqa: S101  # for the type checker
+        coded = column.scaled(numbers) if moved else np.clip(numbers / column.size, -1.0, 1.0)
+        power = coded
+        for _ in range(factor.exponent - 1):
+            power = power * coded
+        return power[:, None]
+
+
+def single_parts(columns: Sequence[Column]) -> tuple[Part, ...]:
+    """Return the coding of each column by itself: numbers are moved, categories lose a reference that is named."""
+    parts: list[Part] = []
+    for column in columns:
+        if isinstance(column, NumericColumn):
+            parts.append(Part((Power(column=column.name),), frozenset({column.name}), ((0,),)))
+        else:
+            kept = tuple(i for i, category in enumerate(column.categories) if category != column.reference)
+            parts.append(Part((Levels(column=column.name, reference=column.reference),), frozenset(), (kept,)))
+    return (*parts, *_gaps(columns))
+
+
+def coded_parts(terms: Sequence[Term], columns: Sequence[Column], *, intercept: bool) -> tuple[Part, ...]:
+    """Return the coding of terms; see the top of this file.
+
+    Raises
+    ------
+    InvalidInput
+        For a term that is there twice.
+    """
+    by_name = {column.name: column for column in columns}
+    model: dict[frozenset[Factor], tuple[tuple[int, ...], ...]] = {}
+    in_model: set[frozenset[Factor]] = {frozenset(term.factors) for term in terms}
+    if intercept:
+        in_model.add(frozenset())
+    for term in terms:
+        key = frozenset(term.factors)
+        if not intercept and len(key) == 1 and not isinstance(term.factors[0], Power) and key not in model:
+            # The first one has all its columns, and their sum is the constant.
+            model[key] = (_kept(term.factors[0], by_name[term.columns[0]], reduced=frozenset() in in_model),)
+            in_model.add(frozenset())
+            continue
+        if key in model:
+            raise InvalidInput(f"terms must differ, got {':'.join(term.columns)} twice")
+        model[key] = tuple(_kept(f, by_name[f.column], reduced=key - {f} in in_model) for f in term.factors)
+        if not all(model[key]):
+            raise InvalidInput(
+                f"a term must have a category besides the reference, got none in {':'.join(term.columns)}"
+            )
+    levels = {key: _levels(key, terms, kept) for key, kept in model.items()}
+    if intercept:
+        levels[frozenset()] = {frozenset()}
+    parts = [Part(t.factors, _moved(t, levels), model[frozenset(t.factors)]) for t in terms]
+    return (*parts, *_gaps(columns))
+
+
+def from_units(parts: Sequence[Part], columns: _Columns, divisors: _F64) -> _F64:
+    """Return A with ``(x, 1) = A (z, 1)``, z the functions of the parts with the numbers as they are."""
+    functions = [function for part in parts for function in part.functions()]
+    places = {function: place for place, function in enumerate(functions)}
+    places[frozenset(), frozenset()] = len(functions)
+    matrix = np.zeros((len(functions) + 1, len(functions) + 1))
+    matrix[-1, -1] = 1.0
+    row = 0
+    for part in parts:
+        expansion = part.expansion(columns)
+        for _, others in part.functions():
+            for powers, weight in expansion.items():
+                if weight:
+                    matrix[row, places[powers, others]] += weight / divisors[row]
+            row += 1
+    return matrix
+
+
+def _gaps(columns: Sequence[Column]) -> list[Part]:
+    """Return the indicators of missing numbers."""
+    counted = [column.name for column in columns if isinstance(column, NumericColumn) and column.missing != "error"]
+    return [Part((Missing(column=name),), frozenset(), ((0,),)) for name in counted]
+
+
+def _kept(factor: Factor, column: Column, *, reduced: bool) -> tuple[int, ...]:
+    if isinstance(factor, Levels) and isinstance(column, CategoricalColumn):
+        left_out = column.categories.index(str(factor.reference))
+        return tuple(i for i in range(len(column.categories)) if not (reduced and i == left_out))
+    if isinstance(factor, Spline):
+        return tuple(range(int(reduced), factor.n_functions))
+    return (0,)
+
+
+def _levels(
+    key: frozenset[Factor], terms: Sequence[Term], kept: tuple[tuple[int, ...], ...]
+) -> set[frozenset[tuple[Factor, int]]]:
+    term = next(term for term in terms if frozenset(term.factors) == key)
+    return {others for _, others in Part(term.factors, frozenset(), kept).functions()}
+
+
+def _moved(
+    term: Term,
+    levels: Mapping[frozenset[Factor], set[frozenset[tuple[Factor, int]]]],
+) -> frozenset[str]:
+    """Return the numbers of a term whose moving adds nothing but terms of the model, at the same levels."""
+    own = levels[frozenset(term.factors)]
+    numbers = [factor for factor in term.factors if isinstance(factor, Power)]
+    moved: list[Power] = []
+    for factor in numbers:
+        candidate = [*moved, factor]
+        rest = frozenset(term.factors) - set(candidate)
+        lowered = itertools.product(*(range(f.exponent + 1) for f in candidate))
+        if all(
+            own
+            <= levels.get(
+                rest | {Power(column=f.column, exponent=j) for f, j in zip(candidate, choice, strict=True) if j}, set()
+            )
+            for choice in lowered
+        ):
+            moved = candidate
+    return frozenset(factor.column for factor in moved)
+
+
+def _has_both_signs(column: Column, moved: bool) -> bool:  # noqa: FBT001  # private
+    if not isinstance(column, NumericColumn):
+        return False
+    lower, upper = column.transformed_bounds
+    return column.scale == "symmetric" if moved else bool(lower < 0.0 < upper)
+
+
+def _name(factor: Factor, function: int, column: Column) -> str:
+    if isinstance(factor, Levels) and isinstance(column, CategoricalColumn):
+        return f"{factor.column}={column.categories[function]}"
+    if isinstance(factor, Spline):
+        return f"bs({factor.column})[{function + 1}]"
+    if isinstance(factor, Missing):
+        return f"{factor.column}=missing"
+    assert isinstance(factor, Power)  # noqa: S101  # for the type checker
+    return factor.column if factor.exponent == 1 else f"{factor.column}^{factor.exponent}"
+
+
+def _number_unit(factor: Power, column: Column) -> str:
+    assert isinstance(column, NumericColumn)  # noqa: S101  # for the type checker
+    unit = column.unit or "unit"
+    named = unit if column.transform == "none" else f"log {unit}"
+    return named if factor.exponent == 1 else f"{named}^{factor.exponent}"
+
+
+def _against(factor: Factor, kept: tuple[int, ...], column: Column, *, slopes: bool) -> str:
+    if isinstance(factor, Missing) and isinstance(column, NumericColumn):
+        return f"missing, against {column.missing:g}"
+    if isinstance(factor, Levels) and isinstance(column, CategoricalColumn):
+        if len(kept) < len(column.categories):
+            return f"against {factor.reference}"
+        # Each category has a slope of its own then.
+        return "" if slopes else "against no category"
+    return ""

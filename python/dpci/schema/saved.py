@@ -1,0 +1,119 @@
+"""Schemas as plain dictionaries, as files hold them: every field by its name."""
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dpci.errors import InvalidInput
+from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
+from dpci.schema.terms import Term
+
+_Part = TypeVar("_Part")
+
+_KINDS: dict[str, type[Column]] = {"numeric": NumericColumn, "categorical": CategoricalColumn}
+# Fields that came later, which a digest counts only where they do something.
+_LATER = {"missing": ("error", None)}
+
+
+def fields_of(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a schema from those of a dictionary as TOML or JSON gives it.
+
+    Raises
+    ------
+    InvalidInput
+        For fields that are missing or unknown.
+    """
+    entries = _as_mapping("a schema", description)
+    for required in ("target", "columns"):
+        if required not in entries:
+            msg = f"a schema must have {required!r}, got {sorted(entries)}"
+            raise InvalidInput(msg)
+    target = _as_mapping("the target", entries.pop("target"))
+    columns = _as_list("columns", entries.pop("columns"))
+    target_kind: type[Target] = NumericTarget if "lower" in target else ClassTarget
+    if "terms" in entries:
+        entries["terms"] = tuple(map(Term.from_dict, _as_list("terms", entries["terms"])))
+    return {
+        **entries,
+        "target": build(target_kind, "the target", target),
+        "columns": tuple(_build_column(_as_mapping("a column", column)) for column in columns),
+    }
+
+
+def build(kind: type[_Part], what: str, fields: Mapping[str, Any]) -> _Part:
+    """Return an object of these fields, or say which of them are missing or unknown."""
+    known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
+    if extra := sorted(set(fields) - set(known)):
+        msg = f"{what} may have the fields {list(known)}, got {extra}"
+        raise InvalidInput(msg)
+    required = {name for name, field in known.items() if field.default is dataclasses.MISSING}
+    if missing := sorted(required - set(fields)):
+        msg = f"{what} must have {missing}, got {sorted(fields)}"
+        raise InvalidInput(msg)
+    return kind(**fields)
+
+
+def plain_column(column: Column, *, defaults: bool) -> dict[str, Any]:
+    """Return a column as a dictionary with its kind."""
+    kinds = {kind: name for name, kind in _KINDS.items()}
+    return {"kind": kinds[type(column)], **plain(column, defaults=defaults)}
+
+
+def plain(part: Column | Target, *, defaults: bool = False) -> dict[str, Any]:
+    """Return the fields of a column or a target; those at their defaults only if asked for."""
+    values = {field.name: (getattr(part, field.name), field.default) for field in dataclasses.fields(part)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, (value, default) in values.items()
+        if defaults or value != default
+    }
+
+
+def essential(part: Column | Target) -> dict[str, Any]:
+    """Return the fields of a column or a target that decide what it does; 1 and 1.0 are one bound."""
+    kept = {name: value for name, value in plain(part, defaults=True).items() if name not in {"source", "unit"}}
+    used = {name: value for name, value in kept.items() if name not in _LATER or value not in _LATER[name]}
+    return {name: float(value) if isinstance(value, int) else value for name, value in used.items()}
+
+
+def read_file(path: str | PathLike[str]) -> Any:  # noqa: ANN401  # a file can hold anything
+    """Return what a ``.toml`` or ``.json`` file holds."""
+    path = Path(path)
+    readers = {".toml": tomllib.loads, ".json": json.loads}
+    if path.suffix not in readers:
+        msg = f"a schema file must end in .toml or .json, got {str(path)!r}"
+        raise InvalidInput(msg)
+    try:
+        return readers[path.suffix](path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        msg = f"a schema file must be readable, got {str(path)!r}: {error.strerror}"
+        raise InvalidInput(msg) from error
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        msg = f"a schema file must be valid {path.suffix[1:].upper()}, got {path}: {error}"
+        raise InvalidInput(msg) from error
+
+
+def _build_column(fields: dict[str, Any]) -> Column:
+    kind = fields.pop("kind", None)
+    if not isinstance(kind, str) or kind not in _KINDS:
+        msg = f"kind of column {fields.get('name')!r} must be one of {list(_KINDS)}, got {kind!r}"
+        raise InvalidInput(msg)
+    return build(_KINDS[kind], f"column {fields.get('name')!r}", fields)
+
+
+def _as_mapping(what: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        msg = f"{what} must be a table of fields, got {value!r}"
+        raise InvalidInput(msg)
+    return dict(value)
+
+
+def _as_list(what: str, value: object) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        msg = f"{what} must be a list of tables, got {value!r}"
+        raise InvalidInput(msg)
+    return list(value)
