@@ -63,6 +63,9 @@ class Left:
         "NumericColumn": {"source", "unit"},
         "NumericTarget": {"source", "unit"},
         "Schema": {"name", "title", "source", "licence"},
+        "Power": {"column"},
+        "Levels": {"column", "reference"},
+        "Spline": {"column"},
     }
     # Keywords that choose where files are, which are no numbers.
     KEYWORDS = frozenset({"checkpoint", "parallel", "progress", "stacklevel", "download", "ax", "path"})
@@ -137,6 +140,8 @@ OWN = {
     "Custom": dict(zip(("value", "slope", "curvature"), CURVE, strict=True)),
     "ClassTarget": {"column": "c", "negative": ("no",), "positive": ("yes",)},
     "NumericTarget": {"column": "c", "lower": 0.0, "upper": 1.0},
+    "Term": {"factors": (schema.Power(column="a"),)},
+    "Spline": {"column": "a", "knots": (0.5, 1.0)},
     "Schema": {"columns": SMALL_SCHEMA.columns, "target": SMALL_SCHEMA.target},
     # Their rows are encoded.
     **{name: {"schema": None} for name in ("fit", "predict", "predict_proba", "decision_function", "predict_conf_int")},

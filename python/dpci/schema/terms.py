@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline
 
 from dpci.base.validation import check_count
 from dpci.errors import InvalidInput
@@ -225,6 +224,8 @@ def equal_knots(column: NumericColumn, n_functions: int, degree: int) -> tuple[f
 
 def basis(factor: Spline, column: NumericColumn, numbers: _F64) -> _F64:
     """Values of the functions at numbers within the bounds, (n, n_functions)."""
+    from scipy.interpolate import BSpline  # noqa: PLC0415  # slow to import, and few models have splines
+
     lower, upper = column.transformed_bounds
     unit = np.clip((numbers - lower) / (upper - lower), 0.0, 1.0)
     values = BSpline.design_matrix(unit, _knots(factor, column), factor.degree).toarray()
