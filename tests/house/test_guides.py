@@ -17,7 +17,7 @@ WITH_EXAMPLES = [path for path in WITH_EXAMPLES if "```python" in path.read_text
 
 
 def test_there_are_five_guides():
-    assert len(PAGES) == 5
+    assert len(PAGES) == 6
     index = (GUIDES / "index.md").read_text(encoding="utf-8")
     assert [page.name for page in PAGES if f"({page.name})" not in index] == []
 

@@ -19,6 +19,7 @@ def deliver(
     *,
     output: Path | None,
     plot: Path | None,
+    page: Path | None,
     level: float,
     force: bool,
     json: bool,
@@ -43,6 +44,7 @@ def deliver(
         streams = (sys.stderr,)  # the other may hold half a document
         show(result, level=level, json=json)
         draw(result, plot, level=level, force=force, quiet=quiet)
+        write_page(result, page, level=level, force=force, quiet=quiet)
     except BaseException as error:
         if is_saved and isinstance(error, BrokenPipeError):
             raise
@@ -79,6 +81,25 @@ def draw(
     with new_file("--plot", plot, force=force) as path:
         figure.savefig(path, dpi=150, bbox_inches="tight")
     note(f"wrote {plot}", quiet=quiet)
+
+
+def write_page(
+    result: PrivateFit,
+    page: Path | None,
+    *,
+    level: float,
+    title: str | None = None,
+    option: str = "--page",
+    force: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Write the result as one HTML page, if it is wanted."""
+    if page is None:
+        return
+    text = result.to_html(level=level, title=title)
+    with new_file(option, page, force=force) as path:
+        path.write_text(text, encoding="utf-8")
+    note(f"wrote {page}", quiet=quiet)
 
 
 def _save(result: PrivateFit, output: Path, *, force: bool) -> None:

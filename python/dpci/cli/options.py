@@ -64,6 +64,10 @@ ModelSchema = Annotated[
     str | None,
     _option(INPUT, "Schema as for fit. A model that was fitted with a schema holds it.", completed_by=schemas),
 ]
+Formula = Annotated[
+    str | None,
+    _option(INPUT, "Model of the columns of the schema, such as 'ill ~ age*sex + C(ward)' (docs/data.md, Models)."),
+]
 Target = Annotated[str | None, _option(INPUT, "Column to predict, if its name differs from the schema's.")]
 Delimiter = Annotated[str, _option(INPUT, "Character between the fields of a CSV file; tab or '\\t' for a tab.")]
 ChunkRows = Annotated[int | None, _option(INPUT, "Number of rows read at a time.")]
@@ -201,12 +205,12 @@ def given(**values: object) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def find_schema(schema: str, target: str | None) -> Schema:
-    """Return a packaged schema by its name, or that of a file; ``target`` replaces the column to be predicted."""
+def find_schema(schema: str, target: str | None, formula: str | None = None) -> Schema:
+    """Return a packaged schema by its name, or that of a file; with another column to be predicted, or a formula."""
     description = load_schema(schema) if schema in schema_names() else Schema.from_file(schema)
-    if target is None:
-        return description
-    return dataclasses.replace(description, target=dataclasses.replace(description.target, column=target))
+    if target is not None:
+        description = dataclasses.replace(description, target=dataclasses.replace(description.target, column=target))
+    return description if formula is None else Schema.from_formula(formula, description)
 
 
 def in_rows(description: Schema, rows: str | None) -> tuple[Schema, RowDomain]:

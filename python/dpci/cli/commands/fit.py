@@ -56,6 +56,7 @@ _MOST_BYTES = 512 * 2**20
 _FIT_EXAMPLES = """\
 dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --output model.json
 dpci fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
+dpci fit people.csv --schema people.toml --formula 'ill ~ poly(age, 2)' --epsilon 1 --l2-strength 0.01 --page page.html
 dpci fit 'parts/*.csv' --schema people.toml --rho 0.5 --l2-strength 0.01 --mechanism output --chunk-rows 1000
 """
 
@@ -86,6 +87,7 @@ def fit(
     ],
     *,
     schema: options.SchemaText,
+    formula: options.Formula = None,
     target: options.Target = None,
     delimiter: options.Delimiter = ",",
     chunk_rows: options.ChunkRows = None,
@@ -109,6 +111,10 @@ def fit(
     plot: Annotated[
         Path | None, typer.Option(help="Write a forest plot to this new file.", rich_help_panel=options.OUTPUT)
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write one self-contained HTML page to this new file.", rich_help_panel=options.OUTPUT),
+    ] = None,
     force: options.Force = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -127,14 +133,15 @@ def fit(
     read = [*tables, *schema_files(schema), *([] if ledger is None else ledger_files(ledger))]
     check_new("--output", output, force=force, sources=read)
     check_new("--plot", plot, force=force, sources=read)
-    check_different({"--output": output, "--plot": plot})
+    check_new("--page", page, force=force, sources=read)
+    check_different({"--output": output, "--plot": plot, "--page": page})
     if plot is not None:
         check_plot_file(plot)
         if model.moments == "none":
             msg = "--plot requires released moments, got --moments none"
             raise InvalidInput(msg)
     payer = _payer(ledger, label)
-    description, domain = in_rows(find_schema(schema, target), model.rows)
+    description, domain = in_rows(find_schema(schema, target, formula), model.rows)
     keywords = model.keywords(domain, neighbors=neighbors, n_public=n_public)
     keywords.pop("classes", None)
     is_private = payer is not None and payer.errors == "private"
@@ -161,7 +168,7 @@ def fit(
         X, y, names = held
         encoded = NamedRows(X, names)
         result = fitting.fit(encoded, y, schema=description, ledger=payer, n_threads=threads, **keywords)
-    deliver(result, output=output, plot=plot, level=level, force=force, json=json, quiet=quiet)
+    deliver(result, output=output, plot=plot, page=page, level=level, force=force, json=json, quiet=quiet)
 
 
 @app.command(cls=Command, epilog=_PLAN_EXAMPLES)
@@ -177,6 +184,7 @@ def plan(
             autocompletion=options.schemas,
         ),
     ] = None,
+    formula: options.Formula = None,
     n_features: Annotated[
         int | None,
         typer.Option(
@@ -202,12 +210,15 @@ def plan(
         raise InvalidInput(msg)
     domain: RowDomain = Ball()
     if schema is None:
+        if formula is not None:
+            msg = f"--formula needs --schema, which bounds each column, got --formula {formula!r}"
+            raise InvalidInput(msg)
         if model.rows == "blocks":
             msg = "--rows blocks needs --schema, which bounds each column, got --n-features"
             raise InvalidInput(msg)
         n_columns = cast("int", n_features)
     else:
-        description, domain = in_rows(find_schema(schema, None), model.rows)
+        description, domain = in_rows(find_schema(schema, None, formula), model.rows)
         n_columns = len(description.names)
     keywords = model.keywords(domain, neighbors=neighbors)
     earlier = None if like is None else read_model(like)
@@ -231,6 +242,7 @@ def coverage(
     ],
     *,
     schema: options.OptionalSchema = None,
+    formula: options.Formula = None,
     target: options.Target = None,
     delimiter: options.Delimiter = ",",
     model: options.ModelOptions,
@@ -264,7 +276,7 @@ def coverage(
             f"{source!r}"
         )
         raise InvalidInput(msg)
-    found = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target)
+    found = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target, formula)
     description, domain = in_rows(found, model.rows)
     keywords = model.keywords(domain)
     shown = wants_progress(progress, quiet=quiet)

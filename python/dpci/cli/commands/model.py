@@ -14,6 +14,7 @@ import typer
 from dpci.base.validation import check_fraction
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
+from dpci.cli.delivery import write_page
 from dpci.cli.documents import result_document
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_new, check_text, new_file
@@ -140,10 +141,7 @@ def report(
     check_new("--output", output, force=force, sources=[model])
     fitted = read_model(model)
     if output is not None:
-        page = fitted.to_html(level=level, title=title)
-        with new_file("--output", output, force=force) as path:
-            path.write_text(page, encoding="utf-8")
-        note(f"wrote {output}", quiet=quiet)
+        write_page(fitted, output, level=level, title=title, option="--output", force=force, quiet=quiet)
     elif title is not None:
         msg = f"--title requires --output, because it is the heading of the page, got --title {title!r}"
         raise InvalidInput(msg)
