@@ -207,8 +207,10 @@ class Spec:
         projection: Literal["floor", "cautious", "auto", "noise_aware"],
         calibration: Literal["tight", "paper"],
         neighbors: Literal["replace_one", "add_remove"],
+        persons: bool = False,
+        max_rows: int | None = None,
     ) -> Spec:
-        """n_samples is the public n (n_public under add_remove)."""
+        """n_samples is the public n (n_public under add_remove), of persons where they are the records."""
 
     l2_strength: float
     """With what the variant cms11 added to it."""
@@ -248,8 +250,17 @@ def check_rows(
 ) -> None:
     """Raise what a release of these rows would raise before it draws noise: finite, within the bounds, not empty."""
 
-def fit(spec: Spec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None) -> FitDict:
-    """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
+def fit(
+    spec: Spec,
+    x: _Features,
+    y: _F64,
+    *,
+    clip: bool,
+    n_threads: int | None,
+    seed: int | None,
+    persons: NDArray[np.int64] | None = None,
+) -> FitDict:
+    """y holds the targets (-1/1 or reals); persons are numbered from 0. seed=None: operating-system entropy."""
 
 @final
 class Request:
@@ -646,6 +657,9 @@ class ObjectiveProfile:
         one_signed: bool,
         neighbors: str,
         pair: float = 2.0,
+        n_params: int = 1,
+        persons: bool = False,
+        max_rows: int | None = None,
     ) -> ObjectiveProfile:
         """row_norm without the intercept; curvature_bound None: none; pair: longest shift of two records over L R."""
 

@@ -59,6 +59,8 @@ def test_a_fit_without_coefficients_has_no_guarantee():
         "mechanism": "objective",
         "calibration": "tight",
         "n_samples": 100,
+        "n_params": 2,
+        "persons": None,
         "slope_bound": 1.0,
         "curvature_bound": 0.25,
     }

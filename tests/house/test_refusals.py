@@ -42,9 +42,17 @@ SITES = {
         "_check_column": (2, ("form", "missing")),
     },
     "data/rows": {
+        "read": (1, ()),
         "as_partitions": (3, ()),
         "known_shape": (1, ("form",)),
         "_param_names": (1, ()),
+    },
+    "data/persons": {
+        "Persons.from_dict": (1, ()),
+        "check_contribution": (1, ()),
+        "_check_rows": (1, ()),
+        "numbered": (5, ("persons",)),
+        "_told_apart": (3, ("persons",)),
     },
     "sources/chunks": {
         "Chunks.__init__": (2, ()),
@@ -137,7 +145,7 @@ SITES = {
         "_as_list": (1, ()),
     },
     "schema/table": {
-        "Schema.__post_init__": (5, ()),
+        "Schema.__post_init__": (6, ()),
         "Schema._take_terms": (3, ()),
         "Schema.from_formula": (1, ()),
         "Schema.from_dict": (1, ()),

@@ -13,6 +13,7 @@ from dpci.accounting.seals import Seal, seal_costs
 from dpci.accounting.steps import Step
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP, core_budget
 from dpci.data.arrays import as_numbers
+from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
 
 __all__ = ["Guarantee"]
@@ -27,8 +28,9 @@ GUARANTEE_FACTS = (
     "loss",
     "slope_bound",
     "curvature_bound",
+    "persons",
 )
-"""Fields of a record that :func:`guarantee_of` needs besides the number of samples."""
+"""Fields of a record that :func:`guarantee_of` needs besides the numbers of samples and of parameters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +118,7 @@ def guarantee_of(
     mechanism: str,
     calibration: str,
     n_samples: int,
+    n_params: int,
     row_norm: float,
     intercept_scale: float | None,
     l2_strength: float,
@@ -123,6 +126,7 @@ def guarantee_of(
     loss: dict[str, Any],
     slope_bound: float,
     curvature_bound: float | None,
+    persons: Persons | None,
 ) -> Guarantee:
     """Return the guarantee of a fit from its steps, seals and public facts.
 
@@ -154,6 +158,9 @@ def guarantee_of(
         one_signed=loss["one_signed"],
         neighbors=neighbors,
         pair=longest / steepest if steepest > 0.0 else 2.0,
+        n_params=n_params,
+        persons=persons is not None,
+        max_rows=None if persons is None else persons.max_rows,
     )
     shift = ratios.pop("coefficients") / profile.shift
     return Guarantee(budget, profile, shift, math.hypot(*ratios.values()), seal)

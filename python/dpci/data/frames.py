@@ -89,17 +89,9 @@ def check_same_index(X: object, y: object) -> None:
     DpciError
         For a frame without narwhals.
     """
-    if not is_frame(X):
-        return
-    nw = _import_narwhals()
-    frame, targets = (nw.from_native(each, allow_series=True, pass_through=True) for each in (X, y))
-    if not (isinstance(frame, nw.DataFrame) and isinstance(targets, nw.Series)):
-        return
-    index, other = nw.maybe_get_index(frame), nw.maybe_get_index(targets)
-    # Other numbers of rows have an error of their own.
-    if index is None or frame.implementation != targets.implementation or len(index) != len(other):
-        return
-    if not index.equals(other):
+    found = _indexes(X, y)
+    if found is not None and not found[0].equals(found[1]):
+        index, other = found
         row = bisect_left(range(len(index) - 1), 1, key=lambda k: not index[: k + 1].equals(other[: k + 1]))
         label, other_label = (labels[row : row + 1].tolist()[0] for labels in (index, other))
         raise InvalidInput(
@@ -107,6 +99,27 @@ def check_same_index(X: object, y: object) -> None:
             "brings y into the order of X; values without an index are paired by position: y.to_numpy(), of Dask "
             "y.to_dask_array())"
         )
+
+
+def same_index(X: object, values: object) -> bool:
+    """Whether the index of a frame is that of values beside it, where both have one and are equally long."""
+    found = _indexes(X, values)
+    return found is None or bool(found[0].equals(found[1]))
+
+
+def _indexes(X: object, values: object) -> tuple[Any, Any] | None:
+    """Return the indexes of a frame and of values beside it, where both have one and are equally long."""
+    if not is_frame(X):
+        return None
+    nw = _import_narwhals()
+    frame, series = (nw.from_native(each, allow_series=True, pass_through=True) for each in (X, values))
+    if not (isinstance(frame, nw.DataFrame) and isinstance(series, nw.Series)):
+        return None
+    index, other = nw.maybe_get_index(frame), nw.maybe_get_index(series)
+    # Other numbers of rows have an error of their own.
+    if index is None or frame.implementation != series.implementation or len(index) != len(other):
+        return None
+    return index, other
 
 
 def _import_narwhals() -> Any:  # noqa: ANN401  # an optional module

@@ -23,6 +23,11 @@ OF_PYTHON = {
         "a wrong shape or dtype, masked values, dates, strings, complex numbers, broken indices", "before", "the defect"
     ),
     "index": Refusal("the index of y differs from the index of X", "before", "two labels, row"),
+    "persons": Refusal(
+        "ids of persons that are missing, of several types, of another number or another index than the rows",
+        "before",
+        "types, numbers of rows, no id",
+    ),
     "missing": Refusal("a missing value in a frame", "before", "column, row"),
     "missing_target": Refusal("a missing target", "before", "value, row"),
     "label": Refusal("a target that belongs to neither class", "before", "value, row"),

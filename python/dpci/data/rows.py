@@ -13,6 +13,7 @@ from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index
 from dpci.data.labels import Classes, encode
 from dpci.data.parts import DescribedParts, Partitions, PartRules, check_smooth, describe
+from dpci.data.persons import numbered
 from dpci.errors import InvalidInput
 from dpci.rows import RowDomain
 
@@ -56,8 +57,15 @@ class Rows:
     """(negative, positive); None for real targets."""
     classes_inferred: bool
     """Whether the classes were inferred from the labels, so that they are not public."""
+    persons: NDArray[np.int64] | None = None
+    """The number of the person of each row; None where rows are records of their own."""
     parts: DescribedParts | None = None
     held: tuple[Floats | Csr, NDArray[np.float64]] | None = None
+
+    @property
+    def n_records(self) -> int:
+        """Number of records: of persons, or of rows."""
+        return self.shape[0] if self.persons is None else int(self.persons.max()) + 1
 
     @property
     def values(self) -> Floats | Csr:
@@ -79,9 +87,10 @@ def read(
     resolve: Callable[[int, int], _Resolved],
     *,
     parts: PartRules | None = None,
+    persons: Any = None,  # noqa: ANN401  # ids of any library
     stacklevel: int | None = None,
 ) -> tuple[Rows, _Resolved]:
-    """Return the rows, and what ``resolve`` makes of their numbers of rows and columns.
+    """Return the rows, and what ``resolve`` makes of their numbers of records and columns.
 
     Parameters
     ----------
@@ -94,6 +103,8 @@ def read(
         public choices rule out is refused first.
     parts : PartRules, optional
         How rows in parts are understood and checked; None: they are refused.
+    persons : array-like, optional
+        Whose each row is, where the records are persons.
     stacklevel : int, optional
         Where a warning about inferred classes points: 1 is this function, 2 its caller. None: no such warning, for
         results that are marked as not private anyway.
@@ -105,6 +116,8 @@ def read(
     """
     partitions = None if parts is None else as_partitions(X, y)
     if parts is not None and partitions is not None:
+        if persons is not None:
+            raise InvalidInput("persons need all rows in memory, got rows in parts (pass them as one array)")
         found = describe(partitions, parts)
         names = _param_names(found.names, found.n_columns, choices)
         rows = Rows(
@@ -119,7 +132,9 @@ def read(
     features = as_features(X)
     names = _param_names(features.names, features.shape[1], choices)
     choices.rows.check_columns(features.shape[1])
-    resolved = resolve(*features.shape)
+    numbers = None if persons is None else numbered(persons, features.shape[0], X)
+    n_records = features.shape[0] if numbers is None or not len(numbers) else int(numbers.max()) + 1
+    resolved = resolve(n_records, features.shape[1])
     above = None if stacklevel is None else stacklevel + 1
     check_same_index(X, y)
     targets = encode(y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes, stacklevel=above)
@@ -129,6 +144,7 @@ def read(
         named_columns=features.names is not None,
         classes=targets.classes,
         classes_inferred=targets.classes_inferred,
+        persons=numbers,
         held=(features.values, targets.values),
     )
     return rows, resolved

@@ -1,6 +1,7 @@
 """Public data sets: a packaged sample, loaders that verify checksums, and the schemas that bound their rows.
 
-`simulate_kddcup99` makes rows of the shape of a file that is too large to be everywhere.
+`simulate_kddcup99` makes rows of the shape of a file that is too large to be everywhere, `simulate_panel` persons with
+several rows.
 `load_with_data_dependent_scaling` and `scale_by_the_data` are the exception: they read scales off the data, as the
 published tables did.
 """
@@ -20,6 +21,7 @@ from dpci.datasets.loaders import (
     schema_names,
 )
 from dpci.datasets.paper import load_with_data_dependent_scaling, scale_by_the_data
+from dpci.datasets.people import Panel, simulate_panel
 from dpci.datasets.simulated import simulate_kddcup99
 from dpci.datasets.tables import load_layout, load_table
 from dpci.datasets.warfarin import load_warfarin
@@ -28,6 +30,7 @@ __all__ = [
     "Dataset",
     "DatasetUnavailable",
     "Layout",
+    "Panel",
     "load_adult",
     "load_adult_sample",
     "load_bank",
@@ -42,6 +45,7 @@ __all__ = [
     "scale_by_the_data",
     "schema_names",
     "simulate_kddcup99",
+    "simulate_panel",
 ]
 
 name_publicly(__name__, __all__)

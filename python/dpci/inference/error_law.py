@@ -244,7 +244,8 @@ def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _co
         strong_convexity(record),
         matrix_noise(record, "hessian"),
         noise,
-        is_likelihood(record),
+        # Rows of one person are dependent: their gradients are not those of a likelihood of independent records.
+        is_likelihood(record) and record.persons is None,
         noise_blocks(record),
     )
 

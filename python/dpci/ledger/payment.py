@@ -101,6 +101,7 @@ class Payment:
         resolve: Callable[[int, int], _Resolved],
         *,
         parts: PartRules | None = None,
+        persons: bool = False,
     ) -> "Till[_Resolved]":
         """Return the context in which the data are read and the release is made.
 
@@ -117,8 +118,10 @@ class Payment:
             it is called before anything is spent, if both numbers are public and known.
         parts : PartRules, optional
             How rows in parts are understood; None: the release takes rows in memory only.
+        persons : bool
+            Whether the records are persons, whose number is not that of the rows.
         """
-        return Till(self, X, y, choices, resolve, parts=parts)
+        return Till(self, X, y, choices, resolve, parts=parts, persons=persons)
 
 
 class Till(Generic[_Resolved]):
@@ -133,11 +136,13 @@ class Till(Generic[_Resolved]):
         resolve: Callable[[int, int], _Resolved],
         *,
         parts: PartRules | None,
+        persons: bool = False,
     ) -> None:
         self._payment = payment
         self._choices = choices
         self._resolve = resolve
         self._parts = parts
+        self._persons = persons
         self._is_paid = False
         if payment.private:
             self._check_public(X, y)
@@ -175,6 +180,7 @@ class Till(Generic[_Resolved]):
         y: Any,  # noqa: ANN401
         *,
         sums: bool = True,
+        persons: Any = None,  # noqa: ANN401  # whatever the caller has
         stacklevel: int,
     ) -> tuple[Rows, _Resolved]:
         """Read the data and check them as the release will, then write the spend, unless it is written.
@@ -185,6 +191,8 @@ class Till(Generic[_Resolved]):
             As the caller gave them.
         sums : bool
             Whether the release sums over the records: the rounding of sums is bounded only up to a number of them.
+        persons : array-like, optional
+            Whose each row is, where the records are persons.
         stacklevel : int
             Where a warning about inferred classes points: 1 is this function, 2 its caller.
 
@@ -206,12 +214,12 @@ class Till(Generic[_Resolved]):
         """
         choices = self._choices
         above = None if choices.seed is not None else stacklevel + 1
-        rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, stacklevel=above)
+        rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, persons=persons, stacklevel=above)
         if self._payment.ledger is not None and not self._is_paid:
             if rows.parts is None:  # those in parts were checked when they were described
                 _core.check_rows(rows.values, rows.targets, **choices.row_bounds())
             if sums and choices.n_public is not None:
-                _core.check_excess(choices.n_public, rows.shape[0])
+                _core.check_excess(choices.n_public, rows.n_records)
             self._pay()
         return rows, resolved
 
@@ -234,7 +242,8 @@ class Till(Generic[_Resolved]):
         if self._parts is None and y is None:
             raise InvalidInput("y must be given with rows in memory, got y=None")
         # The number of rows is private exactly where there is a stand-in for it.
-        n_records = rows if choices.n_public is None else choices.n_public
+        n_rows = None if self._persons else rows
+        n_records = n_rows if choices.n_public is None else choices.n_public
         if n_records is not None and columns is not None:
             self._resolve(n_records, columns)
 

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -13,7 +13,7 @@ from dpci.budgets import Budget, Calibration, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
 from dpci.data.rows import Rows, check_source
-from dpci.errors import CurvatureWarning, MomentNoiseWarning
+from dpci.errors import CurvatureWarning, InvalidInput, MomentNoiseWarning
 from dpci.inference.curvature import TRUSTED_ROOM, shown
 from dpci.inference.error_law import NOISE_AWARE, strong_convexity
 from dpci.inference.methods import room_of
@@ -23,7 +23,7 @@ from dpci.losses import LossLike
 from dpci.mechanisms import MechanismLike
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, Projection, Settings
-from dpci.model.tables import Source, described
+from dpci.model.tables import Source, check_person_column, described, person_ids
 from dpci.released.model import record_of
 from dpci.rows import RowDomain
 from dpci.schema.table import Schema
@@ -60,6 +60,9 @@ def fit(
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
+    persons: ArrayLike | str | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -137,7 +140,17 @@ def fit(
     neighbors : {"replace_one", "add_remove"}
         Data sets that must be hard to tell apart: one record replaced, or one added or removed.
     n_public : int, optional
-        Public stand-in for the number of rows, required by (and only for) "add_remove".
+        Public stand-in for the number of records, required by (and only for) "add_remove".
+    persons : array-like of shape (n_samples,) or str, optional
+        Whose each row is, in the order of the rows: ids of any type, or with ``schema`` the column of the table that
+        has them. The unit of privacy is then the person: neighbouring data sets differ in all rows of one, n counts
+        persons, and the target minimises the mean over persons of the mean loss of their rows (docs/persons.md). No id
+        is kept. None: every row is a record of its own.
+    contribution : {"mean"}, optional
+        How much the rows of a person count: "mean", the default with ``persons``, weights each by the reciprocal of
+        their number.
+    max_rows : int, optional
+        Instead of ``contribution``: the first ``max_rows`` rows of each person count, by ``1 / max_rows`` each.
     ledger : Ledger, optional
         The ledger that pays for the fit. The spend is recorded before noise is drawn. If the remaining budget is too
         small, the fit is refused before anything is computed.
@@ -208,13 +221,34 @@ def fit(
         on_violation=on_violation,
         neighbors=neighbors,
         n_public=n_public,
+        contribution=person_rule(persons, contribution, max_rows),
+        max_rows=max_rows,
         n_threads=n_threads,
         seed=seed,
         schema=schema,
     )
     payment = Payment.due("dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed)
     source = Source(X, y, None) if settings.schema is None else described(X, y, settings.schema)
-    return release_fit(source.X, source.y, settings, payment=payment, prepare=source.prepare, stacklevel=3)
+    check_person_column(persons, settings.schema)
+    return release_fit(
+        source.X, source.y, settings, payment=payment, prepare=source.prepare, persons=persons, stacklevel=3
+    )
+
+
+def person_rule(persons: object, contribution: Literal["mean"] | None, max_rows: int | None) -> Literal["mean"] | None:
+    """Return how the rows of persons count, as it is asked for or by default.
+
+    Raises
+    ------
+    InvalidInput
+        For a rule without persons.
+    """
+    if persons is None and (contribution is not None or max_rows is not None):
+        raise InvalidInput(
+            f"persons must be given with contribution or max_rows, got contribution={contribution!r}, "
+            f"max_rows={max_rows!r} and persons=None"
+        )
+    return "mean" if persons is not None and max_rows is None and contribution is None else contribution
 
 
 def release_fit(
@@ -224,6 +258,7 @@ def release_fit(
     *,
     payment: Payment,
     prepare: Prepare | None = None,
+    persons: ArrayLike | str | None = None,
     stacklevel: int,
 ) -> PrivateFit:
     """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
@@ -236,10 +271,11 @@ def release_fit(
 
     if prepare is None:
         check_source(X, y, settings.core_loss)
-    with payment.release(X, y, settings, resolve, parts=settings.part_rules()) as till:
+    with payment.release(X, y, settings, resolve, parts=settings.part_rules(), persons=persons is not None) as till:
+        ids = person_ids(X, persons)
         if prepare is not None:
             X, y = prepare(X, y)
-        rows, spec = till.read(X, y, stacklevel=stacklevel + 1)
+        rows, spec = till.read(X, y, persons=ids, stacklevel=stacklevel + 1)
         fitted = fit_rows(rows, spec, settings)
     fitted.announce(stacklevel + 1)
     return fitted.result
@@ -264,7 +300,9 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
     clip = settings.on_violation == "clip"
     if rows.parts is None:
         n_threads = settings.n_threads
-        release = _core.fit(spec, rows.values, rows.targets, clip=clip, n_threads=n_threads, seed=settings.seed)
+        release = _core.fit(
+            spec, rows.values, rows.targets, persons=rows.persons, clip=clip, n_threads=n_threads, seed=settings.seed
+        )
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
     result = PrivateFit(settings.record(spec, rows, release))

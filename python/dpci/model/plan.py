@@ -17,7 +17,15 @@ from dpci.errors import InvalidInput
 from dpci.inference.error_law import estimated_matrices
 from dpci.losses import describe
 from dpci.model.result import PrivateFit
-from dpci.model.settings import KEYWORDS, FitKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
+from dpci.model.settings import (
+    KEYWORDS,
+    PERSON_KEYWORDS,
+    FitKeywords,
+    Settings,
+    asks_add_remove,
+    check_keywords,
+    check_n_planned,
+)
 from dpci.released.model import record_of
 from dpci.rows import Ball, RowDomain, core_blocks, same_blocks
 
@@ -143,7 +151,8 @@ def plan(*, n_samples: int, n_features: int, like: PrivateFit | None = None, **k
         sample. Its matrices then predict the length of the intervals, the noise in the new matrices included. Only its
         released values are used.
     **keywords
-        Keywords of :func:`dpci.fit`; ``budget`` and ``l2_strength`` are required.
+        Keywords of :func:`dpci.fit`; ``budget`` and ``l2_strength`` are required. With ``contribution`` or ``max_rows``
+        the samples are persons.
 
     Returns
     -------
@@ -169,7 +178,7 @@ def plan(*, n_samples: int, n_features: int, like: PrivateFit | None = None, **k
     n_features = check_count("n_features", n_features, least=0)
     if asks_add_remove(keywords):
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
-    check_keywords("plan", keywords, allowed=KEYWORDS)
+    check_keywords("plan", keywords, allowed=(*KEYWORDS, *PERSON_KEYWORDS))
     settings = Settings.checked(**keywords)
     spec = settings.spec(n_samples, n_features)
     core = spec.plan()
@@ -189,6 +198,7 @@ def plan(*, n_samples: int, n_features: int, like: PrivateFit | None = None, **k
             steps,
             seals,
             n_samples=settings.public_n(n_samples),
+            n_params=core["n_params"],
             **{name: record[name] for name in GUARANTEE_FACTS},
         ),
         title=f"Plan: {loss} loss, {settings.mechanism.name} perturbation, {settings.budget}, "

@@ -23,6 +23,7 @@ from dpci.budgets import Budget, Calibration, Neighbors, check_budget, core_budg
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.parts import PartRules
+from dpci.data.persons import Persons, check_contribution
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, check_loss, declaration
@@ -106,6 +107,8 @@ class ModelKeywords(BudgetlessKeywords, total=False):
 class FitKeywords(ModelKeywords, total=False):
     """The keywords of :func:`dpci.fit`, for functions that pass them on."""
 
+    contribution: Literal["mean"] | None
+    max_rows: int | None
     n_threads: int | None
     seed: int | None
 
@@ -182,6 +185,7 @@ class Settings(DerivedFacts):
     on_violation: OnViolation = "error"
     neighbors: Neighbors = "replace_one"
     n_public: int | None = None
+    persons: Persons | None = None
     n_threads: int | None = None
     seed: int | None = None
     schema: Schema | None = None
@@ -197,10 +201,12 @@ class Settings(DerivedFacts):
         """
         values: dict[str, Any] = {**keywords}
         rows, row_norm = values.pop("rows", None), values.pop("row_norm", None)
+        persons = check_contribution(values.pop("contribution", None), values.pop("max_rows", None))
         if schema is not None and rows is None and row_norm is None:
             rows = check_schema(schema).domain
         checked = {name: _RULES[name](value) if name in _RULES else value for name, value in values.items()}
-        return cls(**checked, rows=row_domain(row_norm, rows), schema=None if schema is None else check_schema(schema))
+        kept = None if schema is None else check_schema(schema)
+        return cls(**checked, rows=row_domain(row_norm, rows), persons=persons, schema=kept)
 
     def __post_init__(self) -> None:
         # Without regularisation only for a loss that declares strong convexity, which the core looks at.
@@ -258,6 +264,8 @@ class Settings(DerivedFacts):
             projection=self.projection,
             calibration=self.calibration,
             neighbors=self.neighbors,
+            persons=self.persons is not None,
+            max_rows=None if self.persons is None else self.persons.max_rows,
         )
 
     def part_rules(self) -> PartRules:
@@ -280,7 +288,7 @@ class Settings(DerivedFacts):
             "named_columns": rows.named_columns,
             "classes": rows.classes,
             "classes_inferred": rows.classes_inferred,
-            "n_samples": self.public_n(rows.shape[0]),
+            "n_samples": self.public_n(rows.n_records),
             "version": _core.__version__,
             "table": self.schema,
         }
@@ -295,6 +303,7 @@ class Settings(DerivedFacts):
             "slope_bound": spec.slope_bound,
             "curvature_bound": spec.curvature_bound if math.isfinite(spec.curvature_bound) else None,
             "loss": declaration(self.loss, self.core_loss),
+            "persons": self.persons,
             "blocks": self.rows if isinstance(self.rows, Blocks) else None,
             "mechanism": self.mechanism.name,
             "variant": self.mechanism.variant,
@@ -343,14 +352,17 @@ def check_no_ledger(function: str, keyword: str) -> None:
         raise InvalidInput(f"{function}() takes no ledger, because it makes no private release, got ledger=")
 
 
+_KEPT_AS = {"rows": ("row_norm", "rows"), "persons": ("contribution", "max_rows")}
+
 # Of the two names for the rows, ``rows`` alone is kept. A schema is for functions that take tables: what others read is
-# encoded.
+# encoded. Those that take persons say so.
 KEYWORDS = tuple(
     name
     for part in fields(Settings)
-    if part.name != "schema"
+    if part.name not in {"schema", "persons"}
     for name in (("row_norm", "rows") if part.name == "rows" else (part.name,))
 )
+PERSON_KEYWORDS = ("contribution", "max_rows")
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
 
 

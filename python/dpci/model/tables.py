@@ -14,6 +14,7 @@ from dpci.data.frames import check_same_index, is_frame
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import Mergeable, Partitions
 from dpci.errors import InvalidInput
+from dpci.schema.cells import column_of
 from dpci.schema.columns import ClassTarget, class_labels
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
@@ -93,6 +94,32 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
             f"chunks of these), got {type(X).__name__}"
         )
     return Source(RawTable(X, schema), y, _encoded)
+
+
+def check_person_column(persons: object, schema: Schema | None) -> None:
+    """Refuse a column of ids without a schema, and rows without persons where the schema has such a column."""
+    if isinstance(persons, str) and schema is None:
+        raise InvalidInput(
+            "persons must be an array of ids without a schema, because all columns of X are used, got the name of a "
+            "column"
+        )
+    named = None if schema is None else schema.persons
+    if persons is None and named:
+        raise InvalidInput(
+            f"persons must be given where the schema names a column of persons, {named!r}, because a person may have "
+            f"several rows: pass persons={named!r}, got persons=None"
+        )
+
+
+def person_ids(X: Any, persons: Any) -> Any:  # noqa: ANN401  # ids of any library
+    """Return the ids of persons, of a table those of the column that has them."""
+    if not isinstance(persons, str):
+        return persons
+    if not isinstance(X, RawTable):
+        raise InvalidInput(
+            f"persons must be an array of ids unless X is a table in memory, got X of type {type(X).__name__}"
+        )
+    return column_of(X.table, persons)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

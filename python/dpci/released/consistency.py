@@ -82,6 +82,12 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
         "classes_inferred must be False for real targets",
         "classes_inferred=True with classes=None",
     )
+    if record.persons is not None:
+        yield record.calibration != "tight", "calibration must be 'tight' with persons", f"{record.calibration!r}"
+        yield record.variant != "standard", "variant must be 'standard' with persons", f"{record.variant!r}"
+        yield hinge, "the loss must have a second derivative with persons", f"loss={loss!r}"
+        strong = record.loss["strong_convexity"] > 0.0
+        yield strong, "strong_convexity must be 0 with persons", f"{record.loss['strong_convexity']}"
     if record.blocks is not None:
         norm, n_columns = record.blocks.norm, len(record.columns)
         # The C libraries of two machines may round a hypotenuse differently.

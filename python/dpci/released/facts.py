@@ -78,6 +78,7 @@ class FitFacts(Released[FitRecord]):
             "private": record.private,
             "classes_inferred": record.classes_inferred,
             "relation": record.neighbors,
+            "unit": "row" if record.persons is None else "person",
             "notion": record.notion,
             "budget": dict(record.budget),
             "spent": self.spent.parameters(),
@@ -100,13 +101,16 @@ class FitFacts(Released[FitRecord]):
         """The (epsilon, delta) profile and the Renyi curve of all steps together; void for a seeded fit."""
         record = self._record
         facts = {name: getattr(record, name) for name in GUARANTEE_FACTS}
-        return guarantee_of(self.budget, record.steps, record.seals, n_samples=record.n_samples, **facts)
+        n_params = len(record.names)
+        steps, seals = record.steps, record.seals
+        return guarantee_of(self.budget, steps, seals, n_samples=record.n_samples, n_params=n_params, **facts)
 
 
 def constants(record: FitRecord) -> dict[str, Any]:
     """Return the public numbers that the theorem is about."""
     return {
         "n_public": record.n_samples,
+        "persons": None if record.persons is None else record.persons.to_dict(),
         "l2_strength": record.l2_strength,
         "radius": record.radius,
         "slope_bound": record.slope_bound,

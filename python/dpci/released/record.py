@@ -11,6 +11,7 @@ from dpci.accounting.seals import Seal
 from dpci.accounting.steps import Step
 from dpci.budgets import Budget, budget_from_parameters, core_budget
 from dpci.data.labels import Classes
+from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
 from dpci.released.rules import saved_text
 from dpci.rows import Ball, Blocks, RowDomain
@@ -66,6 +67,8 @@ class FitRecord:
     version: str
     blocks: Blocks | None = None
     """The blocks that bound the rows, of Euclidean norm ``row_norm``; None for the ball of that norm."""
+    persons: Persons | None = None
+    """How much the rows of a person count, where the records are persons; None where they are rows."""
     table: Schema | None = None
     """The public schema that encoded the table; None for rows that came encoded."""
 
@@ -105,6 +108,7 @@ class FitRecord:
             values[name] = None if values[name] is None else values[name].tolist()
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
+        values["persons"] = None if self.persons is None else self.persons.to_dict()
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
         if self.table is not None:
             # With all fields: what a schema says must not change with a default.

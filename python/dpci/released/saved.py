@@ -5,6 +5,7 @@ from typing import Any
 
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_count, check_flag, check_not_negative, check_positive
+from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
 from dpci.losses import NAMES, PARAMETERS, declaration, from_declaration
 from dpci.released.consistency import check_consistent
@@ -34,7 +35,11 @@ def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
         If the text is not such a record, or of another schema version.
     """
     values = read_saved(
-        text, what="a saved fit", schema=SCHEMA, version=SCHEMA_VERSION, before={"blocks": None, "table": None}
+        text,
+        what="a saved fit",
+        schema=SCHEMA,
+        version=SCHEMA_VERSION,
+        before={"blocks": None, "persons": None, "table": None},
     )
     names = [part.name for part in fields(FitRecord)]
     missing = [name for name in names if name not in values]
@@ -137,5 +142,6 @@ _RULES: dict[str, Rule] = {
     "private": check_flag,
     "version": check_text,
     "blocks": optional(lambda _, value: Blocks.from_dict(value)),
+    "persons": optional(lambda _, value: Persons.from_dict(value)),
     "table": optional(_check_table),
 }

@@ -115,7 +115,8 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         (f"  {step.step.replace('_', ' ')}", f"{unit} {step.cost:.4g}, {step.noise.replace('_', ' ')} noise")
         for step in record.steps
     ]
-    relation = {"replace_one": "replace one record", "add_remove": "add or remove one record"}[record.neighbors]
+    unit_of_privacy = "record" if record.persons is None else "person"
+    change = {"replace_one": "replace one", "add_remove": "add or remove one"}[record.neighbors]
     n_name = "n (public)" if record.neighbors == "add_remove" else "n"
     return [
         ("mechanism", _mechanism(record)),
@@ -123,7 +124,8 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         ("budget spent", str(result.spent)),
         *steps,
         ("  seal", describe_seals(record.seals)),
-        ("neighbours", relation),
+        ("neighbours", f"{change} {unit_of_privacy}"),
+        *([] if record.persons is None else [("persons", str(record.persons))]),
         ("rows", str(record.rows) + (", clipped" if record.on_violation == "clip" else "")),
         (n_name, f"{result.n_samples:,}"),
         ("lambda", f"{result.l2_strength:g}" + (", raised by cms11" if _was_raised(record) else "")),

@@ -72,6 +72,8 @@ class Schema:
         number adds, or a category against the reference.
     name, title, source, licence : str
         What the table is, who described it, and on what terms it may be used.
+    persons : str
+        The column of ids where a person may have several rows; "": every row is a record of its own. It is not encoded.
 
     Examples
     --------
@@ -96,6 +98,7 @@ class Schema:
     title: str = ""
     source: str = ""
     licence: str = ""
+    persons: str = ""
 
     def __post_init__(self) -> None:
         columns: object = self.columns
@@ -113,7 +116,12 @@ class Schema:
         if not self.columns:
             msg = "a schema must name at least one column, got none"
             raise InvalidInput(msg)
-        used = [self.target.column, *(column.name for column in self.columns)]
+        persons: object = self.persons
+        if not isinstance(persons, str):
+            msg = f"persons must be the name of a column, got persons={persons!r}"
+            raise InvalidInput(msg)
+        ids = [self.persons] if self.persons else []
+        used = [*ids, self.target.column, *(column.name for column in self.columns)]
         if repeated := sorted({name for name in used if used.count(name) > 1}):
             msg = f"a schema must name a column once, target included, got {repeated} twice"
             raise InvalidInput(msg)
@@ -282,7 +290,8 @@ class Schema:
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
         defaults = check_flag("defaults", defaults)
         columns = [plain_column(column, defaults=defaults) for column in self.columns]
-        head = {field: getattr(self, field) for field in ("name", "title", "source", "licence") if getattr(self, field)}
+        texts = ("name", "title", "source", "licence", "persons")
+        head = {field: getattr(self, field) for field in texts if getattr(self, field)}
         if self.encoding != "unit_norm" or defaults:
             head["encoding"] = self.encoding
         model: dict[str, Any] = {"terms": [term.to_dict() for term in self.terms]} if self.terms else {}

@@ -133,6 +133,14 @@ pub enum Error {
         /// The private one.
         n_records: f64,
     },
+    /// Persons have more rows together than the rounding of sums was bounded for.
+    #[error("the rows of all persons together must be at most {greatest}, got {got}")]
+    TooManyRows {
+        /// The greatest number, which is public.
+        greatest: usize,
+        /// The number of rows.
+        got: usize,
+    },
     /// No noise distribution exists at this regularisation and budget (docs/method.md, objective perturbation).
     #[error(
         "l2_strength must be greater than {least} for this loss, row_norm, n_samples and budget (epsilon={epsilon}), got l2_strength={value}"

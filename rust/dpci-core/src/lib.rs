@@ -57,5 +57,6 @@ pub mod row_domain;
 pub mod solver;
 pub mod spec;
 pub mod study;
+pub mod unit;
 
 pub use error::{Error, Result};

@@ -1,6 +1,7 @@
 //! The private fit.
 
 use dpci_core::Result;
+use dpci_core::design::Persons;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{Fit, Values, release_fit};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
@@ -16,7 +17,8 @@ use crate::spec::Spec;
 use crate::task;
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed))]
+#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
 pub(crate) fn fit<'py>(
     py: Python<'py>,
     spec: &Bound<'py, Spec>,
@@ -25,12 +27,20 @@ pub(crate) fn fit<'py>(
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
+    persons: Option<PyReadonlyArray1<'py, i64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = Data::new(&x, &y)?;
+    let persons = persons.as_ref().map(|p| p.as_slice()).transpose()?;
     let spec = spec.get();
     let fit = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = data.design(spec, clip, &exec)?.compacted(&exec)?;
+        let design = data.design(spec, clip, &exec)?;
+        let design = match persons {
+            None => design.compacted(&exec)?,
+            Some(numbers) => {
+                design.of_persons(Persons::new(numbers, spec.inner.choices().unit)?)?
+            }
+        };
         release(spec, &design, seed, &exec)
     })?;
     to_dict(py, spec, fit, seed.is_none())

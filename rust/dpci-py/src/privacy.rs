@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::cost::Budget;
 use crate::errors::to_python;
 use crate::rows::Rows;
-use crate::spec::{calibration_of, neighbors_of, perturbation};
+use crate::spec::{calibration_of, neighbors_of, perturbation, unit_of};
 
 /// How Gaussian objective perturbation composes with Gaussian releases that follow it.
 #[pyclass(frozen, module = "dpci._core")]
@@ -19,7 +19,7 @@ pub(crate) struct ObjectiveProfile {
 #[pymethods]
 impl ObjectiveProfile {
     #[new]
-    #[pyo3(signature = (*, n_samples, row_norm, intercept, curvature_bound, l2_strength, one_signed, neighbors, pair=2.0))]
+    #[pyo3(signature = (*, n_samples, row_norm, intercept, curvature_bound, l2_strength, one_signed, neighbors, pair=2.0, n_params=1, persons=false, max_rows=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: the public values that the profile depends on"
@@ -33,10 +33,13 @@ impl ObjectiveProfile {
         one_signed: bool,
         neighbors: &str,
         pair: f64,
+        n_params: usize,
+        persons: bool,
+        max_rows: Option<u32>,
     ) -> PyResult<Self> {
         let row_norm = row_norm_bound(row_norm.domain().norm(), intercept);
-        let bounds = core::DataBounds::new(n_samples, row_norm, neighbors_of(neighbors)?, 1);
-        let bounds = bounds.map_err(to_python)?;
+        let bounds = core::DataBounds::new(n_samples, row_norm, neighbors_of(neighbors)?, n_params);
+        let bounds = bounds.map_err(to_python)?.of(unit_of(persons, max_rows)?);
         let curvature_bound = curvature_bound.unwrap_or(f64::INFINITY);
         let inner = core::ObjectiveProfile::new(&bounds, one_signed, curvature_bound, l2_strength);
         Ok(Self {

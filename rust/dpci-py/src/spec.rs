@@ -6,6 +6,7 @@ use dpci_core::design::RowBounds;
 use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
 use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Variant};
 use dpci_core::study::{Reference, expected_lengths};
+use dpci_core::unit::Unit;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -37,7 +38,7 @@ impl Spec {
 #[pymethods]
 impl Spec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, l2_strength, radius, budget, mechanism, noise, variant, project, split, moments, projection, calibration, neighbors))]
+    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, l2_strength, radius, budget, mechanism, noise, variant, project, split, moments, projection, calibration, neighbors, persons=false, max_rows=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
@@ -60,6 +61,8 @@ impl Spec {
         projection: &str,
         calibration: &str,
         neighbors: &str,
+        persons: bool,
+        max_rows: Option<u32>,
     ) -> PyResult<Self> {
         let choices = Choices {
             n_samples,
@@ -98,6 +101,7 @@ impl Spec {
             },
             calibration: calibration_of(calibration)?,
             neighbors: neighbors_of(neighbors)?,
+            unit: unit_of(persons, max_rows)?,
         };
         Ok(Self {
             inner: core::Spec::new(choices).map_err(to_python)?,
@@ -217,6 +221,15 @@ pub(crate) fn calibration_of(name: &str) -> PyResult<Calibration> {
         "tight" => Ok(Calibration::Tight),
         "paper" => Ok(Calibration::Paper),
         _ => Err(unknown("calibration", name)),
+    }
+}
+
+/// A person, of whose rows as many count, or a row.
+pub(crate) fn unit_of(persons: bool, max_rows: Option<u32>) -> PyResult<Unit> {
+    if persons {
+        Unit::persons(max_rows).map_err(to_python)
+    } else {
+        Ok(Unit::Row)
     }
 }
 

@@ -14,13 +14,18 @@ use crate::exec::{Executor, blocks};
 const SAMPLE: usize = 4096;
 
 impl Design<'_> {
-    /// The same records, merged where that halves the rows or better, to judge by a sample of them. Those of a mapped file stay apart.
+    /// The same records, merged where that halves the rows or better, to judge by a sample of them. Those of a mapped file stay apart, and
+    /// those of persons: equal rows of two persons are no equal records.
     ///
     /// # Errors
     /// [`crate::Error::Interrupted`].
     pub fn compacted(self, exec: &Executor<'_>) -> Result<Self> {
         let n = self.n_rows();
-        if self.multiplicities.is_some() || n < 4 * SAMPLE || self.rows.is_mapped() {
+        if self.multiplicities.is_some()
+            || self.persons.is_some()
+            || n < 4 * SAMPLE
+            || self.rows.is_mapped()
+        {
             return Ok(self);
         }
         let builder = DefaultHashBuilder::default();
@@ -39,8 +44,9 @@ impl Design<'_> {
     /// The same records with equal ones merged, in order of first appearance; owned, with clipping applied to the values.
     ///
     /// # Errors
-    /// [`crate::Error::Interrupted`].
+    /// [`crate::Error::Interrupted`]; [`crate::Error::Unsupported`] for rows of persons.
     pub fn merged(&self, exec: &Executor<'_>) -> Result<Design<'static>> {
+        self.check_rows_are_records("merging equal records")?;
         let builder = DefaultHashBuilder::default();
         let chunks = self.chunks();
         let hashes = exec.map(chunks.len(), |c| {
@@ -61,14 +67,17 @@ impl Design<'_> {
     #[must_use]
     pub fn owned(&self) -> Design<'static> {
         let all: Vec<usize> = (0..self.n_rows()).collect();
-        self.selected(&all, self.multiplicities.clone())
+        let mut owned = self.selected(&all, self.multiplicities.clone());
+        owned.persons.clone_from(&self.persons);
+        owned
     }
 
     /// The records of these rows, owned, with clipping applied to the values.
     ///
     /// # Errors
-    /// [`crate::Error::Length`] if equal records were merged: a row is then no record.
+    /// [`crate::Error::Length`] if equal records were merged: a row is then no record; [`crate::Error::Unsupported`] for rows of persons.
     pub fn subset(&self, rows: &[usize]) -> Result<Design<'static>> {
+        self.check_rows_are_records("a part of the records")?;
         check_length("X", self.n_records, self.n_rows())?;
         let mut design = self.selected(rows, None);
         design.n_records = rows.len();
@@ -84,6 +93,7 @@ impl Design<'_> {
             rows: features,
             targets: Cow::Owned(rows.iter().map(|&i| self.targets[i]).collect()),
             multiplicities,
+            persons: None,
             n_records: self.n_records,
             intercept: self.intercept,
             bounds: self.bounds.clone(),

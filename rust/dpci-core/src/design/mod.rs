@@ -9,12 +9,14 @@ mod csr;
 mod dense;
 mod merge;
 mod numbers;
+mod persons;
 
 pub use check::OnViolation;
 use check::Scales;
 pub use csr::{Csr, CsrBlock, Entries};
 pub use dense::Dense;
 pub use numbers::Numbers;
+pub use persons::Persons;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -110,6 +112,7 @@ pub struct Design<'a> {
     rows: Rows<'a>,
     targets: Cow<'a, [f64]>,
     multiplicities: Option<Vec<u32>>,
+    persons: Option<Persons>,
     n_records: usize,
     intercept: Option<f64>,
     bounds: RowBounds,
@@ -153,6 +156,7 @@ impl<'a> Design<'a> {
             rows,
             targets: check::checked_targets(targets, bounds)?,
             multiplicities: None,
+            persons: None,
             n_records,
             intercept,
             bounds: bounds.clone(),

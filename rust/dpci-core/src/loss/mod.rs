@@ -20,7 +20,9 @@ pub use hinge::Hinge;
 pub use huber_hinge::HuberHinge;
 pub use logistic::Logistic;
 pub(crate) use rounding::{Extent, HINGE_MAX_DIM, always_converges, has_more_digits, hinge_floor};
-pub use rounding::{gradient_rounding, hessian_rounding, moment_rounding, second_moment_rounding};
+pub use rounding::{
+    gradient_rounding, hessian_rounding, moment_rounding, person_rounding, second_moment_rounding,
+};
 pub use smooth_hinge::SmoothHinge;
 pub use soft_logistic::SoftLogistic;
 pub use squared::Squared;

@@ -40,6 +40,13 @@ pub fn moment_rounding(n_rows: usize) -> f64 {
     sum_rounding(GRAM_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
 }
 
+/// The same for the gradient covariance of persons, `(1/n) Σ ḡḡᵀ`: in terms of `N/n·sup l'²·R²` for `N` persons with so many rows together.
+/// A gradient that errs by a share `e` moves its square by at most `2e + e²`.
+#[must_use]
+pub fn person_rounding(n_rows: usize) -> f64 {
+    moment_rounding(n_rows) + 2.01 * gradient_rounding(n_rows)
+}
+
 /// The same for `second_moments`: its `gram` in terms of `N·R²`, its `cross` of `N·R·B`, `B` the bound on targets (Euclidean).
 #[must_use]
 pub fn second_moment_rounding(n_rows: usize) -> f64 {

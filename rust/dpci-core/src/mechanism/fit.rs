@@ -14,8 +14,10 @@ use crate::privacy::{Calibration, Neighbors};
 use crate::records::{Records, Request};
 use crate::row_domain::RowDomain;
 use crate::spec::{
-    MomentNoise, Projection, ROUNDING_ROOM, Seal, Spec, Step, check_excess, least_row_norm,
+    MomentNoise, Projection, ROUNDING_ROOM, Seal, Spec, Step, check_excess, greatest_rows,
+    least_row_norm,
 };
+use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// Everything that left the mechanism, before post-processing; of a study, [`Simulated`](super::Simulated) values.
@@ -113,6 +115,7 @@ pub(crate) fn check_design(spec: &Spec, records: &dyn Records) -> Result<()> {
             rows: choices.rows.clone(),
             targets: choices.loss.targets(),
             intercept: choices.intercept,
+            unit: choices.unit,
         },
     )
 }
@@ -125,6 +128,7 @@ pub(super) struct RowFacts {
     pub(super) rows: RowDomain,
     pub(super) targets: Targets,
     pub(super) intercept: Option<f64>,
+    pub(super) unit: Unit,
 }
 
 /// Refuses rows for which the assumptions do not hold.
@@ -135,6 +139,13 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
             expected: facts.n_params,
             got: records.n_params(),
         });
+    }
+    if records.unit() != facts.unit {
+        return Err(Error::Unsupported(format!(
+            "the rows must be those of the unit that the mechanism protects, {}, got those of {}",
+            describe_unit(facts.unit),
+            describe_unit(records.unit())
+        )));
     }
     let bounds = records.bounds();
     let same_intercept = facts.intercept.map(f64::to_bits) == records.intercept().map(f64::to_bits);
@@ -150,6 +161,13 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
         facts.neighbors,
         records.n_records() as f64,
     )?;
+    let greatest = greatest_rows(facts.n_samples as f64, facts.neighbors, facts.unit);
+    if facts.unit != Unit::Row && records.n_rows() > greatest {
+        return Err(Error::TooManyRows {
+            greatest,
+            got: records.n_rows(),
+        });
+    }
     if facts.neighbors == Neighbors::ReplaceOne && records.n_records() != facts.n_samples {
         return Err(Error::Length {
             name: "X",
@@ -182,6 +200,17 @@ pub(super) fn check_strong_convexity(
     Err(Error::RowTooShort {
         norm: shortest.sqrt(),
     })
+}
+
+/// A unit in words.
+fn describe_unit(unit: Unit) -> String {
+    match unit {
+        Unit::Row => "a row".into(),
+        Unit::Person { max_rows: None } => "a person".into(),
+        Unit::Person {
+            max_rows: Some(most),
+        } => format!("a person with max_rows={most}"),
+    }
 }
 
 /// Bounds on rows and targets in words.
@@ -317,6 +346,7 @@ mod tests {
             projection: Projection::Floor,
             calibration,
             neighbors,
+            unit: Unit::Row,
         })
         .unwrap();
         let release = Release {

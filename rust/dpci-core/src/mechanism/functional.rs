@@ -14,6 +14,7 @@ use crate::noise::{Law, NoiseGenerator, symmetric};
 use crate::privacy::{Budget, Calibration};
 use crate::row_domain::RowDomain;
 use crate::spec::FunctionalSpec;
+use crate::unit::Unit;
 
 /// The diagonal is raised by this many standard deviations of its noise (Zhang et al. 2012).
 const RIDGE_STD_DEVS: f64 = 4.0;
@@ -79,6 +80,7 @@ pub fn release_functional_mechanism(
             rows: RowDomain::Ball(c.row_norm),
             targets: c.polynomial.targets(),
             intercept: c.intercept,
+            unit: Unit::Row,
         },
     )?;
     let (dim, [square_unit, cross_unit]) = (spec.n_params(), spec.units());

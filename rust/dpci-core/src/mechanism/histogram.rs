@@ -43,6 +43,7 @@ pub fn release_histogram(
 /// # Errors
 /// [`Error::Length`] for rows of another width, [`Error::Interrupted`].
 fn counts(grid: &Grid, design: &Design<'_>, exec: &Executor<'_>) -> Result<Vec<f64>> {
+    design.check_rows_are_records("a histogram")?;
     let width = design.n_params();
     let n_columns = width - usize::from(design.intercept().is_some());
     check_length("the rows of X", grid.n_columns(), n_columns)?;

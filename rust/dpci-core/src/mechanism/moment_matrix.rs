@@ -9,6 +9,7 @@ use crate::noise::{Law, NoiseGenerator};
 use crate::records::{HessianRows, Records, Request};
 use crate::row_domain::RowDomain;
 use crate::spec::{MatrixNoise, MomentMatrixSpec, ResidualNoise, Seal, Step};
+use crate::unit::Unit;
 
 /// Directions of the rows with fewer standard deviations of noise than this are left out of the coefficients of the residuals.
 const CLEAR: f64 = 2.0;
@@ -70,6 +71,7 @@ pub fn release_moment_matrix(
             rows: RowDomain::Ball(c.row_norm),
             targets: spec.loss().targets(),
             intercept: Some(spec.intercept()),
+            unit: Unit::Row,
         },
     )?;
     let matrix = noisy(

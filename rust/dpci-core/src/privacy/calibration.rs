@@ -36,10 +36,10 @@ pub fn gaussian_std_dev(sensitivity: f64, mu: f64) -> Result<f64> {
 }
 
 /// Least λ (exclusive, rounded up) at which objective perturbation has noise to offer: `tR²/(n(e^ε₁ - 1))`, t the curvature
-/// bound.
+/// bound; for persons [`DataBounds::least_l2_strength`].
 #[must_use]
 pub fn least_l2_strength(bounds: &DataBounds, curvature_bound: f64, epsilon: f64) -> f64 {
-    up(bounds.kappa(curvature_bound, epsilon.exp_m1()))
+    bounds.least_l2_strength(curvature_bound, epsilon)
 }
 
 /// Rate γ of the spherical Laplace noise of objective perturbation (Chaudhuri, Monteleoni & Sarwate 2011; Wang, Kifer &
@@ -47,7 +47,7 @@ pub fn least_l2_strength(bounds: &DataBounds, curvature_bound: f64, epsilon: f64
 ///
 /// # Privacy
 /// ε₁-DP for the exact minimiser: `ln(1+κ)` pays for the Jacobian of the map from the noise to the minimiser, which is rank
-/// one away from its neighbour's, and γΔ for the shift of the noise.
+/// one away from its neighbour's, and γΔ for the shift of the noise. For persons [`DataBounds::log_determinant`] stands for `ln(1+κ)`.
 ///
 /// # Errors
 /// [`Error::RegularizationTooSmall`] with the least λ unless `nλ(e^ε₁ - 1) > tR²`; [`Error::OutOfRange`] for arguments that
@@ -64,7 +64,7 @@ pub fn objective_rate(
     check_non_negative("curvature_bound", curvature_bound)?;
     check_positive("epsilon", epsilon)?;
     let least = least_l2_strength(bounds, curvature_bound, epsilon);
-    let curvature = up(bounds.kappa(curvature_bound, l2_strength).ln_1p());
+    let curvature = bounds.log_determinant(curvature_bound, l2_strength);
     let left = epsilon - curvature * bugs::factor(Bug::ForgottenCurvature, 0.0);
     if !(l2_strength > least && left > 0.0) {
         return Err(Error::RegularizationTooSmall {

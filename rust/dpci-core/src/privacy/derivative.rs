@@ -41,10 +41,21 @@ pub fn paper_objective_log_slope(epsilon: f64, delta: f64) -> f64 {
 }
 
 impl ObjectiveProfile {
+    /// What a corner adds to δ, the Gaussian mechanism with this ratio of shift and σ: its hockey-stick divergence, or for persons the mean
+    /// excess of its loss, which is above that and convex in the loss.
+    pub(super) fn corner(&self, epsilon: f64, mu: f64) -> f64 {
+        if self.single {
+            super::gaussian::delta(epsilon, mu)
+        } else {
+            super::gaussian::mean_excess(epsilon, mu)
+        }
+    }
+
     /// `dm/dε` of the root `m² = mu_squared` of [`Self::mu_squared`] at a fixed δ and share.
     ///
     /// The bound is `Σ wⱼ δ_G(ε̃; kⱼm)`. Differentiated implicitly, with `xⱼ = ε̃/(kⱼm) + kⱼm/2`, the slope is
-    /// `Σ wⱼ φ(xⱼ) M(xⱼ) / Σ wⱼ kⱼ φ(xⱼ)`, M the Mills ratio. Of two sets of corners the greater one counts.
+    /// `Σ wⱼ φ(xⱼ) M(xⱼ) / Σ wⱼ kⱼ φ(xⱼ)`, M the Mills ratio. Of two sets of corners the greater one counts. With the mean excess of persons
+    /// `xⱼ = ε̃/(kⱼm) - kⱼm/2`, and `φ + kⱼmφM` stands for φ in the denominator.
     #[must_use]
     pub fn mu_slope(&self, epsilon: f64, mu_squared: f64, share: f64) -> f64 {
         let left = self.remaining(epsilon).max(0.0);
@@ -55,8 +66,10 @@ impl ObjectiveProfile {
             (weight, k)
         };
         let sum = |corners: &[(f64, f64)]| -> f64 {
-            let delta = |k: f64| super::gaussian::delta(left, k * m);
-            corners.iter().map(|(w, k)| w * delta(*k)).sum()
+            corners
+                .iter()
+                .map(|(w, k)| w * self.corner(left, k * m))
+                .sum()
         };
         let corners = match (self.neighbors, self.one_signed) {
             (Neighbors::AddRemove, true) => vec![corner(1.0, 1.0), corner(1.0, 0.0)],
@@ -79,15 +92,25 @@ impl ObjectiveProfile {
         let points: Vec<(f64, f64, f64)> = corners
             .into_iter()
             .filter(|(_, k)| *k > 0.0)
-            .map(|(w, k)| (w, k, left / (k * m) + k * m / 2.0))
+            .map(|(w, k)| {
+                let half = k * m / 2.0;
+                (
+                    w,
+                    k,
+                    left / (k * m) + if self.single { half } else { -half },
+                )
+            })
             .collect();
         // The densities relative to the greatest one, so that none underflows together with all others.
-        let least = points.iter().fold(f64::INFINITY, |l, (.., x)| l.min(*x));
+        let least = points
+            .iter()
+            .fold(f64::INFINITY, |l, (.., x)| l.min(x.abs()));
         let (mut numerator, mut denominator) = (0.0, 0.0);
         for (w, k, x) in points {
             let density = w * (0.5 * (least * least - x * x)).exp();
             numerator += density * mills(x);
-            denominator += density * k;
+            let tail = if self.single { 0.0 } else { k * m * mills(x) };
+            denominator += density * k * (1.0 + tail);
         }
         numerator / denominator
     }

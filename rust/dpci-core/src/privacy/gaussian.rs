@@ -70,6 +70,22 @@ pub(super) fn delta(epsilon: f64, mu: f64) -> f64 {
     }
 }
 
+/// `E(L - ε)₊` for the privacy loss `L ~ N(μ²/2, μ²)`: `μ(φ(x) - xΦ(-x))` with `x = ε/μ - μ/2`. Not below [`delta`], which is
+/// `E(1 - e^(ε-L))₊`.
+pub(super) fn mean_excess(epsilon: f64, mu: f64) -> f64 {
+    let x = epsilon / mu - mu / 2.0;
+    let density = (-x * x / 2.0).exp() / (2.0 * PI).sqrt();
+    // Also where mu = 0, and where ε/μ overflows.
+    if mu <= 0.0 || (density <= 0.0 && x > 0.0) {
+        return 0.0;
+    }
+    if x > 0.0 {
+        mu * density * mills_descent(x)
+    } else {
+        mu * (density - x * (libm::erfc(x * FRAC_1_SQRT_2) / 2.0))
+    }
+}
+
 /// `-dδ/dε = e^ε·Φ(-x₂)`, as `φ(x₁)·m(x₂)`.
 pub(super) fn delta_descent(epsilon: f64, mu: f64) -> f64 {
     let x1 = epsilon / mu - mu / 2.0;

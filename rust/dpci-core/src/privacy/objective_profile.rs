@@ -2,7 +2,6 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 
-use super::gaussian::delta as gaussian_delta;
 use super::rounding::{down, greatest_where, up};
 use super::{DataBounds, Neighbors, check_delta, check_non_negative, check_positive};
 use crate::{Error, Result};
@@ -21,8 +20,11 @@ pub struct ObjectiveProfile {
     pub neighbors: Neighbors,
     /// Whether the slope of the loss never changes sign for a given target.
     pub one_signed: bool,
-    /// `ln(1 + κ)`, rounded up: bound on the log-ratio of the determinants.
+    /// `ln(1 + κ)`, rounded up: bound on the log-ratio of the determinants; of persons [`DataBounds::log_determinant`].
     pub log_det: f64,
+    /// Whether all gradients of a unit lie along one line: else the mean excess of a corner's loss stands for its hockey-stick divergence
+    /// (docs/persons.md, "Gaussian objective perturbation").
+    pub single: bool,
     /// Longest shift that both of two records make, in units of LR: 2, and less on a ball ([`Self::with_pair`]).
     pub pair: f64,
 }
@@ -43,7 +45,8 @@ impl ObjectiveProfile {
         Ok(Self {
             neighbors: bounds.neighbors,
             one_signed,
-            log_det: up(bounds.kappa(curvature_bound, l2_strength).ln_1p()),
+            log_det: bounds.log_determinant(curvature_bound, l2_strength),
+            single: bounds.unit.is_single(),
             pair: 2.0,
         })
     }
@@ -84,7 +87,7 @@ impl ObjectiveProfile {
             return 1.0;
         }
         // δ_G at a shift of √square · LR, composed with mu.
-        let corner = |square: f64| gaussian_delta(left, (ratio * square.sqrt()).hypot(mu));
+        let corner = |square: f64| self.corner(left, (ratio * square.sqrt()).hypot(mu));
         let sum = match (self.neighbors, self.one_signed) {
             (Neighbors::AddRemove, true) => corner(1.0) + corner(0.0),
             (Neighbors::AddRemove, false) => 2.0 * corner(1.0),
@@ -222,6 +225,7 @@ fn log_sum_exp(terms: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::gaussian::delta as gaussian_delta;
     use super::*;
 
     const RELATIONS: [(Neighbors, bool); 4] = [

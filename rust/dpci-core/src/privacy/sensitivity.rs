@@ -8,6 +8,7 @@ use std::f64::consts::SQRT_2;
 use super::rounding::up;
 use super::{Calibration, Neighbors, check_positive};
 use crate::bugs::{self, Bug};
+use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// The public facts about the rows on which sensitivities rest. All results are rounded up.
@@ -21,6 +22,8 @@ pub struct DataBounds {
     pub neighbors: Neighbors,
     /// Number of parameters, the intercept included.
     pub params: usize,
+    /// Whose privacy counts: `n` is their number.
+    pub unit: Unit,
 }
 
 impl DataBounds {
@@ -43,14 +46,39 @@ impl DataBounds {
             row_norm,
             neighbors,
             params,
+            unit: Unit::Row,
         })
     }
 
-    /// `κ = tR²/(nλ)`: bound on the relative change of an eigenvalue of the Hessian when one rank-one term is added, t the
-    /// curvature bound and λ the L2 strength.
+    /// The same where neighbours differ in another unit than a row.
+    #[must_use]
+    pub fn of(self, unit: Unit) -> Self {
+        Self { unit, ..self }
+    }
+
+    /// `κ = tR²/(nλ)`: bound on the trace of one unit's Hessian over `nλ`, t the curvature bound and λ the L2 strength; of a row, on the
+    /// relative change of an eigenvalue when its rank-one term is added.
     #[must_use]
     pub fn kappa(&self, curvature_bound: f64, l2_strength: f64) -> f64 {
         up(curvature_bound * self.row_norm.powi(2) / (self.n * l2_strength))
+    }
+
+    /// `r·ln(1 + κ/r)`, rounded up, r the greatest rank of a unit's Hessian: bound on the logarithm by which its term changes the
+    /// determinant (docs/persons.md, "The Jacobian"); `ln(1 + κ)` for a row.
+    #[must_use]
+    pub fn log_determinant(&self, curvature_bound: f64, l2_strength: f64) -> f64 {
+        let kappa = self.kappa(curvature_bound, l2_strength);
+        match self.unit.rank(self.params) {
+            1 => up(kappa.ln_1p()),
+            rank => up(rank as f64 * up((kappa / rank as f64).ln_1p())),
+        }
+    }
+
+    /// Least λ (exclusive, rounded up) at which [`Self::log_determinant`] is at most ε: `tR²/(n·r·(e^(ε/r) - 1))`.
+    #[must_use]
+    pub fn least_l2_strength(&self, curvature_bound: f64, epsilon: f64) -> f64 {
+        let rank = self.unit.rank(self.params) as f64;
+        up(self.kappa(curvature_bound, rank * (epsilon / rank).exp_m1()))
     }
 
     /// L2 sensitivity of the noise `b` that objective perturbation needs to reach a given minimiser: 2LR, or LR under

@@ -17,12 +17,48 @@ use crate::{Error, Result};
 const SAMPLED_ROWS_PER_PARAMETER: usize = 200;
 
 /// The rows of one pass.
-struct Pass<'a> {
-    design: &'a Design<'a>,
-    loss: &'a dyn Loss,
-    /// How many records each row stands for; `None`: one.
-    weights: Option<&'a [u32]>,
-    exec: &'a Executor<'a>,
+pub(super) struct Pass<'a> {
+    pub(super) design: &'a Design<'a>,
+    pub(super) loss: &'a dyn Loss,
+    weights: Weights<'a>,
+    pub(super) exec: &'a Executor<'a>,
+}
+
+/// How much each row counts.
+#[derive(Clone, Copy)]
+enum Weights<'a> {
+    /// Once.
+    One,
+    /// As many records as it stands for.
+    Counts(&'a [u32]),
+    /// A share of its person.
+    Shares(&'a [f64]),
+}
+
+impl<'a> Weights<'a> {
+    fn new(design: &'a Design<'_>, weights: Option<&'a [u32]>) -> Result<Self> {
+        if let Some(persons) = design.persons() {
+            if weights.is_some() {
+                design.check_rows_are_records("weighting the rows")?;
+            }
+            return Ok(Self::Shares(persons.shares()));
+        }
+        Ok(weights
+            .or(design.multiplicities())
+            .map_or(Self::One, Self::Counts))
+    }
+
+    /// Those of a block of rows; `None`: one each.
+    fn of<'b>(self, range: &Range<usize>, buffer: &'b mut [f64]) -> Option<&'b [f64]>
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::One => None,
+            Self::Counts(counts) => Some(vector::load(&counts[range.clone()], buffer)),
+            Self::Shares(shares) => Some(&shares[range.clone()]),
+        }
+    }
 }
 
 /// What [`super::Records::sums`] is for rows in memory.
@@ -38,7 +74,7 @@ pub(super) fn sums(
     let pass = Pass {
         design,
         loss,
-        weights: weights.or(design.multiplicities()),
+        weights: Weights::new(design, weights)?,
         exec,
     };
     let chunks = match request {
@@ -54,6 +90,15 @@ pub(super) fn sums(
         Request::Moments { params } => pass.suprema(params)?,
         _ => [0.0; 2],
     };
+    match (request, design.persons()) {
+        (Request::Moments { params }, Some(persons)) => {
+            return pass.moments_of_persons(&chunks, params, limits, persons);
+        }
+        (Request::CappedSlopes { .. }, Some(_)) => {
+            design.check_rows_are_records("a second moment of residuals")?;
+        }
+        _ => {}
+    }
     let partials = exec.map(chunks.len(), |c| {
         let chunk = chunks[c].clone();
         let n_rows = chunk.len();
@@ -83,7 +128,7 @@ impl Pass<'_> {
         let dim = params.len();
         let with_hessian = hessian != HessianRows::None;
         let stride = match hessian {
-            HessianRows::Sample if self.weights.is_none() => {
+            HessianRows::Sample if !matches!(self.weights, Weights::Counts(_)) => {
                 (self.design.n_rows() / (SAMPLED_ROWS_PER_PARAMETER * dim)).clamp(1, 8)
             }
             _ => 1,
@@ -98,9 +143,7 @@ impl Pass<'_> {
             let n = range.len();
             let [u, slope, curvature, multiplicity] = &mut buffers;
             let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
-            let multiplicity = self
-                .weights
-                .map(|w| vector::load(&w[range.clone()], multiplicity));
+            let multiplicity = self.weights.of(&range, multiplicity);
             let mut value = 0.0;
             self.design.linear_predictor(range.clone(), params, u);
             let out = Batch {
@@ -175,8 +218,7 @@ impl Pass<'_> {
             for s in slope.iter_mut() {
                 *s *= *s;
             }
-            if let Some(weights) = self.weights {
-                let multiplicity = vector::load(&weights[range.clone()], multiplicity);
+            if let Some(multiplicity) = self.weights.of(&range, multiplicity) {
                 vector::multiply(slope, multiplicity);
                 vector::multiply(curvature, multiplicity);
             }
@@ -211,8 +253,8 @@ impl Pass<'_> {
             for s in slope.iter_mut() {
                 *s *= *s;
             }
-            if let Some(weights) = self.weights {
-                vector::multiply(slope, vector::load(&weights[range.clone()], multiplicity));
+            if let Some(multiplicity) = self.weights.of(&range, multiplicity) {
+                vector::multiply(slope, multiplicity);
             }
             self.design
                 .add_grams(range, [slope], &mut gram, &mut packed);
@@ -229,6 +271,7 @@ impl Pass<'_> {
         let mut sum = vec![Doubled::default(); dim];
         let mut rows = vec![0.0; BLOCK * dim];
         let mut slopes = [Doubled::default(); BLOCK];
+        let mut buffer = [0.0; BLOCK];
         let sparse = matches!(self.design.rows(), Rows::Csr(_));
         for range in blocks(chunk) {
             self.exec.check()?;
@@ -244,9 +287,9 @@ impl Pass<'_> {
             }
             self.loss
                 .doubled_slopes(slopes, self.design.targets(range.clone()));
-            if let Some(weights) = self.weights {
-                for (slope, weight) in slopes.iter_mut().zip(&weights[range]) {
-                    *slope = *slope * f64::from(*weight);
+            if let Some(weights) = self.weights.of(&range, &mut buffer) {
+                for (slope, weight) in slopes.iter_mut().zip(weights) {
+                    *slope = *slope * *weight;
                 }
             }
             if sparse {

@@ -6,6 +6,7 @@
 mod fingerprint;
 mod kernels;
 mod parts;
+mod person_moments;
 mod sums;
 
 use std::fmt::Debug;
@@ -15,6 +16,7 @@ use crate::error::check_length;
 use crate::exec::Executor;
 use crate::linalg::Doubled;
 use crate::loss::Loss;
+use crate::unit::Unit;
 use crate::{Error, Result};
 
 pub use fingerprint::FingerprintKey;
@@ -159,6 +161,9 @@ pub trait Records: Debug + Sync {
     /// The constant appended to each row.
     fn intercept(&self) -> Option<f64>;
 
+    /// What is protected: the unit that [`Self::n_records`] counts.
+    fn unit(&self) -> Unit;
+
     /// The rows themselves, where they are in memory.
     fn design(&self) -> Option<&Design<'_>>;
 
@@ -197,6 +202,10 @@ impl Records for Design<'_> {
         Design::intercept(self)
     }
 
+    fn unit(&self) -> Unit {
+        Design::unit(self)
+    }
+
     fn design(&self) -> Option<&Design<'_>> {
         Some(self)
     }
@@ -226,3 +235,6 @@ pub fn rows_in_memory<'a>(records: &'a dyn Records, what: &str) -> Result<&'a De
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod person_tests;

@@ -6,6 +6,7 @@ use super::{HessianRows, KeyedRequest, Records, Request, Sums};
 use crate::design::{Design, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::loss::Loss;
+use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// Records whose sums come from elsewhere.
@@ -94,6 +95,10 @@ impl Records for Parts<'_> {
 
     fn intercept(&self) -> Option<f64> {
         self.intercept
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::Row
     }
 
     fn design(&self) -> Option<&Design<'_>> {

@@ -6,6 +6,7 @@ use crate::linalg::check_matrix_dim;
 use crate::loss::Loss;
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
 use crate::row_domain::RowDomain;
+use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// Which moments are released for the intervals.
@@ -78,6 +79,8 @@ pub struct Choices {
     pub calibration: Calibration,
     /// Neighbouring relation.
     pub neighbors: Neighbors,
+    /// Whose privacy is protected; `n_samples` is their number.
+    pub unit: Unit,
 }
 
 /// How the noise in the released matrices is treated.
@@ -166,6 +169,7 @@ pub(super) fn apply_paper(c: &mut Choices) -> Result<()> {
 pub(super) fn check_combination(c: &Choices) -> Result<()> {
     let unsupported = |message: &str| Err(Error::Unsupported(message.into()));
     check_domain_choices(c)?;
+    check_unit(c)?;
     if c.moments == Moments::None && c.split.is_some() {
         return unsupported(
             "split must be None with moments=\"none\", because the coefficients receive the whole budget",
@@ -229,6 +233,26 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
         ),
         _ => Ok(()),
     }
+}
+
+/// Refuses persons where the proof is one of single rows (docs/persons.md, "What is refused").
+fn check_unit(c: &Choices) -> Result<()> {
+    let got = if c.unit == Unit::Row {
+        return Ok(());
+    } else if c.calibration == Calibration::Paper {
+        "calibration=\"paper\", whose constants are those of single rows: use calibration=\"tight\""
+    } else if c.variant == Variant::Cms11 {
+        "variant=\"cms11\": use variant=\"standard\""
+    } else if c.loss.kinked() {
+        "the hinge loss: use huber_hinge or smooth_hinge"
+    } else if c.loss.curvature_floor() > 0.0 {
+        "a loss with strong_convexity"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Unsupported(format!(
+        "this fit is not offered for persons with several rows, got persons with {got}"
+    )))
 }
 
 /// Refuses noise in the shape of the rows where it is not proved, or the rows have no shape.

@@ -5,6 +5,7 @@ use super::solvable::Solvable;
 use super::{Part, Seal};
 use crate::noise::NoiseLaw;
 use crate::privacy::{Budget, Cost, Neighbors, Perturbation};
+use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// The seal's noise in a coefficient, as a share of the least standard deviation that the mechanism's noise causes there. It lengthens an
@@ -115,23 +116,29 @@ pub fn check_excess(n_public: f64, neighbors: Neighbors, n_records: f64) -> Resu
 /// Relative rounding of a mean of the records' terms plus noise, in units of the greatest term; `of_rows` is that of a sum over so many
 /// rows.
 ///
-/// Under add/remove the number of records is private: the bound holds for as many as a release lets pass.
+/// Under add/remove the number of records is private, and so is that of the rows of persons: the bound holds for as many as a release
+/// lets pass.
 pub(super) fn mean_rounding(
     of_rows: fn(usize) -> f64,
     n_samples: f64,
     neighbors: Neighbors,
 ) -> f64 {
-    let times = greatest_excess(neighbors);
-    // One rounding more is that of adding the noise.
-    times * (of_rows(rounded_records(n_samples * times)) + f64::EPSILON)
+    unit_mean_rounding(of_rows, n_samples, neighbors, Unit::Row)
 }
 
-/// A bound on the number of rows as an integer.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a cast to an integer saturates, which is what is wanted"
-)]
-pub(super) fn rounded_records(records: f64) -> usize {
-    records as usize
+/// The same for any unit.
+pub(super) fn unit_mean_rounding(
+    of_rows: fn(usize) -> f64,
+    n_samples: f64,
+    neighbors: Neighbors,
+    unit: Unit,
+) -> f64 {
+    let times = greatest_excess(neighbors);
+    // One rounding more is that of adding the noise.
+    times * (of_rows(greatest_rows(n_samples, neighbors, unit)) + f64::EPSILON)
+}
+
+/// As many rows as a release lets pass.
+pub(crate) fn greatest_rows(n_samples: f64, neighbors: Neighbors, unit: Unit) -> usize {
+    unit.greatest_rows(n_samples * greatest_excess(neighbors))
 }

@@ -74,7 +74,8 @@ impl Spec {
             row_norm,
             choices.neighbors,
             params,
-        )?;
+        )?
+        .of(choices.unit);
         let domain = Domain::new(&choices, &bounds)?;
         let of = Bounded {
             choices: &choices,

@@ -31,6 +31,7 @@ pub use choices::{Choices, Moments, NoiseKind, Projection, Variant};
 pub(crate) use claim::check_row_norm;
 pub use claim::{Claim, HessianBound};
 pub use distances::check_excess;
+pub(crate) use distances::greatest_rows;
 pub(crate) use domain::{ROUNDING_ROOM, least_row_norm};
 pub use fit::Spec;
 pub use functional::{FunctionalChoices, FunctionalSpec};

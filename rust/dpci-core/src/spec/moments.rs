@@ -1,12 +1,13 @@
 //! Calibrates the noise of the Hessian and the gradient covariance from public values and the released parameters' norm.
 
 use super::choices::Moments;
-use super::distances::{greatest_excess, mean_rounding};
+use super::distances::{greatest_excess, unit_mean_rounding};
 use super::{Part, Query, Seal, Spec, Step};
 use crate::Result;
-use crate::loss::{Loss, moment_rounding};
+use crate::loss::{Loss, moment_rounding, person_rounding};
 use crate::noise::{Family, Law, MatrixLaw, symmetric};
-use crate::privacy::{Calibration, Cost, gaussian_std_dev, laplace_rate};
+use crate::privacy::{Calibration, Cost, DataBounds, gaussian_std_dev, laplace_rate};
+use crate::unit::Unit;
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
 /// measurement, kept within `[L²/2t, L²/t]` for losses of another scale. At `k = L²/t` neither matrix is noisier than
@@ -101,7 +102,10 @@ impl Spec {
 
     /// Relative rounding of a mean over the records, from that of a sum over so many rows.
     pub(super) fn rounding(&self, of_rows: fn(usize) -> f64) -> f64 {
-        mean_rounding(of_rows, self.bounds.n, self.bounds.neighbors)
+        let DataBounds {
+            n, neighbors, unit, ..
+        } = self.bounds;
+        unit_mean_rounding(of_rows, n, neighbors, unit)
     }
 
     /// The seal of a matrix whose records' terms are at most `greatest·R²`: it hides the rounding of the terms and of their sum, of the noise
@@ -114,10 +118,15 @@ impl Spec {
         tail_roundings: f64,
     ) -> Result<Seal> {
         let dim = self.n_params();
+        // The covariance of persons is one of their gradients, each a sum itself.
+        let of_rows = match (part, self.bounds.unit) {
+            (Part::GradientCov, Unit::Person { .. }) => person_rounding,
+            _ => moment_rounding,
+        };
         let tail = greatest_excess(self.bounds.neighbors) * tail_roundings * 0.5 * f64::EPSILON;
         let data = self.bounds.row_norm.powi(2)
             * greatest
-            * (self.rounding(moment_rounding) + tail * (1.0 + 1e-6));
+            * (self.rounding(of_rows) + tail * (1.0 + 1e-6));
         let distance = data + 2.0 * noise.law.on(dim)?.error_bound();
         Seal::new(
             part,

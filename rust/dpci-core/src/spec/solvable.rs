@@ -4,7 +4,7 @@
 //! of the systems of Newton's method. Both have bounds that hold for all data and noise (docs/certificates.md, "Every data set").
 
 use super::Choices;
-use super::distances::{greatest_excess, rounded_records};
+use super::distances::{greatest_excess, greatest_rows};
 use super::domain::{Bounded, Domain};
 use crate::linalg::{DOUBLED_EPSILON, MAX_MATRIX_DIM};
 use crate::loss::{
@@ -64,7 +64,7 @@ impl<'a> Solvable<'a> {
             excess,
             n_params: bounds.params,
             row_norm: bounds.row_norm,
-            n_rows: rounded_records(bounds.n * excess),
+            n_rows: greatest_rows(bounds.n, bounds.neighbors, bounds.unit),
             convexity: c.l2_strength + domain.extra_convexity,
             linear,
         }

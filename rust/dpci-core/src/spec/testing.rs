@@ -8,6 +8,7 @@ use super::{
 use crate::loss::{Custom, Declaration, Evaluate, Logistic, Loss, Targets};
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Polynomial};
 use crate::row_domain::RowDomain;
+use crate::unit::Unit;
 
 /// What the seal leaves of a budget.
 pub(crate) const LEFT: f64 = 0.999;
@@ -37,6 +38,7 @@ pub(crate) fn choices(perturbation: Perturbation, budget: Budget) -> Choices {
         projection: Projection::Auto,
         calibration: Calibration::Tight,
         neighbors: Neighbors::ReplaceOne,
+        unit: Unit::Row,
     }
 }
 

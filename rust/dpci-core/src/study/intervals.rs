@@ -7,6 +7,7 @@ use crate::mechanism::{
 use crate::moments::DataMoments;
 use crate::noise::SimulationGenerator;
 use crate::spec::{Projection, Spec};
+use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// What a replicate leaves behind: parameters, and the bounds of its intervals where they were asked for.
@@ -69,7 +70,7 @@ fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> 
                 n_samples,
                 perturbation: choices.perturbation,
                 law: spec.law().clone(),
-                is_likelihood: choices.loss.is_likelihood(),
+                is_likelihood: choices.loss.is_likelihood() && choices.unit == Unit::Row,
             };
             ErrorLaw::noise_aware(&matrices, draws)
         }

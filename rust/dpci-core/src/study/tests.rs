@@ -15,6 +15,7 @@ use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation};
 use crate::row_domain::RowDomain;
 use crate::spec::{Choices, Moments, Projection, Spec, Variant};
+use crate::unit::Unit;
 
 const N: usize = 1500;
 const WIDTH: usize = 5;
@@ -56,6 +57,7 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec
         projection: Projection::Floor,
         calibration: Calibration::Tight,
         neighbors: Neighbors::ReplaceOne,
+        unit: Unit::Row,
     })
     .unwrap()
 }

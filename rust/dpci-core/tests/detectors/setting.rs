@@ -12,6 +12,7 @@ use dpci_core::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
 use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::{Choices, Moments, Projection, Spec, Variant};
 use dpci_core::study::{Repeated, simulate};
+use dpci_core::unit::Unit;
 
 /// A fit of one record with label 1; its params stay where the Huber hinge is a line, so that all is known exactly.
 pub(crate) fn choices(dim: usize, budget: Budget, perturbation: Perturbation) -> Choices {
@@ -34,6 +35,8 @@ pub(crate) fn choices(dim: usize, budget: Budget, perturbation: Perturbation) ->
         projection: Projection::Auto,
         calibration: Calibration::Tight,
         neighbors: Neighbors::ReplaceOne,
+        unit: Unit::Row,
+        unit: Unit::Row,
     }
 }
 

@@ -128,10 +128,12 @@ fn linear_pull(objective: &Objective<'_>) -> Vec<Doubled> {
 
 /// The rows at whose kinks the hinge is polished.
 fn rows_of<'a>(objective: &Objective<'a>) -> Result<&'a Design<'a>> {
-    rows_in_memory(
+    let design = rows_in_memory(
         objective.records,
         "the hinge loss (unlike huber_hinge and smooth_hinge, which round its kink)",
-    )
+    )?;
+    design.check_rows_are_records("the hinge loss")?;
+    Ok(design)
 }
 
 fn split_chunk(

@@ -12,6 +12,7 @@ use crate::objective::HessianRows;
 use crate::privacy::{Budget, Calibration, Neighbors};
 use crate::row_domain::RowDomain;
 use crate::spec::{Choices, Moments, Projection, Variant};
+use crate::unit::Unit;
 
 const N: usize = 700;
 const WIDTH: usize = 5;
@@ -57,6 +58,7 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, epsilon: f64) -> Spec {
         projection: Projection::Floor,
         calibration: Calibration::Tight,
         neighbors: Neighbors::ReplaceOne,
+        unit: Unit::Row,
     })
     .unwrap()
 }

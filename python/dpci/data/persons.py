@@ -1,0 +1,145 @@
+"""Whose the rows are: identifiers of persons as numbers, and how much the rows of one person count. No id is kept."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.validation import check_choice, check_count
+from dpci.data.frames import decoded, same_index
+from dpci.errors import InvalidInput
+
+_I64 = NDArray[np.int64]
+
+# Integers over at most so many times as many values as there are rows are counted instead of hashed.
+_SPREAD = 8
+
+
+@dataclass(frozen=True)
+class Persons:
+    """The unit of privacy is a person, whose rows count at most 1 together (docs/persons.md)."""
+
+    max_rows: int | None = None
+    """As many of a person's rows count, each 1/max_rows; None: all of them, each by the reciprocal of their number."""
+
+    def __str__(self) -> str:
+        if self.max_rows is None:
+            return "the mean of each person's rows"
+        return f"at most {self.max_rows} rows a person, each by 1/{self.max_rows}"
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Return the rule as a record keeps it."""
+        return {"max_rows": self.max_rows}
+
+    @classmethod
+    def from_dict(cls, value: Any) -> "Persons":  # noqa: ANN401  # a file can hold anything
+        """Return the rule that a record keeps."""
+        if not isinstance(value, dict) or set(value) != {"max_rows"}:
+            raise InvalidInput(f"persons must have the field 'max_rows' and no other, got persons={value!r}")
+        return cls(None if value["max_rows"] is None else _check_rows(value["max_rows"]))
+
+
+def check_contribution(contribution: object, max_rows: object) -> Persons | None:
+    """Return how much the rows of one person count; None where rows are records of their own.
+
+    Raises
+    ------
+    InvalidInput
+        For both rules at once, and for values that are none.
+    """
+    if max_rows is not None:
+        if contribution is not None:
+            raise InvalidInput(
+                f"contribution must be None with max_rows, got contribution={contribution!r} and max_rows={max_rows!r}"
+            )
+        return Persons(_check_rows(max_rows))
+    if contribution is None:
+        return None
+    check_choice("contribution", contribution, ("mean",))
+    return Persons()
+
+
+def _check_rows(max_rows: object) -> int:
+    count = check_count("max_rows", max_rows)
+    if count >= 2**32:
+        raise InvalidInput(f"max_rows must be below 2**32, got max_rows={count}")
+    return count
+
+
+def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
+    """Return the persons of all rows as numbers from 0 without gaps. No message shows an id.
+
+    Parameters
+    ----------
+    ids : array-like of shape (n_rows,)
+        Integers, texts, dates or other objects that can be told apart, all of one type.
+    n_rows : int
+        Number of rows.
+    X : table, optional
+        The rows: an index of theirs must be that of the ids, where both have one.
+
+    Raises
+    ------
+    InvalidInput
+        For ids of another shape, missing ones, and ids of several types, which could name one person in two ways.
+    """
+    cells = np.ma.asarray(decoded(ids)) if isinstance(ids, np.ma.MaskedArray) else _cells(ids)
+    if cells.ndim != 1:
+        raise InvalidInput(f"persons must be one-dimensional, one id for each row, got shape {cells.shape}")
+    if len(cells) != n_rows:
+        raise InvalidInput(f"persons must have one id for each of the {n_rows} rows, got {len(cells)}")
+    if not same_index(X, ids):
+        raise InvalidInput(
+            "the index of persons must be that of X, got another one (persons.loc[X.index] brings the ids into the "
+            "order of X; ids without an index are paired by position: persons.to_numpy())"
+        )
+    kind = cells.dtype.kind
+    if np.ma.getmaskarray(cells).any() or (kind == "f" and not np.isfinite(cells).all()):
+        raise _missing()
+    if kind in "mM" and np.isnat(cells).any():
+        raise _missing()
+    if kind in "biu" and len(cells):
+        least, greatest = int(cells.min()), int(cells.max())
+        if greatest - least <= _SPREAD * len(cells):
+            return _counted((cells.astype(np.int64) if least >= -(2**63) and greatest < 2**63 else cells) - least)
+    if kind in "biufmM":
+        return np.unique(np.asarray(cells), return_inverse=True)[1].astype(np.int64)
+    return _told_apart(cells.tolist())
+
+
+def _cells(ids: object) -> NDArray[Any]:
+    # Of a list NumPy would make one type: 1 and "1" two texts that are equal.
+    if isinstance(ids, list | tuple):
+        cells = np.empty(len(ids), dtype=object)
+        cells[:] = ids
+        return cells
+    return np.asarray(decoded(ids))
+
+
+def _counted(offsets: NDArray[Any]) -> _I64:
+    present = np.zeros(int(offsets.max()) + 1, dtype=bool)
+    present[offsets] = True
+    numbers: _I64 = (np.cumsum(present, dtype=np.int64) - 1)[offsets]
+    return numbers
+
+
+def _told_apart(cells: list[Any]) -> _I64:
+    kinds = set(map(type, cells))
+    if len(kinds) > 1 or not kinds.isdisjoint({type(None), dict, list, set}):
+        raise InvalidInput(
+            "persons must have no missing ids and ids of one type, because a person's ids of two types would be two "
+            f"persons, got the types {sorted(kind.__name__ for kind in kinds)}"
+        )
+    if kinds == {float} and not all(map(np.isfinite, cells)):
+        raise _missing()
+    known: dict[Any, int] = {}
+    try:
+        return np.fromiter((known.setdefault(cell, len(known)) for cell in cells), np.int64, len(cells))
+    except TypeError:
+        pass
+    raise InvalidInput(f"persons must have ids that can be hashed, got the type {next(iter(kinds)).__name__}")
+
+
+def _missing() -> InvalidInput:
+    return InvalidInput("persons must have an id in every row, got a row without one (leave such rows out)")

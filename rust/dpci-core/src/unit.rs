@@ -1,0 +1,144 @@
+//! Whose privacy a release protects: a row, or a person with several rows; numbers only.
+
+use crate::{Error, Result};
+
+/// The unit of privacy: what neighbouring data sets differ in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unit {
+    /// Every row is a record of its own.
+    #[default]
+    Row,
+    /// A person with one row or more, whose rows count at most 1 together (docs/persons.md).
+    Person {
+        /// As many of its rows count, `1/max_rows` each; `None`: all, each by the reciprocal of their number.
+        max_rows: Option<u32>,
+    },
+}
+
+/// As many rows there may be, whatever the number of persons: the rounding of sums is bounded up to it.
+const LEAST_CAP: f64 = (1_u64 << 30) as f64;
+
+/// As many rows a person there may be beyond that, on average.
+const ROWS_A_PERSON: f64 = 64.0;
+
+impl Unit {
+    /// The unit that a caller names.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for persons without rows.
+    pub fn persons(max_rows: Option<u32>) -> Result<Self> {
+        if max_rows == Some(0) {
+            return Err(Error::OutOfRange {
+                name: "max_rows",
+                rule: "at least 1",
+                value: 0.0,
+            });
+        }
+        Ok(Self::Person { max_rows })
+    }
+
+    /// How much each row of a unit of so many rows counts, and how many of them do: rounded down, so that together they count at most 1.
+    #[must_use]
+    pub fn share(self, n_rows: usize) -> (f64, usize) {
+        let (kept, divisor) = match self {
+            Self::Row => (n_rows, 1),
+            Self::Person { max_rows: None } => (n_rows, n_rows),
+            Self::Person {
+                max_rows: Some(most),
+            } => (n_rows.min(most as usize), most as usize),
+        };
+        let quotient = 1.0 / divisor as f64;
+        // `1 - q·m` in one rounding tells on which side of 1/m the quotient q is.
+        let is_above = (-quotient).mul_add(divisor as f64, 1.0) < 0.0;
+        let share = if is_above {
+            quotient.next_down()
+        } else {
+            quotient
+        };
+        (share, kept)
+    }
+
+    /// Whether all gradients of one unit lie along one line, whatever the parameters.
+    #[must_use]
+    pub fn is_single(self) -> bool {
+        matches!(self, Self::Row | Self::Person { max_rows: Some(1) })
+    }
+
+    /// The greatest rank of one unit's Hessian.
+    #[must_use]
+    pub fn rank(self, n_params: usize) -> usize {
+        match self {
+            Self::Row => 1,
+            Self::Person { max_rows } => {
+                n_params.min(max_rows.map_or(usize::MAX, |most| most as usize))
+            }
+        }
+    }
+
+    /// As many rows at most may be summed over, for so many units.
+    #[must_use]
+    pub fn greatest_rows(self, n_units: f64) -> usize {
+        let rows = match self {
+            Self::Row => n_units,
+            Self::Person { .. } => LEAST_CAP.max(ROWS_A_PERSON * n_units),
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a cast to an integer saturates, which is what is wanted"
+        )]
+        let rows = rows as usize;
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `m·q ≤ 1` exactly, by whole numbers: q is `mantissa·2^exponent`.
+    fn together_at_most_one(share: f64, n: usize) -> bool {
+        let bits = share.to_bits();
+        let exponent = i64::try_from(bits >> 52).unwrap() - 1075;
+        let mantissa = u128::from((bits & ((1 << 52) - 1)) | (1 << 52));
+        mantissa * (n as u128) <= 1_u128 << -exponent
+    }
+
+    #[test]
+    fn shares_add_up_to_one_at_most_and_nearly() {
+        let mean = Unit::persons(None).unwrap();
+        for n in (1..5000).chain([1 << 20, (1 << 31) - 1, 999_999_937]) {
+            let (share, kept) = mean.share(n);
+            assert_eq!(kept, n);
+            assert!(together_at_most_one(share, n), "{n}");
+            assert!(share * n as f64 >= 1.0 - 2.0 * f64::EPSILON);
+        }
+        assert_eq!(Unit::Row.share(7), (1.0, 7));
+    }
+
+    #[test]
+    fn a_public_number_of_rows_divides() {
+        let most = Unit::persons(Some(3)).unwrap();
+        assert_eq!(most.share(1), (1.0 / 3.0, 1));
+        assert_eq!(most.share(9), (1.0 / 3.0, 3));
+        assert!(together_at_most_one(most.share(9).0, 3));
+        assert!(Unit::persons(Some(0)).is_err());
+    }
+
+    #[test]
+    fn ranks() {
+        let persons = |most| Unit::persons(most).unwrap();
+        for (unit, rank, single) in [
+            (Unit::Row, 1, true),
+            (persons(Some(1)), 1, true),
+            (persons(Some(4)), 4, false),
+            (persons(None), 9, false),
+        ] {
+            assert_eq!((unit.rank(9), unit.is_single()), (rank, single));
+        }
+        assert_eq!(persons(Some(4)).rank(2), 2);
+        assert_eq!(Unit::Row.greatest_rows(10.0), 10);
+        assert_eq!(persons(None).greatest_rows(10.0), 1 << 30);
+        assert_eq!(persons(None).greatest_rows(1e9), 64_000_000_000);
+    }
+}

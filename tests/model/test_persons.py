@@ -1,0 +1,279 @@
+"""Fits that protect persons with several rows: limits, neighbours, what is refused, and that no id is kept."""
+
+import io
+import itertools
+import pickle
+import re
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import dpci
+from dpci.data.persons import numbered
+from dpci.errors import InvalidInput
+
+N = 400
+BUDGETS = (dpci.PureDP(1e7), dpci.ZCDP(1e7), dpci.ApproxDP(1e7, 1e-6))
+
+
+def panel(seed=0, n=N, most=9):
+    """Rows of persons anywhere in the table, with a number of their own that they share."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, most, n)
+    ids = rng.permutation(np.repeat(np.arange(n), counts))
+    X = rng.normal(size=(len(ids), 2))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    y = np.where(X[:, 0] + rng.normal(size=n)[ids] + rng.logistic(size=len(ids)) > 0, 1, -1)
+    return X, y, ids
+
+
+def quiet(X, y, **keywords):
+    defaults = {"l2_strength": 0.05, "classes": (-1, 1), "seed": 1, "budget": dpci.PureDP(1e7)}
+    with pytest.warns(dpci.errors.SeededNoiseWarning):
+        return dpci.fit(X, y, **{**defaults, **keywords})
+
+
+def exact(X, y, ids, strength, max_rows=None):
+    """The minimiser of the mean over persons, its Hessian and cluster-robust gradient covariance, from the formulas."""
+    Z, k = np.column_stack([X, np.ones(len(X))]), len(np.unique(ids))
+    order = np.concatenate([np.flatnonzero(ids == i)[:max_rows] for i in np.unique(ids)])
+    Z, y, ids = Z[order], y[order], np.unique(ids[order], return_inverse=True)[1]
+    weights = 1.0 / (np.bincount(ids)[ids] if max_rows is None else np.full(len(ids), max_rows))
+    params = np.zeros(3)
+    for _ in range(50):
+        margin = y * (Z @ params)
+        slope, curvature = -y * expit(-margin), expit(margin) * expit(-margin)
+        gradient = weights * slope @ Z / k + strength * params
+        hessian = (Z.T * (weights * curvature)) @ Z / k + strength * np.eye(3)
+        params -= np.linalg.solve(hessian, gradient)
+    scores = np.zeros((k, 3))
+    np.add.at(scores, ids, (weights * slope)[:, None] * Z)
+    covariance = scores.T @ scores / k - strength**2 * np.outer(params, params)
+    return params, hessian, covariance
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_without_noise_a_fit_is_the_mean_over_persons_with_cluster_robust_errors(mechanism, budget):
+    X, y, ids = panel()
+    for max_rows, neighbors in itertools.product([None, 3], ["replace_one", "add_remove"]):
+        public = {"n_public": N} if neighbors == "add_remove" else {}
+        found = quiet(
+            X, y, budget=budget, mechanism=mechanism, persons=ids, max_rows=max_rows, neighbors=neighbors, **public
+        )
+        params, hessian, covariance = exact(X, y, ids, 0.05, max_rows)
+        if neighbors == "add_remove":  # a second moment, from which no mean is subtracted
+            covariance = covariance + 0.05**2 * np.outer(params, params)
+        assert found.n_samples == N
+        assert found.params == pytest.approx(params, abs=2e-3)
+        assert found.hessian == pytest.approx(hessian, abs=2e-4)
+        assert found.gradient_cov == pytest.approx(covariance, abs=2e-4)
+        half = np.linalg.solve(hessian, np.linalg.cholesky(covariance))
+        assert found.std_errors == pytest.approx(np.sqrt(np.diag(half @ half.T) / N), rel=0.01)
+
+
+def test_statsmodels_cluster_robust_errors():
+    """The weighted logit of statsmodels with errors by cluster, to 1e-6 without noise."""
+    statsmodels = pytest.importorskip("statsmodels.api", reason="statsmodels is what is compared with")
+    from statsmodels.tools.sm_exceptions import SpecificationWarning  # noqa: PLC0415  # optional
+
+    X, y, ids = panel(3, most=6)
+    found = quiet(X, y, budget=dpci.PureDP(2e8), l2_strength=1e-8, persons=ids)
+    weights = 1.0 / np.bincount(ids)[ids]
+    model = statsmodels.GLM(
+        (y + 1) / 2, np.column_stack([X, np.ones(len(X))]), family=statsmodels.families.Binomial(), var_weights=weights
+    )
+    fitted = model.fit(tol=1e-14, maxiter=200)
+    with pytest.warns(SpecificationWarning):  # of weights; the formula is the cluster-robust one
+        robust = model.fit(
+            start_params=fitted.params, cov_type="cluster", cov_kwds={"groups": ids, "use_correction": False}, tol=1e-14
+        )
+    assert found.params == pytest.approx(fitted.params, rel=1e-6, abs=1e-7)
+    assert found.std_errors == pytest.approx(robust.bse, rel=1e-6)
+
+
+def test_order_and_names_of_persons_do_not_matter():
+    X, y, ids = panel()
+    order = np.random.default_rng(1).permutation(len(ids))
+    reference = quiet(X, y, persons=ids).params
+    for others in (ids * 7919 + 10**15, ids.astype(str), [f"p{i}" for i in ids], ids.astype("datetime64[D]")):
+        found = quiet(X[order], y[order], persons=np.asarray(others)[order]).params
+        assert found == pytest.approx(reference, abs=1e-4)
+    pandas = pytest.importorskip("pandas")
+    for column in (pandas.Series(ids, dtype="Int64"), pandas.Series(ids.astype(str)).astype("category")):
+        assert quiet(X, y, persons=column).params == pytest.approx(reference, abs=1e-4)
+
+
+def test_one_row_a_person_is_a_row():
+    X, y, _ = panel()
+    X, y = X[:N], y[:N]
+    for budget, mechanism in itertools.product((dpci.PureDP(1e7), dpci.ZCDP(1e7)), ("objective", "output")):
+        rows = quiet(X, y, budget=budget, mechanism=mechanism)
+        persons = quiet(X, y, budget=budget, mechanism=mechanism, persons=np.arange(N)[::-1], max_rows=1)
+        assert persons.params == pytest.approx(rows.params, abs=2e-3)
+        assert persons.gradient_cov == pytest.approx(rows.gradient_cov, abs=2e-4)
+        assert persons.hessian == pytest.approx(rows.hessian, abs=2e-4)
+
+
+def test_sparse_rows_blocks_and_float32():
+    sparse = pytest.importorskip("scipy.sparse")
+    X, y, ids = panel()
+    reference = quiet(X, y, persons=ids)
+    assert quiet(sparse.csr_array(X), y, persons=ids).params == pytest.approx(reference.params, abs=1e-4)
+    assert quiet(X.astype(np.float32), y, persons=ids, on_violation="clip").params == pytest.approx(
+        reference.params, abs=1e-4
+    )
+    blocks = dpci.rows.Blocks([1.0, 1.0])
+    assert quiet(X, y, persons=ids, rows=blocks).params == pytest.approx(reference.params, abs=1e-4)
+    assert quiet(X, y, persons=ids, rows=blocks, budget=dpci.PureDP(1.0)).interval_refusal is None
+
+
+def test_no_id_leaves():
+    X, y, ids = panel()
+    names = [f"secret-{i:04d}-person" for i in ids]
+    result = quiet(X, y, persons=names)
+    texts = [
+        result.to_json(),
+        repr(pickle.dumps(result)),
+        result.summary(),
+        repr(result),
+        result.to_html(),
+        str(result.privacy),
+    ]
+    assert not any("secret" in text for text in texts)
+    assert not re.search(
+        rf"(?<![\d.]){len(ids)}(?![\d.])", result.to_json()
+    )  # nor the number of rows, which is private
+    again = pickle.loads(pickle.dumps(result))
+    assert again.summary() == result.summary()
+    assert "replace one person" in result.summary()
+    assert result.privacy["unit"] == "person"
+    bad = (names[:-1], [*names[:-1], None], [*names[:-1], 17], [*names[:-1], ["secret"]], np.array(names)[:, None])
+    for broken in bad:
+        with pytest.raises(InvalidInput) as error:
+            dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=0.05, classes=(-1, 1), persons=broken)
+        assert "secret" not in str(error.value)
+    numbers = np.arange(len(ids)) + 0.5
+    numbers[3] = np.nan
+    with pytest.raises(InvalidInput, match="must have an id in every row"):
+        numbered(numbers, len(ids))
+
+
+def test_ids_of_two_types_are_refused():
+    for bad in ([1, "1"], [1, True], [1, 1.0], ["a", None], [b"a", "a"]):
+        with pytest.raises(InvalidInput, match="ids of one type"):
+            numbered(bad, 2)
+    with pytest.raises(InvalidInput, match="can be hashed"):
+        numbered([np.zeros(2), np.ones(2)], 2)
+    assert numbered(np.array([5, 2**62, 5]), 3).tolist() == [0, 1, 0]
+    assert numbered(np.array([2**64 - 1, 0], dtype=np.uint64), 2).tolist() == [1, 0]
+    assert numbered(np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64), 2).tolist() == [1, 0]
+    assert numbered(np.array([-(2**63), 2**63 - 1]), 2).tolist() == [0, 1]
+    assert numbered(np.array([True, False, True]), 3).tolist() == [1, 0, 1]
+    assert numbered(np.ma.array([3, 3]), 2).tolist() == [0, 0]
+    with pytest.raises(InvalidInput, match="an id in every row"):
+        numbered(np.ma.array([3, 3], mask=[True, False]), 2)
+
+
+def test_an_index_that_disagrees_is_refused():
+    pandas = pytest.importorskip("pandas")
+    X, y, ids = panel()
+    frame = pandas.DataFrame(X, columns=["a", "b"])
+    other = pandas.Series(ids, index=np.arange(len(ids))[::-1])
+    with pytest.raises(InvalidInput, match="the index of persons must be that of X") as error:
+        dpci.fit(frame, y, budget=dpci.PureDP(1.0), l2_strength=0.05, classes=(-1, 1), persons=other)
+    assert "in row" not in str(error.value)
+    assert quiet(frame, y, persons=pandas.Series(ids)).names == ("a", "b", "intercept")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"calibration": "paper"}, "calibration"),
+        ({"mechanism": dpci.ObjectivePerturbation(variant="cms11")}, "cms11"),
+        ({"loss": "hinge", "mechanism": "output", "moments": "none"}, "hinge"),
+        ({"max_rows": 0}, "max_rows must be at least 1"),
+        ({"max_rows": 2**32}, "max_rows must be below"),
+        ({"contribution": "sum"}, "contribution must be"),
+        ({"contribution": "mean", "max_rows": 2}, "contribution must be None with max_rows"),
+        ({"persons": None, "max_rows": 2}, "persons must be given with"),
+        ({"persons": None, "contribution": "mean"}, "persons must be given with"),
+        ({"persons": "name"}, "persons must be an array of ids without a schema"),
+    ],
+)
+def test_refusals(keywords, message):
+    X, y, ids = panel()
+    defaults = {"budget": dpci.PureDP(1.0), "l2_strength": 0.05, "classes": (-1, 1), "persons": ids}
+    with pytest.raises(InvalidInput, match=message):
+        dpci.fit(X, y, **{**defaults, **keywords})
+
+
+def test_functions_that_do_not_take_persons_say_so():
+    X, y, _ = panel()
+    rule = {"contribution": "mean", "budget": dpci.ApproxDP(1.0, 1e-6), "l2_strength": 0.05, "classes": (-1, 1)}
+    for function in (dpci.simulate.coverage, dpci.simulate.variability):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'contribution'"):
+            function(X, y, **rule)
+
+
+def test_a_schema_that_names_persons_wants_them():
+    X, y, ids = panel()
+    table = {"a": X[:, 0], "b": X[:, 1], "who": ids, "ill": np.where(y > 0, "yes", "no")}
+    columns = tuple(dpci.schema.NumericColumn(name=name, lower=-1, upper=1) for name in "ab")
+    target = dpci.schema.ClassTarget(column="ill", negative=("no",), positive=("yes",))
+    schema = dpci.schema.Schema(columns=columns, target=target, persons="who")
+    assert dpci.schema.Schema.from_dict(schema.to_dict()) == schema
+    keywords = {"schema": schema, "budget": dpci.PureDP(1e7), "l2_strength": 0.05, "seed": 1, "classes": None}
+    with pytest.raises(InvalidInput, match="names a column of persons, 'who'"):
+        dpci.fit(table, **keywords)
+    named = quiet(table, None, persons="who", **keywords)
+    assert named.n_samples == N
+    assert named.params == pytest.approx(quiet(table, None, persons=ids, **keywords).params)
+    with pytest.raises(InvalidInput, match="must have the column 'whom'"):
+        dpci.fit(table, persons="whom", **keywords)
+    with pytest.raises(InvalidInput, match="twice"):
+        dpci.schema.Schema(columns=columns, target=target, persons="a")
+
+
+def test_parts_are_refused():
+    X, y, ids = panel()
+    chunks = dpci.Chunks(lambda: iter([(X, y)]))
+    with pytest.raises(InvalidInput, match="all rows in memory"):
+        dpci.fit(chunks, budget=dpci.PureDP(1.0), l2_strength=0.05, classes=(-1, 1), persons=ids)
+
+
+def test_a_ledger_pays_and_private_errors_stay_private():
+    X, y, ids = panel()
+    ledger = dpci.Ledger(dpci.PureDP(3.0), errors="private")
+    keywords = {
+        "budget": dpci.PureDP(1.0),
+        "l2_strength": 0.05,
+        "classes": (-1, 1),
+        "on_violation": "clip",
+        "ledger": ledger,
+    }
+    assert dpci.fit(X, y, persons=ids, **keywords).n_samples == N
+    for bad in (ids[:-1], [None, *ids[1:]]):
+        with pytest.raises(dpci.errors.ReleaseFailed):
+            dpci.fit(X, y, persons=bad, **keywords)
+    assert ledger.spent == {"epsilon": 3.0}
+
+
+def test_saved_records_of_before_and_contradictions():
+    X, y, ids = panel()
+    text = quiet(X, y, persons=ids, max_rows=4).to_json()
+    assert '"persons": {"max_rows": 4}' in text or '"persons":{"max_rows":4}' in text.replace(" ", "")
+    for old, new in (('"max_rows"', '"most"'), ("tight", "paper"), ('"max_rows": 4', '"max_rows": 0')):
+        assert old in text
+        with pytest.raises(InvalidInput):
+            dpci.PrivateFit.from_json(io.StringIO(text.replace(old, new)).read())
+
+
+def test_the_guarantee_counts_persons():
+    rule = {"n_samples": 2000, "n_features": 9, "budget": dpci.ApproxDP(1.0, 1e-6), "l2_strength": 0.01}
+    row, person = dpci.plan(**rule).guarantee, dpci.plan(contribution="mean", **rule).guarantee
+    assert person.delta(1.0) <= 1e-6 * (1 + 1e-9)
+    assert person.profile.log_det > row.profile.log_det
+    few = dpci.plan(max_rows=2, **rule).guarantee
+    assert row.profile.log_det < few.profile.log_det < person.profile.log_det
