@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from dpci import _core
+from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
 from dpci.losses import BUILT_IN, declaration
 from dpci.released import consistency
@@ -19,7 +20,7 @@ BUDGETS = {
 MECHANISMS = list(itertools.product(("objective", "output"), ("standard", "cms11"), (False, True)))
 
 
-def is_offered(loss, notion, law, mechanism, radius, moments):
+def is_offered(loss, notion, law, mechanism, radius, moments, persons):
     """Whether the core has a fit with these choices."""
     place, variant, project = mechanism
     try:
@@ -27,13 +28,14 @@ def is_offered(loss, notion, law, mechanism, radius, moments):
             n_samples=1000, n_columns=2, intercept=None, row_norm=1.0, loss=loss.to_core(), l2_strength=1.0,
             radius=radius, budget=BUDGETS[notion], mechanism=place, noise=law, variant=variant, project=project,
             split=None, moments=moments, projection="auto", calibration="tight", neighbors="replace_one",
+            persons=persons,
         )  # fmt: skip
     except InvalidInput:
         return False
     return True
 
 
-def is_readable(loss, notion, law, mechanism, radius, moments):
+def is_readable(loss, notion, law, mechanism, radius, moments, persons):
     """Whether a saved fit may say that it was made with these choices."""
     place, variant, project = mechanism
     core_loss = loss.to_core()
@@ -50,6 +52,8 @@ def is_readable(loss, notion, law, mechanism, radius, moments):
         classes=(0, 1) if core_loss.target_bounds is None else None,
         classes_inferred=False,
         blocks=None,
+        persons=Persons() if persons else None,
+        calibration="tight",
     )
     return not any(broken for broken, _, _ in consistency._contradictions(record, selected=False))
 
@@ -60,7 +64,12 @@ def test_what_is_offered_may_be_saved_and_nothing_else(name, monkeypatch):
     monkeypatch.setattr(consistency, "_seal_contradictions", lambda *_, **__: iter(()))
     found = set()
     choices = itertools.product(
-        BUDGETS, ("spherical_laplace", "gaussian"), MECHANISMS, (None, 1.0), ("joint", "separate", "none")
+        BUDGETS,
+        ("spherical_laplace", "gaussian"),
+        MECHANISMS,
+        (None, 1.0),
+        ("joint", "separate", "none"),
+        (False, True),
     )
     for choice in choices:
         offered = is_offered(BUILT_IN[name](), *choice)
