@@ -46,7 +46,7 @@ class Left:
     # Made by the library alone; callers get them, and read them.
     RESULTS = frozenset({
         "AuditReport", "BaselineFit", "Comparison", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded",
-        "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Layout", "LowerBound", "Minimum",
+        "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Layout", "LowerBound", "Minimum", "Panel",
         "ModelInversion", "OracleSearch", "Plan", "PrivateFit", "RecordLosses", "Report", "SchemaCheck", "SelectedFit",
         "TableUnits", "TuneResult", "UtilityCurve", "VariabilityStudy", "WaldTest", "WorstCase",
     })  # fmt: skip
@@ -236,6 +236,13 @@ TYPICAL = {
     "lower": (-1.0, np.zeros(2)),
     "upper": (1.0, np.ones(2)),
     "names": (("a", "b"),),
+    "n_persons": (5, 30),
+    "n_rows": (3, (1, 4)),
+    "persistence": (0.9, 0.0),
+    "effect": (2.0, 0.0),
+    "persons": (None, np.arange(N) // 2, [f"p{i}" for i in range(N)], "who"),
+    "contribution": (None, "mean"),
+    "max_rows": (None, 2),
 }
 # A default would take seconds.
 _SMALL = frozenset({"n_draws", "n_replicates", "n_variability", "n_runs"})

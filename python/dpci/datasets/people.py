@@ -57,6 +57,12 @@ def simulate_panel(
     ------
     InvalidInput
         For arguments out of range.
+
+    Examples
+    --------
+    >>> panel = simulate_panel(100, n_rows=(1, 5), seed=0)
+    >>> panel.X.shape[1], len(set(panel.persons.tolist()))
+    (3, 100)
     """
     n_persons, n_features = check_count("n_persons", n_persons), check_count("n_features", n_features)
     least, greatest = (check_count("n_rows", n) for n in (n_rows if isinstance(n_rows, tuple) else (n_rows, n_rows)))
