@@ -13,7 +13,7 @@ from dpci.budgets import Budget, Calibration, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
 from dpci.data.rows import Rows, check_source
-from dpci.errors import CurvatureWarning, InvalidInput, MomentNoiseWarning
+from dpci.errors import CurvatureWarning, DpciWarning, InvalidInput, MomentNoiseWarning
 from dpci.inference.curvature import TRUSTED_ROOM, shown
 from dpci.inference.error_law import NOISE_AWARE, strong_convexity
 from dpci.inference.methods import room_of
@@ -285,14 +285,14 @@ class Fitted(NamedTuple):
     """A fit and the warnings about it, which depend on released values only."""
 
     result: PrivateFit
-    remarks: tuple[tuple[str, type[Warning]], ...]
+    remarks: tuple[DpciWarning, ...]
 
     def announce(self, stacklevel: int) -> None:
         """Warn, ``stacklevel`` frames up: 2 is the caller."""
         if not self.result.private:
             warn_of_seed("result", stacklevel + 1)
-        for message, category in self.remarks:
-            warnings.warn(message, category, stacklevel=stacklevel)
+        for remark in self.remarks:
+            warnings.warn(remark, stacklevel=stacklevel)
 
 
 def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
@@ -309,7 +309,7 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
     return Fitted(result, (*_remarks(result), *_remarks_on_curvature(result)))
 
 
-def _remarks(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
+def _remarks(result: PrivateFit) -> Iterator[DpciWarning]:
     record = record_of(result)
     # With output perturbation the Hessian enters the sampling error alone.
     if record.projection != NOISE_AWARE or record.mechanism == "output":
@@ -322,10 +322,10 @@ def _remarks(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
             f"the intervals is less certain; to reduce the noise, use {other}larger moment shares in split or a "
             "greater l2_strength"
         )
-        yield message, MomentNoiseWarning
+        yield MomentNoiseWarning(message, ratio=ratio)
 
 
-def _remarks_on_curvature(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
+def _remarks_on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
     room = room_of(result)
     if room is not None and room < TRUSTED_ROOM:
         loss = result.loss["name"].replace("_", " ")
@@ -334,4 +334,4 @@ def _remarks_on_curvature(result: PrivateFit) -> Iterator[tuple[str, type[Warnin
             f"predictors from the point where its curvature changes, got {shown(room)}: intervals may be too short; "
             "use more records, a loss with a wider curved part, or a greater l2_strength"
         )
-        yield message, CurvatureWarning
+        yield CurvatureWarning(message, room=room)
