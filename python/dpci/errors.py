@@ -53,7 +53,8 @@ class InvalidInput(DpciError, ValueError):
     code
         ``"invalid_input"``, or more precisely ``"out_of_range"``, ``"wrong_length"``, ``"no_data"``,
         ``"row_not_finite"``, ``"row_too_long"``, ``"row_too_short"``, ``"rows_changed"``,
-        ``"target_not_allowed"``, ``"too_many_records"``, ``"unsupported"``, ``"invalid_loss"``.
+        ``"target_not_allowed"``, ``"too_many_records"``,
+        ``"too_many_rows_of_one_person"``, ``"unsupported"``, ``"invalid_loss"``.
     name
         The argument, where one argument breaks the rule.
     value
