@@ -3,7 +3,6 @@
 import copy
 import json
 import pickle
-import sqlite3
 
 import joblib
 import numpy as np
@@ -275,42 +274,6 @@ def test_history_and_json():
     assert "first model" in text
     assert "rho=0.001" in text
     assert "3 entries" in repr(ledger)
-
-
-def test_a_result_and_its_ledger_know_each_other(tmp_path):
-    for path in (None, tmp_path / "ledger.db"):
-        ledger = dpci.Ledger(dpci.PureDP(1.0), path=path)
-        ledger.spend(TENTH, neighbors="replace_one")
-        result = fit(ledger=ledger.labelled("secret label"))
-        saved = json.loads(result.to_json())
-        assert saved["paid"] == {"ledger": ledger.id, "entry": 2, "time": ledger.history[1].time}
-        assert "secret label" not in result.to_json()
-        assert ledger.models == {2: result.digest}
-        assert result.digest == saved["checksum"] == dpci.PrivateFit.from_json(result.to_json()).digest
-        assert json.loads(ledger.to_json())["models"] == {"2": result.digest}
-    assert fit().to_json().count('"paid": null') == 1
-    assert dpci.Ledger.open(path).models == {2: result.digest}
-    with sqlite3.connect(path) as file:
-        for change in ("UPDATE models SET digest = 'x'", "DELETE FROM models"):
-            with pytest.raises(sqlite3.IntegrityError, match="a ledger only grows"):
-                file.execute(change)
-        with pytest.raises(sqlite3.IntegrityError, match="an entry has one model"):
-            file.execute("REPLACE INTO models VALUES (2, 'x', 'y')")
-        file.execute("INSERT INTO models VALUES (1, 'sha256:x', 'y')")
-    with pytest.raises(LedgerError, match="hashes of its models do not match"):
-        dpci.Ledger.open(path).models  # noqa: B018  # read
-
-
-def test_a_model_is_not_lost_where_the_ledger_cannot_take_its_hash(monkeypatch):
-    ledger = dpci.Ledger(dpci.PureDP(1.0))
-
-    def full(*_):
-        raise LedgerError("the disk is full")
-
-    monkeypatch.setattr(type(ledger._store), "keep_model", full)
-    with pytest.warns(dpci.DpciWarning, match="hash of the model of entry 1, got none: the disk is full"):
-        result = fit(ledger=ledger)
-    assert result.params.size
 
 
 @pytest.mark.parametrize("name", [None, "ledger.db"])
