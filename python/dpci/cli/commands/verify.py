@@ -49,7 +49,7 @@ def verify(
     formula: options.Formula = None,
     json: options.Json = False,
 ) -> None:
-    """Check a model file against its hash, its schema and the ledger that paid for it.
+    """Check a model against its hash, schema and ledger.
 
     Says what agrees, what does not and what cannot be checked. Exit code 1 if anything does not agree. Reads no data.
     """
