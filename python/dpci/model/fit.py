@@ -1,7 +1,7 @@
 """``fit``: from rows to a private model with confidence intervals."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -276,7 +276,8 @@ def release_fit(
         if prepare is not None:
             X, y = prepare(X, y)
         rows, spec = till.read(X, y, persons=ids, stacklevel=stacklevel + 1)
-        fitted = fit_rows(rows, spec, settings)
+        fitted = fit_rows(rows, spec, settings, paid=till.receipt())
+    till.keep(lambda: fitted.result.digest, stacklevel=stacklevel + 1)
     fitted.announce(stacklevel + 1)
     return fitted.result
 
@@ -295,8 +296,8 @@ class Fitted(NamedTuple):
             warnings.warn(remark, stacklevel=stacklevel)
 
 
-def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
-    """Release a fit of rows that are read and paid for, at the budget of ``spec``."""
+def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Mapping[str, Any] | None = None) -> Fitted:
+    """Release a fit of rows that are read and paid for, at the budget of ``spec``; ``paid``: by which entry."""
     clip = settings.on_violation == "clip"
     if rows.parts is None:
         n_threads = settings.n_threads
@@ -305,7 +306,7 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
         )
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
-    result = PrivateFit(settings.record(spec, rows, release))
+    result = PrivateFit(settings.record(spec, rows, {**release, "paid": paid}))
     return Fitted(result, (*_remarks(result), *_remarks_on_curvature(result)))
 
 

@@ -41,6 +41,7 @@ def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
         version=SCHEMA_VERSION,
         before={"blocks": None, "persons": None, "table": None},
     )
+    values.setdefault("paid", None)  # which the first files of this version lack
     names = [part.name for part in fields(FitRecord)]
     missing = [name for name in names if name not in values]
     if missing or len(values) > len(names):
@@ -90,6 +91,16 @@ def _check_table(name: str, value: object) -> Schema:
     if schema.digest != value["digest"]:
         raise InvalidInput(f"{name} must have the digest of its schema, {schema.digest}, got {value['digest']!r}")
     return schema
+
+
+def _check_paid(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict) or set(value) != {"ledger", "entry", "time"}:
+        raise InvalidInput(f"{name} must have the fields 'ledger', 'entry' and 'time' and no other, got {value!r}")
+    return {
+        "ledger": check_text(f"{name}.ledger", value["ledger"]),
+        "entry": check_count(f"{name}.entry", value["entry"]),
+        "time": check_text(f"{name}.time", value["time"]),
+    }
 
 
 # What a saved record has to obey, field by field.
@@ -144,4 +155,5 @@ _RULES: dict[str, Rule] = {
     "blocks": optional(lambda _, value: Blocks.from_dict(value)),
     "persons": optional(lambda _, value: Persons.from_dict(value)),
     "table": optional(_check_table),
+    "paid": optional(_check_paid),
 }

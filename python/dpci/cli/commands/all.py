@@ -11,6 +11,7 @@ from dpci.cli.commands import (
     ledger,  # noqa: F401
     model,  # noqa: F401
     tables,  # noqa: F401
+    verify,  # noqa: F401
 )
 
 __all__ = ["WrongUsage", "app"]
