@@ -552,7 +552,7 @@ class MomentMatrixSpec:
         *,
         n_samples: int,
         n_columns: int,
-        row_norm: float,
+        row_norm: RowDomain | float,
         target_bound: float,
         robust_share: float | None,
         budget: Budget,

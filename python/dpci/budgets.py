@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, TypeAlias
 from dpci import _core
 from dpci.base.validation import (
     check_choice,
+    check_count,
     check_fraction,
     check_positive,
 )
@@ -187,3 +188,20 @@ def _calibration(value: Calibration) -> Calibration:
 
 
 Neighbors: TypeAlias = Literal["replace_one", "add_remove"]
+
+
+def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
+    """Return the public stand-in for the number of rows, which add/remove needs and replace-one has no use for."""
+    if neighbors == "replace_one":
+        if n_public is None:
+            return None
+        raise InvalidInput(
+            "n_public must be None with neighbors='replace_one', because the number of records is public, got "
+            f"n_public={n_public!r}"
+        )
+    if n_public is None:
+        raise InvalidInput(
+            "n_public must be given with neighbors='add_remove', because the number of records is private, got "
+            "n_public=None"
+        )
+    return check_count("n_public", n_public)

@@ -154,7 +154,12 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*arguments, "--radius", "4", "--plot", str(plot)]) == 0
     assert "95% confidence intervals" in capsys.readouterr().out
     assert plot.read_bytes().startswith(PNG)
-    assert "pass radius" in refused(capsys, *arguments)
+    # Without a radius: by the moment matrix.
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "by the moment matrix" in out
+    assert "per unit" in out
+    assert "pass radius" in refused(capsys, *arguments, "--mechanism", "objective")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, MomentMatrixRelease, Values};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::records::Records;
-use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::{self, MomentMatrixChoices};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -17,6 +16,7 @@ use crate::cost::{Budget, seals, steps};
 use crate::data::{Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::parts::{Facts, FirstPass, with_parts};
+use crate::rows::Rows;
 use crate::spec::neighbors_of;
 use crate::task;
 
@@ -33,7 +33,7 @@ impl MomentMatrixSpec {
     fn new(
         n_samples: usize,
         n_columns: usize,
-        row_norm: f64,
+        row_norm: Rows<'_>,
         target_bound: f64,
         robust_share: Option<f64>,
         budget: &Budget,
@@ -42,7 +42,7 @@ impl MomentMatrixSpec {
         let inner = spec::MomentMatrixSpec::new(MomentMatrixChoices {
             n_samples,
             n_columns,
-            row_norm,
+            rows: row_norm.domain(),
             target_bound,
             robust_share,
             budget: budget.inner,
@@ -69,7 +69,7 @@ impl MomentMatrixSpec {
 impl MomentMatrixSpec {
     fn bounds(&self, clip: bool) -> RowBounds {
         RowBounds {
-            rows: RowDomain::Ball(self.inner.choices().row_norm),
+            rows: self.inner.choices().rows.clone(),
             targets: self.inner.loss().targets(),
             on_violation: on_violation(clip),
         }

@@ -12,7 +12,7 @@ use crate::noise::{Law, MatrixLaw, symmetric};
 use crate::privacy::{
     Budget, Calibration, Cost, DataBounds, Neighbors, gaussian_mu, gaussian_std_dev, laplace_rate,
 };
-use crate::row_domain::row_norm_bound;
+use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::{Error, Result};
 
 /// More columns would make one eigendecomposition, which cannot be interrupted, take minutes.
@@ -21,18 +21,18 @@ const MAX_COLUMNS: usize = 4096;
 /// What the target's share `c²` of the squared norm of a record leaves for the row is `(1 - c²)`; this is `c²/(1 - c²)` at `c² = 1/3`.
 const TARGET_RATIO: f64 = 0.5;
 
-/// The constant is this part of the greatest norm of a row that its columns share evenly.
+/// The constant is this part of the greatest norm of a row that its columns, or its blocks, share evenly.
 const INTERCEPT_RATIO: f64 = 0.5;
 
 /// What the caller chooses; [`MomentMatrixSpec::new`] validates it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct MomentMatrixChoices {
     /// Public number of samples (the public `n₀` under add/remove).
     pub n_samples: usize,
     /// Columns of the rows, without the constant.
     pub n_columns: usize,
-    /// Bound on the norm of a row, without the constant.
-    pub row_norm: f64,
+    /// Public set that the rows lie in, without the constant.
+    pub rows: RowDomain,
     /// Bound on the size of a target.
     pub target_bound: f64,
     /// Share of the budget for the residual moments; `None`: they are not released.
@@ -67,30 +67,33 @@ impl MomentMatrixSpec {
     /// [`Error::OutOfRange`], [`Error::Empty`].
     pub fn new(choices: MomentMatrixChoices) -> Result<Self> {
         let c = &choices;
-        if !(c.row_norm > 0.0 && c.row_norm.is_finite()) {
-            return out_of_range("row_norm", "finite and > 0", c.row_norm);
-        }
-        let loss: Arc<dyn Loss> = Arc::new(Squared::new(c.target_bound)?);
-        // The square of the target's weight, and every product of columns, is then a normal number.
-        check_size("row_norm", c.row_norm)?;
-        check_size("target_bound", c.target_bound)?;
-        if let Some(share) = c.robust_share
-            && !(share > 0.0 && share < 1.0)
-        {
-            return out_of_range("the share of the residual moments", "> 0 and < 1", share);
-        }
         if c.n_samples == 0 || c.n_columns == 0 {
             return Err(Error::Empty {
                 rows: c.n_samples,
                 params: c.n_columns,
             });
         }
+        c.rows.check_columns(c.n_columns)?;
+        let length = c.rows.norm();
+        if !(length > 0.0 && length.is_finite()) {
+            return out_of_range("row_norm", "finite and > 0", length);
+        }
+        let loss: Arc<dyn Loss> = Arc::new(Squared::new(c.target_bound)?);
+        // The square of the target's weight, and every product of columns, is then a normal number.
+        check_size("row_norm", length)?;
+        check_size("target_bound", c.target_bound)?;
+        if let Some(share) = c.robust_share
+            && !(share > 0.0 && share < 1.0)
+        {
+            return out_of_range("the share of the residual moments", "> 0 and < 1", share);
+        }
         if c.n_columns > MAX_COLUMNS {
             let name = "the number of columns of a moment matrix";
             return out_of_range(name, "at most 4096", c.n_columns as f64);
         }
-        let intercept = INTERCEPT_RATIO * c.row_norm / (c.n_columns as f64).sqrt();
-        let row_norm = row_norm_bound(c.row_norm, Some(intercept));
+        let parts = c.rows.shape().map_or(c.n_columns, |b| b.bounds().len());
+        let intercept = INTERCEPT_RATIO * length / (parts as f64).sqrt();
+        let row_norm = row_norm_bound(length, Some(intercept));
         let target_weight = TARGET_RATIO.sqrt() * row_norm / c.target_bound;
         // Products and roots above are rounded: the weighted target may exceed its share by a few units in the last place.
         let weighted_target = target_weight * c.target_bound * (1.0 + 4.0 * f64::EPSILON);
@@ -106,11 +109,13 @@ impl MomentMatrixSpec {
         )?;
         if !(bounds.row_norm.powi(2).is_normal() && target_weight.is_normal()) {
             let rule = "such that products of columns have a scale in double precision";
-            return out_of_range("row_norm", rule, c.row_norm);
+            return out_of_range("row_norm", rule, length);
         }
         let noise = matrix_noise(&bounds, 1.0, matrix_cost)?;
         let seal_cost = share_seal(seal, if c.robust_share.is_some() { 2 } else { 1 });
         let step = step_of(Query::MomentMatrix, matrix_cost, noise);
+        let (n, neighbors) = (c.n_samples as f64, c.neighbors);
+        let residual_cost = c.robust_share.map(part);
         let mut spec = Self {
             choices,
             loss,
@@ -120,18 +125,17 @@ impl MomentMatrixSpec {
             step,
             // Replaced below.
             seal: Seal::new(Part::MomentMatrix, 1, 1.0, seal_cost)?,
-            residual_cost: c.robust_share.map(part),
+            residual_cost,
             seal_cost,
         };
         let dim = spec.dim();
-        let n = c.n_samples as f64;
         // Each block of the matrix is below R² in its norm, so the whole errs by less than three times the worst of them; weighting the
         // target takes four roundings more.
-        let relative = mean_rounding(hessian_rounding, n, c.neighbors).max(mean_rounding(
+        let relative = mean_rounding(hessian_rounding, n, neighbors).max(mean_rounding(
             gradient_rounding,
             n,
-            c.neighbors,
-        )) + 4.0 * f64::EPSILON * greatest_excess(c.neighbors);
+            neighbors,
+        )) + 4.0 * f64::EPSILON * greatest_excess(neighbors);
         spec.seal = spec.seal_at(
             Part::MomentMatrix,
             3.0 * relative * bounds.row_norm.powi(2),
@@ -196,7 +200,7 @@ impl MomentMatrixSpec {
     /// Bound on the norm of a row with its constant.
     #[must_use]
     pub fn row_norm(&self) -> f64 {
-        row_norm_bound(self.choices.row_norm, Some(self.intercept))
+        row_norm_bound(self.choices.rows.norm(), Some(self.intercept))
     }
 
     /// The noise of the matrix.
@@ -263,12 +267,13 @@ fn out_of_range<T>(name: &'static str, rule: &'static str, value: f64) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row_domain::Blocks;
 
     pub(super) fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
         MomentMatrixChoices {
             n_samples: 40,
             n_columns: 3,
-            row_norm: 2.0,
+            rows: RowDomain::Ball(2.0),
             target_bound: 5.0,
             robust_share: Some(0.1),
             budget,
@@ -287,6 +292,19 @@ mod tests {
         assert!((row - 4.0 - 0.25 * 4.0 / 3.0).abs() < 1e-12);
         let expected = 2.0_f64.sqrt() * (target + row) / 40.0;
         assert!((spec.step().sensitivity / expected - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn blocks_share_the_norm_evenly() {
+        let blocks = Blocks::new(vec![1.0; 2], vec![0, 1, 1]).unwrap();
+        let spec = MomentMatrixSpec::new(MomentMatrixChoices {
+            rows: RowDomain::Blocks(Arc::new(blocks)),
+            ..choices(Budget::zcdp(0.5).unwrap(), Neighbors::ReplaceOne)
+        })
+        .unwrap();
+        // Of two blocks of length 1 and three columns.
+        assert!((spec.intercept() - 0.5).abs() < 1e-12);
+        assert!((spec.row_norm().powi(2) - 2.25).abs() < 1e-12);
     }
 
     #[test]
@@ -315,40 +333,40 @@ mod tests {
         let good = choices(Budget::pure(1.0).unwrap(), Neighbors::ReplaceOne);
         for bad in [
             MomentMatrixChoices {
-                row_norm: 0.0,
-                ..good
+                rows: RowDomain::Ball(0.0),
+                ..good.clone()
             },
             MomentMatrixChoices {
-                row_norm: 1e-200,
-                ..good
+                rows: RowDomain::Ball(1e-200),
+                ..good.clone()
             },
             MomentMatrixChoices {
-                row_norm: f64::NAN,
-                ..good
+                rows: RowDomain::Ball(f64::NAN),
+                ..good.clone()
             },
             MomentMatrixChoices {
                 target_bound: 0.0,
-                ..good
+                ..good.clone()
             },
             MomentMatrixChoices {
                 n_samples: 0,
-                ..good
+                ..good.clone()
             },
             MomentMatrixChoices {
                 n_columns: 0,
-                ..good
+                ..good.clone()
             },
             MomentMatrixChoices {
                 n_columns: 5000,
-                ..good
+                ..good.clone()
             },
             MomentMatrixChoices {
                 robust_share: Some(1.0),
-                ..good
+                ..good.clone()
             },
             MomentMatrixChoices {
                 budget: Budget::Pure { epsilon: 1e-300 },
-                ..good
+                ..good.clone()
             },
         ] {
             assert!(MomentMatrixSpec::new(bad).is_err(), "{bad:?}");
