@@ -369,7 +369,7 @@ mod tests {
                 ..good.clone()
             },
         ] {
-            assert!(MomentMatrixSpec::new(bad).is_err(), "{bad:?}");
+            assert!(MomentMatrixSpec::new(bad.clone()).is_err(), "{bad:?}");
         }
     }
 }
