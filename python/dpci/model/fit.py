@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import warn_of_seed
-from dpci.budgets import Budget, Calibration, Neighbors
+from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
 from dpci.data.rows import Rows, check_source
@@ -48,7 +48,7 @@ def fit(
     X: AnyRows,
     y: ArrayLike | None = None,
     *,
-    budget: Budget,
+    budget: GaussianBudget,
     mechanism: Literal["moments"],
     loss: Literal["squared"] | Squared,
     schema: Schema | None = None,
@@ -76,7 +76,7 @@ def fit(
     X: AnyRows,
     y: ArrayLike | None = None,
     *,
-    budget: Budget,
+    budget: GaussianBudget,
     l2_strength: float | None = None,
     schema: Schema | None = None,
     loss: LossLike = "logistic",
@@ -120,7 +120,7 @@ def fit(
         order of the rows: where ``X`` and ``y`` both have an index, as in pandas, the two must be equal. A Dask array
         or series with the partitions of ``X`` where that is a Dask collection; None exactly where ``X`` is in parts
         that hold their targets, and where the table holds the target of ``schema``.
-    budget : PureDP, ZCDP or ApproxDP
+    budget : PureDP, ZCDP or ApproxDP; GDP with ``mechanism="moments"``
         What to spend. Objective perturbation takes spherical Laplace noise under PureDP and ZCDP, Gaussian noise under
         ApproxDP.
     l2_strength : float
@@ -256,7 +256,7 @@ def fit(
     if l2_strength is None:
         raise TypeError("fit() missing required keyword-only argument: 'l2_strength'")
     settings = Settings.checked(
-        budget=budget,
+        budget=check_budget(budget),
         l2_strength=l2_strength,
         loss=loss,
         mechanism=mechanism,

@@ -65,7 +65,7 @@ def fit_moments(
     fit_intercept = check_flag("fit_intercept", fit_intercept)
     schema = None if schema is None else check_schema(schema)
     made = choices_of_fit(loss=loss, schema=schema, neighbors=neighbors, **others)
-    payment = Payment.due("dpci.fit", ledger, budget=made.budget, neighbors=neighbors, seed=made.seed)
+    payment = Payment.due("dpci.fit", ledger, budget=made.charge, neighbors=neighbors, seed=made.seed)
     source = Source(X, y, None) if schema is None else described(X, y, schema)
     if source.prepare is None:
         check_source(source.X, source.y, made.loss.to_core())

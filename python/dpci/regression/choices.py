@@ -6,7 +6,16 @@ from typing import Any
 
 from dpci import _core
 from dpci.base.validation import check_choice, check_flag, check_seed, check_threads
-from dpci.budgets import Budget, Neighbors, check_budget, check_n_public, core_budget
+from dpci.budgets import (
+    GDP,
+    ZCDP,
+    Budget,
+    GaussianBudget,
+    Neighbors,
+    check_gaussian_budget,
+    check_n_public,
+    core_budget,
+)
 from dpci.data.arrays import OnViolation
 from dpci.data.parts import PartRules
 from dpci.losses import Squared
@@ -22,7 +31,7 @@ ROBUST_SHARE = 0.1
 class MatrixChoices:
     """What the caller of :func:`dpci.regression.release` chooses."""
 
-    budget: Budget
+    budget: GaussianBudget
     bounds: Bounds | None
     """Of the columns, by which they are moved and scaled; None: they are used as they are."""
     domain: RowDomain | None
@@ -38,7 +47,7 @@ class MatrixChoices:
     schema: Schema | None = None
 
     def __post_init__(self) -> None:
-        check_budget(self.budget)
+        check_gaussian_budget(self.budget)
         object.__setattr__(self, "robust", check_flag("robust", self.robust))
         check_choice("on_violation", self.on_violation, ("error", "clip"))
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
@@ -76,6 +85,13 @@ class MatrixChoices:
         """Return the domain of rows of so many columns, as the core sees them."""
         return domain_of(self.bounds, self.domain, n_columns)
 
+    @property
+    def charge(self) -> Budget:
+        """What a ledger counts: of Gaussian DP the zCDP that it implies, rounded up."""
+        if not isinstance(self.budget, GDP):
+            return self.budget
+        return ZCDP(self.budget.to_zcdp().rho * (1.0 + 2.0**-50))
+
     def spec(self, n_samples: int, n_columns: int, budget: Budget) -> _core.MomentMatrixSpec:
         """Return the calibrated specification."""
         if self.bounds is not None:
@@ -86,7 +102,8 @@ class MatrixChoices:
             row_norm=core_rows(self.core_domain(n_columns)),
             target_bound=self.target_half,
             robust_share=ROBUST_SHARE if self.robust else None,
-            budget=core_budget(budget),
+            budget=None if isinstance(self.budget, GDP) else core_budget(budget),
+            mu=self.budget.mu if isinstance(self.budget, GDP) else None,
             neighbors=self.neighbors,
         )
 

@@ -10,7 +10,7 @@ from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
 from dpci.base.validation import warn_of_seed
-from dpci.budgets import Budget, Neighbors
+from dpci.budgets import GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.rows import Rows, as_partitions
@@ -31,7 +31,7 @@ def release(
     X: Table | Partitions,
     y: ArrayLike | None = None,
     *,
-    budget: Budget,
+    budget: GaussianBudget,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     row_norm: float | None = None,
     rows: RowDomain | None = None,
@@ -56,9 +56,9 @@ def release(
         Rows; arrays, frames, sparse matrices (with ``row_norm``), :class:`dpci.Chunks` or Dask collections.
     y : array-like of shape (n_samples,)
         Real targets; None if X holds them.
-    budget : PureDP, ZCDP or ApproxDP
-        Under PureDP symmetric matrix Laplace noise, otherwise Gaussian noise. ApproxDP or ZCDP give far less noise with
-        many columns.
+    budget : PureDP, ZCDP, ApproxDP or GDP
+        Under PureDP symmetric matrix Laplace noise, otherwise Gaussian noise, which is far less with many columns. A
+        ledger counts :class:`dpci.GDP` as the zCDP that it implies.
     bounds : (lower, upper), optional
         Public bounds of the columns: each a number for all, or one for each column. Give these if you know them.
     row_norm : float, optional
@@ -128,7 +128,7 @@ def release(
         seed=seed,
     )
     payment = Payment.due(
-        "dpci.regression.release", ledger, budget=choices.budget, neighbors=neighbors, seed=choices.seed
+        "dpci.regression.release", ledger, budget=choices.charge, neighbors=neighbors, seed=choices.seed
     )
     matrix = release_matrix(X, y, choices, payment=payment, stacklevel=3)
     if not matrix.private:

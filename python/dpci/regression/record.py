@@ -11,7 +11,7 @@ from dpci.accounting.guarantee import Guarantee, seal_totals
 from dpci.accounting.seals import Seal, describe_seals, seal_facts
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_count, check_flag, check_positive, check_real
-from dpci.budgets import ApproxDP, Budget, budget_from_parameters
+from dpci.budgets import GDP, ApproxDP, GaussianBudget, gaussian_budget_from
 from dpci.errors import InvalidInput
 from dpci.released.rules import (
     Rule,
@@ -117,9 +117,9 @@ class MomentRecord:
             raise InvalidInput(f"the schema must name the columns {self.columns}, got {self.table.names}")
         self.total_budget()
 
-    def total_budget(self) -> Budget:
+    def total_budget(self) -> GaussianBudget:
         """Return the budget as an object."""
-        return budget_from_parameters(self.notion, self.budget)
+        return gaussian_budget_from(self.notion, self.budget)
 
     def noise(self, part: str) -> float:
         """Return the standard deviation of an isometric coordinate of the noise in a released matrix, seal included."""
@@ -178,12 +178,12 @@ class ReleaseFacts:
         return self._record.private
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> GaussianBudget:
         """What was spent by the release of the matrix: the whole budget."""
         return self._record.total_budget()
 
     @property
-    def spent(self) -> Budget:
+    def spent(self) -> GaussianBudget:
         """What was spent: the whole budget, by the release; a regression costs nothing more."""
         return self.budget
 
@@ -202,7 +202,7 @@ class ReleaseFacts:
             "notion": record.notion,
             "budget": dict(record.budget),
             "spent": dict(record.budget),
-            "cost_unit": {"pure": "epsilon", "zcdp": "rho", "approx": "mu_squared"}[record.notion],
+            "cost_unit": {"pure": "epsilon", "zcdp": "rho", "approx": "mu_squared", "gdp": "mu_squared"}[record.notion],
             "steps": [step.to_dict() for step in record.steps],
             "seal": seal_facts(record.seals),
             "mechanism": "moment_matrix",
@@ -226,6 +226,8 @@ class ReleaseFacts:
     def guarantee(self) -> Guarantee:
         """The (epsilon, delta) profile and the Renyi curve; void for seeded noise."""
         budget, record = self.budget, self._record
+        if isinstance(budget, GDP):
+            return Guarantee(budget, None, 0.0, budget.mu)
         if not isinstance(budget, ApproxDP):
             return Guarantee(budget, None, 0.0, 0.0)
         mu = float(np.hypot.reduce([step.sensitivity / step.scale for step in record.steps]))
@@ -292,7 +294,7 @@ _RULES: dict[str, Rule] = {
     "n_samples": check_count,
     "on_violation": one_of("error", "clip"),
     "neighbors": one_of("replace_one", "add_remove"),
-    "notion": one_of("pure", "zcdp", "approx"),
+    "notion": one_of("pure", "zcdp", "approx", "gdp"),
     "steps": steps_by(_STEP_RULES),
     "seals": check_seals,
     "private": check_flag,

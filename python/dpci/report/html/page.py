@@ -8,7 +8,7 @@ from scipy.special import expit
 from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound, format_percent, number_format
 from dpci.base.validation import check_fraction
-from dpci.budgets import ApproxDP, Budget, PureDP
+from dpci.budgets import GDP, ApproxDP, GaussianBudget, PureDP
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
@@ -164,9 +164,11 @@ def guarantee_section(guarantee: Guarantee, neighbors: str) -> Html:
     return section("attacker", "What someone can learn about one person", attack, profile)
 
 
-def _own_epsilon(budget: Budget) -> float:
+def _own_epsilon(budget: GaussianBudget) -> float:
     if isinstance(budget, PureDP | ApproxDP):
         return budget.epsilon
+    if isinstance(budget, GDP):
+        budget = budget.to_zcdp()
     # Bun and Steinke's conversion serves as a round place to look at; the delta there is the tight one.
     return budget.rho + 2.0 * math.sqrt(budget.rho * math.log(1.0 / _SMALL_DELTA))
 

@@ -10,7 +10,8 @@ use super::{MatrixNoise, Part, Query, Seal, Step};
 use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
 use crate::noise::{Law, MatrixLaw, symmetric};
 use crate::privacy::{
-    Budget, Calibration, Cost, DataBounds, Neighbors, gaussian_mu, gaussian_std_dev, laplace_rate,
+    Budget, Calibration, Cost, DataBounds, Neighbors, SEAL_SHARE, gaussian_mu, gaussian_std_dev,
+    laplace_rate, unsealed,
 };
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::{Error, Result};
@@ -23,6 +24,50 @@ const TARGET_RATIO: f64 = 0.5;
 
 /// The constant is this part of the greatest norm of a row that its columns, or its blocks, share evenly.
 const INTERCEPT_RATIO: f64 = 0.5;
+
+/// The least part of μ that the ε of a pure mechanism may be for it to be μ-GDP, rounded down: by convexity of the normal hazard
+/// `log(Φ(μ/2)/Φ(-μ/2)) ≥ μ·2φ(0)`, at which the trade-off functions of ε-DP and of μ-GDP meet.
+const EPSILON_OF_MU: f64 = 0.797;
+
+/// What a moment matrix may spend.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MatrixBudget {
+    /// A budget of any release.
+    Of(Budget),
+    /// μ-Gaussian differential privacy (Dong, Roth & Su 2022), for which the noise is Gaussian.
+    Gaussian {
+        /// μ.
+        mu: f64,
+    },
+}
+
+impl MatrixBudget {
+    /// What the matrices may cost, and what their seals may: each of so many seals costs an equal part of the latter.
+    ///
+    /// μ² adds up (Dong et al., corollary 3.3). A seal is a pure mechanism, and so μ-GDP too.
+    fn split_off_seals(self, seals: u32) -> Result<(Cost, Cost)> {
+        match self {
+            Self::Of(budget) => {
+                let (rest, seal) = budget.split_off_seal();
+                Ok((cost_of(rest)?, share_seal(seal, seals)))
+            }
+            Self::Gaussian { mu } => {
+                if !GDP_BUDGETS.contains(&mu) {
+                    return out_of_range("mu", "at least 1e-30 and at most 1e8", mu);
+                }
+                let each = SEAL_SHARE * mu.powi(2) / f64::from(seals);
+                let seal = Cost::Epsilon(EPSILON_OF_MU * each.sqrt());
+                Ok((
+                    Cost::MuSquared(unsealed(mu.powi(2)) * (1.0 - 4.0 * f64::EPSILON)),
+                    seal,
+                ))
+            }
+        }
+    }
+}
+
+/// The caller's μ.
+const GDP_BUDGETS: std::ops::RangeInclusive<f64> = 1e-30..=1e8;
 
 /// What the caller chooses; [`MomentMatrixSpec::new`] validates it.
 #[derive(Debug, Clone)]
@@ -38,7 +83,7 @@ pub struct MomentMatrixChoices {
     /// Share of the budget for the residual moments; `None`: they are not released.
     pub robust_share: Option<f64>,
     /// Budget.
-    pub budget: Budget,
+    pub budget: MatrixBudget,
     /// Neighbouring relation.
     pub neighbors: Neighbors,
 }
@@ -97,8 +142,9 @@ impl MomentMatrixSpec {
         let target_weight = TARGET_RATIO.sqrt() * row_norm / c.target_bound;
         // Products and roots above are rounded: the weighted target may exceed its share by a few units in the last place.
         let weighted_target = target_weight * c.target_bound * (1.0 + 4.0 * f64::EPSILON);
-        let (rest, seal) = c.budget.split_off_seal();
-        let cost = cost_of(rest)?;
+        let (cost, seal_cost) =
+            c.budget
+                .split_off_seals(if c.robust_share.is_some() { 2 } else { 1 })?;
         let part = |share: f64| cost.with(cost.value() * share * (1.0 - 4.0 * f64::EPSILON));
         let matrix_cost = c.robust_share.map_or(cost, |share| part(1.0 - share));
         let bounds = DataBounds::new(
@@ -112,7 +158,6 @@ impl MomentMatrixSpec {
             return out_of_range("row_norm", rule, length);
         }
         let noise = matrix_noise(&bounds, 1.0, matrix_cost)?;
-        let seal_cost = share_seal(seal, if c.robust_share.is_some() { 2 } else { 1 });
         let step = step_of(Query::MomentMatrix, matrix_cost, noise);
         let (n, neighbors) = (c.n_samples as f64, c.neighbors);
         let residual_cost = c.robust_share.map(part);
@@ -276,7 +321,7 @@ mod tests {
             rows: RowDomain::Ball(2.0),
             target_bound: 5.0,
             robust_share: Some(0.1),
-            budget,
+            budget: MatrixBudget::Of(budget),
             neighbors,
         }
     }
@@ -329,6 +374,36 @@ mod tests {
     }
 
     #[test]
+    fn gaussian_budgets_are_mu() {
+        for (robust_share, parts) in [(None, 1.0), (Some(0.1), 2.0)] {
+            let mu = 0.7;
+            let spec = MomentMatrixSpec::new(MomentMatrixChoices {
+                budget: MatrixBudget::Gaussian { mu },
+                robust_share,
+                ..choices(Budget::pure(1.0).unwrap(), Neighbors::ReplaceOne)
+            })
+            .unwrap();
+            let residual = spec.residual_noise(3.0).unwrap();
+            let matrices = spec.step().cost.value() + residual.map_or(0.0, |r| r.step.cost.value());
+            // The ratio at which ε-DP is μ-GDP, by the normal distribution function near 1/2.
+            let half = (spec.seal().cost().value() / 2.0).tanh() / 2.0;
+            let seal_mu =
+                2.0 * half * (2.0 * std::f64::consts::PI).sqrt() * (1.0 + 5.0 * half.powi(2));
+            let whole = matrices + parts * seal_mu.powi(2);
+            assert!(whole <= mu * mu && whole > 0.9999 * mu * mu, "{whole}");
+            let ratio = spec.step().sensitivity / spec.step().scale;
+            assert!((ratio.powi(2) / spec.step().cost.value() - 1.0).abs() < 1e-12);
+        }
+        for mu in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-40] {
+            let bad = MomentMatrixChoices {
+                budget: MatrixBudget::Gaussian { mu },
+                ..choices(Budget::pure(1.0).unwrap(), Neighbors::ReplaceOne)
+            };
+            assert!(MomentMatrixSpec::new(bad).is_err(), "{mu}");
+        }
+    }
+
+    #[test]
     fn bad_choices_are_refused() {
         let good = choices(Budget::pure(1.0).unwrap(), Neighbors::ReplaceOne);
         for bad in [
@@ -365,7 +440,7 @@ mod tests {
                 ..good.clone()
             },
             MomentMatrixChoices {
-                budget: Budget::Pure { epsilon: 1e-300 },
+                budget: MatrixBudget::Of(Budget::Pure { epsilon: 1e-300 }),
                 ..good.clone()
             },
         ] {
