@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
+from numpy.typing import ArrayLike
+
 from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from

@@ -1,6 +1,6 @@
 """Public bounds of single columns: rows are moved to the middle of their bounds and divided by half their width."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,7 +13,6 @@ from dpci.data.frames import check_same_index
 from dpci.data.parts import Mergeable, Partitions
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks, RowDomain
-from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
@@ -48,20 +47,10 @@ class Bounds:
     @classmethod
     def of_schema(cls, schema: Schema) -> "Bounds":
         """Return the bounds of encoded columns; single ones may be moved to their middle, those of a group may not."""
-        lower, upper = [], []
-        blocks = iter(Bounds._block_bounds(schema.rows, schema))
-        for column, bound in zip(schema.columns, blocks, strict=True):
-            signed = len(column.names) > 1 or (isinstance(column, NumericColumn) and column.scale == "symmetric")
-            lower += [-bound if signed else 0.0] * len(column.names)
-            upper += [bound] * len(column.names)
-        return cls(np.array(lower), np.array(upper), in_core=True)
-
-    @staticmethod
-    def _block_bounds(rows: Blocks, schema: Schema) -> Iterator[float]:
-        first = 0
-        for column in schema.columns:
-            yield rows.block_bounds[rows.members[first]]
-            first += len(column.names)
+        members = schema.rows.members
+        upper = np.array([schema.rows.block_bounds[block] for block in members])
+        alone = np.array([members.count(block) == 1 for block in members])
+        return cls(np.where(alone & ~schema.both_signs, 0.0, -upper), upper, in_core=True)
 
     @classmethod
     def checked(cls, value: object) -> "Bounds":

@@ -25,42 +25,48 @@ NOTE = "The intervals count the sampling and the noise; the column noise has its
 def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUnits:
     """Return the coefficients in the units of the table.
 
-    A column x of the release is a + b z of the column z of the table; so is the target.
-
     Raises
     ------
     InvalidInput
-        For a release without a schema.
+        For a release without a schema, and a regression of another column than the target, or on it.
     """
     schema = record.table
     if schema is None or not isinstance(schema.target, NumericTarget):
         raise InvalidInput("units of a table need a release with a schema (dpci.fit(..., schema=)), got one without")
-    scaled, (offset, slope) = schema.from_units(), schema.target.scaling
-    places = {name: (scaled[i, -1], scaled[i, i]) for i, name in enumerate(record.columns)}
-    places[record.target] = (offset, slope)
-    units = {**dict(zip(record.columns, schema.units, strict=True)), record.target: schema.target.unit or "per unit"}
-    start, scale = places[model.target]
-    k = len(model.names)
-    d = len(model.features)
-    matrix, shift = np.zeros((d + 1, k)), np.zeros(d + 1)
+    if model.target != record.target or record.target in model.features:
+        raise InvalidInput(
+            f"units of the table are those of regressions of {record.target!r} on other columns, got {model.target!r} "
+            f"on {', '.join(model.names)}"
+        )
+    k = len(record.columns)
+    # From the coefficients to those of the encoded columns and of 1.
+    spread = np.zeros((k + 1, len(model.names)))
     for i, name in enumerate(model.features):
-        matrix[i, i] = places[name][1] / scale
-        matrix[d, i] = places[name][0] / scale
-    shift[d] = -start / scale
+        spread[record.columns.index(name), i] = 1.0
     if model.fit_intercept:
-        matrix[d, d] = 1.0 / scale
-    # Without an intercept the encoded columns have one in the units of the table, unless none of them is moved.
-    kept = slice(None) if model.fit_intercept or matrix[d].any() or shift[d] else slice(d)
-    names, per = (*model.features, "intercept"), (*(units[name] for name in model.features), "at 0")
+        spread[k, -1] = 1.0
+    offset, slope = schema.target.scaling
+    matrix, shift = schema.from_units().T @ spread / slope, np.zeros(k + 1)
+    shift[k] = -offset / slope
+    # Of columns that are left out, those whose products are in the model have coefficients.
+    kept = matrix.any(axis=1) | np.array([name in model.features for name in record.columns] + [model.fit_intercept])
+    kept[k] |= shift[k] != 0.0
+    names = [name for name, used in zip((*record.columns, "intercept"), kept, strict=True) if used]
+    per = [unit for unit, used in zip((*schema.units, "at 0"), kept, strict=True) if used]
     estimates = LinearEstimates.of(solution).mapped(matrix[kept], shift[kept])
-    return TableUnits(estimates, names[kept], per[kept], joint_method="joint", private=record.private)
+    return TableUnits(estimates, tuple(names), tuple(per), joint_method="joint", private=record.private)
+
+
+def has_units(record: MomentRecord, model: Model) -> bool:
+    """Whether the coefficients have units of a table."""
+    return record.table is not None and model.target == record.target and record.target not in model.features
 
 
 def coefficient_table(
     record: MomentRecord, model: Model, solution: Solution, level: float
 ) -> tuple[list[str], list[list[str]]]:
     """Return header and rows of the table of the coefficients, in the units of the table where there is a schema."""
-    shown: TableUnits | None = None if record.table is None else units_of(record, model, solution)
+    shown = units_of(record, model, solution) if has_units(record, model) else None
     if shown is None:
         estimates = LinearEstimates.of(solution)
         parts = estimates.parts()
@@ -115,13 +121,13 @@ def regression_page(
     kind = "A private linear regression" if record.private else "A linear regression with seeded noise"
     percent = format_percent(level)
     header, rows = coefficient_table(record, model, solution, level)
-    unit = "" if record.table is None else " in the units of the table"
+    unit = " in the units of the table" if has_units(record, model) else ""
     intervals = LinearEstimates.of(solution).conf_int(model.names, level=level)
     lines = [*fact_lines(record, model, solution), *release_lines(record)]
     target = "the regularised coefficient" if model.l2_strength else "the coefficient of ordinary least squares"
     caveats = [
         f"Each interval covers its target, {target} in the population, in {percent} of such studies.",
-        NOTE if record.table is None else "The intervals count the sampling and the noise.",
+        NOTE if not has_units(record, model) else "The intervals count the sampling and the noise.",
         "Each of them is valid by itself, for a model that was chosen before the data were seen.",
         *(["Numbers beyond the public bounds were moved to the bounds."] if record.on_violation == "clip" else []),
     ]
