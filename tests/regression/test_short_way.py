@@ -9,7 +9,7 @@ import pytest
 import dpci
 from dpci import regression
 from dpci.regression.law import ErrorParts, Noise
-from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
+from dpci.schema import CategoricalColumn, Levels, NumericColumn, NumericTarget, Power, Schema, Term
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 
@@ -236,3 +236,16 @@ def test_pages_and_plots_and_tests():
     for bad in ({"level": 2.0}, {"title": 3}):
         with pytest.raises(dpci.InvalidInput):
             fit.to_html(**bad)
+
+
+def test_powers_and_products_of_a_schema_have_units_too():
+    schema = Schema(
+        columns=SCHEMA.columns[:2],
+        target=NumericTarget(column="income", lower=0, upper=100),
+        terms=(Term((Power(column="age"),)), Term((Power(column="age", exponent=2),)), Term((Levels(column="sex"),))),
+    )
+    fit = dpci.fit(TABLE, schema=schema, loss="squared", budget=dpci.ZCDP(1e13), seed=1)
+    age = TABLE["age"]
+    design = np.column_stack([age, age**2, TABLE["sex"] == "M", np.ones(N)])
+    expected = np.linalg.lstsq(design, TABLE["income"], rcond=None)[0]
+    np.testing.assert_allclose(fit.in_units().params, expected, rtol=0.01)
