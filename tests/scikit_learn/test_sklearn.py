@@ -140,16 +140,8 @@ def test_every_keyword_of_a_fit_arrives(estimator):
     # The parameters of an estimator are the keywords of a fit, but for budget, loss, schema and what belongs to rows.
     loss = {"PrivateLinearSVC": {"h"}, "PrivateRidge": {"target_bound"}}.get(type(estimator).__name__, set())
     ours = set(estimator.get_params()) - {"epsilon", "delta", "rho"} - loss
-    theirs = set(inspect.signature(dpci.fit).parameters) - {
-        "X",
-        "y",
-        "budget",
-        "loss",
-        "schema",
-        "persons",
-        "contribution",
-        "max_rows",
-    }
+    others = {"X", "y", "budget", "loss", "schema", "persons", "contribution", "max_rows"}
+    theirs = set(inspect.signature(dpci.fit).parameters) - others
     assert ours == theirs - (set() if is_classifier(estimator) else {"classes"})
     params = {
         "l2_strength": 0.3,
