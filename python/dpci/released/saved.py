@@ -129,12 +129,6 @@ _RULES: dict[str, Rule] = {
     "version": check_text,
     "blocks": optional(lambda _, value: Blocks.from_dict(value)),
     "persons": optional(lambda _, value: Persons.from_dict(value)),
-<<<<<<< HEAD
-    "table": optional(_check_table),
-    "paid": optional(_check_paid),
-||||||| 44530a1
-    "table": optional(_check_table),
-=======
     "table": optional(check_table),
->>>>>>> regress
+    "paid": optional(_check_paid),
 }
