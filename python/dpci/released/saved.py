@@ -90,7 +90,7 @@ _LOSS_RULES: dict[str, Rule] = {
 }
 _STEP_RULES: dict[str, Rule] = {
     "step": one_of("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"),
-    "noise": one_of("spherical_laplace", "shaped_laplace", "gaussian", "matrix_laplace", "none"),
+    "noise": one_of("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "none"),
     "cost": check_positive,
     "scale": check_not_negative,
     "hessian_scale": optional(check_positive),
@@ -120,7 +120,7 @@ _RULES: dict[str, Rule] = {
     "on_violation": one_of("error", "clip"),
     "neighbors": one_of("replace_one", "add_remove"),
     "intercept_scale": optional(check_positive),
-    "noise_law": one_of("spherical_laplace", "shaped_laplace", "gaussian"),
+    "noise_law": one_of("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"),
     "noise_scale": check_positive,
     "noise_spectral_radius": check_not_negative,
     "steps": steps_by(_STEP_RULES, least=1),
