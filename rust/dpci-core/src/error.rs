@@ -273,7 +273,7 @@ impl Error {
             Self::RidgeBelowNoise { .. } => "ridge_below_noise",
             Self::IllConditioned { .. } => "ill_conditioned",
             Self::TooFewDigits { .. } => "too_few_digits",
-            Self::TooManyRows { .. } => "too_many_rows_of_one_person",
+            Self::TooManyRows { .. } => "too_many_rows",
             Self::Unsupported(_) => "unsupported",
             Self::NotConverged { .. } => "not_converged",
             Self::Loss(_) => "invalid_loss",

@@ -170,7 +170,7 @@ def fit(
     if persons is not None:
         found, ids = rows.of_persons(persons)
         result = fitting.fit(
-            *found, persons=ids, schema=description, max_rows=max_rows, ledger=payer, n_threads=threads, **keywords
+            *found, persons=ids, schema=description, max_rows=max_rows, ledger=paying, n_threads=threads, **keywords
         )
     elif held is None:
         source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
