@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 _F64: TypeAlias = NDArray[np.float64]
 _Floats: TypeAlias = _F64 | NDArray[np.float32]
-_Features: TypeAlias = _Floats | tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
-"""Rows: C-contiguous (n, n_columns), or (indptr, indices, values, n_columns) with indices increasing in each row."""
+_Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
+"""Rows: C-contiguous (n, n_columns), such with (middle, half) of each column, by which it is moved and divided, or
+(indptr, indices, values, n_columns) with indices increasing in each row."""
 _Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
 
 __version__: str

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -104,6 +105,20 @@ def test_clipping_moves_numbers_to_their_bounds():
     np.testing.assert_array_equal(clipped.moments, seeded(tame, targets).moments)
     parts = seeded(dpci.Chunks([(wild, y)]), None, on_violation="clip")
     np.testing.assert_allclose(parts.moments, clipped.moments, rtol=1e-12)
+
+
+def test_single_precision_and_no_copy_of_the_rows():
+    single = X.astype(np.float32)
+    doubles = single.astype(np.float64)
+    np.testing.assert_array_equal(seeded(single).moments, seeded(doubles).moments)
+    rows = np.tile(X, (500, 1))
+    y = rows @ [1.5, -2.0, 0.5]
+    tracemalloc.start()
+    seeded(rows, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # The rows are 4.8 MB; NumPy's arrays are traced.
+    assert peak < rows.nbytes / 2
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -40,7 +40,22 @@ class NamedRows:
     names: tuple[str, ...]
 
 
-Table: TypeAlias = ArrayLike | Frame | NamedRows | scipy.sparse.sparray | scipy.sparse.spmatrix
+Place: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Middle and half the width of the bounds of each column."""
+CoreRows: TypeAlias = Floats | Csr | tuple[Floats, NDArray[np.float64], NDArray[np.float64]]
+"""Rows as the core takes them, placed by the last two arrays where there are three."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedRows:
+    """Dense rows whose columns the core moves to the middle of their bounds and divides by half their width."""
+
+    values: Floats
+    names: tuple[str, ...] | None
+    place: Place
+
+
+Table: TypeAlias = ArrayLike | Frame | NamedRows | PlacedRows | scipy.sparse.sparray | scipy.sparse.spmatrix
 
 
 class Matrix(NamedTuple):
@@ -55,6 +70,7 @@ class Features(NamedTuple):
 
     values: Floats | Csr
     names: tuple[str, ...] | None
+    place: Place | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -121,6 +137,8 @@ def as_features(table: Table) -> Features:
     Numbers in float32 stay so, as the core converts them block by block. Sparse rows in canonical CSR form with float64
     or float32 values, int32 indices and int64 offsets are passed on without a copy.
     """
+    if isinstance(table, PlacedRows):
+        return Features(table.values, table.names, table.place)
     if isinstance(table, scipy.sparse.sparray | scipy.sparse.spmatrix):
         return Features(_csr(table), None)
     return Features(*_dense(table))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.data.arrays import Csr, Floats, NamedRows, as_features
+from dpci.data.arrays import CoreRows, Csr, Floats, NamedRows, Place, as_features
 from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index
 from dpci.data.labels import Classes, encode
@@ -61,11 +61,19 @@ class Rows:
     """The number of the person of each row; None where rows are records of their own."""
     parts: DescribedParts | None = None
     held: tuple[Floats | Csr, NDArray[np.float64]] | None = None
+    place: Place | None = None
+    """By what the core moves and scales the columns, of rows in memory."""
 
     @property
     def n_records(self) -> int:
         """Number of records: of persons, or of rows."""
         return self.shape[0] if self.persons is None else int(self.persons.max()) + 1
+
+    @property
+    def for_core(self) -> CoreRows:
+        """The rows in memory with what the core does with their columns."""
+        values = self.values
+        return values if self.place is None or isinstance(values, tuple) else (values, *self.place)
 
     @property
     def values(self) -> Floats | Csr:
@@ -146,6 +154,7 @@ def read(
         classes_inferred=targets.classes_inferred,
         persons=numbers,
         held=(features.values, targets.values),
+        place=features.place,
     )
     return rows, resolved
 

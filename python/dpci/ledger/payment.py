@@ -222,7 +222,7 @@ class Till(Generic[_Resolved]):
         rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, persons=persons, stacklevel=above)
         if self._payment.ledger is not None and not self._is_paid:
             if rows.parts is None:  # those in parts were checked when they were described
-                _core.check_rows(rows.values, rows.targets, **choices.row_bounds())
+                _core.check_rows(rows.for_core, rows.targets, **choices.row_bounds())
             if sums and choices.n_public is not None:
                 _core.check_excess(choices.n_public, rows.n_records)
             self._pay()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import check_positive, check_real
-from dpci.data.arrays import NamedRows, as_features, as_vector, check_finite
+from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_vector, check_finite
 from dpci.data.frames import check_same_index
 from dpci.data.parts import Mergeable, Partitions
 from dpci.errors import InvalidInput
@@ -151,6 +151,26 @@ class Standardise:
             at = slice(start, start + height)
             self._scale(values[at], out[at], middle, half, start)
         return out if features.names is None else NamedRows(out, features.names)
+
+    def placed(self, X: Any) -> Any:  # noqa: ANN401  # whatever the caller has
+        """Return the same without a copy: the core moves and scales a block of rows at a time.
+
+        Raises
+        ------
+        InvalidInput
+            For sparse rows.
+        """
+        if self.bounds is None:
+            return X
+        features = as_features(X)
+        if isinstance(features.values, tuple):
+            raise InvalidInput(SPARSE)
+        return PlacedRows(features.values, features.names, self.bounds.placed(features.shape[1]))
+
+    def explain(self, X: Any) -> None:  # noqa: ANN401  # whatever the caller has
+        """Name the column and its bounds, as the caller gave them, where a number of placed rows is beyond them."""
+        if isinstance(X, PlacedRows):
+            self.rows(X)
 
     def _scale(self, values: NDArray[Any], out: _F64, middle: _F64, half: _F64, start: int) -> None:
         np.subtract(values, middle, out=out)

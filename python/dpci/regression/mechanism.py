@@ -14,7 +14,7 @@ from dpci.budgets import GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.rows import Rows, as_partitions
-from dpci.errors import InvalidInput
+from dpci.errors import InvalidInput, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Squared
@@ -189,18 +189,24 @@ def release_matrix(
     with payment.release(X, y, choices, resolve, parts=choices.part_rules()) as till:
         if prepare is not None:
             X, y = prepare(X, y)
-        rows, spec = till.read(*_standardised(X, y, choices), stacklevel=stacklevel + 1)
-        clip, n_threads = choices.clip, choices.n_threads
-        if rows.parts is None:
-            released = _core.release_moment_matrix(
-                spec, rows.values, rows.targets, clip=clip, n_threads=n_threads, seed=choices.seed
-            )
-        else:
-            parts = _known(rows.parts, choices.core_domain(rows.shape[1]), spec.intercept)
-            released = _core.release_moment_matrix_parts(
-                spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed
-            )
+        X, y = _standardised(X, y, choices)
+        try:
+            rows, spec = till.read(X, y, stacklevel=stacklevel + 1)
+            released = _released(rows, spec, choices)
+        except RowNormViolation:
+            choices.standardise().explain(X)
+            raise
         return MomentMatrix(_record(rows, spec, choices, released))
+
+
+def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) -> "_core.MomentMatrixDict":
+    clip, n_threads = choices.clip, choices.n_threads
+    if rows.parts is None:
+        return _core.release_moment_matrix(
+            spec, rows.for_core, rows.targets, clip=clip, n_threads=n_threads, seed=choices.seed
+        )
+    parts = _known(rows.parts, choices.core_domain(rows.shape[1]), spec.intercept)
+    return _core.release_moment_matrix_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed)
 
 
 def _place(
@@ -221,7 +227,7 @@ def _standardised(X: Any, y: Any, choices: MatrixChoices) -> tuple[Any, Any]:  #
     partitions = as_partitions(X, y)
     if partitions is not None:
         return StandardisedParts(partitions, standardise), None
-    return standardise.rows(X), standardise.targets(X, y)
+    return standardise.placed(X), standardise.targets(X, y)
 
 
 def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> DescribedParts:

@@ -2,10 +2,12 @@
 
 use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
+use dpci_core::row_domain::RowDomain;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
 use crate::data::{Data, Features, on_violation};
+use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::rows::Rows;
 use crate::task;
@@ -27,8 +29,16 @@ pub(crate) fn check_rows(
     n_threads: Option<usize>,
 ) -> PyResult<()> {
     let data = Data::new(&x, &y)?;
+    let rows = match row_norm.domain() {
+        RowDomain::Ball(norm) => data
+            .rows()
+            .unit_blocks()
+            .map_err(to_python)?
+            .unwrap_or(RowDomain::Ball(norm)),
+        blocks @ RowDomain::Blocks(_) => blocks,
+    };
     let bounds = RowBounds {
-        rows: row_norm.domain(),
+        rows,
         targets: loss.inner.targets(),
         on_violation: on_violation(clip),
     };

@@ -12,10 +12,16 @@ use crate::spec::Spec;
 /// Features in either form.
 #[derive(FromPyObject)]
 pub(crate) enum Features<'py> {
-    /// C-contiguous float64 of shape (n, k).
-    Dense(PyReadonlyArray2<'py, f64>),
-    /// C-contiguous float32 of shape (n, k).
-    DenseSingle(PyReadonlyArray2<'py, f32>),
+    /// Of shape (n, k).
+    Dense(Matrix<'py>),
+    /// Dense ones whose columns are moved and scaled: (rows, middle, half).
+    Placed(
+        (
+            Matrix<'py>,
+            PyReadonlyArray1<'py, f64>,
+            PyReadonlyArray1<'py, f64>,
+        ),
+    ),
     /// (indptr, indices, values, k).
     Csr(
         (
@@ -25,6 +31,32 @@ pub(crate) enum Features<'py> {
             usize,
         ),
     ),
+}
+
+/// Contiguous rows in either precision.
+#[derive(FromPyObject)]
+pub(crate) enum Matrix<'py> {
+    /// C-contiguous float64.
+    Double(PyReadonlyArray2<'py, f64>),
+    /// C-contiguous float32.
+    Single(PyReadonlyArray2<'py, f32>),
+}
+
+impl Matrix<'_> {
+    /// The rows, and their numbers of entries and columns.
+    fn rows(&self) -> PyResult<(Rows<'_>, usize, usize)> {
+        let (rows, shape, array) = match self {
+            Self::Double(x) => {
+                let rows = Rows::dense(x.as_slice()?, x.shape()[1]);
+                (rows, x.shape(), x.as_any())
+            }
+            Self::Single(x) => {
+                let rows = Rows::dense_single(x.as_slice()?, x.shape()[1]);
+                (rows, x.shape(), x.as_any())
+            }
+        };
+        Ok((declared(rows, array)?, shape[0] * shape[1], shape[1]))
+    }
 }
 
 /// Entries of sparse rows in either precision.
@@ -86,13 +118,11 @@ impl<'a> Data<'a> {
     pub(crate) fn new(x: &'a Features<'_>, y: &'a PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
         let targets = y.as_slice()?;
         let (rows, entries, width) = match x {
-            Features::Dense(x) => {
-                let rows = Rows::dense(x.as_slice()?, x.shape()[1]);
-                (declared(rows, x.as_any())?, x.len(), x.shape()[1])
-            }
-            Features::DenseSingle(x) => {
-                let rows = Rows::dense_single(x.as_slice()?, x.shape()[1]);
-                (declared(rows, x.as_any())?, x.len(), x.shape()[1])
+            Features::Dense(matrix) => matrix.rows()?,
+            Features::Placed((matrix, middle, half)) => {
+                let (rows, entries, width) = matrix.rows()?;
+                let rows = rows.placed(middle.as_slice()?, half.as_slice()?);
+                (rows.map_err(to_python)?, entries, width)
             }
             Features::Csr((starts, columns, values, width)) => {
                 let (starts, columns) = (starts.as_slice()?, columns.as_slice()?);

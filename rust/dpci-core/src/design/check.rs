@@ -80,6 +80,13 @@ fn block_scales(
     exec: &Executor<'_>,
 ) -> Result<Vec<(usize, usize, f64)>> {
     let chunks = design.chunks();
+    // Where blocks are single columns, one comparison tells that all rows of a range are within them.
+    let singles = blocks_of_rows.bounds().len() == blocks_of_rows.members().len();
+    let least = blocks_of_rows
+        .bounds()
+        .iter()
+        .copied()
+        .fold(f64::INFINITY, f64::min);
     let found = exec.map(chunks.len(), |c| {
         let mut scaled = Vec::new();
         let mut check = BlockCheck::new(blocks_of_rows, on_violation);
@@ -89,6 +96,10 @@ fn block_scales(
                 Rows::Dense(dense) => {
                     let width = design.rows.n_columns();
                     let rows = dense.rows(&range);
+                    let within = rows.iter().fold(true, |all, v| all & (v.abs() <= least));
+                    if singles && within {
+                        continue;
+                    }
                     for (i, row) in range.zip(rows.chunks_exact(width)) {
                         check.row(i, &of_dense(row), &mut scaled)?;
                     }

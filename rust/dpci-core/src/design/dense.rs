@@ -6,13 +6,16 @@ use std::ops::Range;
 use super::Numbers;
 use super::blocks::BlockScales;
 use super::check::Scales;
+use super::placement::Placement;
 use crate::linalg::{PackedBlock, rows_times_vector, scaled_rows_times_vector, vector};
 
-/// Row-major features. Row `i` stands for the entries `scale(i)·v`, rounded to f64, v with its blocks scaled where they are.
+/// Row-major features. Row `i` stands for the entries `scale(i)·v`, rounded to f64, v placed and with its blocks scaled where they are.
 #[derive(Debug, Clone)]
 pub struct Dense<'a> {
     features: Numbers<'a>,
     n_columns: usize,
+    /// What is done with the numbers first.
+    pub(super) placement: Option<Placement>,
     scales: Option<Vec<f64>>,
     block_scales: Option<BlockScales>,
     /// Whether the features are a mapped file, of which no large part may be copied into memory.
@@ -24,6 +27,7 @@ impl<'a> Dense<'a> {
         Self {
             features: features.into(),
             n_columns,
+            placement: None,
             scales: None,
             block_scales: None,
             is_mapped: false,
@@ -60,6 +64,10 @@ impl<'a> Dense<'a> {
         let rows = self
             .features
             .doubles(range.start * self.n_columns..range.end * self.n_columns);
+        let rows = match &self.placement {
+            Some(placement) => Cow::Owned(placement.of(&rows)),
+            None => rows,
+        };
         match &self.block_scales {
             Some(scales) => scales.dense(range, rows),
             None => rows,
@@ -68,10 +76,10 @@ impl<'a> Dense<'a> {
 
     /// The chosen rows, owned, scales applied.
     pub(super) fn select(&self, rows: &[usize]) -> Dense<'static> {
-        if self.block_scales.is_some() {
+        if self.block_scales.is_some() || self.placement.is_some() {
             let mut features = Vec::with_capacity(rows.len() * self.n_columns);
             for &i in rows {
-                features.extend_from_slice(&self.row(i));
+                features.extend(self.row(i).iter().map(|v| self.scale(i) * v));
             }
             return Dense::new(features, self.n_columns);
         }

@@ -10,6 +10,7 @@ mod dense;
 mod merge;
 mod numbers;
 mod persons;
+mod placement;
 
 pub use check::OnViolation;
 use check::Scales;
@@ -17,15 +18,17 @@ pub use csr::{Csr, CsrBlock, Entries};
 pub use dense::Dense;
 pub use numbers::Numbers;
 pub use persons::Persons;
+use placement::Placement;
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::check_length;
 use crate::exec::{Executor, check_room, row_chunks};
 use crate::linalg::{GramAccumulator, PackedBlock};
 use crate::loss::Targets;
-use crate::row_domain::RowDomain;
+use crate::row_domain::{Blocks, RowDomain};
 use crate::{Error, Result};
 
 /// How the features are stored.
@@ -57,6 +60,35 @@ impl<'a> Rows<'a> {
             dense.is_mapped = true;
         }
         self
+    }
+
+    /// Declares that column `j` of dense rows stands for `(v - middle[j]) / half[j]`, which the domain bounds. With
+    /// [`OnViolation::Clip`] finite numbers beyond ±1 are moved there.
+    ///
+    /// # Errors
+    /// [`Error::Length`] for other numbers of columns; [`Error::Unsupported`] for sparse rows, which would not stay sparse.
+    pub fn placed(mut self, middle: &[f64], half: &[f64]) -> Result<Self> {
+        let Self::Dense(dense) = &mut self else {
+            let rule = "rows must be dense where columns are moved, got sparse rows";
+            return Err(Error::Unsupported(rule.into()));
+        };
+        check_length("middle", dense.n_columns(), middle.len())?;
+        check_length("half", dense.n_columns(), half.len())?;
+        dense.placement = Some(Placement::new(middle, half));
+        Ok(self)
+    }
+
+    /// The domain of placed rows where no other blocks are given: every column within ±1. `None` for rows as they are.
+    ///
+    /// # Errors
+    /// As [`Blocks::new`].
+    pub fn unit_blocks(&self) -> Result<Option<RowDomain>> {
+        let n_columns = self.n_columns();
+        if !matches!(self, Self::Dense(dense) if dense.placement.is_some()) || n_columns == 0 {
+            return Ok(None);
+        }
+        let blocks = Blocks::new(vec![1.0; n_columns], (0..n_columns).collect())?;
+        Ok(Some(RowDomain::Blocks(Arc::new(blocks))))
     }
 
     fn is_mapped(&self) -> bool {
@@ -129,7 +161,7 @@ impl<'a> Design<'a> {
     /// [`Error::Empty`], [`Error::Length`], [`Error::NonFiniteRow`], [`Error::RowNorm`], [`Error::RowBlock`],
     /// [`Error::Target`], [`Error::Interrupted`], [`Error::Resource`] where there is no memory to work in.
     pub fn new(
-        rows: Rows<'a>,
+        mut rows: Rows<'a>,
         targets: &'a [f64],
         intercept: Option<f64>,
         bounds: &RowBounds,
@@ -152,6 +184,11 @@ impl<'a> Design<'a> {
             rows.n_entries() / 2
         };
         check_room(merged + n_records.saturating_mul(16))?;
+        if let Rows::Dense(dense) = &mut rows
+            && let Some(placement) = &mut dense.placement
+        {
+            placement.clip = bounds.on_violation == OnViolation::Clip;
+        }
         let mut design = Self {
             rows,
             targets: check::checked_targets(targets, bounds)?,
