@@ -42,7 +42,7 @@ SITES = {
         "_check_column": (2, ("form", "missing")),
     },
     "data/rows": {
-        "read": (1, ()),
+        "check_in_memory": (1, ()),
         "as_partitions": (3, ()),
         "known_shape": (1, ("form",)),
         "_param_names": (1, ()),
