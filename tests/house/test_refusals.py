@@ -47,7 +47,7 @@ SITES = {
         "_check_device": (1, ("form",)),
     },
     "data/rows": {
-        "read": (1, ()),
+        "check_in_memory": (1, ()),
         "as_partitions": (3, ()),
         "known_shape": (1, ("form",)),
         "_param_names": (1, ()),

@@ -245,6 +245,9 @@ def test_a_schema_that_names_persons_wants_them():
     assert named.params == pytest.approx(quiet(table, None, persons=ids, **keywords).params)
     with pytest.raises(InvalidInput, match="must have the column 'whom'"):
         dpci.fit(table, persons="whom", **keywords)
+    encoded = dpci.data.arrays.NamedRows(schema.features(table), schema.names)
+    with pytest.raises(InvalidInput, match="encoded already"):
+        dpci.fit(encoded, y, persons="who", **keywords)
     with pytest.raises(InvalidInput, match="twice"):
         dpci.schema.Schema(columns=columns, target=target, persons="a")
 
@@ -271,6 +274,12 @@ def test_a_ledger_pays_and_private_errors_stay_private():
         with pytest.raises(dpci.errors.ReleaseFailed):
             dpci.fit(X, y, persons=bad, **keywords)
     assert ledger.spent == {"epsilon": 3.0}
+    # What the kinds of the arguments rule out is refused before anything is spent.
+    unspent = dpci.Ledger(dpci.PureDP(3.0), errors="private")
+    chunks = dpci.Chunks(lambda: iter([(X, y)]))
+    with pytest.raises(InvalidInput, match="all rows in memory"):
+        dpci.fit(chunks, persons=ids, **{**keywords, "ledger": unspent})
+    assert unspent.spent == {"epsilon": 0.0}
 
 
 def test_saved_records_of_before_and_contradictions():

@@ -125,7 +125,7 @@ def read(
     partitions = None if parts is None else as_partitions(X, y)
     if parts is not None and partitions is not None:
         if persons is not None:
-            raise InvalidInput("persons need all rows in memory, got rows in parts (pass them as one array)")
+            check_in_memory(X)
         found = describe(partitions, parts)
         names = _param_names(found.names, found.n_columns, choices)
         rows = Rows(
@@ -193,6 +193,21 @@ def known_shape(X: object) -> tuple[int | None, int | None]:
         )
     rows, columns = (int(size) if isinstance(size, int | np.integer) else None for size in shape)
     return rows, columns
+
+
+def check_in_memory(X: object) -> None:
+    """Refuse rows in parts for persons, by the kind of the argument, before anything is paid or read.
+
+    Raises
+    ------
+    InvalidInput
+        For a source of parts and a Dask collection.
+    """
+    if _is_source(X) or is_dask(X):
+        raise InvalidInput(
+            f"persons need all rows in memory, got rows in parts of type {type(X).__name__} (pass them as one array or "
+            "table)"
+        )
 
 
 def check_source(X: object, y: object, loss: _core.Loss) -> None:

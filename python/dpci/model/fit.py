@@ -12,7 +12,7 @@ from dpci.base.validation import warn_of_seed
 from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
-from dpci.data.rows import Rows, check_source
+from dpci.data.rows import Rows, check_in_memory, check_source
 from dpci.errors import CurvatureWarning, DpciWarning, InvalidInput, MomentNoiseWarning
 from dpci.inference.curvature import TRUSTED_ROOM, shown
 from dpci.inference.error_law import NOISE_AWARE, strong_convexity
@@ -281,7 +281,7 @@ def fit(
     )
     payment = Payment.due("dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed)
     source = Source(X, y, None) if settings.schema is None else described(X, y, settings.schema)
-    check_person_column(persons, settings.schema)
+    check_person_column(persons, settings.schema, source.X)
     return release_fit(
         source.X, source.y, settings, payment=payment, prepare=source.prepare, persons=persons, stacklevel=3
     )
@@ -321,6 +321,8 @@ def release_fit(
     def resolve(n_samples: int, n_columns: int) -> _core.Spec:
         return settings.spec(n_samples, n_columns, budget=payment.budget)
 
+    if persons is not None:
+        check_in_memory(X)
     if prepare is None:
         check_source(X, y, settings.core_loss)
     with payment.release(X, y, settings, resolve, parts=settings.part_rules(), persons=persons is not None) as till:

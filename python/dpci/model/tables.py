@@ -98,12 +98,16 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
     return Source(RawTable(X, schema), y, _encoded)
 
 
-def check_person_column(persons: object, schema: Schema | None) -> None:
+def check_person_column(persons: object, schema: Schema | None, X: object) -> None:
     """Refuse a column of ids without a schema, and rows without persons where the schema has such a column."""
     if isinstance(persons, str) and schema is None:
         raise InvalidInput(
             "persons must be an array of ids without a schema, because all columns of X are used, got the name of a "
             "column"
+        )
+    if isinstance(persons, str) and isinstance(X, NamedRows):
+        raise InvalidInput(
+            "persons must be an array of ids for rows that are encoded already, got the name of a column"
         )
     named = None if schema is None else schema.persons
     if persons is None and named:
@@ -117,11 +121,7 @@ def person_ids(X: Any, persons: Any) -> Any:  # noqa: ANN401  # ids of any libra
     """Return the ids of persons, of a table those of the column that has them."""
     if not isinstance(persons, str):
         return persons
-    if not isinstance(X, RawTable):
-        raise InvalidInput(
-            f"persons must be an array of ids unless X is a table in memory, got X of type {type(X).__name__}"
-        )
-    return column_of(X.columns, persons)
+    return column_of(X.columns if isinstance(X, RawTable) else X, persons)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
