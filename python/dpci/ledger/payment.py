@@ -93,6 +93,11 @@ class Payment:
         """Whether errors must not describe the data."""
         return self.ledger is not None and self.ledger.errors == "private"
 
+    def settle(self) -> None:
+        """Write the spend, if there is a ledger: after the data were checked, and before noise is drawn."""
+        if self.ledger is not None:
+            self.ledger.spend(self.charged, neighbors=self.neighbors, source=self.source)
+
     def release(
         self,
         X: Any,  # noqa: ANN401  # whatever the caller has
@@ -248,9 +253,7 @@ class Till(Generic[_Resolved]):
             self._resolve(n_records, columns)
 
     def _pay(self) -> None:
-        payment = self._payment
-        assert payment.ledger is not None  # noqa: S101  # for the type checker
-        payment.ledger.spend(payment.charged, neighbors=payment.neighbors, source=payment.source)
+        self._payment.settle()
         self._is_paid = True
 
 

@@ -1,7 +1,7 @@
 """``fit``: from rows to a private model with confidence intervals."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -305,6 +305,11 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
         )
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
+    return as_fitted(release, rows, spec, settings)
+
+
+def as_fitted(release: Mapping[str, Any], rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
+    """Return what the core released, with the warnings about it."""
     result = PrivateFit(settings.record(spec, rows, release))
     return Fitted(result, (*_remarks(result), *_remarks_on_curvature(result)))
 
