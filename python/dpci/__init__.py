@@ -35,6 +35,7 @@ from dpci.inference.wald import WaldTest
 from dpci.ledger.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from dpci.model.fit import fit
+from dpci.model.fit_many import fit_many
 from dpci.model.plan import Plan, plan
 from dpci.model.plan_table import PlanEntry, PlanTable, plan_table
 from dpci.model.result import PrivateFit
@@ -81,6 +82,7 @@ __all__ = [
     "datasets",
     "errors",
     "fit",
+    "fit_many",
     "losses",
     "lowlevel",
     "papers",

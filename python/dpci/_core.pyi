@@ -303,6 +303,17 @@ def part_sums(
 ) -> Sums:
     """The sums over one part, whose rows are checked first; no rows have empty sums."""
 
+def fit_many(
+    specs: Sequence[Spec],
+    xs: Sequence[_Features],
+    ys: Sequence[_F64],
+    *,
+    clip: bool,
+    n_threads: int | None,
+    seed: int | None,
+) -> list[FitDict]:
+    """As fit, of many groups, each on one thread; the noise of a group with a seed is that of its own stream."""
+
 def fit_parts(
     spec: Spec,
     evaluate: Callable[[Request], Sums],

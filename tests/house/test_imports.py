@@ -59,6 +59,25 @@ def test_a_fit_needs_no_slow_part_either():
     assert not {f"scipy.{part}" for part in ("stats", "optimize")} & loaded(f"import dpci\n{FIT}")
 
 
+def test_the_command_line_needs_no_slow_part_either():
+    modules = loaded("import dpci.cli.commands.all")
+    assert not {f"scipy.{part}" for part in SLOW} & modules
+    # A count, because a time varies.
+    beyond = modules - loaded("import numpy, scipy.special, scipy.sparse, typer")
+    assert len({name for name in beyond if not name.startswith("dpci")}) <= 25
+
+
+def test_importing_dpci_loads_few_modules(after_import):
+    """Of the standard library and of SciPy, besides what NumPy and scipy.special load anyway."""
+    assert len({name for name in after_import if not name.startswith("dpci")}) <= 25
+
+
+def test_the_version_needs_no_command():
+    command = "from dpci.cli import main; assert main(['--version']) == 0"
+    quiet = f"import io, sys\nsys.stdout = io.StringIO()\n{command}\nsys.stdout = sys.__stdout__"
+    assert not {"typer", "dpci.cli.commands"} & loaded(quiet)
+
+
 def test_public_modules_load_when_they_are_used():
     later = ["audit", "baselines", "datasets", "per_instance", "regression", "simulate", "tuning", "utility"]
     assert not {f"dpci.{name}" for name in later} & loaded(f"import dpci\n{FIT}")

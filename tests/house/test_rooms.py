@@ -285,6 +285,7 @@ def releases():
 def test_one_place_releases():
     assert {name: callers(name) for name in releases()} == {
         "fit": {"dpci.model.fit"},
+        "fit_many": {"dpci.model.fit_many"},
         "fit_parts": {"dpci.model.fit"},
         "release_report": {"dpci.per_instance.release"},
         "release_functional_mechanism": {"dpci.baselines.functional"},

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from json import dumps as to_json
 from typing import Final
 
+from dpci._core import __version__
 from dpci.base import startup as _startup
 from dpci.base.optional import optional
 from dpci.base.startup import EndedBySignal
@@ -82,6 +83,9 @@ def _guarded(arguments: list[str], report: "_Report") -> int:
 
 
 def _run(arguments: list[str], report: "_Report") -> int:
+    if arguments == ["--version"]:  # asked for by programs, which need not wait for the commands
+        print(f"dpci {__version__}", flush=True)
+        return 0
     with optional("typer", extra="cli", what="the command line"):
         from dpci.cli.commands.all import WrongUsage, app  # noqa: PLC0415  # optional
     _startup.hand_over()

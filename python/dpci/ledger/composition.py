@@ -38,6 +38,11 @@ def rounded_down(budget: Budget) -> Budget:
     return type(budget)(**{name: _float_within(exact(value)) for name, value in budget.parameters().items()})
 
 
+def times(budget: Budget, count: int) -> Budget:
+    """Return a budget that ``count`` releases at ``budget`` never exceed, by basic composition."""
+    return type(budget)(**{name: _printed_beyond(exact(value) * count) for name, value in budget.parameters().items()})
+
+
 def _float_within(value: Fraction) -> float:
     """Return the greatest float that is at most ``value``."""
     number = float(value)

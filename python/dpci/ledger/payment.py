@@ -94,6 +94,12 @@ class Payment:
         """Whether errors must not describe the data."""
         return self.ledger is not None and self.ledger.errors == "private"
 
+    def settle(self) -> Entry | None:
+        """Write the spend, if there is a ledger: after the data were checked, and before noise is drawn."""
+        if self.ledger is None:
+            return None
+        return self.ledger.spend(self.charged, neighbors=self.neighbors, source=self.source)
+
     def release(
         self,
         X: Any,  # noqa: ANN401  # whatever the caller has
@@ -272,9 +278,7 @@ class Till(Generic[_Resolved]):
             self._resolve(n_records, columns)
 
     def _pay(self) -> None:
-        payment = self._payment
-        assert payment.ledger is not None  # noqa: S101  # for the type checker
-        self.entry = payment.ledger.spend(payment.charged, neighbors=payment.neighbors, source=payment.source)
+        self.entry = self._payment.settle()
         self._is_paid = True
 
 

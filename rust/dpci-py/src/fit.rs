@@ -16,6 +16,9 @@ use crate::parts::{Facts, FirstPass, with_parts};
 use crate::spec::Spec;
 use crate::task;
 
+/// At least as many passes over its rows has a fit: what one pass of many groups counts for the number of threads.
+const PASSES: usize = 8;
+
 #[pyfunction]
 #[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
@@ -41,9 +44,45 @@ pub(crate) fn fit<'py>(
                 design.of_persons(Persons::new(numbers, spec.inner.choices().unit)?)?
             }
         };
-        release(spec, &design, seed, &exec)
+        release(spec, &design, seed, 0, &exec)
     })?;
     to_dict(py, spec, fit, seed.is_none())
+}
+
+/// One fit for each group, on one thread each, in the order of the groups. A seed gives each group a stream of its own.
+#[pyfunction]
+#[pyo3(signature = (specs, xs, ys, *, clip, n_threads, seed))]
+pub(crate) fn fit_many<'py>(
+    py: Python<'py>,
+    specs: Vec<Bound<'py, Spec>>,
+    xs: Vec<Features<'py>>,
+    ys: Vec<PyReadonlyArray1<'py, f64>>,
+    clip: bool,
+    n_threads: Option<usize>,
+    seed: Option<u64>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let groups: Vec<(&Spec, Data<'_>)> = specs
+        .iter()
+        .zip(xs.iter().zip(&ys))
+        .map(|(spec, (x, y))| Ok((spec.get(), Data::new(x, y)?)))
+        .collect::<PyResult<_>>()?;
+    let fits = task::run(py, |cancel| {
+        let elements = groups
+            .iter()
+            .map(|(_, data)| data.elements())
+            .sum::<usize>();
+        let exec = Executor::new(n_threads, elements.saturating_mul(PASSES), cancel)?;
+        exec.map(groups.len(), |group| {
+            let (spec, data) = &groups[group];
+            let one = Executor::sequential(cancel);
+            let design = data.design(spec, clip, &one)?.compacted(&one)?;
+            release(spec, &design, seed, group as u64, &one)
+        })
+    })?;
+    let named = specs.iter().zip(fits);
+    named
+        .map(|(spec, fit)| to_dict(py, spec.get(), fit, seed.is_none()))
+        .collect()
 }
 
 #[pyfunction]
@@ -64,16 +103,17 @@ pub(crate) fn fit_parts<'py>(
         bounds: spec.row_bounds(clip),
     };
     let fit = with_parts(py, evaluate, facts, |parts, exec| {
-        release(spec, parts, seed, exec)
+        release(spec, parts, seed, 0, exec)
     })?;
     to_dict(py, spec, fit, seed.is_none())
 }
 
-/// The release with noise of the operating system, or of a seed.
+/// The release with noise of the operating system, or of a stream of a seed.
 fn release(
     spec: &Spec,
     records: &dyn Records,
     seed: Option<u64>,
+    stream: u64,
     exec: &Executor<'_>,
 ) -> Result<Fit> {
     match seed {
@@ -82,7 +122,7 @@ fn release(
             &spec.inner,
             records,
             exec,
-            &mut SimulationGenerator::new(seed, 0),
+            &mut SimulationGenerator::new(seed, stream),
         ),
     }
 }

@@ -43,7 +43,7 @@ mod _core {
     #[pymodule_export]
     use super::cost::{Budget, Seal, Step};
     #[pymodule_export]
-    use super::fit::{fit, fit_parts};
+    use super::fit::{fit, fit_many, fit_parts};
     #[pymodule_export]
     use super::intervals::{
         ErrorLaw, NewtonStep, NoisyMatrices, error_components, exact_half_widths, exact_pvalues,

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 import dpci
 from dpci.papers.finding import Calibration, Finding, Repeats
@@ -232,6 +231,8 @@ def bounds(sources: Sources, run: Repeats) -> Finding:
 
 def tight_cost(data: DataSet, required: float, run: Repeats, delta: float) -> float:
     """Return epsilon at delta of the paper's three releases, each (.2, .7, .1) at 1e-6, taken together."""
+    from scipy.optimize import brentq  # noqa: PLC0415  # slow to import, and the command line lists these experiments
+
     method = Method("", required, dependent=True, calibration="paper")
     guarantee = method.report(data, run.seed, run.n_threads).result.guarantee
     return float(brentq(lambda epsilon: math.log(guarantee.delta(epsilon) / delta), 0.01, sum(SHARES), xtol=1e-6))

@@ -8,7 +8,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 
 import dpci
 from dpci.papers.finding import Finding, Repeats, Report
@@ -272,6 +271,8 @@ def _cells(scores: _F64, floor: float | None) -> list[str]:
 
 def _rules(found: Found) -> list[tuple[str, str]]:
     """Say where data-independent output perturbation has the lesser error, and how inversion goes with utility."""
+    from scipy.stats import spearmanr  # noqa: PLC0415  # slow to import, and the command line lists these experiments
+
     facts = []
     low = [epsilon for epsilon in EPSILONS if epsilon <= 1.0]
     for ours in ("data-independent", "data-independent, projected"):

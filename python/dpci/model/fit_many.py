@@ -1,0 +1,165 @@
+"""``fit_many``: one private model for each of many small tables, in one call."""
+
+import warnings
+from collections.abc import Hashable, Mapping
+from typing import Any, TypeVar, Unpack
+
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci.base.validation import check_flag, warn_of_seed
+from dpci.budgets import Budget
+from dpci.data.arrays import Table
+from dpci.data.rows import Rows, read
+from dpci.errors import DpciError, InvalidInput
+from dpci.ledger.composition import rounded_down, times
+from dpci.ledger.ledger import Ledger
+from dpci.ledger.payment import Payment
+from dpci.model.fit import Fitted, as_fitted
+from dpci.model.result import PrivateFit
+from dpci.model.settings import BudgetlessKeywords, Settings
+
+__all__ = ["fit_many"]
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def fit_many(
+    groups: Mapping[_Key, tuple[Table, ArrayLike]],
+    *,
+    budget: Budget,
+    disjoint: bool = False,
+    ledger: Ledger | None = None,
+    n_threads: int | None = None,
+    seed: int | None = None,
+    **keywords: Unpack[BudgetlessKeywords],
+) -> dict[_Key, PrivateFit]:
+    """Fit the same private model to each of many groups, in parallel; the keys of the groups are public.
+
+    Every result is private at ``budget`` with regard to the records of its own group. What all of them reveal together
+    depends on who is in the groups (docs/ledger.md, "Many groups"), and that is what the ledger pays:
+
+    - by default ``len(groups) * budget``, by basic composition: a person may be in every group;
+    - ``budget`` once, with ``disjoint=True``, by parallel composition.
+
+    Parameters
+    ----------
+    groups : mapping
+        Of each public key ``(X, y)``: rows and targets in memory, as :func:`dpci.fit` takes them. Which keys there are
+        is not protected: take them from a public list, not from the data.
+    budget : PureDP, ZCDP or ApproxDP
+        Of each group.
+    disjoint : bool
+        True: you declare that every person is in one group at most, and that it is public which one. Neighbouring data
+        sets then differ in one record of one group, whose group does not change. Nothing checks this.
+    ledger : Ledger, optional
+        Pays for all groups in one entry, before noise is drawn. It must have detailed errors.
+    n_threads : int, optional
+        Threads, each of which fits one group at a time; None: all cores. Results do not depend on it.
+    seed : int, optional
+        For simulations and tests. Each group has a stream of noise of its own, by its position; that of the first group
+        is that of :func:`dpci.fit`.
+    **keywords
+        Those of :func:`dpci.fit` that say what is fitted. ``classes`` must be given unless every ``y`` has a boolean
+        data type. ``n_public`` holds for every group.
+
+    Returns
+    -------
+    dict
+        A :class:`PrivateFit` of each key, in the order of ``groups``; what it says that it spent is the budget of its
+        group.
+
+    Raises
+    ------
+    InvalidInput, RowNormViolation, RegularizationTooSmall
+        As :func:`dpci.fit`, with a note that names the group.
+    NotConverged
+        If the minimiser of one group could not be certified. Nothing is released by any error.
+    BudgetExceeded
+        If the ledger does not cover all groups.
+    LedgerError
+        If the ledger cannot be read or written.
+
+    Warns
+    -----
+    MomentNoiseWarning, CurvatureWarning, SeededNoiseWarning
+        As :func:`dpci.fit`: once of each kind, for the first group that has it.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> groups = {region: (X, X[:, 0] > 0) for region in ("north", "south")}
+    >>> ledger = dpci.Ledger(dpci.ZCDP(rho=1.0))
+    >>> results = dpci.fit_many(groups, budget=dpci.ZCDP(rho=0.25), l2_strength=0.01, ledger=ledger)
+    >>> results["north"].names, ledger.remaining
+    (('x0', 'x1', 'intercept'), ZCDP(rho=0.5))
+    """
+    given: object = groups
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidInput(f"groups must be a mapping of at least one key to (X, y), got {_described(given)}")
+    settings = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **keywords)
+    together = check_flag("disjoint", disjoint)
+    payment = Payment.due(
+        "dpci.fit_many, disjoint groups" if together else "dpci.fit_many",
+        ledger,
+        budget=settings.budget if together else times(settings.budget, len(groups)),
+        neighbors=settings.neighbors,
+        seed=settings.seed,
+    )
+    if payment.private:
+        raise InvalidInput(
+            "ledger must have errors='detailed' for many groups, because an error would have to hide which group it is "
+            "of, got errors='private' (call dpci.fit for each group)"
+        )
+    single = settings.budget if ledger is None else rounded_down(settings.budget)  # as a ledger counts it
+    tables = [_read(key, group, settings, single) for key, group in groups.items()]
+    payment.settle()
+    released = _core.fit_many(
+        [spec for _, spec in tables],
+        [rows.values for rows, _ in tables],
+        [rows.targets for rows, _ in tables],
+        clip=settings.on_violation == "clip",
+        n_threads=settings.n_threads,
+        seed=settings.seed,
+    )
+    fits = [as_fitted(release, *table, settings) for release, table in zip(released, tables, strict=True)]
+    _announce(dict(zip(groups, fits, strict=True)))
+    return {key: fitted.result for key, fitted in zip(groups, fits, strict=True)}
+
+
+def _read(key: object, group: object, settings: Settings, budget: Budget) -> tuple[Rows, _core.Spec]:
+    """Return the rows of a group, checked as the release will, and what is calibrated for their number."""
+    try:
+        if not isinstance(group, tuple) or len(group) != 2:
+            raise InvalidInput(f"a group must be a tuple (X, y), got {_described(group)}")
+        rows, spec = read(*group, settings, lambda n, k: settings.spec(n, k, budget=budget))
+        if rows.classes_inferred:
+            raise InvalidInput(
+                "classes=(negative, positive) must be given for many groups unless every y has a boolean data type, "
+                "got classes=None"
+            )
+        _core.check_rows(rows.values, rows.targets, **settings.row_bounds())
+        if settings.n_public is not None:
+            _core.check_excess(settings.n_public, rows.n_records)
+    except DpciError as error:
+        error.add_note(f"(in group {key!r})")
+        raise
+    return rows, spec
+
+
+def _announce(fits: Mapping[Any, Fitted]) -> None:
+    """Warn of each kind of remark once, for the caller of :func:`fit_many`."""
+    if any(not fitted.result.private for fitted in fits.values()):
+        warn_of_seed("results", 4)
+    said: dict[type[Warning], tuple[str, int]] = {}
+    for key, fitted in fits.items():
+        for message, category in fitted.remarks:
+            text, count = said.get(category, (f"group {key!r}: {message}", 0))
+            said[category] = text, count + 1
+    for category, (text, count) in said.items():
+        warnings.warn(f"{text} ({count} of {len(fits)} groups)", category, stacklevel=3)
+
+
+def _described(value: object) -> str:
+    return f"{type(value).__name__}{' without a key' if isinstance(value, Mapping) else ''}"
