@@ -13,7 +13,7 @@ from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_b
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
 from dpci.data.rows import Rows, check_in_memory, check_source
-from dpci.errors import CurvatureWarning, DpciWarning, InvalidInput, MomentNoiseWarning
+from dpci.errors import CurvatureWarning, DpciWarning, MomentNoiseWarning
 from dpci.inference.curvature import TRUSTED_ROOM, shown
 from dpci.inference.error_law import NOISE_AWARE, strong_convexity
 from dpci.inference.methods import room_of
@@ -23,7 +23,7 @@ from dpci.losses import LossLike, Squared, check_loss
 from dpci.mechanisms import MechanismLike, check_mechanism
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
-from dpci.model.tables import Source, check_person_column, described, person_ids
+from dpci.model.tables import Source, check_person_column, described, person_ids, person_rule
 from dpci.released.model import record_of
 from dpci.rows import RowDomain
 from dpci.schema.table import Schema
@@ -285,22 +285,6 @@ def fit(
     return release_fit(
         source.X, source.y, settings, payment=payment, prepare=source.prepare, persons=persons, stacklevel=3
     )
-
-
-def person_rule(persons: object, contribution: Literal["mean"] | None, max_rows: int | None) -> Literal["mean"] | None:
-    """Return how the rows of persons count, as it is asked for or by default.
-
-    Raises
-    ------
-    InvalidInput
-        For a rule without persons.
-    """
-    if persons is None and (contribution is not None or max_rows is not None):
-        raise InvalidInput(
-            f"persons must be given with contribution or max_rows, got contribution={contribution!r}, "
-            f"max_rows={max_rows!r} and persons=None"
-        )
-    return "mean" if persons is not None and max_rows is None and contribution is None else contribution
 
 
 def release_fit(

@@ -154,9 +154,9 @@ def _announce(fits: Mapping[Any, Fitted]) -> None:
         warn_of_seed("results", 4)
     said: dict[type[Warning], tuple[str, int]] = {}
     for key, fitted in fits.items():
-        for message, category in fitted.remarks:
-            text, count = said.get(category, (f"group {key!r}: {message}", 0))
-            said[category] = text, count + 1
+        for remark in fitted.remarks:
+            text, count = said.get(type(remark), (f"group {key!r}: {remark}", 0))
+            said[type(remark)] = text, count + 1
     for category, (text, count) in said.items():
         warnings.warn(f"{text} ({count} of {len(fits)} groups)", category, stacklevel=3)
 

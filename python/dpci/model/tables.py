@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -201,3 +201,19 @@ def _coded(targets: Any, schema: Schema) -> Any:  # noqa: ANN401  # encoded targ
 def _file(path: Any, schema: Schema) -> Chunks:  # noqa: ANN401  # a path
     read = Chunks.from_parquet if str(path).lower().endswith(".parquet") else Chunks.from_csv
     return read(path, schema=schema)
+
+
+def person_rule(persons: object, contribution: Literal["mean"] | None, max_rows: int | None) -> Literal["mean"] | None:
+    """Return how the rows of persons count, as it is asked for or by default.
+
+    Raises
+    ------
+    InvalidInput
+        For a rule without persons.
+    """
+    if persons is None and (contribution is not None or max_rows is not None):
+        raise InvalidInput(
+            f"persons must be given with contribution or max_rows, got contribution={contribution!r}, "
+            f"max_rows={max_rows!r} and persons=None"
+        )
+    return "mean" if persons is not None and max_rows is None and contribution is None else contribution

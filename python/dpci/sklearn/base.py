@@ -22,9 +22,10 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Loss
 from dpci.mechanisms import MechanismLike
-from dpci.model.fit import person_rule, release_fit
+from dpci.model.fit import release_fit
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, Projection, Settings
+from dpci.model.tables import person_rule
 from dpci.rows import RowDomain
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_inspection, warn_of_score
 
