@@ -46,7 +46,7 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         epsilon: float | None,
         delta: float | None,
         rho: float | None,
-        l2_strength: float,
+        l2_strength: float | None,
         row_norm: float | None,
         rows: RowDomain | None,
         on_violation: OnViolation,
@@ -119,7 +119,9 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
             As :func:`dpci.fit`.
         """
         warn_of_fitting()
-        settings = Settings.checked(**self._fit_keywords())
+        keywords = self._fit_keywords()
+        recommended = keywords["l2_strength"] is None
+        settings = Settings.checked(**{**keywords, "l2_strength": 1.0} if recommended else keywords)
         payment = Payment.due(
             f"dpci.sklearn.{type(self).__name__}",
             self.ledger,
@@ -130,7 +132,15 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         level = level_of_user()
         with _restored_on_error(self):
             return self._take(
-                release_fit(X, y, settings, payment=payment, prepare=self._check_data, stacklevel=level + 1)
+                release_fit(
+                    X,
+                    y,
+                    settings,
+                    payment=payment,
+                    prepare=self._check_data,
+                    recommended=recommended,
+                    stacklevel=level + 1,
+                )
             )
 
     def conf_int(self, **keywords: Any) -> ConfidenceIntervals:  # noqa: ANN401  # those of another method
