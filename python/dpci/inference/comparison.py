@@ -16,6 +16,7 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.methods import Inference, law_of
+from dpci.inference.targets.units import unit_map
 from dpci.released.model import record_of
 from dpci.schema.table import same_columns
 
@@ -60,6 +61,8 @@ class Comparison:
     private_n_samples : bool
         Whether the number of records of either is private (add/remove). The ridge of its target is ``l2_strength``
         times ``n_public`` over that number, so that targets differ where these ratios do.
+    in_units : bool
+        Whether the numbers are in the units of the table: where both fits had a schema.
     """
 
     names: tuple[str, ...]
@@ -71,6 +74,7 @@ class Comparison:
     shared_data: bool
     private: bool
     private_n_samples: bool
+    in_units: bool = False
 
     def __post_init__(self) -> None:
         for array in (self.estimate_a, self.estimate_b, self.std_errors, self.pvalues):
@@ -89,9 +93,15 @@ class Comparison:
         """Return a table of the differences, and what it rests on."""
         header = ["name", "a", "b", "a - b", "std error", "p-value", "lower", "upper"]
         columns = self._columns()
-        digits = number_format(self.std_errors, [self.estimate_a, self.estimate_b])
-        shown = [[format_pvalue(x) if c == "pvalue" else f"{x:{digits}}" for x in columns[c]] for c in columns]
+        # Coefficients of a table have sizes of their own.
+        one = [slice(i, i + 1) for i in range(len(self.names))] if self.in_units else [slice(None)] * len(self.names)
+        digits = [number_format(self.std_errors[at], [self.estimate_a[at], self.estimate_b[at]]) for at in one]
+        shown = [
+            [format_pvalue(x) if c == "pvalue" else f"{x:{d}}" for x, d in zip(columns[c], digits, strict=True)]
+            for c in columns
+        ]
         rows = [list(row) for row in zip(self.names, *shown, strict=True)]
+        units = " in the units of the table" if self.in_units else ""
         data = (
             "Data: may be shared. The dependence of the sampling errors is unknown, so std errors, p-values\n"
             "and intervals are upper bounds."
@@ -103,7 +113,7 @@ class Comparison:
             "A difference may come from these numbers."
         )
         parts = [
-            f"{format_percent(self.intervals.level)} confidence intervals of the differences",
+            f"{format_percent(self.intervals.level)} confidence intervals of the differences{units}",
             format_table(header, rows),
             data,
             *([ridge] if self.private_n_samples else []),
@@ -154,7 +164,8 @@ def compare(
     result_a, result_b : PrivateFit
         Two releases, each with intervals.
     contrast : array-like of shape (k,) or (m, k), or names, optional
-        Linear combinations to compare, as in :meth:`PrivateFit.conf_int`; None: each parameter.
+        Linear combinations to compare, as in :meth:`PrivateFit.conf_int`; None: each parameter. Where both fits had a
+        schema they are of the coefficients in the units of the table, as in :meth:`PrivateFit.in_units`.
     level : float
         Strictly between 0 and 1; of each interval by itself.
     shared_data : bool
@@ -187,10 +198,10 @@ def compare(
             "functions, got same_loss=False"
         )
     laws = tuple(law_of(result) for result in (result_a, result_b))
-    rows, names = contrast_rows(contrast, result_a.names)
+    rows, shift, names = _compared(result_a, result_b, contrast)
     simulated = any(law.blocks is not None for law in laws)
     error = (_SimulatedDifference if simulated else _Difference)(laws, rows, shared=shared_data)
-    estimates = rows @ result_a.params, rows @ result_b.params
+    estimates = rows @ result_a.params + shift, rows @ result_b.params + shift
     difference = estimates[0] - estimates[1]
     half_width = error.half_widths(level)
     bounds = difference - half_width, difference + half_width
@@ -204,7 +215,30 @@ def compare(
         shared_data,
         private=result_a.private and result_b.private,
         private_n_samples=any(record_of(result).neighbors == "add_remove" for result in (result_a, result_b)),
+        in_units=_unit_map_of_both(result_a, result_b) is not None,
     )
+
+
+def _compared(
+    result_a: Inference, result_b: Inference, contrast: Contrast | None
+) -> tuple[_F64, _F64, tuple[str, ...]]:
+    """Return the map from parameters to what is compared, constants, and names."""
+    units = _unit_map_of_both(result_a, result_b)
+    if units is None:
+        rows, names = contrast_rows(contrast, result_a.names)
+        return rows, np.zeros(len(rows)), names
+    matrix, shift, of_table = units
+    rows, names = contrast_rows(contrast, of_table)
+    return rows @ matrix, rows @ shift, names
+
+
+def _unit_map_of_both(result_a: Inference, result_b: Inference) -> tuple[_F64, _F64, tuple[str, ...]] | None:
+    """Return the map to the units of the table, if both fits had a schema that gives the same one."""
+    if result_a.schema is None or result_b.schema is None:
+        return None
+    (matrix, shift, names, _), (other, also, _, _) = (unit_map(record_of(result)) for result in (result_a, result_b))
+    same = np.array_equal(matrix, other) and np.array_equal(shift, also)
+    return (matrix, shift, names) if same else None
 
 
 def _check_comparable(result_a: Inference, result_b: Inference) -> None:
