@@ -367,7 +367,9 @@ class Ledger:
             remaining = account.remaining()
             left = "nothing" if remaining is None else repr(remaining)
             raise BudgetExceeded(
-                f"the ledger cannot pay for this release: requested {budget!r}, remaining {left}, total {self.total!r}"
+                f"the ledger cannot pay for this release: requested {budget!r}, remaining {left}, total {self.total!r}",
+                requested=budget,
+                remaining=remaining,
             )
 
     def _account(self, entries: Sequence[Entry] | None = None) -> Account:

@@ -68,9 +68,11 @@ def noise_std_devs(settings: Settings, spec: _core.Spec, n_samples: int, n_param
     scale = spec.noise_scale / (n_samples if settings.mechanism.name == "objective" else 1)
     if spec.noise_law == "gaussian":
         return np.full(n_params, scale)
-    shape = core_blocks(settings.rows, settings.intercept) if spec.noise_law == "shaped_laplace" else None
-    if shape is None:
+    shape = core_blocks(settings.rows, settings.intercept)
+    if shape is None or spec.noise_law == "spherical_laplace":
         return np.full(n_params, scale * math.sqrt(n_params + 1.0))
+    if spec.noise_law == "shaped_gaussian":
+        return np.asarray(scale * np.sqrt(shape.metric()))
     # A radius of Gamma(D + 1) times a uniform point of the blocks.
     return np.asarray(scale * np.sqrt((n_params + 1.0) * (n_params + 2.0) * shape.variances()))
 

@@ -14,7 +14,7 @@ from dpci.budgets import Budget, budget_from_parameters, core_budget
 from dpci.data.labels import Classes
 from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
-from dpci.released.rules import saved_text
+from dpci.released.rules import saved_table, saved_text
 from dpci.rows import Ball, Blocks, RowDomain
 from dpci.schema.table import Schema
 
@@ -113,9 +113,7 @@ class FitRecord:
             values[name] = [part.to_dict() for part in values[name]]
         values["persons"] = None if self.persons is None else self.persons.to_dict()
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
-        if self.table is not None:
-            # With all fields: what a schema says must not change with a default.
-            values["table"] = {"digest": self.table.digest, "schema": self.table.to_dict(defaults=True)}
+        values["table"] = saved_table(self.table)
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @property
