@@ -182,3 +182,11 @@ def test_mistakes_cost_nothing(folder, row, schema, options, message):
     assert message in err, err
     assert not (folder / "model.json").exists()
     assert dpci.Ledger.open("l.db").spent == {"epsilon": 0.0}
+
+
+@pytest.mark.usefixtures("model")
+def test_predictions_of_a_wrong_table_begin_with_no_header(folder):
+    (folder / "new.csv").write_text("age,sex\n30,Female\n")
+    code, out, err = run("predict", "model.json", "new.csv")
+    assert (code, out) == (2, "")
+    assert "column 'sex' must hold one of ['F', 'M'], got 'Female' in row 0" in err

@@ -28,6 +28,7 @@ from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
 
 X, Y = make_rows()
 T = make_targets(X)
+SVC = PrivateLinearSVC(epsilon=4.0)
 GRID = {"l2_strength": [0.02, 0.1]}
 # So great a budget that no score depends on the noise.
 LOGISTIC = PrivateLogisticRegression(epsilon=1e3)
@@ -197,7 +198,7 @@ def test_private_search_is_the_tuning_of_the_same_candidates():
 def test_private_search_in_a_pipeline_and_on_frames():
     pd = pytest.importorskip("pandas", reason="no frames to be named")
     frame = pd.DataFrame(X, columns=["age", "dose", "time"])
-    search = PrivateGridSearch(LOGISTIC, [GRID, {"radius": [3.0]}], validation_radius=4.0)
+    search = PrivateGridSearch(LOGISTIC, [GRID, {"radius": [3.0], "l2_strength": [0.1]}], validation_radius=4.0)
     model = make_pipeline(RowNormClipper().set_output(transform="pandas"), search).fit(frame, Y)
     assert model[-1].feature_names_in_.tolist() == ["age", "dose", "time"]
     assert model[-1].conf_int().names == ("age", "dose", "time", "intercept")
@@ -219,7 +220,8 @@ def test_private_search_in_a_pipeline_and_on_frames():
         (LOGISTIC, GRID, {}, "validation_radius"),
         (LOGISTIC, GRID, {"method": "public_rule"}, "method must be one of 'repeat', 'chunks'"),
         (PrivateLogisticRegression(rho=1.0), GRID, {}, "epsilon and delta must be None if rho is given"),
-        (PrivateLinearSVC(epsilon=4.0), {"h": [0.5, 0.7]}, {"validation_radius": 4.0}, "validation_loss must be given"),
+        (SVC, {"h": [0.5, 0.7], "l2_strength": [0.1]}, {"validation_radius": 4.0}, "validation_loss must be given"),
+        (SVC, {"h": [0.5]}, {"validation_radius": 4.0}, "every candidate must have an l2_strength"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

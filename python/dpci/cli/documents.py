@@ -69,6 +69,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "steps": [step.to_dict() for step in plan.steps],
         "seals": [seal.to_dict() for seal in plan.seals],
         "least_l2_strength": plan.least_l2_strength,
+        "recommended_l2_strength": plan.recommended_l2_strength,
         "noise_spectral_radius": plan.noise_spectral_radius,
         "noise_ratio": plan.noise_ratio,
         "projection": plan.projection,

@@ -17,6 +17,7 @@ from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.methods import Inference, law_of
 from dpci.inference.quadratic_tail import mixture_quantile, mixture_tail
+from dpci.inference.targets.coefficients import common_units
 from dpci.released.model import record_of
 from dpci.schema.table import Schema, same_columns
 
@@ -59,6 +60,8 @@ class Comparison:
     private_n_samples : bool
         Whether the number of records of either is private (add/remove). The ridge of its target is ``l2_strength``
         times ``n_public`` over that number, so that targets differ where these ratios do.
+    in_units : bool
+        Whether the numbers are in the units of the table: where both fits had a schema.
     """
 
     names: tuple[str, ...]
@@ -70,6 +73,7 @@ class Comparison:
     shared_data: bool
     private: bool
     private_n_samples: bool
+    in_units: bool = False
 
     def __post_init__(self) -> None:
         for array in (self.estimate_a, self.estimate_b, self.std_errors, self.pvalues):
@@ -88,9 +92,15 @@ class Comparison:
         """Return a table of the differences, and what it rests on."""
         header = ["name", "a", "b", "a - b", "std error", "p-value", "lower", "upper"]
         columns = self._columns()
-        digits = number_format(self.std_errors, [self.estimate_a, self.estimate_b])
-        shown = [[format_pvalue(x) if c == "pvalue" else f"{x:{digits}}" for x in columns[c]] for c in columns]
+        # Coefficients of a table have sizes of their own.
+        one = [slice(i, i + 1) for i in range(len(self.names))] if self.in_units else [slice(None)] * len(self.names)
+        digits = [number_format(self.std_errors[at], [self.estimate_a[at], self.estimate_b[at]]) for at in one]
+        shown = [
+            [format_pvalue(x) if c == "pvalue" else f"{x:{d}}" for x, d in zip(columns[c], digits, strict=True)]
+            for c in columns
+        ]
         rows = [list(row) for row in zip(self.names, *shown, strict=True)]
+        units = " in the units of the table" if self.in_units else ""
         data = (
             "Data: may be shared. The dependence of the sampling errors is unknown, so std errors, p-values\n"
             "and intervals are upper bounds."
@@ -102,7 +112,7 @@ class Comparison:
             "A difference may come from these numbers."
         )
         parts = [
-            f"{format_percent(self.intervals.level)} confidence intervals of the differences",
+            f"{format_percent(self.intervals.level)} confidence intervals of the differences{units}",
             format_table(header, rows),
             data,
             *([ridge] if self.private_n_samples else []),
@@ -192,7 +202,8 @@ def compare(
     result_a, result_b : PrivateFit or LinearFit
         Two releases of one kind, each with intervals.
     contrast : array-like of shape (k,) or (m, k), or names, optional
-        Linear combinations to compare, as in :meth:`PrivateFit.conf_int`; None: each parameter.
+        Linear combinations to compare, as in :meth:`PrivateFit.conf_int`; None: each parameter. Where both fits had a
+        schema they are of the coefficients in the units of the table, as in :meth:`PrivateFit.in_units`.
     level : float
         Strictly between 0 and 1; of each interval by itself.
     shared_data : bool
@@ -224,10 +235,13 @@ def compare(
             "same_loss must be True to compare two custom losses, because a release does not contain their "
             "functions, got same_loss=False"
         )
-    rows, names = contrast_rows(contrast, result_a.names)
+    units = common_units(result_a, result_b)
+    rows, names = contrast_rows(contrast, result_a.names if units is None else units.names)
+    shift = np.zeros(len(rows)) if units is None else rows @ units.shift
+    rows = rows if units is None else rows @ units.matrix
     error = difference_law(result_a, result_b, rows, shared_data)
     simulated = isinstance(error, _SimulatedDifference)
-    estimates = rows @ result_a.params, rows @ result_b.params
+    estimates = rows @ result_a.params + shift, rows @ result_b.params + shift
     difference = estimates[0] - estimates[1]
     half_width = error.half_widths(level)
     bounds = difference - half_width, difference + half_width
@@ -241,6 +255,7 @@ def compare(
         shared_data,
         private=result_a.private and result_b.private,
         private_n_samples=any(compared_facts(result).private_n_samples for result in (result_a, result_b)),
+        in_units=units is not None,
     )
 
 

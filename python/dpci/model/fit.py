@@ -1,5 +1,6 @@
 """``fit``: from rows to a private model with confidence intervals."""
 
+import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
@@ -21,6 +22,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import LossLike, Squared, check_loss
 from dpci.mechanisms import MechanismLike, check_mechanism
+from dpci.model.recommend import TRUSTED_RATIO, recommended_l2_strength
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
 from dpci.model.tables import Source, check_person_column, described, person_ids, person_rule
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
     from dpci.regression.result import LinearFit
 
 __all__ = ["fit"]
-
-# Noise in the Hessian over the strong convexity up to which coverage was measured to be near the level.
-_TRUSTED_RATIO = 10.0
 
 AnyRows: TypeAlias = Table | NamedTable | Partitions | str | PathLike[str]
 
@@ -295,15 +294,21 @@ def release_fit(
     payment: Payment,
     prepare: Prepare | None = None,
     persons: ArrayLike | str | None = None,
+    recommended: bool = False,
     stacklevel: int,
 ) -> PrivateFit:
     """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
 
-    ``prepare`` looks at the data before the fit does.
+    ``prepare`` looks at the data before the fit does. ``recommended``: with the λ that public values recommend for
+    predictions, whatever the settings have.
     """
 
-    def resolve(n_samples: int, n_columns: int) -> _core.Spec:
-        return settings.spec(n_samples, n_columns, budget=payment.budget)
+    def resolve(n_samples: int, n_columns: int) -> tuple[_core.Spec, Settings]:
+        chosen = settings
+        if recommended:
+            strength = recommended_l2_strength(settings, n_samples, n_columns)
+            chosen = dataclasses.replace(settings, l2_strength=strength)
+        return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
 
     if persons is not None:
         check_in_memory(X)
@@ -313,8 +318,8 @@ def release_fit(
         ids = person_ids(X, persons)
         if prepare is not None:
             X, y = prepare(X, y)
-        rows, spec = till.read(X, y, persons=ids, stacklevel=stacklevel + 1)
-        fitted = fit_rows(rows, spec, settings, paid=till.receipt())
+        rows, (spec, chosen) = till.read(X, y, persons=ids, stacklevel=stacklevel + 1)
+        fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
     till.keep(lambda: fitted.result.digest, stacklevel=stacklevel + 1)
     fitted.announce(stacklevel + 1)
     return fitted.result
@@ -366,7 +371,7 @@ def _remarks(result: PrivateFit) -> Iterator[DpciWarning]:
     if record.projection != NOISE_AWARE or record.mechanism == "output":
         return
     ratio = record.noise_spectral_radius / strong_convexity(record)
-    if ratio > _TRUSTED_RATIO:
+    if ratio > TRUSTED_RATIO:
         other = "a zCDP or (epsilon, delta) budget, " if record.notion == "pure" else ""
         message = (
             f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, so the coverage of "

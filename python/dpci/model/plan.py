@@ -1,21 +1,21 @@
 """What a fit will cost and how precise it can be, before any data are seen."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
-
-import numpy as np
 
 from dpci import _core
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.accounting.seals import Seal, describe_seals, seals_from
 from dpci.accounting.steps import Step, steps_from
 from dpci.base.tables import format_facts, format_table
-from dpci.base.validation import check_count
+from dpci.base.validation import check_choice, check_count
 from dpci.budgets import core_budget
-from dpci.errors import InvalidInput
+from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
+from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.losses import describe
+from dpci.model.recommend import noise_std_devs, recommended_l2_strength
 from dpci.model.result import PrivateFit
 from dpci.model.settings import (
     KEYWORDS,
@@ -26,8 +26,10 @@ from dpci.model.settings import (
     check_keywords,
     check_n_planned,
 )
+from dpci.model.tables import check_schema
 from dpci.released.model import record_of
-from dpci.rows import Ball, RowDomain, core_blocks, same_blocks
+from dpci.rows import Ball, RowDomain, same_blocks
+from dpci.schema.table import Schema
 
 __all__ = ["Plan", "plan"]
 
@@ -72,6 +74,11 @@ class Plan:
         Bound on the norm of a row with its intercept.
     n_params : int
         Parameters, the intercept included.
+    recommended_l2_strength : float or None
+        What public values recommend (docs/choose.md): for predictions, or with ``target="unregularised"`` for intervals
+        without the ridge. None where they do not tell.
+    target : str
+        What that is for: "regularised" or "unregularised".
     noise_std_devs : tuple of float
         Standard deviation of the coefficients' noise, by parameter, the intercept last: of what is added to the
         gradient of the mean objective, or with output perturbation to the parameters.
@@ -92,6 +99,8 @@ class Plan:
     rows: RowDomain
     row_norm: float
     n_params: int
+    recommended_l2_strength: float | None
+    target: Target
     noise_std_devs: tuple[float, ...]
     guarantee: Guarantee = field(compare=False)
     title: str
@@ -113,6 +122,7 @@ class Plan:
             ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}"),
             *([] if isinstance(self.rows, Ball) else [("rows", f"{self.rows}")]),
             ("least lambda", f"{self.least_l2_strength:.4g} (exclusive)" if self.least_l2_strength > 0 else "none"),
+            *self._recommendation(),
             ("seal", describe_seals(self.seals)),
             *self._interval_facts(),
         ]
@@ -121,6 +131,14 @@ class Plan:
 
     def __repr__(self) -> str:
         return self.summary()
+
+    def _recommendation(self) -> list[tuple[str, str]]:
+        if self.recommended_l2_strength is None:
+            return []
+        purpose = "for predictions"
+        if self.target == "unregularised":
+            purpose = "for intervals without the ridge: above it more is refused, below it the noise grows"
+        return [("recommended lambda", f"{self.recommended_l2_strength:.4g} {purpose}")]
 
     def _interval_facts(self) -> list[tuple[str, str]]:
         if len(self.steps) == 1:
@@ -137,22 +155,35 @@ class Plan:
         return facts
 
 
-def plan(*, n_samples: int, n_features: int, like: PrivateFit | None = None, **keywords: Unpack[FitKeywords]) -> Plan:
+def plan(
+    *,
+    n_samples: int,
+    n_features: int | None = None,
+    schema: Schema | None = None,
+    target: Target = "regularised",
+    like: PrivateFit | None = None,
+    **keywords: Unpack[FitKeywords],
+) -> Plan:
     """Say what :func:`dpci.fit` would cost with these keywords, before any data are seen.
 
     Parameters
     ----------
     n_samples : int
         Public number of samples; under ``neighbors="add_remove"`` the same as ``n_public``, which may be left out.
-    n_features : int
-        Columns, without the intercept.
+    n_features : int, optional
+        Columns, without the intercept; None: those of the schema.
+    schema : dpci.schema.Schema, optional
+        As for :func:`dpci.fit`: gives the number of columns and the domain of the rows.
+    target : {"regularised", "unregularised"}
+        What :attr:`Plan.recommended_l2_strength` is for: predictions, or intervals without the ridge, which take a
+        smaller λ and thereby more noise.
     like : PrivateFit, optional
         An earlier fit of similar data with the same columns and loss, such as last year's release or a fit of a public
         sample. Its matrices then predict the length of the intervals, the noise in the new matrices included. Only its
         released values are used.
     **keywords
-        Keywords of :func:`dpci.fit`; ``budget`` and ``l2_strength`` are required. With ``contribution`` or ``max_rows``
-        the samples are persons.
+        Keywords of :func:`dpci.fit`; ``budget`` is required. Without ``l2_strength`` it is the recommended one. With
+        ``contribution`` or ``max_rows`` the samples are persons.
 
     Returns
     -------
@@ -175,11 +206,18 @@ def plan(*, n_samples: int, n_features: int, like: PrivateFit | None = None, **k
     (7, 'noise_aware', True)
     """
     n_samples = check_count("n_samples", n_samples)
-    n_features = check_count("n_features", n_features, least=0)
+    n_features = n_planned_columns(n_features, schema)
+    check_choice("target", target, TARGETS)
     if asks_add_remove(keywords):
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
-    check_keywords("plan", keywords, allowed=(*KEYWORDS, *PERSON_KEYWORDS))
-    settings = Settings.checked(**keywords)
+    check_keywords("plan", keywords, allowed=(*KEYWORDS, *PERSON_KEYWORDS), required=("budget",))
+    by_rule = keywords.get("l2_strength") is None
+    if by_rule:
+        keywords["l2_strength"] = 1.0  # until the rule has one
+    settings = Settings.checked(schema=schema, **keywords)
+    recommended = _recommended(settings, n_samples, n_features, target, required=by_rule)
+    if by_rule and recommended is not None:
+        settings = replace(settings, l2_strength=recommended)
     spec = settings.spec(n_samples, n_features)
     core = spec.plan()
     record = settings.public_record(spec)
@@ -191,7 +229,9 @@ def plan(*, n_samples: int, n_features: int, like: PrivateFit | None = None, **k
         **numbers,
         interval_length=None if like is None else _interval_length(spec, core["n_params"], record, settings.rows, like),
         rows=settings.rows,
-        noise_std_devs=tuple(_std_devs(settings, steps[0], settings.public_n(n_samples), core["n_params"])),
+        recommended_l2_strength=recommended,
+        target=target,
+        noise_std_devs=tuple(noise_std_devs(settings, spec, settings.public_n(n_samples), core["n_params"]).tolist()),
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         guarantee=guarantee_of(
             settings.budget,
@@ -235,16 +275,29 @@ def _interval_length(
     return float(lengths.mean())
 
 
-def _std_devs(settings: Settings, step: Step, n_samples: int, n_params: int) -> list[float]:
-    """Return the standard deviations of the noise of the coefficients."""
-    # Objective perturbation adds its draw to n times the gradient.
-    scale = step.scale / (n_samples if settings.mechanism.name == "objective" else 1)
-    if step.noise == "gaussian":
-        return [scale] * n_params
-    shape = core_blocks(settings.rows, settings.intercept)
-    if shape is None or step.noise == "spherical_laplace":
-        return [scale * math.sqrt(n_params + 1.0)] * n_params
-    if step.noise == "shaped_gaussian":
-        return list(scale * np.sqrt(shape.metric()))
-    # A radius of Gamma(D + 1) times a uniform point of the blocks.
-    return list(scale * np.sqrt((n_params + 1.0) * (n_params + 2.0) * shape.variances()))
+def n_planned_columns(n_features: object, schema: Schema | None) -> int:
+    """Return the number of columns that a plan is given, or that of its schema.
+
+    Raises
+    ------
+    InvalidInput
+        For neither, and for both where they differ.
+    """
+    if schema is None:
+        if n_features is None:
+            raise InvalidInput("n_features must be given for a plan without a schema, got None")
+        return check_count("n_features", n_features, least=0)
+    n_columns = len(check_schema(schema).names)
+    if n_features is not None and check_count("n_features", n_features, least=0) != n_columns:
+        raise InvalidInput(f"n_features must be that of the schema, {n_columns}, or None, got n_features={n_features}")
+    return n_columns
+
+
+def _recommended(settings: Settings, n_samples: int, n_columns: int, target: Target, *, required: bool) -> float | None:
+    """Return the recommended λ, None where public values do not tell and none is needed."""
+    try:
+        return recommended_l2_strength(settings, n_samples, n_columns, target=target)
+    except DpciError:
+        if required or target == "unregularised":
+            raise
+        return None

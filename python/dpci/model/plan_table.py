@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dpci.base.tables import format_table
-from dpci.base.validation import check_count
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
-from dpci.model.plan import Plan, plan
+from dpci.model.plan import Plan, n_planned_columns, plan
 from dpci.model.result import PrivateFit
 from dpci.model.settings import KEYWORDS, check_keywords
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, row_domain
+from dpci.schema.table import Schema
 
 __all__ = ["PlanEntry", "PlanTable", "plan_table"]
 
@@ -82,7 +82,8 @@ class PlanTable:
 def plan_table(
     *,
     n_samples: int,
-    n_features: int,
+    n_features: int | None = None,
+    schema: Schema | None = None,
     l2_strength: float,
     budgets: Budget | Sequence[Budget],
     rows: Domains | None = None,
@@ -96,13 +97,13 @@ def plan_table(
 
     Parameters
     ----------
-    n_samples, n_features, l2_strength
+    n_samples, n_features, schema, l2_strength
         As for :func:`dpci.plan`.
     budgets : budget or sequence of budgets
         For example ``(dpci.PureDP(1.0), dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6))``. Notions are not ranked: they
         promise different things.
     rows : domain or sequence of domains of dpci.rows, optional
-        Blocks alone are compared with the ball around them; None: the ball of norm 1.
+        Blocks alone are compared with the ball around them; None: those of the schema, or else the ball of norm 1.
     mechanisms : mechanism or sequence of mechanisms
         Names, or objects that also name the noise.
     like : PrivateFit, optional
@@ -132,10 +133,12 @@ def plan_table(
     names = [name for name in keywords if name != "row_norm"]
     check_keywords("plan_table", names, allowed=[n for n in KEYWORDS if n not in _NAMED], required=())
     common: dict[str, Any] = dict(keywords)
+    n_features = n_planned_columns(n_features, schema)
+    if schema is not None and rows is None and "row_norm" not in common:
+        rows = schema.rows
     domains = _domains(rows, common.pop("row_norm", None))
     one_budget = [check_budget(budget) for budget in _several("budgets", budgets)]
     kinds = [check_mechanism(mechanism) for mechanism in _several("mechanisms", mechanisms)]
-    n_features = check_count("n_features", n_features, least=0)
     for domain in domains:
         domain.check_columns(n_features)
     entries = []

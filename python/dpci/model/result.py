@@ -70,7 +70,12 @@ class PrivateFit(Inference):
         return forest_plot(intervals, private=self.private, order=order, ax=ax)
 
     def to_html(
-        self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None
+        self,
+        path: "str | PathLike[str] | None" = None,
+        *,
+        level: float = 0.95,
+        title: str | None = None,
+        target: Target = "regularised",
     ) -> str:
         """Return the result as one self-contained HTML page: table, forest plot, budget, guarantee and caveats.
 
@@ -85,6 +90,8 @@ class PrivateFit(Inference):
             Of the intervals, strictly between 0 and 1.
         title : str, optional
             Heading of the page; None: the loss of the model.
+        target : {"regularised", "unregularised"}
+            As in :meth:`conf_int`; the page has no plot where one of the coefficients is not given.
 
         Returns
         -------
@@ -98,7 +105,7 @@ class PrivateFit(Inference):
         OSError
             If the file cannot be written.
         """
-        page = html_report(self, level=level, title=title)
+        page = html_report(self, level=level, title=title, target=target)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page

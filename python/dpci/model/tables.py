@@ -72,6 +72,7 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
     """
     if isinstance(X, str | os.PathLike):
         X = _file(X, schema)
+    _check_no_targets(X, y)
     if isinstance(X, Chunks) and X.schema is not None:
         if X.schema.digest != schema.digest:
             raise InvalidInput(
@@ -196,6 +197,13 @@ def _coded(targets: Any, schema: Schema) -> Any:  # noqa: ANN401  # encoded targ
     """Return encoded targets with the classes that they stand for, if they stand for any."""
     classes = schema_classes(schema)
     return targets if classes is None else CodedLabels(as_numbers("y", targets).astype(np.float64), classes)
+
+
+def _check_no_targets(X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the caller has
+    if isinstance(X, Chunks) and y is not None:
+        raise InvalidInput(
+            f"y must be None where X is a file or chunks, which hold the target, got y of type {type(y).__name__}"
+        )
 
 
 def _file(path: Any, schema: Schema) -> Chunks:  # noqa: ANN401  # a path

@@ -175,7 +175,7 @@ def _ridge_note(result: Inference) -> str:
     return " Ridge: how far the target is from that coefficient, as released values tell; - where they do not."
 
 
-def _refusals(result: Inference, target: Target) -> list[str]:
+def refusal_notes(result: Inference, target: Target) -> list[str]:
     """Return why rows of the table have no numbers, each reason with its rows."""
     if result.interval_refusal is not None:
         return []
@@ -218,7 +218,7 @@ def noise_note(result: Inference) -> str | None:
 def _notes(result: Inference, target: Target) -> list[str]:
     notes = [
         target_note(result, target),
-        *_refusals(result, target),
+        *refusal_notes(result, target),
         interval_note(result),
         noise_note(result),
         *interval_notes(result),

@@ -47,7 +47,7 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         epsilon: float | None,
         delta: float | None,
         rho: float | None,
-        l2_strength: float,
+        l2_strength: float | None,
         row_norm: float | None,
         rows: RowDomain | None,
         on_violation: OnViolation,
@@ -125,8 +125,12 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
             As :func:`dpci.fit`.
         """
         warn_of_fitting()
+        keywords = self._fit_keywords()
+        recommended = keywords["l2_strength"] is None
+        if recommended:
+            keywords["l2_strength"] = 1.0  # until the rule has one
         contribution = person_rule(persons, None, max_rows)
-        settings = Settings.checked(**self._fit_keywords(), contribution=contribution, max_rows=max_rows)
+        settings = Settings.checked(**keywords, contribution=contribution, max_rows=max_rows)
         payment = Payment.due(
             f"dpci.sklearn.{type(self).__name__}",
             self.ledger,
@@ -138,7 +142,14 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         with _restored_on_error(self):
             return self._take(
                 release_fit(
-                    X, y, settings, payment=payment, prepare=self._check_data, persons=persons, stacklevel=level + 1
+                    X,
+                    y,
+                    settings,
+                    payment=payment,
+                    prepare=self._check_data,
+                    persons=persons,
+                    recommended=recommended,
+                    stacklevel=level + 1,
                 )
             )
 

@@ -32,9 +32,10 @@ class PrivateLogisticRegression(PrivateClassifier):
         With ``epsilon``: approximate differential privacy (``dpci.ApproxDP``).
     rho : float, optional
         Zero-concentrated differential privacy (``dpci.ZCDP``), with ``epsilon=None`` and ``delta=None``.
-    l2_strength : float
+    l2_strength : float, optional
         Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
         intervals. scikit-learn's ``C`` is 1/(n_samples·λ).
+        None: what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_`` has it.
     row_norm : float, optional
         Public bound on the Euclidean norm of a row, without the intercept. None: 1, unless ``rows`` is given.
     rows : Ball or Blocks of dpci.rows, optional
@@ -114,7 +115,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         epsilon: float | None = 1.0,
         delta: float | None = None,
         rho: float | None = None,
-        l2_strength: float = 0.1,
+        l2_strength: float | None = None,
         row_norm: float | None = None,
         rows: RowDomain | None = None,
         on_violation: OnViolation = "clip",
@@ -186,9 +187,9 @@ class PrivateLinearSVC(PrivateClassifier):
         With ``epsilon``: approximate differential privacy (``dpci.ApproxDP``).
     rho : float, optional
         Zero-concentrated differential privacy (``dpci.ZCDP``), with ``epsilon=None`` and ``delta=None``.
-    l2_strength : float
+    l2_strength : float, optional
         Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
-        intervals.
+        intervals. None: what public values recommend for predictions (docs/sklearn.md, "The default λ").
     h : float
         Half-width of the parabola that rounds the kink of the hinge at margin 1.
     row_norm : float, optional
@@ -267,7 +268,7 @@ class PrivateLinearSVC(PrivateClassifier):
         epsilon: float | None = 1.0,
         delta: float | None = None,
         rho: float | None = None,
-        l2_strength: float = 0.1,
+        l2_strength: float | None = None,
         h: float = 0.5,
         row_norm: float | None = None,
         rows: RowDomain | None = None,

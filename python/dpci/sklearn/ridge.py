@@ -33,9 +33,10 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
         With ``epsilon``: approximate differential privacy (``dpci.ApproxDP``).
     rho : float, optional
         Zero-concentrated differential privacy (``dpci.ZCDP``), with ``epsilon=None`` and ``delta=None``.
-    l2_strength : float
+    l2_strength : float, optional
         Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
         intervals. scikit-learn's ``alpha`` is n_samples·λ/2.
+        None: what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_`` has it.
     radius : float
         Public bound on the norm of the parameters, intercept included; without one the loss is not bounded.
     target_bound : float
@@ -109,7 +110,7 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
         epsilon: float | None = 1.0,
         delta: float | None = None,
         rho: float | None = None,
-        l2_strength: float = 0.1,
+        l2_strength: float | None = None,
         radius: float = 1.0,
         target_bound: float = 1.0,
         row_norm: float | None = None,

@@ -163,7 +163,11 @@ class PrivateGridSearch(BaseEstimator):
             X,
             y,
             {
-                "candidates": [{name: keywords[name] for name in _CANDIDATE} for keywords in candidates],
+                # One without λ is refused: the default rule is for fits that are not compared.
+                "candidates": [
+                    {name: keywords[name] for name in _CANDIDATE if (name, keywords[name]) != ("l2_strength", None)}
+                    for keywords in candidates
+                ],
                 "selection_share": self.selection_share,
                 "validation_loss": self.validation_loss,
                 "validation_radius": self.validation_radius,

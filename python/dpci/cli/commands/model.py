@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import itertools
 import json as json_format
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -107,12 +108,13 @@ def predict(
     # A bar between the predictions would spoil them.
     shown = output is None and sys.stdout.isatty()
     names = (*kept, "prediction", *(("probability",) if proba else ()))
+    predicted = _started(_predicted(fitted, description, rows, kept, proba=proba))
     with (
         _destination(output, force=force) as file,
         progress_bar("predicted", None, wanted=wants_progress(progress, quiet=quiet or shown)) as advance,
     ):
         write = _json_lines(file, names) if json else _csv_lines(file, names)
-        for columns in _predicted(fitted, description, rows, kept, proba=proba):
+        for columns in predicted:
             write(zip(*columns, strict=True))
             advance(len(columns[-1]))
     if output is not None:
@@ -174,6 +176,12 @@ def _schema_of(fitted: PrivateFit, schema: str | None) -> Schema:
         msg = f"--schema must have the columns of the model's own, got other ones: {schema}"
         raise InvalidInput(msg)
     return known
+
+
+def _started(columns: Iterator[list[Sequence[Any]]]) -> Iterator[list[Sequence[Any]]]:
+    """Read the first chunk at once: what is wrong with the whole table is found before a header is written."""
+    first = next(columns, None)
+    return columns if first is None else itertools.chain([first], columns)
 
 
 def _predicted(

@@ -1,5 +1,7 @@
 """The coefficients of a released model: scaled or in the units of its table, with the ridge or without it."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -139,3 +141,22 @@ def estimates_of(result: Coefficients, target: Target) -> tuple[tuple[str, ...],
         return result.names, estimates
     matrix, shift, names, _ = unit_map(record_of(result))
     return names, estimates.mapped(matrix, shift)
+
+
+class UnitMap(NamedTuple):
+    """The linear map from parameters to coefficients in the units of a table."""
+
+    matrix: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    names: tuple[str, ...]
+
+
+def common_units(result: object, other: object) -> UnitMap | None:
+    """Return the map to the units of the table of two results, if both had a schema that gives the same one."""
+    maps = []
+    for each in (result, other):
+        if not isinstance(each, Coefficients) or each.schema is None:
+            return None
+        maps.append(UnitMap(*unit_map(record_of(each))[:3]))
+    same = np.array_equal(maps[0].matrix, maps[1].matrix) and np.array_equal(maps[0].shift, maps[1].shift)
+    return maps[0] if same else None

@@ -7,18 +7,19 @@ from scipy.special import expit
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound, format_percent, number_format
-from dpci.base.validation import check_fraction
+from dpci.base.validation import check_choice, check_fraction
 from dpci.budgets import GDP, ApproxDP, GaussianBudget, PureDP
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
+from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.losses import describe
 from dpci.released.facts import conditions
 from dpci.released.model import record_of
 from dpci.report.html.elements import Content, Html, bullets, data_table, join, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
-from dpci.report.summary import estimate_table, fact_lines, interval_note, noise_note, target_note
+from dpci.report.summary import estimate_table, fact_lines, interval_note, noise_note, refusal_notes, target_note
 
 _SEEDED = (
     "NOT PRIVATE (seeded). The noise of this model was drawn from a seed: anyone who knows the seed can subtract it. "
@@ -34,7 +35,7 @@ _N_POINTS = 16
 _GREAT = 17.0
 
 
-def html_report(result: Inference, *, level: float, title: str | None) -> str:
+def html_report(result: Inference, *, level: float, title: str | None, target: Target = "regularised") -> str:
     """Return the page; see :meth:`dpci.PrivateFit.to_html`.
 
     Raises
@@ -43,11 +44,13 @@ def html_report(result: Inference, *, level: float, title: str | None) -> str:
         For arguments out of range.
     """
     level = check_fraction("level", level)
+    check_choice("target", target, TARGETS)
     if title is not None and not isinstance(title, str):
         raise InvalidInput(f"title must be a string or None, got title={title!r}")
     kind = "A private model" if result.private else "A model with seeded noise"
     heading = f"{kind}: {describe(result.loss)} loss" if title is None else title
-    content = [tag("p", _lead(result), class_="lead"), *_numbers(result, level), *_privacy(result), *_caveats(result)]
+    numbers = _numbers(result, level, target)
+    content = [tag("p", _lead(result), class_="lead"), *numbers, *_privacy(result), *_caveats(result, target)]
     return document(heading, content, private=result.private, version=record_of(result).version)
 
 
@@ -87,7 +90,7 @@ def _lead(result: Inference) -> str:
     )
 
 
-def _numbers(result: Inference, level: float) -> list[Html]:
+def _numbers(result: Inference, level: float, target: Target) -> list[Html]:
     if result.interval_refusal is not None:
         shown = number_format(np.abs(result.params).max(), result.params)
         rows = [[name, f"{value:{shown}}"] for name, value in zip(result.names, result.params, strict=True)]
@@ -95,13 +98,14 @@ def _numbers(result: Inference, level: float) -> list[Html]:
         return [
             section("numbers", "Parameters", data_table("Released parameters", ["parameter", "estimate"], rows), note)
         ]
-    intervals = result.conf_int(level=level)
+    intervals = result.conf_int(level=level, target=target)
     percent = format_percent(level)
-    header, rows = estimate_table(result, level)
+    header, rows = estimate_table(result, level, target)
     unit = "" if result.schema is None else " in the units of the table"
-    table = data_table(f"Released parameters{unit}, {percent} intervals", ["parameter", *header[1:]], rows)
-    figure = forest_figure(intervals)
-    if result.schema is not None:
+    kind = "Released parameters" if target == "regularised" else "Coefficients without the ridge"
+    table = data_table(f"{kind}{unit}, {percent} intervals", ["parameter", *header[1:]], rows)
+    figure = forest_figure(intervals) if np.isfinite(intervals.lower).all() else Html("")
+    if result.schema is not None and figure:
         figure = join([tag("p", "The plot has the parameters of the scaled columns.", class_="note"), figure])
     return [
         section("numbers", "Parameters", table, figure),
@@ -224,8 +228,8 @@ def _power(epsilon: float) -> str:
     return format_bound(math.exp(epsilon), 4) if epsilon < _GREAT else "more than 10⁷"
 
 
-def _caveats(result: Inference) -> list[Html]:
-    items: list[Content] = [target_note(result)]
+def _caveats(result: Inference, target: Target) -> list[Html]:
+    items: list[Content] = [target_note(result, target), *refusal_notes(result, target)]
     if result.interval_refusal is None:
         matrices = "as well as" if record_of(result).projection == NOISE_AWARE else "but not"
         accounted = (

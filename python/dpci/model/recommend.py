@@ -1,0 +1,96 @@
+"""The regularisation that public values alone recommend: what plans show, and estimators take by default."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci import _core
+from dpci.base.validation import check_choice
+from dpci.errors import InvalidInput, RegularizationTooSmall
+from dpci.inference.targets.unregularised import TARGETS, Target
+from dpci.model.settings import Settings
+from dpci.rows import core_blocks
+
+# Measured (docs/evidence/unregularised.md): intervals off the ridge are given for nearly all coefficients there, and
+# for few at three times as much.
+_MULTIPLE_WITHOUT_RIDGE = 4.0
+TRUSTED_RATIO = 10.0
+"""Noise in the Hessian over the strong convexity up to which coverage was measured to be near the level."""
+# Just above the least λ, objective perturbation needs much more noise.
+_MULTIPLE_OF_LEAST = 2.0
+# Of a limit that the released norm may raise by rounding.
+_ROOM = 1.01
+
+
+def recommended_l2_strength(
+    settings: Settings, n_samples: int, n_columns: int, *, target: Target = "regularised"
+) -> float:
+    """Return the λ that public values recommend; that of the settings does not matter.
+
+    "regularised", for predictions: λ at which the ridge draws a parameter of size 1/R as strongly as the noise of the
+    gradient moves it: R times the standard deviation of that noise, where R bounds the rows. At least twice the least
+    λ, R²/n (scikit-learn's default for rows of norm 1), and, where objective perturbation releases matrices, a tenth of
+    the noise in the Hessian, up to which intervals are trusted.
+
+    "unregularised": four times the least λ of objective perturbation. More ridge leaves more to be taken away, and less
+    needs more noise.
+
+    Raises
+    ------
+    InvalidInput
+        For combinations that are not offered, and for "unregularised" with output perturbation.
+    """
+    check_choice("target", target, TARGETS)
+    scale = settings.row_norm**2 if settings.row_norm > 0.0 else 1.0
+    spec, strength = _first(settings, n_samples, n_columns, scale)
+    least = spec.plan()["least_l2_strength"]
+    if target == "unregularised":
+        if least <= 0.0:
+            raise InvalidInput(
+                "a recommendation for target='unregularised' needs objective perturbation, whose least l2_strength it "
+                f"is a multiple of, got {settings.mechanism.name} perturbation"
+            )
+        return _MULTIPLE_WITHOUT_RIDGE * float(least)
+    n_params, n_public = n_columns + settings.fit_intercept, settings.public_n(n_samples)
+    for _ in range(3):  # the noise hardly depends on λ
+        found = settings.row_norm * _gradient_noise(settings, spec, n_public, n_params)
+        trusted = _ROOM * spec.plan()["noise_spectral_radius"] / TRUSTED_RATIO
+        trusted = 0.0 if settings.mechanism.name == "output" else trusted
+        strength = max(found, trusted, scale / n_public, _MULTIPLE_OF_LEAST * least)
+        spec = settings.spec(n_samples, n_columns, l2_strength=strength)
+    return float(strength)
+
+
+def noise_std_devs(settings: Settings, spec: _core.Spec, n_samples: int, n_params: int) -> NDArray[np.float64]:
+    """Return the standard deviations of the coefficients' noise, in the mean gradient or in the parameters."""
+    # Objective perturbation adds its draw to n times the gradient.
+    scale = spec.noise_scale / (n_samples if settings.mechanism.name == "objective" else 1)
+    if spec.noise_law == "gaussian":
+        return np.full(n_params, scale)
+    shape = core_blocks(settings.rows, settings.intercept)
+    if shape is None or spec.noise_law == "spherical_laplace":
+        return np.full(n_params, scale * math.sqrt(n_params + 1.0))
+    if spec.noise_law == "shaped_gaussian":
+        return np.asarray(scale * np.sqrt(shape.metric()))
+    # A radius of Gamma(D + 1) times a uniform point of the blocks.
+    return np.asarray(scale * np.sqrt((n_params + 1.0) * (n_params + 2.0) * shape.variances()))
+
+
+def _gradient_noise(settings: Settings, spec: _core.Spec, n_samples: int, n_params: int) -> float:
+    """Return the standard deviation of the noise in a coordinate of the gradient, or what stands for it."""
+    squares = np.square(noise_std_devs(settings, spec, n_samples, n_params))
+    size = math.sqrt(float(np.mean(squares)))
+    return size if settings.mechanism.name == "objective" else size * spec.l2_strength
+
+
+def _first(settings: Settings, n_samples: int, n_columns: int, scale: float) -> tuple[_core.Spec, float]:
+    """Return a specification at a λ that is great enough, whatever the settings have."""
+    refusal: RegularizationTooSmall | None = None
+    for strength in (scale * 10.0**power for power in range(0, 40, 2)):
+        try:
+            return settings.spec(n_samples, n_columns, l2_strength=strength), strength
+        except RegularizationTooSmall as error:
+            refusal = error
+    assert refusal is not None  # noqa: S101  # for the type checker
+    raise refusal

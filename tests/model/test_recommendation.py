@@ -1,0 +1,105 @@
+"""The λ that public values recommend: where it stands in plans, what it is proportional to, and what it refuses."""
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+
+import dpci
+from dpci.datasets.loaders import load_schema
+from dpci.datasets.tables import load_table
+from dpci.errors import InvalidInput, RegularizationTooSmall
+from dpci.rows import Ball, Blocks
+from dpci.schema import Schema
+from dpci.sklearn.classifiers import PrivateLogisticRegression
+from dpci.sklearn.transformers import PublicScaler
+
+PURE = dpci.PureDP(1.0)
+SIZES = {"n_samples": 20_000, "n_features": 10}
+
+
+def recommended(**keywords):
+    return dpci.plan(**{**SIZES, "budget": PURE, **keywords}).recommended_l2_strength
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+@pytest.mark.parametrize("budget", [PURE, dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6)], ids=lambda b: b.notion)
+def test_the_rule(budget, mechanism):
+    plan = dpci.plan(**SIZES, budget=budget, mechanism=mechanism)
+    assert f"lambda={plan.recommended_l2_strength:g}" in plan.title
+    noise = np.sqrt(np.mean(np.square(plan.noise_std_devs)))
+    own = noise if mechanism == "objective" else noise * plan.recommended_l2_strength
+    alone = {"budget": budget, "mechanism": mechanism, "moments": "none"}
+    assert recommended(**alone) == pytest.approx(own, rel=0.2)  # the matrices cost a share
+    assert plan.noise_ratio < 10.0 or mechanism == "output"
+    own = plan.recommended_l2_strength
+    assert plan.recommended_l2_strength >= 2 * plan.least_l2_strength
+    # Whatever λ the plan has; rows twice as long have parameters half as large, and a λ four times as great.
+    assert recommended(budget=budget, mechanism=mechanism, l2_strength=3.0) == pytest.approx(own, rel=0.02)
+    longer = recommended(budget=budget, mechanism=mechanism, rows=Ball(2.0), intercept_scale=2.0)
+    assert longer == pytest.approx(4 * own, rel=0.02)
+    assert recommended(budget=budget, mechanism=mechanism, n_samples=40_000) == pytest.approx(own / 2, rel=0.05)
+
+
+def test_without_the_ridge_it_is_a_multiple_of_the_least():
+    plan = dpci.plan(**SIZES, budget=PURE, target="unregularised")
+    assert plan.recommended_l2_strength == pytest.approx(4 * plan.least_l2_strength)
+    assert "for intervals without the ridge: above it" in plan.summary()
+    assert recommended() > 5 * plan.recommended_l2_strength
+    assert "recommended lambda" in dpci.plan(**SIZES, budget=PURE, l2_strength=0.1).summary()
+    with pytest.raises(InvalidInput, match="needs objective perturbation"):
+        dpci.plan(**SIZES, budget=PURE, target="unregularised", mechanism="output")
+    with pytest.raises(InvalidInput, match="target must be one of"):
+        dpci.plan(**SIZES, budget=PURE, target="both")
+
+
+def test_a_schema_gives_columns_and_rows():
+    schema = load_schema("adult_demo")
+    plan = dpci.plan(n_samples=4000, schema=schema, budget=PURE)
+    assert plan == dpci.plan(n_samples=4000, n_features=len(schema.names), budget=PURE)
+    whole = dataclasses.replace(schema, encoding="full_range")
+    assert dpci.plan(n_samples=4000, schema=whole, budget=PURE).rows == whole.rows
+    table = dpci.plan_table(n_samples=4000, schema=whole, budgets=PURE, l2_strength=0.1)
+    assert {type(entry.rows) for entry in table.entries} == {Ball, Blocks}
+    with pytest.raises(InvalidInput, match="n_features must be that of the schema, 6, or None, got n_features=5"):
+        dpci.plan(n_samples=4000, n_features=5, schema=schema, budget=PURE)
+    for call in (dpci.plan, lambda **k: dpci.plan_table(**k, budgets=PURE, l2_strength=0.1)):
+        with pytest.raises(InvalidInput, match="n_features must be given for a plan without a schema"):
+            call(n_samples=4000, **({"budget": PURE} if call is dpci.plan else {}))
+
+
+def test_estimators_take_it():
+    X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (3000, 1))
+    y = X[:, 0] > 0
+    for keywords in ({"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6, "fit_intercept": False}):
+        model = PrivateLogisticRegression(**keywords).fit(X, y)
+        budget = model.result_.budget
+        fit_intercept = keywords.get("fit_intercept", True)
+        expected = recommended(n_samples=6000, n_features=2, budget=budget, fit_intercept=fit_intercept)
+        assert model.result_.l2_strength == expected
+    given = PrivateLogisticRegression(l2_strength=0.5).fit(X, y)
+    assert given.result_.l2_strength == 0.5
+    with pytest.raises(RegularizationTooSmall):
+        PrivateLogisticRegression(l2_strength=1e-9).fit(X, y)
+
+
+@pytest.mark.skipif("DPCI_DATA" not in os.environ, reason="DPCI_DATA does not name the folder of data")
+@pytest.mark.filterwarnings("ignore::dpci.DpciWarning")
+def test_bank_at_default_settings():
+    table, schema = load_table("bank"), load_schema("bank")
+    order = np.random.default_rng(0).permutation(len(table["age"]))
+    train, test = ({k: v[part] for k, v in table.items()} for part in (order[:33_908], order[33_908:]))
+    ill = {id(part): part[schema.target.column] == "yes" for part in (train, test)}
+    plain = make_pipeline(PublicScaler(schema), LogisticRegression(C=1e6, max_iter=1000))
+    best = roc_auc_score(ill[id(test)], plain.fit(train, ill[id(train)]).decision_function(test))
+    found = []
+    for seed in range(8):
+        model = make_pipeline(PublicScaler(schema), PrivateLogisticRegression(epsilon=1.0, delta=1e-6, seed=seed))
+        found.append(roc_auc_score(ill[id(test)], model.fit(train, ill[id(train)]).decision_function(test)))
+    assert best > 0.77
+    assert np.mean(found) > best - 0.03
+    assert isinstance(schema, Schema)
