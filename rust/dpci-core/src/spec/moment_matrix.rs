@@ -4,15 +4,13 @@
 
 use std::sync::Arc;
 
-use super::distances::{greatest_excess, mean_rounding, share_seal};
+use super::distances::{greatest_excess, mean_rounding};
+use super::matrix_budget::MatrixBudget;
 use super::scales::check_size;
 use super::{MatrixNoise, Part, Query, Seal, Step};
 use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
 use crate::noise::{Law, MatrixLaw, symmetric};
-use crate::privacy::{
-    Budget, Calibration, Cost, DataBounds, Neighbors, SEAL_SHARE, gaussian_mu, gaussian_std_dev,
-    laplace_rate, unsealed,
-};
+use crate::privacy::{Calibration, Cost, DataBounds, Neighbors, gaussian_std_dev, laplace_rate};
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::{Error, Result};
 
@@ -24,50 +22,6 @@ const TARGET_RATIO: f64 = 0.5;
 
 /// The constant is this part of the greatest norm of a row that its columns, or its blocks, share evenly.
 const INTERCEPT_RATIO: f64 = 0.5;
-
-/// The least part of μ that the ε of a pure mechanism may be for it to be μ-GDP, rounded down: by convexity of the normal hazard
-/// `log(Φ(μ/2)/Φ(-μ/2)) ≥ μ·2φ(0)`, at which the trade-off functions of ε-DP and of μ-GDP meet.
-const EPSILON_OF_MU: f64 = 0.797;
-
-/// What a moment matrix may spend.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum MatrixBudget {
-    /// A budget of any release.
-    Of(Budget),
-    /// μ-Gaussian differential privacy (Dong, Roth & Su 2022), for which the noise is Gaussian.
-    Gaussian {
-        /// μ.
-        mu: f64,
-    },
-}
-
-impl MatrixBudget {
-    /// What the matrices may cost, and what their seals may: each of so many seals costs an equal part of the latter.
-    ///
-    /// μ² adds up (Dong et al., corollary 3.3). A seal is a pure mechanism, and so μ-GDP too.
-    fn split_off_seals(self, seals: u32) -> Result<(Cost, Cost)> {
-        match self {
-            Self::Of(budget) => {
-                let (rest, seal) = budget.split_off_seal();
-                Ok((cost_of(rest)?, share_seal(seal, seals)))
-            }
-            Self::Gaussian { mu } => {
-                if !GDP_BUDGETS.contains(&mu) {
-                    return out_of_range("mu", "at least 1e-30 and at most 1e8", mu);
-                }
-                let each = SEAL_SHARE * mu.powi(2) / f64::from(seals);
-                let seal = Cost::Epsilon(EPSILON_OF_MU * each.sqrt());
-                Ok((
-                    Cost::MuSquared(unsealed(mu.powi(2)) * (1.0 - 4.0 * f64::EPSILON)),
-                    seal,
-                ))
-            }
-        }
-    }
-}
-
-/// The caller's μ.
-const GDP_BUDGETS: std::ops::RangeInclusive<f64> = 1e-30..=1e8;
 
 /// What the caller chooses; [`MomentMatrixSpec::new`] validates it.
 #[derive(Debug, Clone)]
@@ -267,15 +221,6 @@ impl MomentMatrixSpec {
     }
 }
 
-/// The whole budget as a cost.
-fn cost_of(budget: Budget) -> Result<Cost> {
-    Ok(match budget {
-        Budget::Pure { epsilon } => Cost::Epsilon(epsilon),
-        Budget::Zcdp { rho } => Cost::Rho(rho),
-        Budget::Approx { epsilon, delta } => Cost::MuSquared(gaussian_mu(epsilon, delta)?.powi(2)),
-    })
-}
-
 /// Noise on a mean of terms `w zzᵀ`, `0 ≤ w ≤ sup`.
 pub(super) fn matrix_noise(bounds: &DataBounds, sup: f64, cost: Cost) -> Result<MatrixNoise> {
     let (law, sensitivity) = if let Cost::Epsilon(epsilon) = cost {
@@ -311,7 +256,9 @@ fn out_of_range<T>(name: &'static str, rule: &'static str, value: f64) -> Result
 
 #[cfg(test)]
 mod tests {
+    use super::super::matrix_budget::cost_of;
     use super::*;
+    use crate::privacy::Budget;
     use crate::row_domain::Blocks;
 
     pub(super) fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
@@ -370,36 +317,6 @@ mod tests {
             );
             let sealed = spec.seal().cost().value() + residual.seal.cost().value();
             assert!(sealed <= Cost::of(seal).value());
-        }
-    }
-
-    #[test]
-    fn gaussian_budgets_are_mu() {
-        for (robust_share, parts) in [(None, 1.0), (Some(0.1), 2.0)] {
-            let mu = 0.7;
-            let spec = MomentMatrixSpec::new(MomentMatrixChoices {
-                budget: MatrixBudget::Gaussian { mu },
-                robust_share,
-                ..choices(Budget::pure(1.0).unwrap(), Neighbors::ReplaceOne)
-            })
-            .unwrap();
-            let residual = spec.residual_noise(3.0).unwrap();
-            let matrices = spec.step().cost.value() + residual.map_or(0.0, |r| r.step.cost.value());
-            // The ratio at which ε-DP is μ-GDP, by the normal distribution function near 1/2.
-            let half = (spec.seal().cost().value() / 2.0).tanh() / 2.0;
-            let seal_mu =
-                2.0 * half * (2.0 * std::f64::consts::PI).sqrt() * (1.0 + 5.0 * half.powi(2));
-            let whole = matrices + parts * seal_mu.powi(2);
-            assert!(whole <= mu * mu && whole > 0.9999 * mu * mu, "{whole}");
-            let ratio = spec.step().sensitivity / spec.step().scale;
-            assert!((ratio.powi(2) / spec.step().cost.value() - 1.0).abs() < 1e-12);
-        }
-        for mu in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-40] {
-            let bad = MomentMatrixChoices {
-                budget: MatrixBudget::Gaussian { mu },
-                ..choices(Budget::pure(1.0).unwrap(), Neighbors::ReplaceOne)
-            };
-            assert!(MomentMatrixSpec::new(bad).is_err(), "{mu}");
         }
     }
 
