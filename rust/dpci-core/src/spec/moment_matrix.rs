@@ -4,15 +4,13 @@
 
 use std::sync::Arc;
 
-use super::distances::{greatest_excess, mean_rounding, share_seal};
+use super::distances::{greatest_excess, mean_rounding};
+use super::matrix_budget::MatrixBudget;
 use super::scales::check_size;
 use super::{MatrixNoise, Part, Query, Seal, Step};
 use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
 use crate::noise::{Law, MatrixLaw, symmetric};
-use crate::privacy::{
-    Budget, Calibration, Cost, DataBounds, Neighbors, SEAL_SHARE, gaussian_mu, gaussian_std_dev,
-    laplace_rate, unsealed,
-};
+use crate::privacy::{Calibration, Cost, DataBounds, Neighbors, gaussian_std_dev, laplace_rate};
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::{Error, Result};
 
@@ -24,50 +22,6 @@ const TARGET_RATIO: f64 = 0.5;
 
 /// The constant is this part of the greatest norm of a row that its columns, or its blocks, share evenly.
 const INTERCEPT_RATIO: f64 = 0.5;
-
-/// The least part of μ that the ε of a pure mechanism may be for it to be μ-GDP, rounded down: by convexity of the normal hazard
-/// `log(Φ(μ/2)/Φ(-μ/2)) ≥ μ·2φ(0)`, at which the trade-off functions of ε-DP and of μ-GDP meet.
-const EPSILON_OF_MU: f64 = 0.797;
-
-/// What a moment matrix may spend.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum MatrixBudget {
-    /// A budget of any release.
-    Of(Budget),
-    /// μ-Gaussian differential privacy (Dong, Roth & Su 2022), for which the noise is Gaussian.
-    Gaussian {
-        /// μ.
-        mu: f64,
-    },
-}
-
-impl MatrixBudget {
-    /// What the matrices may cost, and what their seals may: each of so many seals costs an equal part of the latter.
-    ///
-    /// μ² adds up (Dong et al., corollary 3.3). A seal is a pure mechanism, and so μ-GDP too.
-    fn split_off_seals(self, seals: u32) -> Result<(Cost, Cost)> {
-        match self {
-            Self::Of(budget) => {
-                let (rest, seal) = budget.split_off_seal();
-                Ok((cost_of(rest)?, share_seal(seal, seals)))
-            }
-            Self::Gaussian { mu } => {
-                if !GDP_BUDGETS.contains(&mu) {
-                    return out_of_range("mu", "at least 1e-30 and at most 1e8", mu);
-                }
-                let each = SEAL_SHARE * mu.powi(2) / f64::from(seals);
-                let seal = Cost::Epsilon(EPSILON_OF_MU * each.sqrt());
-                Ok((
-                    Cost::MuSquared(unsealed(mu.powi(2)) * (1.0 - 4.0 * f64::EPSILON)),
-                    seal,
-                ))
-            }
-        }
-    }
-}
-
-/// The caller's μ.
-const GDP_BUDGETS: std::ops::RangeInclusive<f64> = 1e-30..=1e8;
 
 /// What the caller chooses; [`MomentMatrixSpec::new`] validates it.
 #[derive(Debug, Clone)]
@@ -267,15 +221,6 @@ impl MomentMatrixSpec {
     }
 }
 
-/// The whole budget as a cost.
-fn cost_of(budget: Budget) -> Result<Cost> {
-    Ok(match budget {
-        Budget::Pure { epsilon } => Cost::Epsilon(epsilon),
-        Budget::Zcdp { rho } => Cost::Rho(rho),
-        Budget::Approx { epsilon, delta } => Cost::MuSquared(gaussian_mu(epsilon, delta)?.powi(2)),
-    })
-}
-
 /// Noise on a mean of terms `w zzᵀ`, `0 ≤ w ≤ sup`.
 pub(super) fn matrix_noise(bounds: &DataBounds, sup: f64, cost: Cost) -> Result<MatrixNoise> {
     let (law, sensitivity) = if let Cost::Epsilon(epsilon) = cost {
@@ -310,4 +255,113 @@ fn out_of_range<T>(name: &'static str, rule: &'static str, value: f64) -> Result
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::super::matrix_budget::cost_of;
+    use super::*;
+    use crate::privacy::Budget;
+    use crate::row_domain::Blocks;
+
+    pub(super) fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
+        MomentMatrixChoices {
+            n_samples: 40,
+            n_columns: 3,
+            rows: RowDomain::Ball(2.0),
+            target_bound: 5.0,
+            robust_share: Some(0.1),
+            budget: MatrixBudget::Of(budget),
+            neighbors,
+        }
+    }
+
+    #[test]
+    fn a_third_of_the_squared_norm_is_the_target() {
+        let spec =
+            MomentMatrixSpec::new(choices(Budget::zcdp(0.5).unwrap(), Neighbors::ReplaceOne))
+                .unwrap();
+        let target = (spec.target_weight() * 5.0).powi(2);
+        let row = spec.row_norm().powi(2);
+        assert!((target / (target + row) - 1.0 / 3.0).abs() < 1e-12);
+        assert!((row - 4.0 - 0.25 * 4.0 / 3.0).abs() < 1e-12);
+        let expected = 2.0_f64.sqrt() * (target + row) / 40.0;
+        assert!((spec.step().sensitivity / expected - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn blocks_share_the_norm_evenly() {
+        let blocks = Blocks::new(vec![1.0; 2], vec![0, 1, 1]).unwrap();
+        let spec = MomentMatrixSpec::new(MomentMatrixChoices {
+            rows: RowDomain::Blocks(Arc::new(blocks)),
+            ..choices(Budget::zcdp(0.5).unwrap(), Neighbors::ReplaceOne)
+        })
+        .unwrap();
+        // Of two blocks of length 1 and three columns.
+        assert!((spec.intercept() - 0.5).abs() < 1e-12);
+        assert!((spec.row_norm().powi(2) - 2.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn costs_add_up_to_the_budget() {
+        for budget in [
+            Budget::pure(1.0).unwrap(),
+            Budget::zcdp(0.5).unwrap(),
+            Budget::approx(1.0, 1e-6).unwrap(),
+        ] {
+            let spec = MomentMatrixSpec::new(choices(budget, Neighbors::AddRemove)).unwrap();
+            let residual = spec.residual_noise(3.0).unwrap().unwrap();
+            let (rest, seal) = budget.split_off_seal();
+            let spent = spec.step().cost.value() + residual.step.cost.value();
+            let whole = cost_of(rest).unwrap().value();
+            assert!(
+                spent <= whole && spent > whole * (1.0 - 1e-12),
+                "{budget:?}"
+            );
+            let sealed = spec.seal().cost().value() + residual.seal.cost().value();
+            assert!(sealed <= Cost::of(seal).value());
+        }
+    }
+
+    #[test]
+    fn bad_choices_are_refused() {
+        let good = choices(Budget::pure(1.0).unwrap(), Neighbors::ReplaceOne);
+        for bad in [
+            MomentMatrixChoices {
+                rows: RowDomain::Ball(0.0),
+                ..good.clone()
+            },
+            MomentMatrixChoices {
+                rows: RowDomain::Ball(1e-200),
+                ..good.clone()
+            },
+            MomentMatrixChoices {
+                rows: RowDomain::Ball(f64::NAN),
+                ..good.clone()
+            },
+            MomentMatrixChoices {
+                target_bound: 0.0,
+                ..good.clone()
+            },
+            MomentMatrixChoices {
+                n_samples: 0,
+                ..good.clone()
+            },
+            MomentMatrixChoices {
+                n_columns: 0,
+                ..good.clone()
+            },
+            MomentMatrixChoices {
+                n_columns: 5000,
+                ..good.clone()
+            },
+            MomentMatrixChoices {
+                robust_share: Some(1.0),
+                ..good.clone()
+            },
+            MomentMatrixChoices {
+                budget: MatrixBudget::Of(Budget::Pure { epsilon: 1e-300 }),
+                ..good.clone()
+            },
+        ] {
+            assert!(MomentMatrixSpec::new(bad.clone()).is_err(), "{bad:?}");
+        }
+    }
+}
