@@ -147,8 +147,11 @@ def guarantee_of(
     if "coefficients" not in ratios:
         raise InvalidInput(f"the steps of a fit must hold the coefficients, got {sorted(ratios)}")
     # The coefficients were calibrated to the longest shift of the noise, the profile takes that of one record.
-    longest = next(step.sensitivity for step in steps if step.step == "coefficients")
-    steepest = slope_bound * math.hypot(row_norm, intercept_scale or 0.0)
+    coefficients = next(step for step in steps if step.step == "coefficients")
+    longest = coefficients.sensitivity
+    # In the metric of blocks no row is longer than 1.
+    norm = 1.0 if coefficients.noise == "shaped_gaussian" else math.hypot(row_norm, intercept_scale or 0.0)
+    steepest = slope_bound * norm
     profile = _core.ObjectiveProfile(
         n_samples=n_samples,
         row_norm=row_norm,

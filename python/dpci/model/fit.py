@@ -1,7 +1,7 @@
 """``fit``: from rows to a private model with confidence intervals."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack, overload
 
@@ -13,7 +13,7 @@ from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_b
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
 from dpci.data.rows import Rows, check_source
-from dpci.errors import CurvatureWarning, InvalidInput, MomentNoiseWarning
+from dpci.errors import CurvatureWarning, DpciWarning, InvalidInput, MomentNoiseWarning
 from dpci.inference.curvature import TRUSTED_ROOM, shown
 from dpci.inference.error_law import NOISE_AWARE, strong_convexity
 from dpci.inference.methods import room_of
@@ -328,7 +328,8 @@ def release_fit(
         if prepare is not None:
             X, y = prepare(X, y)
         rows, spec = till.read(X, y, persons=ids, stacklevel=stacklevel + 1)
-        fitted = fit_rows(rows, spec, settings)
+        fitted = fit_rows(rows, spec, settings, paid=till.receipt())
+    till.keep(lambda: fitted.result.digest, stacklevel=stacklevel + 1)
     fitted.announce(stacklevel + 1)
     return fitted.result
 
@@ -337,18 +338,18 @@ class Fitted(NamedTuple):
     """A fit and the warnings about it, which depend on released values only."""
 
     result: PrivateFit
-    remarks: tuple[tuple[str, type[Warning]], ...]
+    remarks: tuple[DpciWarning, ...]
 
     def announce(self, stacklevel: int) -> None:
         """Warn, ``stacklevel`` frames up: 2 is the caller."""
         if not self.result.private:
             warn_of_seed("result", stacklevel + 1)
-        for message, category in self.remarks:
-            warnings.warn(message, category, stacklevel=stacklevel)
+        for remark in self.remarks:
+            warnings.warn(remark, stacklevel=stacklevel)
 
 
-def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
-    """Release a fit of rows that are read and paid for, at the budget of ``spec``."""
+def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Mapping[str, Any] | None = None) -> Fitted:
+    """Release a fit of rows that are read and paid for, at the budget of ``spec``; ``paid``: by which entry."""
     clip = settings.on_violation == "clip"
     if rows.parts is None:
         n_threads = settings.n_threads
@@ -357,11 +358,11 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
         )
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
-    result = PrivateFit(settings.record(spec, rows, release))
+    result = PrivateFit(settings.record(spec, rows, {**release, "paid": paid}))
     return Fitted(result, (*_remarks(result), *_remarks_on_curvature(result)))
 
 
-def _remarks(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
+def _remarks(result: PrivateFit) -> Iterator[DpciWarning]:
     record = record_of(result)
     # With output perturbation the Hessian enters the sampling error alone.
     if record.projection != NOISE_AWARE or record.mechanism == "output":
@@ -374,10 +375,10 @@ def _remarks(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
             f"the intervals is less certain; to reduce the noise, use {other}larger moment shares in split or a "
             "greater l2_strength"
         )
-        yield message, MomentNoiseWarning
+        yield MomentNoiseWarning(message, ratio=ratio)
 
 
-def _remarks_on_curvature(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
+def _remarks_on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
     room = room_of(result)
     if room is not None and room < TRUSTED_ROOM:
         loss = result.loss["name"].replace("_", " ")
@@ -386,4 +387,4 @@ def _remarks_on_curvature(result: PrivateFit) -> Iterator[tuple[str, type[Warnin
             f"predictors from the point where its curvature changes, got {shown(room)}: intervals may be too short; "
             "use more records, a loss with a wider curved part, or a greater l2_strength"
         )
-        yield message, CurvatureWarning
+        yield CurvatureWarning(message, room=room)

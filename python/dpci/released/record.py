@@ -1,5 +1,6 @@
 """What one fit leaves behind: released and public values only, and their JSON form."""
 
+import json
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -71,6 +72,8 @@ class FitRecord:
     """How much the rows of a person count, where the records are persons; None where they are rows."""
     table: Schema | None = None
     """The public schema that encoded the table; None for rows that came encoded."""
+    paid: dict[str, Any] | None = None
+    """The ledger's id, the number and the time of the entry that paid for the fit; None without a ledger."""
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -112,6 +115,11 @@ class FitRecord:
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
         values["table"] = saved_table(self.table)
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
+
+    @property
+    def digest(self) -> str:
+        """The hash of what the saved record says, which is its checksum."""
+        return str(json.loads(self.to_json())["checksum"])
 
     def _check_shapes(self) -> None:
         k = len(self.names)

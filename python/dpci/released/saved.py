@@ -42,6 +42,7 @@ def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
         version=SCHEMA_VERSION,
         before={"blocks": None, "persons": None, "table": None},
     )
+    values.setdefault("paid", None)  # which the first files of this version lack
     names = [part.name for part in fields(FitRecord)]
     missing = [name for name in names if name not in values]
     if missing or len(values) > len(names):
@@ -67,6 +68,16 @@ def _check_loss(name: str, value: object) -> dict[str, Any]:
     return value
 
 
+def _check_paid(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict) or set(value) != {"ledger", "entry", "time"}:
+        raise InvalidInput(f"{name} must have the fields 'ledger', 'entry' and 'time' and no other, got {value!r}")
+    return {
+        "ledger": check_text(f"{name}.ledger", value["ledger"]),
+        "entry": check_count(f"{name}.entry", value["entry"]),
+        "time": check_text(f"{name}.time", value["time"]),
+    }
+
+
 # What a saved record has to obey, field by field.
 _LOSS_RULES: dict[str, Rule] = {
     "name": one_of(*NAMES),
@@ -79,7 +90,7 @@ _LOSS_RULES: dict[str, Rule] = {
 }
 _STEP_RULES: dict[str, Rule] = {
     "step": one_of("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"),
-    "noise": one_of("spherical_laplace", "shaped_laplace", "gaussian", "matrix_laplace", "none"),
+    "noise": one_of("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "none"),
     "cost": check_positive,
     "scale": check_not_negative,
     "hessian_scale": optional(check_positive),
@@ -109,7 +120,7 @@ _RULES: dict[str, Rule] = {
     "on_violation": one_of("error", "clip"),
     "neighbors": one_of("replace_one", "add_remove"),
     "intercept_scale": optional(check_positive),
-    "noise_law": one_of("spherical_laplace", "shaped_laplace", "gaussian"),
+    "noise_law": one_of("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"),
     "noise_scale": check_positive,
     "noise_spectral_radius": check_not_negative,
     "steps": steps_by(_STEP_RULES, least=1),
@@ -119,4 +130,5 @@ _RULES: dict[str, Rule] = {
     "blocks": optional(lambda _, value: Blocks.from_dict(value)),
     "persons": optional(lambda _, value: Persons.from_dict(value)),
     "table": optional(check_table),
+    "paid": optional(_check_paid),
 }

@@ -29,6 +29,7 @@ from dpci.model import fit as fitting
 from dpci.model import plan as planning
 from dpci.report.plot import check_plot_file
 from dpci.rows import Ball, RowDomain
+from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
 from dpci.sources.files import STDIN, is_stream
 
@@ -94,6 +95,8 @@ def fit(
     model: options.ModelOptions,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
+    persons: options.Persons = None,
+    max_rows: options.MaxRows = None,
     level: options.Level = 0.95,
     ledger: Annotated[
         Path | None,
@@ -157,11 +160,19 @@ def fit(
             "--progress must not be given with a ledger that has errors='private', because it shows the number of rows"
         )
         raise InvalidInput(msg)
+    _check_persons(persons, max_rows, description, held=not is_private and chunk_rows is None)
     shown = not is_private and wants_progress(progress, quiet=quiet)
     most_bytes = math.inf if stream is not None else _MOST_BYTES
     # With private errors nothing is read before the budget is spent.
-    held = None if chunk_rows is not None or is_private else rows.held(most_bytes, progress=shown)
-    if held is None:
+    held = (
+        None if chunk_rows is not None or is_private or persons is not None else rows.held(most_bytes, progress=shown)
+    )
+    if persons is not None:
+        found, ids = rows.of_persons(persons)
+        result = fitting.fit(
+            *found, persons=ids, schema=description, max_rows=max_rows, ledger=paying, n_threads=threads, **keywords
+        )
+    elif held is None:
         source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
         result = fitting.fit(source, schema=description, ledger=paying, n_threads=threads, **keywords)
     else:
@@ -169,6 +180,22 @@ def fit(
         encoded = NamedRows(X, names)
         result = fitting.fit(encoded, y, schema=description, ledger=paying, n_threads=threads, **keywords)
     deliver(result, output=output, plot=plot, page=page, level=level, force=force, json=json, quiet=quiet)
+
+
+def _check_persons(persons: str | None, max_rows: int | None, schema: Schema, *, held: bool) -> None:
+    """Refuse what the options of persons rule out, before anything is read."""
+    if persons is None and schema.persons:
+        msg = f"--persons {schema.persons} must be given with this schema, which names the column of persons, got none"
+        raise InvalidInput(msg)
+    if persons is None and max_rows is not None:
+        msg = f"--max-rows must go with --persons, got --max-rows {max_rows} alone"
+        raise InvalidInput(msg)
+    if persons is not None and not held:
+        msg = (
+            "--persons holds the table in memory and reads it before the budget is spent, got it with --chunk-rows or "
+            "a ledger with errors='private'"
+        )
+        raise InvalidInput(msg)
 
 
 @app.command(cls=Command, epilog=_PLAN_EXAMPLES)
@@ -283,6 +310,9 @@ def coverage(
     if is_public(source):
         X, y, names = description.transform(without_missing(public_table(source)))
     else:
+        if description.persons:
+            msg = f"a study does not take persons yet, got a schema with the column of persons {description.persons!r}"
+            raise InvalidInput(msg)
         rows = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter)
         X, y, names = rows.whole(progress=shown)
     with warnings.catch_warnings():

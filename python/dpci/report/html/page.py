@@ -73,9 +73,10 @@ def document(heading: str, content: list[Html], *, private: bool, version: str) 
 
 
 def _lead(result: Inference) -> str:
-    records = f"{result.n_samples:,} records"
+    units = "records" if record_of(result).persons is None else "persons"
+    records = f"{result.n_samples:,} {units}"
     if record_of(result).neighbors == "add_remove":
-        records = f"records whose number is private (taken as {result.n_samples:,})"
+        records = f"{units} whose number is private (taken as {result.n_samples:,})"
     if not result.private:
         return f"Estimated from {records}, with noise as for {result.spent}."
     inferred = record_of(result).classes_inferred
