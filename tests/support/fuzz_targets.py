@@ -213,6 +213,8 @@ TYPICAL = {
     "bound": ("interpolated", "paper"),
     "solver": ("auto", "newton", "lbfgs", "ball"),
     "max_iterations": (100,),
+    "groups": ({"a": (X, CLASSES), "b": (X, CLASSES)},),
+    "disjoint": (False, True),
     "candidates": ([{"l2_strength": 0.5}, {"l2_strength": 1.0}],),
     "configs": ([{"l2_strength": 0.5}, {"l2_strength": 1.0}], None),
     "axes": ([baselines.Bins(column=0, count=3), baselines.Bins(column=1, count=2)],),
