@@ -145,6 +145,7 @@ OWN = {
     "Schema": {"columns": SMALL_SCHEMA.columns, "target": SMALL_SCHEMA.target},
     # Their rows are encoded.
     **{name: {"schema": None} for name in ("fit", "predict", "predict_proba", "decision_function", "predict_conf_int")},
+    "fit_many": {"groups": {"a": (X, CLASSES), "b": (X, CLASSES)}, "classes": (0, 1)},
     "model_inversion": {"X": np.column_stack([np.sign(X[:, 0]) / 2, X[:, 1]]), "y": REALS, "column": 0},
 }
 
@@ -213,7 +214,6 @@ TYPICAL = {
     "bound": ("interpolated", "paper"),
     "solver": ("auto", "newton", "lbfgs", "ball"),
     "max_iterations": (100,),
-    "groups": ({"a": (X, CLASSES), "b": (X, CLASSES)},),
     "disjoint": (False, True),
     "candidates": ([{"l2_strength": 0.5}, {"l2_strength": 1.0}],),
     "configs": ([{"l2_strength": 0.5}, {"l2_strength": 1.0}], None),
@@ -289,6 +289,8 @@ def parameters_of(function):
             names.append(parameter.name)
             if parameter.default is parameter.empty:
                 required.add(parameter.name)
+            elif parameter.name == "l2_strength" and function.__name__ == "fit":
+                required.add(parameter.name)  # but for the squared loss without a radius
     return tuple(names), frozenset(required)
 
 

@@ -20,9 +20,10 @@ from dpci.data.arrays import OnViolation
 from dpci.data.dask import is_dask
 from dpci.data.parts import PartRules
 from dpci.data.rows import ModelChoices, Rows, known_shape, read
-from dpci.errors import InvalidInput, ReleaseFailed
+from dpci.errors import DpciWarning, InvalidInput, LedgerError, ReleaseFailed
 from dpci.ledger.composition import rounded_down
-from dpci.ledger.ledger import Ledger
+from dpci.ledger.entries import Entry
+from dpci.ledger.ledger import Ledger, keep_model
 
 _FAILED = "the release failed after its budget was spent; a ledger with errors='private' does not report the reason"
 
@@ -93,10 +94,17 @@ class Payment:
         """Whether errors must not describe the data."""
         return self.ledger is not None and self.ledger.errors == "private"
 
-    def settle(self) -> None:
+    def settle(self) -> Entry | None:
         """Write the spend, if there is a ledger: after the data were checked, and before noise is drawn."""
-        if self.ledger is not None:
-            self.ledger.spend(self.charged, neighbors=self.neighbors, source=self.source)
+        if self.ledger is None:
+            return None
+        return self.ledger.spend(self.charged, neighbors=self.neighbors, source=self.source)
+
+    def receipt(self, entry: Entry | None) -> dict[str, Any] | None:
+        """Return which entry of which ledger paid, as a record keeps it; None without a ledger."""
+        if self.ledger is None or entry is None:
+            return None
+        return {"ledger": self.ledger.id, "entry": entry.number, "time": entry.time}
 
     def release(
         self,
@@ -130,7 +138,10 @@ class Payment:
 
 
 class Till(Generic[_Resolved]):
-    """The context of one release: reads the data, ensures that it is paid for and that private errors stay private."""
+    """The context of one release: reads the data, ensures that it is paid for and that private errors stay private.
+
+    ``entry`` is that of the ledger, once it is written.
+    """
 
     def __init__(
         self,
@@ -149,6 +160,7 @@ class Till(Generic[_Resolved]):
         self._parts = parts
         self._persons = persons
         self._is_paid = False
+        self.entry: Entry | None = None
         if payment.private:
             self._check_public(X, y)
 
@@ -228,6 +240,23 @@ class Till(Generic[_Resolved]):
             self._pay()
         return rows, resolved
 
+    def receipt(self) -> dict[str, Any] | None:
+        """Return which entry of which ledger paid, as a record keeps it; None without a ledger."""
+        return self._payment.receipt(self.entry)
+
+    def keep(self, digest: Callable[[], str], *, stacklevel: int) -> None:
+        """Write the hash of the released model to the ledger; the model is not lost where that fails."""
+        if self._payment.ledger is None or self.entry is None:
+            return
+        try:
+            keep_model(self._payment.ledger, self.entry, digest())
+        except LedgerError as error:
+            warnings.warn(
+                f"the ledger must hold the hash of the model of entry {self.entry.number}, got none: {error}",
+                DpciWarning,
+                stacklevel=stacklevel,
+            )
+
     def _check_public(self, X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the caller has
         """Refuse public choices under which failures could reveal facts about the data, and impossible ones."""
         ledger, choices = self._payment.ledger, self._choices
@@ -253,7 +282,7 @@ class Till(Generic[_Resolved]):
             self._resolve(n_records, columns)
 
     def _pay(self) -> None:
-        self._payment.settle()
+        self.entry = self._payment.settle()
         self._is_paid = True
 
 

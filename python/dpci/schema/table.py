@@ -265,6 +265,12 @@ class Schema:
         """What the parameter of each column of the matrix means in the table: "per year", "against F"."""
         return tuple(unit for part in self._parts for unit in part.units(self._by_name))
 
+    @property
+    def both_signs(self) -> NDArray[np.bool_]:
+        """Whether each column of the matrix can be as far below 0 as above; the others are at least 0."""
+        signs = [part.has_both_signs(self._by_name) for part in self._parts]
+        return np.repeat(signs, [part.width for part in self._parts])
+
     def from_units(self) -> NDArray[np.float64]:
         """Return the linear map from columns in the units of the table to those of the matrix.
 
