@@ -78,9 +78,10 @@ FEATURES = {
     "parquet": ["from dpci.sources.files import read_table; read_table(Path('people.parquet'))"],
     "progress": ["dpci.simulate.coverage(X, y, **pure, n_replicates=2, n_variability=0, progress=True)"],
     "parallel": ["dpci.simulate.coverage(X, y, **pure, n_replicates=2, n_variability=0, parallel='joblib')"],
-    "cli": ["from dpci.cli import main; main(['--version'])"],
+    "cli": ["from dpci.cli import main; main(['--help'])"],
     "datasets": ["dpci.datasets.load_bank()"],
     "sklearn": ["import dpci.sklearn"],
+    "arrow": ["dpci.fit(X, type('Column', (), {'__arrow_c_stream__': None})(), **pure)"],
     "frames": ["dpci.fit(type('Frame', (), {'columns': ['a', 'b', 'c']})(), y, **pure)"],
 }
 

@@ -145,6 +145,7 @@ OWN = {
     "Schema": {"columns": SMALL_SCHEMA.columns, "target": SMALL_SCHEMA.target},
     # Their rows are encoded.
     **{name: {"schema": None} for name in ("fit", "predict", "predict_proba", "decision_function", "predict_conf_int")},
+    "fit_many": {"groups": {"a": (X, CLASSES), "b": (X, CLASSES)}, "classes": (0, 1)},
     "model_inversion": {"X": np.column_stack([np.sign(X[:, 0]) / 2, X[:, 1]]), "y": REALS, "column": 0},
 }
 
@@ -213,6 +214,7 @@ TYPICAL = {
     "bound": ("interpolated", "paper"),
     "solver": ("auto", "newton", "lbfgs", "ball"),
     "max_iterations": (100,),
+    "disjoint": (False, True),
     "candidates": ([{"l2_strength": 0.5}, {"l2_strength": 1.0}],),
     "configs": ([{"l2_strength": 0.5}, {"l2_strength": 1.0}], None),
     "axes": ([baselines.Bins(column=0, count=3), baselines.Bins(column=1, count=2)],),

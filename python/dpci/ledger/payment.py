@@ -100,6 +100,12 @@ class Payment:
             return None
         return self.ledger.spend(self.charged, neighbors=self.neighbors, source=self.source)
 
+    def receipt(self, entry: Entry | None) -> dict[str, Any] | None:
+        """Return which entry of which ledger paid, as a record keeps it; None without a ledger."""
+        if self.ledger is None or entry is None:
+            return None
+        return {"ledger": self.ledger.id, "entry": entry.number, "time": entry.time}
+
     def release(
         self,
         X: Any,  # noqa: ANN401  # whatever the caller has
@@ -236,9 +242,7 @@ class Till(Generic[_Resolved]):
 
     def receipt(self) -> dict[str, Any] | None:
         """Return which entry of which ledger paid, as a record keeps it; None without a ledger."""
-        if self._payment.ledger is None or self.entry is None:
-            return None
-        return {"ledger": self._payment.ledger.id, "entry": self.entry.number, "time": self.entry.time}
+        return self._payment.receipt(self.entry)
 
     def keep(self, digest: Callable[[], str], *, stacklevel: int) -> None:
         """Write the hash of the released model to the ledger; the model is not lost where that fails."""

@@ -349,19 +349,12 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Mapping[
         )
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
-    return as_fitted(release, rows, spec, settings, paid=paid)
+    return as_fitted({**release, "paid": paid}, rows, spec, settings)
 
 
-def as_fitted(
-    release: Mapping[str, Any],
-    rows: Rows,
-    spec: _core.Spec,
-    settings: Settings,
-    *,
-    paid: Mapping[str, Any] | None = None,
-) -> Fitted:
-    """Return what the core released, with the warnings about it; ``paid``: by which entry of a ledger."""
-    result = PrivateFit(settings.record(spec, rows, {**release, "paid": paid}))
+def as_fitted(release: Mapping[str, Any], rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
+    """Return what the core released, with the warnings about it."""
+    result = PrivateFit(settings.record(spec, rows, release))
     return Fitted(result, (*_remarks(result), *_remarks_on_curvature(result)))
 
 

@@ -114,7 +114,7 @@ def fit_many(
         )
     single = settings.budget if ledger is None else rounded_down(settings.budget)  # as a ledger counts it
     tables = [_read(key, group, settings, single) for key, group in groups.items()]
-    payment.settle()
+    paid = payment.receipt(payment.settle())
     released = _core.fit_many(
         [spec for _, spec in tables],
         [rows.values for rows, _ in tables],
@@ -123,7 +123,9 @@ def fit_many(
         n_threads=settings.n_threads,
         seed=settings.seed,
     )
-    fits = [as_fitted(release, *table, settings) for release, table in zip(released, tables, strict=True)]
+    fits = [
+        as_fitted({**release, "paid": paid}, *table, settings) for release, table in zip(released, tables, strict=True)
+    ]
     _announce(dict(zip(groups, fits, strict=True)))
     return {key: fitted.result for key, fitted in zip(groups, fits, strict=True)}
 
@@ -152,13 +154,13 @@ def _announce(fits: Mapping[Any, Fitted]) -> None:
     """Warn of each kind of remark once, for the caller of :func:`fit_many`."""
     if any(not fitted.result.private for fitted in fits.values()):
         warn_of_seed("results", 4)
-    said: dict[type[Warning], tuple[str, int]] = {}
+    said: set[type[Warning]] = set()
     for key, fitted in fits.items():
         for remark in fitted.remarks:
-            text, count = said.get(type(remark), (f"group {key!r}: {remark}", 0))
-            said[type(remark)] = text, count + 1
-    for category, (text, count) in said.items():
-        warnings.warn(f"{text} ({count} of {len(fits)} groups)", category, stacklevel=3)
+            if type(remark) not in said:
+                said.add(type(remark))
+                remark.args = (f"group {key!r}: {remark}", *remark.args[1:])
+                warnings.warn(remark, stacklevel=3)
 
 
 def _described(value: object) -> str:

@@ -83,7 +83,7 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
         if X.names != schema.names:
             raise InvalidInput(f"the columns of X must be those of the schema, {schema.names}, got {X.names}")
         return Source(X, None if y is None else _coded(y, schema), None)
-    if isinstance(X, Partitions) and hasattr(type(X), "reduce"):
+    if hasattr(type(X), "reduce") and isinstance(X, Partitions):
         return Source(SchemaParts(X, schema), y, None)
     if is_dask(X):
         needed = [column.name for column in schema.columns]

@@ -4,6 +4,11 @@
 //! [`solver`] its minimisers; [`moments`] the Hessian and gradient covariance; [`noise`] the distributions, [`privacy`] the
 //! budgets, sensitivities and calibrations; [`spec`] resolves public choices into laws and costs; [`mechanism`] is the only place where data meets noise; [`interval`] turns
 //! released values into confidence intervals, [`per_instance`] into bounds on the privacy loss of a record. [`study`] repeats simulated releases and is never private.
+//!
+//! For other crates: `examples/fit.rs` goes from public choices to intervals, by [`privacy::Budget`], [`spec::Spec`], [`design::Design`],
+//! [`mechanism::release_fit`] and [`interval`]. These names are meant to stay; all others may change with any version, and until 1.0 these
+//! may too, with a line in the changelog. Every release needs a [`noise::ReleaseGenerator`] of its own: a
+//! [`noise::SimulationGenerator`] has a seed, and what it makes is not private.
 
 /// An enum whose variants have names, as records and messages write them.
 macro_rules! named {
