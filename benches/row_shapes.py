@@ -46,9 +46,9 @@ def studies(run: Run, name: str, columns: str, case: tuple[str, str]) -> list[An
     """Return the studies with the ball and, where there is noise in its shape, with the blocks."""
     notion, mechanism = case
     X, y = encoded(name, columns)
-    n_replicates = 40 if run.quick else (400 if X.shape[1] <= 30 else 150)
+    n_replicates = 40 if run.quick else (240 if X.shape[1] <= 30 else 80)
     domains: list[Any] = [dpci.rows.Ball(1.0)]
-    if mechanism == "objective" and notion != "(ε,δ)":
+    if mechanism == "objective":
         domains.append(schema_of(name, columns).rows)
     return [
         dpci.simulate.coverage(

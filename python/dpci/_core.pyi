@@ -149,7 +149,7 @@ class FitDict(TypedDict):
     params: _F64
     hessian: _F64 | None
     gradient_cov: _F64 | None
-    noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian"]
+    noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
     noise_scale: float
     """1/rate of a Laplace law, or the standard deviation of the Gaussian one."""
     noise_spectral_radius: float
@@ -179,6 +179,8 @@ class RowDomain:
         """The same with a constant appended to every row: a block of its own."""
     def variances(self) -> _F64:
         """Of the coordinates of a uniform point of the blocks; empty for a ball."""
+    def metric(self) -> _F64:
+        """Variances in whose metric no row is longer than 1; empty for a ball."""
     def gauge(self, z: _F64) -> float:
         """The least factor of the domain that has this point: at most 1 for a row."""
     def __reduce__(self) -> tuple[object, ...]: ...
@@ -199,7 +201,7 @@ class Spec:
         radius: float | None,
         budget: Budget,
         mechanism: Literal["objective", "output"],
-        noise: Literal["spherical_laplace", "shaped_laplace", "gaussian"] | None,
+        noise: Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"] | None,
         variant: Literal["standard", "cms11"],
         project: bool,
         split: tuple[float, float, float] | None,
@@ -219,7 +221,7 @@ class Spec:
     curvature_bound: float
     strong_convexity: float
     """Of the objective, for every data set."""
-    noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian"]
+    noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
     noise_scale: float
     """Of the coefficients: 1/rate or standard deviation."""
     noise_scale_slope: float
@@ -545,17 +547,18 @@ def release_functional_mechanism(
 
 @final
 class MomentMatrixSpec:
-    """Every public choice of a moment matrix, validated; holds no data."""
+    """Every public choice of a moment matrix, validated; holds no data. The budget is one, or the mu of Gaussian DP."""
 
     def __new__(
         cls,
         *,
         n_samples: int,
         n_columns: int,
-        row_norm: float,
+        row_norm: RowDomain | float,
         target_bound: float,
         robust_share: float | None,
-        budget: Budget,
+        budget: Budget | None = None,
+        mu: float | None = None,
         neighbors: str,
     ) -> MomentMatrixSpec: ...
 
@@ -962,8 +965,8 @@ class Testing:
     ) -> tuple[_F64, float]:
         """n draws of a release from those words (n, dim or dim**2), and their greatest distance from ideal ones.
 
-        The name is "gaussian", "laplace", "spherical_laplace", "shaped_laplace" (of rows), "square_laplace" or
-        "matrix_laplace"; scale = 1/gamma.
+        The name is "gaussian", "laplace", "spherical_laplace", "shaped_laplace" and "shaped_gaussian" (of rows),
+        "square_laplace" or "matrix_laplace"; scale = 1/gamma.
         """
     @staticmethod
     def discrete_noise(name: str, n: int, scale: int, seed: int) -> list[int]:

@@ -8,10 +8,10 @@ from dpci.errors import InvalidInput
 
 __all__ = ["Mechanism", "ObjectivePerturbation", "OutputPerturbation"]
 
-Noise: TypeAlias = Literal["spherical_laplace", "shaped_laplace", "gaussian"]
+Noise: TypeAlias = Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
 Variant: TypeAlias = Literal["standard", "cms11"]
 _VARIANTS: tuple[Variant, ...] = ("standard", "cms11")
-_NOISES: tuple[Noise, ...] = ("spherical_laplace", "shaped_laplace", "gaussian")
+_NOISES: tuple[Noise, ...] = ("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,10 @@ class ObjectivePerturbation:
 
     Parameters
     ----------
-    noise : {None, "spherical_laplace", "shaped_laplace", "gaussian"}
+    noise : {None, "spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"}
         Family of the noise; None takes the one that fits the budget and the rows: Laplace noise in the shape of
-        :class:`dpci.rows.Blocks` under PureDP and ZCDP, spherical for a ball, Gaussian under ApproxDP.
+        :class:`dpci.rows.Blocks` under PureDP and ZCDP, spherical for a ball, Gaussian under
+        ApproxDP, in the metric of the blocks where the rows have some.
     variant : {"standard", "cms11"}
         "standard" refuses an ``l2_strength`` that is too small for the budget. "cms11" is Algorithm 2 of Chaudhuri,
         Monteleoni & Sarwate (2011): under PureDP and ZCDP it raises ``l2_strength`` where it is too small, which

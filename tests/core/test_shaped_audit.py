@@ -72,3 +72,52 @@ def test_releases_stay_below_their_claim_and_half_the_noise_does_not():
     half = spec_of(high)
     assert half.noise_scale == pytest.approx(0.5 * spec.noise_scale, rel=1e-6)
     assert audited(half) > CLAIM
+
+
+def test_gaussian_noise_in_the_metric_keeps_its_delta_and_half_the_noise_does_not():
+    """The mean of (1 - exp(epsilon - loss))+ over releases is the delta of the pair of data sets."""
+    epsilon, delta = CLAIM, 0.02
+    rows = _core.RowDomain.blocks([1.0, 2.0], [0, 1])
+
+    def spec_at(delta):
+        return _core.Spec(
+            n_samples=N, n_columns=2, intercept=None, row_norm=rows, loss=_core.Loss.logistic(),
+            l2_strength=L2_STRENGTH, radius=None, budget=_core.Budget.approx(epsilon, delta), mechanism="objective",
+            noise=None, variant="standard", project=False, split=None, moments="none", projection="floor",
+            calibration="tight", neighbors="add_remove",
+        )  # fmt: skip
+
+    spec = spec_at(delta)
+    assert spec.noise_law == "shaped_gaussian"
+    metric = rows.metric()
+    np.testing.assert_allclose(metric, [2.0, 8.0], rtol=1e-12)
+    # One record more, which pulls against all others; both bounds of its row are attained.
+    x = np.tile([0.0, 2.0], (N + 1, 1))
+    x[0] = [1.0, 2.0]
+    y = np.full(N + 1, -1.0)
+    y[0] = 1.0
+    # Where it is not, its slope is greatest and parameters far from it are the likelier ones.
+    sides = [(np.ascontiguousarray(x[1:]), y[1:]), (x, y)]
+
+    def found(scale):
+        def log_density(side, params):
+            x, y = side
+            u = params @ x.T
+            slope = -y / (1.0 + np.exp(y * u))
+            curvature = np.exp(-np.abs(u)) / (1.0 + np.exp(-np.abs(u))) ** 2
+            noise = slope @ x + N * L2_STRENGTH * params
+            hessian = np.einsum("ri,ij,ik->rjk", curvature, x, x) + N * L2_STRENGTH * np.eye(2)
+            return -(noise**2 / metric).sum(axis=1) / (2.0 * scale**2) + np.linalg.slogdet(hessian)[1]
+
+        params = _core.simulate(scale_specs[scale], *sides[0], n_runs=RUNS, seed=47, n_threads=1)
+        losses = log_density(sides[0], params) - log_density(sides[1], params)
+        return np.maximum(0.0, -np.expm1(epsilon - losses)).mean()
+
+    low, high = delta, 0.9
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if spec_at(middle).noise_scale > 0.5 * spec.noise_scale else (low, middle)
+    half = spec_at(high)
+    scale_specs = {spec.noise_scale: spec, half.noise_scale: half}
+    assert 0.1 * delta < found(spec.noise_scale) <= delta
+    assert found(half.noise_scale) > delta

@@ -223,3 +223,39 @@ def test_noise_in_the_shape_of_rows_is_refused_where_it_is_not_proved():
             make_spec(rows, "replace_one", noise="shaped_laplace", **choices)
         make_spec(rows, "replace_one", **choices)
     assert make_spec(BLOCKS, "replace_one", noise="spherical_laplace").noise_law == "spherical_laplace"
+
+
+@by_relation
+def test_no_change_of_a_gradient_is_longer_in_the_metric_than_gaussian_noise_hides(relation):
+    rng = np.random.default_rng(23)
+    budget = _core.Budget.approx(1.0, 1e-6)
+    spec = make_spec(BLOCKS, relation, budget=budget, intercept=INTERCEPT, l2_strength=10.0)
+    step = spec.plan()["steps"][0]
+    assert step.noise == spec.noise_law == "shaped_gaussian"
+    assert step.sensitivity == pytest.approx(CHANGED[relation], rel=1e-12)
+    metric = BLOCKS.with_constant(INTERCEPT).metric()
+    rows = np.column_stack([extreme_rows(rng, 4000), np.full(4000, INTERCEPT)])
+    assert ((rows**2 / metric).sum(axis=1)).max() == pytest.approx(1.0, rel=1e-9)
+    theta = 40.0 * rows[0]
+    targets = rng.choice([-1.0, 1.0], 4000)
+    gradients = derivative("logistic", rows @ theta, targets)[:, None] * rows
+    changes = gradients - gradients[rng.permutation(4000)] if relation == "replace_one" else gradients
+    lengths = np.sqrt((changes**2 / metric).sum(axis=1))
+    assert 0.8 * step.sensitivity < lengths.max() <= step.sensitivity * (1.0 + 1e-12)
+
+
+@by_relation
+def test_one_column_has_the_gaussian_noise_of_its_ball(relation):
+    budget = _core.Budget.approx(1.0, 1e-6)
+    for radius in (None, 3.0):
+        one, ball = (
+            make_spec(rows, relation, budget=budget, n_columns=1, radius=radius)
+            for rows in (_core.RowDomain.blocks([2.0], [0]), 2.0)
+        )
+        assert 2.0 * one.noise_scale == pytest.approx(ball.noise_scale, rel=1e-9)
+
+
+def test_a_radius_makes_gaussian_noise_less_in_the_metric_too():
+    budget = _core.Budget.approx(1.0, 1e-6)
+    scales = [make_spec(BLOCKS, "replace_one", budget=budget, radius=r).noise_scale for r in (None, 1.0, 0.3)]
+    assert scales[0] > scales[1] > scales[2]

@@ -18,7 +18,9 @@ from dpci.rows import Blocks
 ROWS = Blocks([1.0], groups=[([1, 2, 3], 1.0), ([4, 5], 0.5)])
 N = 4000
 PURE = dpci.PureDP(1.0)
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning", "ignore::dpci.PrivacyLeakWarning"
+)
 
 
 def make(seed):
@@ -55,7 +57,9 @@ def test_the_noise_is_in_the_shape_of_the_rows(result):
     np.testing.assert_allclose(np.sqrt(law.noise_variances) / N, plan.noise_std_devs, rtol=1e-12)
 
 
-@pytest.mark.parametrize("budget", [dpci.PureDP(1.0), dpci.ZCDP(0.1)], ids=["pure", "zcdp"])
+@pytest.mark.parametrize(
+    "budget", [dpci.PureDP(1.0), dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6)], ids=["pure", "zcdp", "approx"]
+)
 def test_intervals_are_quantiles_of_simulated_errors(budget):
     law = law_of(dpci.fit(X, Y, budget=budget, l2_strength=0.05, rows=ROWS, seed=1))
     draws = np.abs(law.draw(np.random.default_rng(5), CONTRASTS, 200_000))
@@ -142,3 +146,41 @@ def test_contradictions_of_saved_fits_are_found(result):
         budget = {"budget": {"epsilon": 1.0, "delta": 1e-6}} if "notion" in change else {}
         with pytest.raises(dpci.InvalidInput):
             check_consistent(dataclasses.replace(record, **change, **budget), selected=False)
+
+
+def test_gaussian_noise_is_in_the_metric_of_the_rows():
+    budget = dpci.ApproxDP(1.0, 1e-6)
+    common = {"budget": budget, "l2_strength": 0.05, "rows": ROWS}
+    result = dpci.fit(X, Y, seed=1, **common)
+    law, record = law_of(result), record_of(result)
+    assert record.noise_law == "shaped_gaussian"
+    # Blocks of 1, 3, 2 and the constant: a^2 D/k.
+    np.testing.assert_allclose(law.metric, [7.0, *[7 / 3] * 3, *[7 / 8] * 2, 7.0], rtol=1e-12)
+    plan = dpci.plan(n_samples=N, n_features=6, **common)
+    np.testing.assert_allclose(np.sqrt(law.noise_variances) / N, plan.noise_std_devs, rtol=1e-12)
+    again = dpci.PrivateFit.from_json(result.to_json())
+    np.testing.assert_array_equal(again.conf_int().lower, result.conf_int().lower)
+    with pytest.raises(dpci.errors.InvalidInput, match="noise_law"):
+        check_consistent(dataclasses.replace(record, blocks=None), selected=False)
+    # What was claimed is what the noise gives; with the noise of a ball of norm R it would be much less.
+    assert 0.99 * budget.delta < result.guarantee.delta(1.0) <= budget.delta
+    # The joint test and the intervals know one law.
+    errors = law.draw(np.random.default_rng(3), np.eye(7), 200_000)
+    fixed, mixed = law.parts(np.eye(7))
+    np.testing.assert_allclose(np.cov(errors.T), fixed + mixed, atol=0.02 * np.diag(fixed + mixed).max())
+    # No confusion with the noise of a ball, which stays to be had.
+    ball = dpci.fit(X, Y, seed=1, mechanism=dpci.ObjectivePerturbation(noise="gaussian"), **common)
+    assert record_of(ball).noise_law == "gaussian"
+    assert law_of(ball).metric is None
+    product = np.log(law.noise_variances / law_of(ball).noise_variances).mean()
+    assert product == pytest.approx(np.log(law.metric).mean() - np.log(ROWS.norm**2 + 1.0), rel=1e-3)
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_a_study_has_the_intervals_of_a_fit_under_gaussian_noise(relation):
+    public = {"n_public": N} if relation == "add_remove" else {}
+    common = {"budget": dpci.ApproxDP(1.0, 1e-3), "l2_strength": 0.05, "rows": ROWS, "neighbors": relation, **public}
+    study = dpci.simulate.coverage(X, Y, classes=(False, True), n_replicates=60, n_variability=0, seed=1, **common)
+    fit = dpci.fit(X, Y, seed=1, **common).conf_int()
+    np.testing.assert_allclose((study.upper - study.lower).mean(axis=0), fit.upper - fit.lower, rtol=0.2)
+    assert study.coverage > 0.88

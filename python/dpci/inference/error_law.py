@@ -60,6 +60,8 @@ class ErrorLaw:
         Shape of the gamma law of W, whose mean is 1; infinite where the matrices are taken as they are, and W is 1.
     blocks : RowDomain of the core, or None
         Blocks of the rows and their constant, of the law "shaped_laplace".
+    metric : numpy.ndarray of shape (k,), or None
+        Variances of the coordinates of Gaussian noise over ``scale``², if they differ.
     """
 
     sampling: _F64
@@ -71,6 +73,7 @@ class ErrorLaw:
     factor: float = 1.0
     shape: float = math.inf
     blocks: _core.RowDomain | None = None
+    metric: _F64 | None = None
 
     @property
     def dim(self) -> int:
@@ -85,6 +88,8 @@ class ErrorLaw:
     @property
     def noise_variances(self) -> _F64 | float:
         """Variance of each coordinate of the noise, or one number for all."""
+        if self.metric is not None:
+            return self.scale**2 * self.metric
         if self.blocks is None:
             return self.mean_omega
         return self.scale**2 * (self.dim + 1.0) * (self.dim + 2.0) * self.blocks.variances()
@@ -113,11 +118,16 @@ class ErrorLaw:
             variance = ((contrasts @ self.sampling) * contrasts).sum(axis=1)
             least = 0.0 if self.least_sampling is None else ((contrasts @ self.least_sampling) * contrasts).sum(axis=1)
             variance = np.maximum(variance, least) + self.seal_variance * (contrasts**2).sum(axis=1)
-            half = contrasts @ self.noise
+            half = self._half(contrasts)
             multiplier = np.linalg.norm(half, axis=1) if self.blocks is None else half.ravel()
         if not (np.isfinite(variance).all() and np.isfinite(multiplier).all()):
             raise InvalidInput("the variance of a contrast must be finite, got one beyond the range of floats")
         return variance, multiplier
+
+    def _half(self, contrasts: _F64) -> _F64:
+        """Return the multipliers of the coordinates of the noise, which all have one variance or are in blocks."""
+        half = contrasts @ self.noise
+        return half if self.metric is None else half * np.sqrt(self.metric)
 
     def _sampling(self, contrasts: _F64) -> _F64:
         """Return the covariance (m, m) of the sampling error of contrasts, nowhere below the least one."""
@@ -143,7 +153,7 @@ class ErrorLaw:
         root = contrasts @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         # No more normals than contrasts, and QR keeps each contrast's own relative accuracy.
         fixed = np.linalg.qr(root.T, mode="r")
-        noise = contrasts @ self.noise
+        noise = self._half(contrasts)
         mixed = np.linalg.qr(noise.T, mode="r")
         errors = np.empty((n, len(contrasts)))
         for first in range(0, n, _BLOCK):
@@ -258,23 +268,25 @@ def error_law(record: FitRecord, seal_variance: float) -> ErrorLaw:
     InvalidInput
         If the Hessian, of a saved fit, is not positive definite, or a matrix is beyond the range of floats.
     """
-    law = _core_law(record)
+    law, blocks = _core_law(record), noise_blocks(record)
+    gaussian = record.noise_law == "shaped_gaussian"
     return ErrorLaw(
         law.sampling,
         law.noise,
         seal_variance,
-        record.noise_law,
+        "gaussian" if gaussian else record.noise_law,
         record.noise_scale,
         law.least_sampling,
         law.factor,
         law.shape,
-        noise_blocks(record),
+        None if gaussian else blocks,
+        blocks.metric() if gaussian and blocks is not None else None,
     )
 
 
 def noise_blocks(record: FitRecord) -> _core.RowDomain | None:
     """Return the blocks in whose shape the noise of the coefficients is, with their constant; None for other laws."""
-    return core_blocks(record.rows, record.intercept_scale) if record.noise_law == "shaped_laplace" else None
+    return core_blocks(record.rows, record.intercept_scale) if record.noise_law.startswith("shaped") else None
 
 
 def shaped_draws(rng: np.random.Generator, blocks: _core.RowDomain, scale: float, n: int) -> _F64:

@@ -70,6 +70,9 @@ def _shows_slack(
         return False
     if record.mechanism == "objective":
         shape = noise_blocks(record)
+        if record.noise_law == "shaped_gaussian" and shape is not None:
+            noise = (record.noise_scale * gain) ** 2 * float(shape.metric().max())
+            return norm - float(special.ndtri(2.0 * level)) * math.sqrt(variance + noise) <= radius
         if shape is not None:
             # The error is symmetric and logarithmically concave: P(|X| >= t sd) <= exp(1 - t) (Lovász & Vempala 2007).
             noise = (record.noise_scale * gain) ** 2 * (dim + 1.0) * (dim + 2.0) * float(shape.variances().max())

@@ -241,8 +241,10 @@ def _std_devs(settings: Settings, step: Step, n_samples: int, n_params: int) -> 
     scale = step.scale / (n_samples if settings.mechanism.name == "objective" else 1)
     if step.noise == "gaussian":
         return [scale] * n_params
-    shape = core_blocks(settings.rows, settings.intercept) if step.noise == "shaped_laplace" else None
-    if shape is None:
+    shape = core_blocks(settings.rows, settings.intercept)
+    if shape is None or step.noise == "spherical_laplace":
         return [scale * math.sqrt(n_params + 1.0)] * n_params
+    if step.noise == "shaped_gaussian":
+        return list(scale * np.sqrt(shape.metric()))
     # A radius of Gamma(D + 1) times a uniform point of the blocks.
     return list(scale * np.sqrt((n_params + 1.0) * (n_params + 2.0) * shape.variances()))

@@ -43,9 +43,10 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
     hinge = loss == "hinge"
     gaussian = record.notion == "approx" or (record.notion == "zcdp" and mechanism == "output")
     law = "gaussian" if gaussian else "spherical_laplace"
-    shaped = record.noise_law == "shaped_laplace" and record.blocks is not None and mechanism == "objective"
-    if shaped and record.calibration == "tight" and (selected or not gaussian):
-        law = "shaped_laplace"
+    in_shape = "shaped_gaussian" if gaussian and not selected else "shaped_laplace"
+    shaped = record.noise_law == in_shape and record.blocks is not None and mechanism == "objective"
+    if shaped and record.calibration == "tight":
+        law = in_shape
     what = f"{mechanism} perturbation with notion={record.notion!r}"
     two_classes = record.loss["target_bounds"] is None
     other_law = record.noise_law != law and not (selected and record.noise_law == "spherical_laplace")
@@ -63,7 +64,7 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
         f"project=True with mechanism={mechanism!r} and radius={record.radius}",
     )
     yield (
-        record.variant == "cms11" and (mechanism != "objective" or record.noise_law == "gaussian"),
+        record.variant == "cms11" and (mechanism != "objective" or record.noise_law in {"gaussian", "shaped_gaussian"}),
         "variant='cms11' must go with objective perturbation and spherical Laplace noise",
         f"{what}",
     )

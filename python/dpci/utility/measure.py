@@ -118,10 +118,11 @@ def curve(
         counted = asks_add_remove(keywords) and keywords.get("n_public") is None
         chosen = dataclasses.replace(settings, n_public=n_samples) if counted else settings
         found = BudgetPath(settings=chosen, n_samples=n_samples, n_columns=n_columns)
-        if found.spec(found.at).noise_law == "shaped_laplace":
+        if found.spec(found.at).noise_law.startswith("shaped"):
             raise InvalidInput(
                 "a utility curve needs noise of one spread in all directions, got noise in the shape of "
-                f"rows={chosen.rows!r}: pass mechanism=dpci.ObjectivePerturbation(noise='spherical_laplace')"
+                f"rows={chosen.rows!r}: pass mechanism=dpci.ObjectivePerturbation(noise='spherical_laplace'), or "
+                "noise='gaussian' under ApproxDP"
             )
         return found
 

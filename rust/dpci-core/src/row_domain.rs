@@ -237,6 +237,21 @@ impl Blocks {
     }
 }
 
+impl Blocks {
+    /// Variances `c_j = a²D/k` of a coordinate in a block of k, D coordinates in all: `Σ x_j²/c_j ≤ 1` for every row, and no other diagonal
+    /// for which that holds has a smaller product (docs/method.md, "Gaussian objective perturbation"). Rounded up.
+    #[must_use]
+    pub fn metric(&self) -> Vec<f64> {
+        let dim = self.dim() as f64;
+        let variance = |block: &usize| {
+            self.bounds[*block].powi(2)
+                * (dim / self.sizes[*block] as f64)
+                * (1.0 + 4.0 * f64::EPSILON)
+        };
+        self.members.iter().map(variance).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,6 +284,16 @@ mod tests {
         for (found, expected) in blocks().variances().iter().zip(expected) {
             assert!((found - expected).abs() < 1e-14);
         }
+    }
+
+    #[test]
+    fn the_metric_is_that_of_the_rows() {
+        let metric = blocks().metric();
+        let square = |x: [f64; 3]| -> f64 { x.iter().zip(&metric).map(|(x, c)| x * x / c).sum() };
+        // The corners attain it, and its mean is the square of the norm.
+        assert!((1.0 - 1e-14..=1.0).contains(&square([4.0, -3.0, 0.0])));
+        assert!((1.0 - 1e-14..=1.0).contains(&square([0.0, 3.0, 4.0])));
+        assert!((metric.iter().sum::<f64>() / 3.0 - 25.0).abs() < 1e-12);
     }
 
     #[test]

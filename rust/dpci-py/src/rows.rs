@@ -70,6 +70,12 @@ impl RowDomain {
         PyArray1::from_vec(py, variances)
     }
 
+    /// Squares of the metric in which no row is longer than 1; empty for a ball.
+    fn metric<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let metric = self.shape().map_or(Vec::new(), |b| b.metric());
+        PyArray1::from_vec(py, metric)
+    }
+
     /// The greatest sum of absolute values of a block over its bound; the Euclidean norm over that of a ball.
     #[expect(
         clippy::needless_pass_by_value,

@@ -237,6 +237,7 @@ fn noise_kind(name: &str) -> PyResult<NoiseKind> {
     match name {
         "spherical_laplace" => Ok(NoiseKind::SphericalLaplace),
         "shaped_laplace" => Ok(NoiseKind::ShapedLaplace),
+        "shaped_gaussian" => Ok(NoiseKind::ShapedGaussian),
         "gaussian" => Ok(NoiseKind::Gaussian),
         _ => Err(unknown("noise", name)),
     }

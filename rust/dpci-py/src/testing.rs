@@ -6,7 +6,8 @@ use std::sync::Arc;
 use dpci_core::linalg::check_matrix_dim;
 use dpci_core::noise::{
     AnyLaw, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Law, MatrixLaplace,
-    ReleaseGenerator, ShapedLaplace, SimulationGenerator, SphericalLaplace, SquareLaplace,
+    ReleaseGenerator, ShapedGaussian, ShapedLaplace, SimulationGenerator, SphericalLaplace,
+    SquareLaplace,
 };
 use dpci_core::row_domain::Blocks;
 use dpci_core::{Error, Result};
@@ -39,6 +40,10 @@ fn law(
                 ShapedLaplace::new(Arc::clone(blocks), 1.0 / scale)?.into(),
                 dim,
             )
+        }
+        "shaped_gaussian" => {
+            let blocks = blocks.ok_or_else(|| unknown("shaped_gaussian without rows"))?;
+            (ShapedGaussian::new(blocks, scale)?.into(), dim)
         }
         "gaussian" => (Gaussian::new(dim, scale)?.into(), dim),
         "laplace" => (Laplace::new(dim, scale)?.into(), dim),

@@ -143,11 +143,11 @@ def fit(
         if model.moments == "none":
             msg = "--plot requires released moments, got --moments none"
             raise InvalidInput(msg)
-    payer = _payer(ledger, label)
+    paying = payer(ledger, label)
     description, domain = in_rows(find_schema(schema, target, formula), model.rows)
     keywords = model.keywords(domain, neighbors=neighbors, n_public=n_public)
     keywords.pop("classes", None)
-    is_private = payer is not None and payer.errors == "private"
+    is_private = paying is not None and paying.errors == "private"
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     stream = next((table for table in tables if is_stream(table)), None)
     if stream is not None and (chunk_rows is not None or is_private):
@@ -170,15 +170,15 @@ def fit(
     if persons is not None:
         found, ids = rows.of_persons(persons)
         result = fitting.fit(
-            *found, persons=ids, schema=description, max_rows=max_rows, ledger=payer, n_threads=threads, **keywords
+            *found, persons=ids, schema=description, max_rows=max_rows, ledger=paying, n_threads=threads, **keywords
         )
     elif held is None:
         source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
-        result = fitting.fit(source, schema=description, ledger=payer, n_threads=threads, **keywords)
+        result = fitting.fit(source, schema=description, ledger=paying, n_threads=threads, **keywords)
     else:
         X, y, names = held
         encoded = NamedRows(X, names)
-        result = fitting.fit(encoded, y, schema=description, ledger=payer, n_threads=threads, **keywords)
+        result = fitting.fit(encoded, y, schema=description, ledger=paying, n_threads=threads, **keywords)
     deliver(result, output=output, plot=plot, page=page, level=level, force=force, json=json, quiet=quiet)
 
 
@@ -355,7 +355,7 @@ def demo(
     draw(result, output / "adult_intervals.png", force=True)
 
 
-def _payer(ledger: Path | None, label: str | None) -> Ledger | None:
+def payer(ledger: Path | None, label: str | None) -> Ledger | None:
     """Return the ledger that pays for a fit, if one is named."""
     if ledger is None:
         if label is not None:

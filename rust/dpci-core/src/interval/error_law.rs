@@ -134,14 +134,19 @@ impl ErrorLaw {
     /// [`Error::Length`] for a contrast of another length.
     pub fn multipliers(&self, contrast: &[f64], law: &NoiseLaw) -> Result<(f64, Vec<f64>)> {
         let (variance, multiplier) = self.components(contrast)?;
-        if law.blocks().is_none() {
+        let relative = law.relative_std_devs();
+        if law.blocks().is_none() && relative.is_none() {
             return Ok((variance, vec![multiplier]));
         }
         let rows = self.noise.chunks_exact(self.dim);
-        Ok((
-            variance,
-            rows.map(|row| vector::dot(row, contrast)).collect(),
-        ))
+        let mut multipliers: Vec<f64> = rows.map(|row| vector::dot(row, contrast)).collect();
+        if let Some(relative) = relative {
+            for (multiplier, std_dev) in multipliers.iter_mut().zip(relative) {
+                *multiplier *= std_dev;
+            }
+            multipliers = vec![vector::norm(&multipliers)];
+        }
+        Ok((variance, multipliers))
     }
 
     /// For the contrast `cᵀθ`: the sampling variance `v`, and the multiplier `a` of one coordinate of the noise.

@@ -144,9 +144,9 @@ impl Mixing {
     /// That of the noise, over its mean.
     fn of_noise(law: &NoiseLaw) -> Result<Self> {
         match *law {
-            // Errors of the second are no mixture of normal ones.
-            NoiseLaw::Gaussian { .. } | NoiseLaw::ShapedLaplace { .. } => Ok(Self::None),
             NoiseLaw::SphericalLaplace { dim, .. } => Self::gamma(f64::midpoint(dim as f64, 1.0)),
+            // Gaussian, or no mixture of normal ones.
+            _ => Ok(Self::None),
         }
     }
 

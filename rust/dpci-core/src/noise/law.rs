@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    AnyLaw, Family, Gaussian, Law, ShapedLaplace, SphericalLaplace, check_dim, check_positive,
+    AnyLaw, Family, Gaussian, Law, ShapedGaussian, ShapedLaplace, SphericalLaplace, check_dim,
+    check_positive,
 };
 use crate::error::check_length;
 use crate::row_domain::Blocks;
@@ -31,6 +32,13 @@ pub enum NoiseLaw {
         /// Rate γ.
         rate: f64,
     },
+    /// Independent normal coordinates in the metric of the blocks.
+    ShapedGaussian {
+        /// The shape.
+        blocks: Arc<Blocks>,
+        /// σ: a coordinate has variance σ² times that of [`Blocks::metric`].
+        std_dev: f64,
+    },
 }
 
 impl NoiseLaw {
@@ -53,14 +61,18 @@ impl NoiseLaw {
                 let blocks = Arc::clone(blocks);
                 Self::ShapedLaplace { blocks, rate }
             }
-            ("shaped_laplace", None) => {
-                return Err(Error::Unsupported(
-                    "noise_law=\"shaped_laplace\" needs the blocks of its rows, got none".into(),
-                ));
+            ("shaped_gaussian", Some(blocks)) => Self::ShapedGaussian {
+                blocks: Arc::clone(blocks),
+                std_dev: scale,
+            },
+            ("shaped_laplace" | "shaped_gaussian", None) => {
+                return Err(Error::Unsupported(format!(
+                    "noise_law={name:?} needs the blocks of its rows, got none"
+                )));
             }
             (other, _) => {
                 return Err(Error::Unsupported(format!(
-                    "noise_law must be \"gaussian\", \"spherical_laplace\" or \"shaped_laplace\", got noise_law={other:?}"
+                    "noise_law must be \"gaussian\", \"spherical_laplace\", \"shaped_laplace\" or \"shaped_gaussian\", got noise_law={other:?}"
                 )));
             }
         };
@@ -80,6 +92,10 @@ impl NoiseLaw {
                 blocks: Arc::clone(blocks),
                 rate,
             },
+            Self::ShapedGaussian { blocks, .. } => Self::ShapedGaussian {
+                blocks: Arc::clone(blocks),
+                std_dev: scale,
+            },
         }
     }
 
@@ -89,7 +105,9 @@ impl NoiseLaw {
     /// [`Error::OutOfRange`] unless the dimension is at least 1 and the scale is finite and positive.
     pub fn check(&self) -> Result<()> {
         match *self {
-            Self::Gaussian { std_dev } => check_positive("std_dev", std_dev),
+            Self::Gaussian { std_dev } | Self::ShapedGaussian { std_dev, .. } => {
+                check_positive("std_dev", std_dev)
+            }
             Self::SphericalLaplace { dim, rate } => {
                 check_dim(dim)?;
                 check_positive("rate", rate)
@@ -106,7 +124,9 @@ impl NoiseLaw {
         let expected = match self {
             Self::Gaussian { .. } => dim,
             Self::SphericalLaplace { dim, .. } => *dim,
-            Self::ShapedLaplace { blocks, .. } => blocks.dim(),
+            Self::ShapedLaplace { blocks, .. } | Self::ShapedGaussian { blocks, .. } => {
+                blocks.dim()
+            }
         };
         check_length("params", expected, dim)
     }
@@ -123,6 +143,9 @@ impl NoiseLaw {
             Self::ShapedLaplace { blocks, rate } => {
                 ShapedLaplace::new(Arc::clone(blocks), *rate)?.into()
             }
+            Self::ShapedGaussian { blocks, std_dev } => {
+                ShapedGaussian::new(blocks, *std_dev)?.into()
+            }
         })
     }
 
@@ -138,7 +161,7 @@ impl NoiseLaw {
         self.error_bound(dim) / (6.0 * f64::EPSILON)
     }
 
-    /// `"gaussian"`, `"spherical_laplace"` or `"shaped_laplace"`.
+    /// The name of the family.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.family().name()
@@ -151,10 +174,11 @@ impl NoiseLaw {
             Self::Gaussian { .. } => Family::Gaussian,
             Self::SphericalLaplace { .. } => Family::SphericalLaplace,
             Self::ShapedLaplace { .. } => Family::ShapedLaplace,
+            Self::ShapedGaussian { .. } => Family::ShapedGaussian,
         }
     }
 
-    /// The blocks of a shaped law.
+    /// The blocks of a shaped Laplace law, whose contrasts follow no ellipse.
     #[must_use]
     pub fn blocks(&self) -> Option<&Arc<Blocks>> {
         match self {
@@ -167,7 +191,7 @@ impl NoiseLaw {
     #[must_use]
     pub fn scale(&self) -> f64 {
         match *self {
-            Self::Gaussian { std_dev } => std_dev,
+            Self::Gaussian { std_dev } | Self::ShapedGaussian { std_dev, .. } => std_dev,
             Self::SphericalLaplace { rate, .. } | Self::ShapedLaplace { rate, .. } => 1.0 / rate,
         }
     }
@@ -175,15 +199,18 @@ impl NoiseLaw {
     /// Least and greatest standard deviation of a coordinate, and so of any unit contrast, as coordinates are uncorrelated.
     #[must_use]
     pub fn std_dev_range(&self) -> [f64; 2] {
-        let Self::ShapedLaplace { blocks, rate } = self else {
-            return [self.coordinate_std_dev(); 2];
+        let (variances, unit) = match self {
+            Self::ShapedLaplace { blocks, rate } => {
+                (blocks.variances(), radius_std_dev(blocks.dim(), *rate))
+            }
+            Self::ShapedGaussian { blocks, std_dev } => (blocks.metric(), *std_dev),
+            _ => return [self.coordinate_std_dev(); 2],
         };
-        let variances = blocks.variances();
         let ends = [
             variances.iter().fold(f64::INFINITY, |a, b| a.min(*b)),
             variances.iter().fold(0.0, |a: f64, b| a.max(*b)),
         ];
-        ends.map(|variance| variance.sqrt() * radius_std_dev(blocks.dim(), *rate))
+        ends.map(|variance| variance.sqrt() * unit)
     }
 
     /// Standard deviation of one coordinate, or of any unit contrast: σ, or `√(dim+1)/rate`; of a shaped law the root of the mean variance
@@ -197,7 +224,23 @@ impl NoiseLaw {
                 let mean = blocks.variances().iter().sum::<f64>() / blocks.dim() as f64;
                 mean.sqrt() * radius_std_dev(blocks.dim(), *rate)
             }
+            Self::ShapedGaussian { blocks, std_dev } => {
+                let mean = blocks.metric().iter().sum::<f64>() / blocks.dim() as f64;
+                mean.sqrt() * std_dev
+            }
         }
+    }
+
+    /// Standard deviations of the coordinates over [`Self::coordinate_std_dev`]; `None` for a law that is the same in all directions, and
+    /// for one whose contrasts follow no ellipse.
+    #[must_use]
+    pub fn relative_std_devs(&self) -> Option<Vec<f64>> {
+        let Self::ShapedGaussian { blocks, .. } = self else {
+            return None;
+        };
+        let metric = blocks.metric();
+        let mean = metric.iter().sum::<f64>() / blocks.dim() as f64;
+        Some(metric.into_iter().map(|c| (c / mean).sqrt()).collect())
     }
 
     /// Its square.

@@ -13,6 +13,7 @@ mod laplace;
 mod law;
 mod matrix_laplace;
 mod matrix_law;
+mod shaped_gaussian;
 mod shaped_laplace;
 mod spherical_laplace;
 mod square_laplace;
@@ -30,6 +31,7 @@ pub use laplace::Laplace;
 pub use law::NoiseLaw;
 pub use matrix_laplace::MatrixLaplace;
 pub use matrix_law::MatrixLaw;
+pub use shaped_gaussian::ShapedGaussian;
 pub use shaped_laplace::ShapedLaplace;
 pub use spherical_laplace::SphericalLaplace;
 pub use square_laplace::SquareLaplace;
@@ -108,6 +110,8 @@ named! {
         SphericalLaplace = "spherical_laplace",
         /// [`ShapedLaplace`].
         ShapedLaplace = "shaped_laplace",
+        /// [`ShapedGaussian`].
+        ShapedGaussian = "shaped_gaussian",
         /// [`MatrixLaplace`].
         MatrixLaplace = "matrix_laplace",
         /// That of the exponential mechanism: see [`exponential_index`].
@@ -119,7 +123,7 @@ named! {
     }
 }
 
-laws! { Gaussian Laplace SphericalLaplace ShapedLaplace SymmetricGaussian MatrixLaplace SquareLaplace }
+laws! { Gaussian Laplace SphericalLaplace ShapedLaplace ShapedGaussian SymmetricGaussian MatrixLaplace SquareLaplace }
 
 /// Refuses a dimension of zero.
 fn check_dim(dim: usize) -> Result<()> {

@@ -204,7 +204,12 @@ fn logarithms_are_taken_below_one_half() {
 #[test]
 fn a_law_by_its_name_has_the_scale_that_it_was_given() {
     let blocks = Arc::new(Blocks::new(vec![1.0, 2.0], vec![0, 1, 1]).unwrap());
-    for name in ["gaussian", "spherical_laplace", "shaped_laplace"] {
+    for name in [
+        "gaussian",
+        "spherical_laplace",
+        "shaped_laplace",
+        "shaped_gaussian",
+    ] {
         let law = NoiseLaw::from_name(name, 3, 4.0, Some(&blocks)).unwrap();
         assert_eq!(law.name(), name);
         assert!((law.scale() - 4.0).abs() < 1e-15, "{name}");

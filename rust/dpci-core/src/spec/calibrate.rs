@@ -121,7 +121,13 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
             rate,
         },
     };
-    let gaussian = |std_dev| NoiseLaw::Gaussian { std_dev };
+    let gaussian = |std_dev| match &shape {
+        Some(blocks) => NoiseLaw::ShapedGaussian {
+            blocks: Arc::clone(blocks),
+            std_dev,
+        },
+        None => NoiseLaw::Gaussian { std_dev },
+    };
     match c.perturbation {
         Perturbation::Objective => {
             // The laws of Gaussian noise look at the two records apart, so their shift is the longest of a corner.
@@ -130,9 +136,12 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
                     bounds.shaped_shift(domain.slope_bound)
                 }
                 (Cost::Epsilon(_) | Cost::Rho(_), None) => domain.shift,
-                (Cost::MuSquared(_), _) => {
-                    objective_profile(of)?.shift() / bounds.neighbors.changed_records()
-                        * bounds.objective_shift(domain.slope_bound)
+                (Cost::MuSquared(_), shape) => {
+                    let both = match shape {
+                        Some(_) => bounds.shaped_shift(domain.slope_bound),
+                        None => bounds.objective_shift(domain.slope_bound),
+                    };
+                    objective_profile(of)?.shift() / bounds.neighbors.changed_records() * both
                 }
                 (Cost::EpsilonDelta { .. }, _) => bounds.objective_shift(domain.slope_bound),
             };
@@ -187,14 +196,14 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
     }
 }
 
-/// The shape of the noise: the blocks of the rows and the intercept, or `None` for a ball. Objective perturbation under pure DP and zCDP
-/// takes it wherever the rows have blocks: no ball gives all coordinates together less noise (docs/method.md, "Noise").
-fn shape(c: &Choices) -> Result<Option<Arc<Blocks>>> {
-    let offered = c.perturbation == Perturbation::Objective
-        && c.calibration == Calibration::Tight
-        && !matches!(c.budget, Budget::Approx { .. });
+/// The shape of the noise: the blocks of the rows and the intercept, or `None` for a ball. Objective perturbation takes it wherever the
+/// rows have blocks: no ball gives all coordinates together less noise (docs/method.md, "Noise").
+pub(super) fn shape(c: &Choices) -> Result<Option<Arc<Blocks>>> {
+    let offered = c.perturbation == Perturbation::Objective && c.calibration == Calibration::Tight;
     match c.noise {
-        None | Some(NoiseKind::ShapedLaplace) if offered => c.rows.blocks(c.intercept),
+        None | Some(NoiseKind::ShapedLaplace | NoiseKind::ShapedGaussian) if offered => {
+            c.rows.blocks(c.intercept)
+        }
         _ => Ok(None),
     }
 }
@@ -219,7 +228,10 @@ impl Spec {
     /// How Gaussian objective perturbation composes with what follows; `None` for other mechanisms.
     #[must_use]
     pub fn objective_profile(&self) -> Option<ObjectiveProfile> {
-        let gaussian = matches!(self.law, NoiseLaw::Gaussian { .. });
+        let gaussian = matches!(
+            self.law,
+            NoiseLaw::Gaussian { .. } | NoiseLaw::ShapedGaussian { .. }
+        );
         (gaussian && self.choices.perturbation == Perturbation::Objective)
             .then(|| objective_profile(self.bounded()).ok())
             .flatten()

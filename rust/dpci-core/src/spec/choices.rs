@@ -27,6 +27,8 @@ pub enum NoiseKind {
     SphericalLaplace,
     /// Laplace in the shape of the rows' blocks.
     ShapedLaplace,
+    /// Gaussian in the metric of the rows' blocks.
+    ShapedGaussian,
     /// Gaussian.
     Gaussian,
 }
@@ -197,8 +199,10 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
             "variant=\"cms11\" is proved for Laplace noise only, got ApproxDP: use PureDP or ZCDP",
         );
     }
-    if c.noise == Some(NoiseKind::ShapedLaplace) {
-        check_shaped(c)?;
+    match c.noise {
+        Some(NoiseKind::ShapedLaplace) => check_shaped(c, false)?,
+        Some(NoiseKind::ShapedGaussian) => check_shaped(c, true)?,
+        _ => {}
     }
     match (c.perturbation, c.budget, c.noise) {
         (Perturbation::Objective, Budget::Approx { .. }, Some(NoiseKind::SphericalLaplace)) => {
@@ -256,20 +260,25 @@ fn check_unit(c: &Choices) -> Result<()> {
 }
 
 /// Refuses noise in the shape of the rows where it is not proved, or the rows have no shape.
-fn check_shaped(c: &Choices) -> Result<()> {
+fn check_shaped(c: &Choices, gaussian: bool) -> Result<()> {
+    let [name, budgets] = if gaussian {
+        ["shaped_gaussian", "ApproxDP"]
+    } else {
+        ["shaped_laplace", "PureDP and ZCDP"]
+    };
     let got = if c.rows.is_ball() {
-        "rows in a ball: pass rows with blocks, or noise=\"spherical_laplace\""
+        "rows in a ball: pass rows with blocks, or noise=None"
     } else if c.perturbation == Perturbation::Output {
         "mechanism=\"output\", whose minimisers differ in no such shape"
-    } else if matches!(c.budget, Budget::Approx { .. }) {
-        "ApproxDP: use noise=\"gaussian\""
+    } else if gaussian != matches!(c.budget, Budget::Approx { .. }) {
+        "another budget: use noise=None"
     } else if c.calibration == Calibration::Paper {
         "calibration=\"paper\""
     } else {
         return Ok(());
     };
     Err(Error::Unsupported(format!(
-        "noise in the shape of the rows is for objective perturbation of rows in blocks, under PureDP and ZCDP, got noise=\"shaped_laplace\" with {got}"
+        "noise in the shape of the rows is for objective perturbation of rows in blocks, under {budgets}, got noise={name:?} with {got}"
     )))
 }
 

@@ -1,5 +1,6 @@
 //! The domain of the parameters, and the bounds of the loss on it: what a bounded domain changes in a calibration.
 
+use super::calibrate::shape;
 use super::{Choices, Spec};
 use crate::privacy::{Calibration, DataBounds, Neighbors, Perturbation};
 use crate::{Error, Result};
@@ -76,7 +77,22 @@ impl Domain {
         }
         let pair = match (greatest, bounds.neighbors, c.calibration) {
             (Some(u), Neighbors::ReplaceOne, Calibration::Tight) if c.loss.one_signed() => {
-                c.loss.gradient_corner(1.0, u) / slope_bound * (1.0 + 2.0 * f64::EPSILON)
+                match shape(c)? {
+                    None => {
+                        c.loss.gradient_corner(1.0, u) / slope_bound * (1.0 + 2.0 * f64::EPSILON)
+                    }
+                    // In the metric C of blocks rows have norm 1 and parameters at most W times its greatest root, which is at least RW.
+                    Some(blocks) => {
+                        let greatest = blocks.metric().into_iter().fold(0.0, f64::max).sqrt();
+                        let reach = c.radius.unwrap_or(f64::INFINITY)
+                            * greatest
+                            * (1.0 + 16.0 * f64::EPSILON);
+                        // The slopes up to there may be greater, and are then corners of their own.
+                        let corner = c.loss.gradient_corner(1.0, reach.max(u));
+                        corner.max(c.loss.sup_slope(reach.max(u))) / slope_bound
+                            * (1.0 + 2.0 * f64::EPSILON)
+                    }
+                }
             }
             _ => 2.0,
         };

@@ -45,9 +45,10 @@ impl Spec {
         let seal = self.seal.std_dev().powi(2);
         let shape = ErrorShape::plug_in(self.law.clone());
         let ends = self.law.std_dev_range();
+        let of_all = self.law.coordinate_std_dev();
         let length = |gain: f64, end: usize| {
             let half = match self.law.blocks() {
-                None => half_width(seal, gain, &shape, 0.95)?,
+                None => half_width(seal, gain * (ends[end] / of_all), &shape, 0.95)?,
                 // Along one coordinate the tails are shortest in number; a sum of many is normal.
                 Some(blocks) => {
                     let one = greatest_or_least(blocks, end);

@@ -2,7 +2,7 @@
 //!
 //! Redberg & Wang 2021, "Privately publishable per-instance privacy", Algorithm 2 (`docs/per_instance.md`).
 
-use super::choices::{Choices, Moments};
+use super::choices::{Choices, Moments, NoiseKind};
 use super::claim::{Claim, HessianBound, check_row_norm};
 use super::distances::share_seal;
 use super::{Part, Query, Seal, Spec, Step};
@@ -47,6 +47,8 @@ impl ReportSpec {
     pub fn new(choices: &Choices, shares: Option<[f64; 3]>) -> Result<Self> {
         check_supported(choices)?;
         let mut part = choices.clone();
+        // The bounds on the loss of one record are for noise that is the same in all directions.
+        part.noise = part.noise.or(Some(NoiseKind::Gaussian));
         let Some(shares) = shares else {
             return Ok(Self {
                 fit: Spec::new(part)?,
@@ -214,11 +216,12 @@ impl ReportSpec {
 fn check_supported(c: &Choices) -> Result<(f64, f64)> {
     let works = c.neighbors == Neighbors::AddRemove
         && c.perturbation == Perturbation::Objective
-        && c.moments == Moments::None;
+        && c.moments == Moments::None
+        && c.noise != Some(NoiseKind::ShapedGaussian);
     match c.budget {
         Budget::Approx { epsilon, delta } if works => Ok((epsilon, delta)),
         _ => Err(Error::Unsupported(
-            "a per-instance report takes ApproxDP, objective perturbation, neighbors=\"add_remove\" and moments=\"none\"".into(),
+            "a per-instance report takes ApproxDP, objective perturbation, neighbors=\"add_remove\", moments=\"none\" and noise of one spread in all directions".into(),
         )),
     }
 }

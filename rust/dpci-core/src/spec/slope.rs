@@ -36,7 +36,9 @@ impl Spec {
         // Of ln ε₁ or ln σ in that number, ε₁ the pure budget of the coefficients.
         match (c.budget, &self.law) {
             (Budget::Approx { epsilon, delta }, _) => scale * self.approx_log_slope(epsilon, delta),
-            (_, NoiseLaw::Gaussian { .. }) => -scale * share / (2.0 * cost),
+            (_, NoiseLaw::Gaussian { .. } | NoiseLaw::ShapedGaussian { .. }) => {
+                -scale * share / (2.0 * cost)
+            }
             (budget, NoiseLaw::SphericalLaplace { .. } | NoiseLaw::ShapedLaplace { .. }) => {
                 let (epsilon, slope) = match budget {
                     Budget::Zcdp { .. } => {

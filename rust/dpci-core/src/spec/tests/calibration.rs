@@ -230,6 +230,7 @@ fn every_combination_is_offered_or_refused() {
         Some(NoiseKind::SphericalLaplace),
         Some(NoiseKind::Gaussian),
         Some(NoiseKind::ShapedLaplace),
+        Some(NoiseKind::ShapedGaussian),
     ];
     for perturbation in [OBJECTIVE, OUTPUT] {
         for (b, budget) in budgets.into_iter().enumerate() {
@@ -241,7 +242,7 @@ fn every_combination_is_offered_or_refused() {
                     Some(NoiseKind::Gaussian) => gaussian,
                     Some(NoiseKind::SphericalLaplace) => !gaussian,
                     // Rows in a ball have no shape.
-                    Some(NoiseKind::ShapedLaplace) => false,
+                    Some(NoiseKind::ShapedLaplace | NoiseKind::ShapedGaussian) => false,
                 };
                 let made = Spec::new(Choices {
                     noise,
