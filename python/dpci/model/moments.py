@@ -64,6 +64,11 @@ def fit_moments(
     l2_strength = check_not_negative("l2_strength", 0.0 if l2_strength is None else l2_strength)
     fit_intercept = check_flag("fit_intercept", fit_intercept)
     schema = None if schema is None else check_schema(schema)
+    if schema is not None and schema.persons:
+        raise InvalidInput(
+            "mechanism='moments' takes every row for a record of its own, got a schema that names a column of persons, "
+            f"{schema.persons!r} (pass radius, or mechanism='objective' or 'output', with persons={schema.persons!r})"
+        )
     made = choices_of_fit(loss=loss, schema=schema, neighbors=neighbors, **others)
     payment = Payment.due("dpci.fit", ledger, budget=made.charge, neighbors=neighbors, seed=made.seed)
     source = Source(X, y, None) if schema is None else described(X, y, schema)
