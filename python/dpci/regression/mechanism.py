@@ -155,6 +155,11 @@ def choices_of_fit(
     if schema is None:
         placed, domain = _place(None, row_norm, rows)
     else:
+        if schema.persons:
+            raise InvalidInput(
+                "a moment matrix takes every row for a record of its own, got a schema that names a column of persons, "
+                f"{schema.persons!r}"
+            )
         if not isinstance(schema.target, NumericTarget):
             raise InvalidInput("the target of the schema must be a number for the squared loss, got two classes")
         given = None if rows is None and row_norm is None else row_domain(row_norm, rows)
