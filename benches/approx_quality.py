@@ -152,8 +152,8 @@ def mechanisms(run: Run) -> Iterator[str]:
         f"{ZCDP_WITHIN}. Pure DP: {dpci.PureDP(BUDGET.epsilon)}, a stronger promise. Kifer et al.: the published noise "
         '(`calibration="paper"`), shares (.5, .25, .25), separate moments and their floor λ; the others have all '
         "defaults. Under add/remove `n_public` is the number of rows. The relative length is the mean length over that "
-        "of Gaussian objective perturbation under the same relation; the rule is that it is never below 1. The two "
-        "relations do not promise the same: replacing a record is two steps of add/remove.\n"
+        "of Gaussian objective perturbation under the same relation. The rule is that it is not below 1 for any other "
+        "way with δ > 0. The two relations do not promise the same: replacing a record is two steps of add/remove.\n"
     )
     table = []
     cells = [*map(adult, (10, 50, 104)), *(kdd(450_000, d) for d in (10, 90))]
@@ -161,8 +161,9 @@ def mechanisms(run: Run) -> Iterator[str]:
         found = dict(zip(WAYS, run.coverage(rows, [way.keywords(rows) for way in WAYS]), strict=True))
         for way, study in found.items():
             relative = study.mean_length / found[GAUSSIAN_OBJECTIVE[way.neighbors]].mean_length
-            rule = f"intervals must not be shorter than with Gaussian objective perturbation, got {relative:.3f}"
-            run.check(f"all mechanisms, {rows}, {way.name}, {way.neighbors}", [(relative >= 1, rule)])
+            if not isinstance(way.budget, dpci.PureDP):
+                rule = f"intervals must not be shorter than with Gaussian objective perturbation, got {relative:.3f}"
+                run.check(f"all mechanisms, {rows}, {way.name}, {way.neighbors}", [(relative >= 1, rule)])
             table.append([rows, way.neighbors.replace("_", "-"), way.name, *quality(study), f"{relative:.3f}"])
     header = "data,neighbours,mechanism,coverage,s.e.,mean length,length ratio,relative length"
     yield from markdown(header.split(","), table)
@@ -176,11 +177,11 @@ def epsilons(run: Run) -> Iterator[str]:
     yield "## Other ε\n"
     yield (
         f"Logistic loss, d=10, δ={BUDGET.delta:g}, one record replaced, all defaults. The relative length is the mean "
-        "length over that of objective perturbation.\n"
+        "length over that of objective perturbation. At ε = 1000 there is next to no noise.\n"
     )
     table, low = [], []
     for rows in run.kept(SMALL_CELLS):
-        parts = list(itertools.product((0.1, 1.0, 4.0), ("objective", "output")))
+        parts = list(itertools.product((0.1, 1.0, 4.0, 1000.0), ("objective", "output")))
         configs = [{"budget": dpci.ApproxDP(eps, BUDGET.delta), "mechanism": mechanism} for eps, mechanism in parts]
         found = dict(zip(parts, run.coverage(rows, configs), strict=True))
         for (eps, mechanism), study in found.items():

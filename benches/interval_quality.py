@@ -1,4 +1,4 @@
-"""How good the intervals are: reference cells, lengths at an equal budget, and how quality and cost move with d.
+"""How good the intervals are: reference cells, lengths at an equal budget, and how quality moves with d.
 
 Bootstrap replicates of public data sets, prepared as by Wang, Kifer & Lee (2019), section 7, stand for samples of a
 population with known parameters: the minimiser on the full data. A length ratio is the mean length of the intervals
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
 
 import dpci
 from _studies import (
@@ -36,10 +35,8 @@ from _studies import (
     parser,
     quality,
     report,
-    simulate,
     started,
 )
-from _timing import minimum
 
 # Standard error of a coverage of the reference, which has 200 replicates.
 REFERENCE_SE = 0.006
@@ -163,7 +160,7 @@ def budget_rules(rows: Rows, setting: Setting, ours: Any, ratio: float) -> Itera
     yield enough, f"coverage must be at least .945 but for 3.5 standard errors, got {ours.coverage:.4f}"
 
 
-# Quality and cost against d.
+# Quality against d.
 
 DIMENSIONS = (10, 30, 50, 90)
 # Objective perturbation at an (ε,δ) budget has a report of its own, approx_quality.py.
@@ -187,16 +184,14 @@ class Point:
     setting: Setting
     study: dpci.simulate.CoverageStudy
     noise_ratio: float
-    seconds: float
 
 
 def dimension(run: Run, figure: Path | None) -> Iterator[str]:
-    """Coverage, length and time with the defaults as columns are added."""
-    yield "## Quality and cost against the number of columns\n"
+    """Coverage and length with the defaults as columns are added."""
+    yield "## Quality against the number of columns\n"
     yield (
         f"Our defaults, logistic loss; {', '.join(map(str, BUDGETS.values()))}. r_H/λ is the spectral radius of the "
-        "noise in the Hessian over λ for parameters of any norm, as `dpci.plan` reports it. Time is that of one "
-        "further replicate with intervals, on one thread.\n"
+        "noise in the Hessian over λ for parameters of any norm, as `dpci.plan` reports it.\n"
     )
     points = []
     for rows in run.kept(make(d) for make in (adult, functools.partial(kdd, 450_000)) for d in DIMENSIONS):
@@ -208,15 +203,14 @@ def dimension(run: Run, figure: Path | None) -> Iterator[str]:
             p.setting.mechanism,
             *quality(p.study),
             f"{p.noise_ratio:.2f}",
-            f"{p.seconds * 1000:.2f}",
         ]
         for p in points
     ]
-    header = "data,notion,mechanism,coverage,s.e.,mean length,length ratio,r_H/λ,ms a replicate"
+    header = "data,notion,mechanism,coverage,s.e.,mean length,length ratio,r_H/λ"
     yield from markdown(header.split(","), table)
     if figure is not None:
         draw(points, figure)
-        yield f"\n![Coverage, length ratio and time against the number of columns]({figure.name})"
+        yield f"\n![Coverage and length ratio against the number of columns]({figure.name})"
 
 
 def dimension_points(run: Run, rows: Rows) -> Iterator[Point]:
@@ -227,33 +221,20 @@ def dimension_points(run: Run, rows: Rows) -> Iterator[Point]:
         plan = dpci.plan(
             n_samples=len(y), n_features=X.shape[1], l2_strength=L2_STRENGTH, fit_intercept=False, **config
         )
-        seconds = seconds_per_replicate(rows, config, quick=run.quick)
-        yield Point(rows, setting, study, plan.noise_ratio, seconds)
-
-
-def seconds_per_replicate(rows: Rows, config: dict[str, Any], *, quick: bool) -> float:
-    """Time of a further replicate: what is done once for all of them is in both timings."""
-    few, many = (8, 16) if quick else (8, 72)
-
-    def timed(n_replicates: int) -> float:
-        run = functools.partial(simulate, rows, [config], n_replicates, n_variability=0, n_threads=1)
-        return minimum(run, 1 if quick else 3)
-
-    return (timed(many) - timed(few)) / (many - few)
+        yield Point(rows, setting, study, plan.noise_ratio)
 
 
 def draw(points: Sequence[Point], path: Path) -> None:
-    """Coverage, length ratio and time in rows of panels, a column for each data set."""
+    """Coverage and length ratio in rows of panels, a column for each data set."""
     panels: list[tuple[str, Callable[[Point], float]]] = [
         ("coverage", lambda p: p.study.coverage),
         ("length ratio", lambda p: p.study.length_ratio or np.nan),
-        ("ms a replicate", lambda p: 1000 * p.seconds),
     ]
     titles = list(dict.fromkeys(p.rows.title for p in points))
     colours = {"pure": "C0", "zCDP": "C1", "(ε,δ)": "C2"}
     # A fixed salt and no date: the same numbers give the same file.
     with rc_context({"svg.hashsalt": "dpci", "font.size": 10}):
-        figure = Figure(figsize=(4.2 * len(titles) + 0.6, 8.4), layout="constrained")
+        figure = Figure(figsize=(4.2 * len(titles) + 0.6, 5.8), layout="constrained")
         axes = figure.subplots(len(panels), len(titles), sharex=True, sharey="row", squeeze=False)
         for (row, (label, value)), (column, title) in itertools.product(enumerate(panels), enumerate(titles)):
             ax = axes[row, column]
@@ -276,11 +257,7 @@ def draw(points: Sequence[Point], path: Path) -> None:
                 ax.set_title(title)
             if label == "length ratio":
                 ax.axhline(1.0, color="0.4", linewidth=1, linestyle=":")
-            if label == "ms a replicate":
-                ax.set_yscale("log")
-                ax.yaxis.set_major_formatter("{x:g}")
-                ax.yaxis.set_minor_formatter(NullFormatter())
-                ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            if row == len(panels) - 1:
                 ax.set_xlabel("columns before the column of ones, d")
             if column == 0:
                 ax.set_ylabel(label)

@@ -10,7 +10,7 @@ from dpci import errors, losses, lowlevel, rows
 from dpci._core import __version__
 from dpci.base.naming import name_publicly
 from dpci.base.optional import MissingModule
-from dpci.budgets import ZCDP, ApproxDP, PureDP
+from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpci.errors import (
     BudgetExceeded,
     CurvatureWarning,
@@ -41,8 +41,10 @@ from dpci.model.result import PrivateFit
 from dpci.sources.chunks import Chunks
 
 __all__ = [
+    "GDP",
     "ZCDP",
     "ApproxDP",
+    "Budget",
     "BudgetExceeded",
     "Chunks",
     "Comparison",

@@ -547,17 +547,18 @@ def release_functional_mechanism(
 
 @final
 class MomentMatrixSpec:
-    """Every public choice of a moment matrix, validated; holds no data."""
+    """Every public choice of a moment matrix, validated; holds no data. The budget is one, or the mu of Gaussian DP."""
 
     def __new__(
         cls,
         *,
         n_samples: int,
         n_columns: int,
-        row_norm: float,
+        row_norm: RowDomain | float,
         target_bound: float,
         robust_share: float | None,
-        budget: Budget,
+        budget: Budget | None = None,
+        mu: float | None = None,
         neighbors: str,
     ) -> MomentMatrixSpec: ...
 

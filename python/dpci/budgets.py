@@ -1,4 +1,4 @@
-"""The three privacy budgets: what the caller is ready to spend, in which notion of differential privacy."""
+"""The privacy budgets: what the caller is ready to spend, in which notion of differential privacy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -7,12 +7,14 @@ from typing import ClassVar, Literal, TypeAlias
 from dpci import _core
 from dpci.base.validation import (
     check_choice,
+    check_count,
     check_fraction,
+    check_not_negative,
     check_positive,
 )
 from dpci.errors import InvalidInput
 
-__all__ = ["ZCDP", "ApproxDP", "Budget", "Calibration", "PureDP"]
+__all__ = ["GDP", "ZCDP", "ApproxDP", "Budget", "Calibration", "PureDP"]
 
 Calibration: TypeAlias = Literal["tight", "paper"]
 _CALIBRATIONS: tuple[Calibration, ...] = ("tight", "paper")
@@ -149,11 +151,66 @@ class ApproxDP:
         return f"epsilon={self.epsilon:.6g}, delta={self.delta:.3g} (approximate DP)"
 
 
+@dataclass(frozen=True, slots=True)
+class GDP:
+    """Gaussian differential privacy (Dong, Roth & Su 2022): as hard to tell apart as N(0, 1) and N(mu, 1).
+
+    For releases whose noise is Gaussian: linear regression from a moment matrix. A ledger counts it as the zCDP that
+    it implies.
+
+    Parameters
+    ----------
+    mu : float
+        Distance of the two normal laws, finite and above zero. Several releases have the root of the sum of squares.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> dpci.GDP(mu=1.0).to_zcdp()
+    ZCDP(rho=0.5)
+    """
+
+    mu: float
+    notion: ClassVar[Literal["gdp"]] = "gdp"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check_positive("mu", self.mu))
+
+    def delta(self, epsilon: float) -> float:
+        """Return the delta at which this is (epsilon, delta)-DP: exact (Balle & Wang 2018)."""
+        return _core.gaussian_delta(check_not_negative("epsilon", epsilon), self.mu)
+
+    def to_zcdp(self) -> ZCDP:
+        """Return the zCDP guarantee that this one implies, rho = mu²/2, the Rényi curve of the two normal laws."""
+        return ZCDP(0.5 * self.mu**2)
+
+    def parameters(self) -> dict[str, float]:
+        """Return the numbers of the budget by name."""
+        return {"mu": self.mu}
+
+    def __str__(self) -> str:
+        return f"mu={self.mu:.6g} (Gaussian DP)"
+
+
 Budget: TypeAlias = PureDP | ZCDP | ApproxDP
+
+
+GaussianBudget: TypeAlias = Budget | GDP
+"""Budgets of releases whose noise may be Gaussian."""
+
+
+def check_gaussian_budget(budget: object) -> GaussianBudget:
+    """Return a budget of a release whose noise may be Gaussian."""
+    return budget if isinstance(budget, GDP) else check_budget(budget)
 
 
 def check_budget(budget: object) -> Budget:
     """Return a budget, or raise ``InvalidInput``."""
+    if isinstance(budget, GDP):
+        raise InvalidInput(
+            "budget must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP for this function, whose noise is not Gaussian "
+            f"throughout, got budget={budget!r} (dpci.regression.release takes it)"
+        )
     if not isinstance(budget, PureDP | ZCDP | ApproxDP):
         raise InvalidInput(f"budget must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP, got budget={budget!r}")
     return budget
@@ -172,14 +229,24 @@ def budget_from_parameters(notion: str, parameters: object) -> Budget:
     """Rebuild a budget from its notion and its :meth:`parameters`."""
     for kind in (PureDP, ZCDP, ApproxDP):
         if kind.notion == notion:
-            names = [part.name for part in fields(kind)]
-            if not isinstance(parameters, Mapping) or set(parameters) != set(names):
-                raise InvalidInput(
-                    f"a budget of notion {notion!r} must hold every field of its schema and no other, "
-                    f"{' and '.join(names)}, got {parameters!r}"
-                )
-            return kind(**parameters)
+            return kind(**_checked(notion, parameters, tuple(part.name for part in fields(kind))))
     raise InvalidInput(f"notion must be 'pure', 'zcdp' or 'approx', got notion={notion!r}")
+
+
+def gaussian_budget_from(notion: str, parameters: object) -> GaussianBudget:
+    """Rebuild a budget of a release whose noise may be Gaussian."""
+    if notion == GDP.notion:
+        return GDP(**_checked(notion, parameters, ("mu",)))
+    return budget_from_parameters(notion, parameters)
+
+
+def _checked(notion: str, parameters: object, names: tuple[str, ...]) -> dict[str, float]:
+    if not isinstance(parameters, Mapping) or set(parameters) != set(names):
+        raise InvalidInput(
+            f"a budget of notion {notion!r} must hold every field of its schema and no other, "
+            f"{' and '.join(names)}, got {parameters!r}"
+        )
+    return dict(parameters)
 
 
 def _calibration(value: Calibration) -> Calibration:
@@ -187,3 +254,20 @@ def _calibration(value: Calibration) -> Calibration:
 
 
 Neighbors: TypeAlias = Literal["replace_one", "add_remove"]
+
+
+def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
+    """Return the public stand-in for the number of rows, which add/remove needs and replace-one has no use for."""
+    if neighbors == "replace_one":
+        if n_public is None:
+            return None
+        raise InvalidInput(
+            "n_public must be None with neighbors='replace_one', because the number of records is public, got "
+            f"n_public={n_public!r}"
+        )
+    if n_public is None:
+        raise InvalidInput(
+            "n_public must be given with neighbors='add_remove', because the number of records is private, got "
+            "n_public=None"
+        )
+    return check_count("n_public", n_public)

@@ -154,7 +154,24 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*arguments, "--radius", "4", "--plot", str(plot)]) == 0
     assert "95% confidence intervals" in capsys.readouterr().out
     assert plot.read_bytes().startswith(PNG)
-    assert "pass radius" in refused(capsys, *arguments)
+    # Without a radius: by the moment matrix.
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "by the moment matrix" in out
+    assert "per unit" in out
+    assert "pass radius" in refused(capsys, *arguments, "--mechanism", "objective")
+    regress = ["regress", *arguments[1:4], "--mu", "2"]
+    model = tmp_path / "m.json"
+    assert main([*regress, "--json", "--output", str(model), "--plot", str(plot), "--force"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (age, intercept) = document["in_units"]
+    assert age["lower"] < -1.0 + 0.1 < age["upper"] + 0.2
+    assert (age["unit"], intercept["name"], document["classes"]) == ("per unit", "intercept", None)
+    assert dpci.regression.LinearFit.from_json(model.read_text()).budget == dpci.GDP(2.0)
+    assert "without --epsilon" in refused(capsys, *regress, "--epsilon", "1")
+    hidden = ["regress", *arguments[1:4], "--mu", "1e-6", "--json"]
+    assert main(hidden) == 0
+    assert "vary" in json.loads(capsys.readouterr().out)["interval_refusal"]
 
 
 @pytest.mark.parametrize(

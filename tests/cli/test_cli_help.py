@@ -40,8 +40,14 @@ EXAMPLES = [
 def people(tmp_path_factory):
     folder = tmp_path_factory.mktemp("people")
     make_people(folder)
-    with dpci.Ledger(dpci.PureDP(1.0), path=folder / "people.ledger"):
+    with dpci.Ledger(dpci.PureDP(2.0), path=folder / "people.ledger"):
         pass
+    # What ``dpci verify`` holds against the model.
+    table, schema, model, ledger = (
+        str(folder / name) for name in ("people.csv", "people.toml", "model.json", "people.ledger")
+    )
+    paid = ["--epsilon", "1", "--l2-strength", "0.01", "--ledger", ledger]
+    assert main(["fit", table, "--schema", schema, *paid, "--output", model, "--force", "--quiet"]) == 0
     return folder
 
 

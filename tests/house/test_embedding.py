@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpci
@@ -79,6 +80,41 @@ def test_intervals_cover_the_effect_of_the_population(uplift):
     assert upper - lower < 0.5
     assert all(pooled.variance < effect.variance for effect in effects)
     assert all(0 < effect.noise_share < 1 for effect in [*effects, pooled])
+
+
+class Tensor:
+    """DLPack, and nothing else."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def __dlpack__(self, **keywords):
+        return self._values.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self._values.__dlpack_device__()
+
+
+class Columns:
+    """The Arrow C data interface, and nothing else."""
+
+    def __init__(self, columns):
+        self._columns = columns
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._columns.__arrow_c_stream__(requested_schema)
+
+
+def test_it_takes_what_its_users_have(uplift):
+    covariates, treated, recovered = patients(5)
+    table = pa.table({f"x{j}": column for j, column in enumerate(covariates.T)})
+    for X, y in (
+        (Tensor(covariates), Tensor(recovered.astype(int))),
+        (Columns(table), Columns(pa.chunked_array([recovered.astype(int)]))),
+    ):
+        effect = uplift.treatment_effect(X, treated, y, budget=BUDGET, ledger=dpci.Ledger(BUDGET), l2_strength=1e-4)
+        lower, upper = effect.interval(level=1 - 1e-9)
+        assert lower < EFFECT < upper
 
 
 OTHER_CODINGS = {

@@ -50,6 +50,7 @@ def test_legal_arguments_give_results():
 NEEDS_INTERVALS = ("conf_int", "wald_test", "predict_conf_int", "summary_frame", "odds_ratios")
 NO_RESULT = {
     **{f"{fit}.in_units": "no schema" for fit in ("pure", "other", "approx", "ball", "no moments", "selected")},
+    "regression.in_units": "no schema",
     **{f"ball.{name}": "the radius binds" for name in NEEDS_INTERVALS},
     **{f"{fit}.{name}": "intervals need moments" for fit in ("no moments", "selected") for name in NEEDS_INTERVALS},
     "selected.to_html": "a page is that of the whole tuning",

@@ -41,6 +41,11 @@ SITES = {
         "_check_names": (2, ("form",)),
         "_check_column": (2, ("form", "missing")),
     },
+    "data/interchange": {
+        "arrow_table": (1, ("form",)),
+        "taken_over": (1, ("form",)),
+        "_check_device": (1, ("form",)),
+    },
     "data/rows": {
         "read": (1, ()),
         "as_partitions": (3, ()),

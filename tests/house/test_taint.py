@@ -211,7 +211,7 @@ CALLS = {
     "shrinkage": lambda made: made.shrinkage(),
 }
 CURVES = {"guarantee": lambda found: [str(found.budget), found.delta([0.1, 1.0]), found.rdp([2.0, 9.0])]}
-NO_CALLS = {"from_json", "plot_bound_against_truth_not_private"}
+NO_CALLS = {"from_json", "of", "plot_bound_against_truth_not_private"}
 
 
 def said(made):

@@ -143,7 +143,7 @@ def test_what_cannot_be_compared():
     for message, b in refused.items():
         with pytest.raises(dpci.InvalidInput, match=message):
             dpci.compare(a, b)
-    with pytest.raises(dpci.InvalidInput, match="result_b must be a PrivateFit, got int"):
+    with pytest.raises(dpci.InvalidInput, match="result_b must be a PrivateFit or a LinearFit, got int"):
         dpci.compare(a, 1)
     b = fit(rows, seed=6)
     with pytest.raises(dpci.InvalidInput, match="shared_data must be True or False"):

@@ -276,11 +276,6 @@ def test_history_and_json():
     assert "3 entries" in repr(ledger)
 
 
-def test_a_result_knows_nothing_of_its_ledger():
-    ledger = dpci.Ledger(dpci.PureDP(1.0))
-    assert ledger.id not in fit(ledger=ledger.labelled("secret label")).to_json()
-
-
 @pytest.mark.parametrize("name", [None, "ledger.db"])
 def test_closing(name, tmp_path):
     with dpci.Ledger(dpci.PureDP(1.0), path=name and tmp_path / name) as ledger:

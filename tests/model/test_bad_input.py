@@ -111,7 +111,7 @@ KEYWORDS = {
     "l2_strength beyond floats": ({"l2_strength": 10**400}, InvalidInput, r"l2_strength must be finite and > 0"),
     "l2_strength text": ({"l2_strength": "1"}, InvalidInput, r"l2_strength must be a real number, got l2_strength='1'"),
     "l2_strength boolean": ({"l2_strength": True}, InvalidInput, r"l2_strength must be a real number, got .*=True"),
-    "l2_strength None": ({"l2_strength": None}, InvalidInput, r"l2_strength must be a real number, got .*=None"),
+    "l2_strength None": ({"l2_strength": None}, TypeError, "missing required keyword-only argument: 'l2_strength'"),
     "l2_strength an array": ({"l2_strength": np.ones(1)}, InvalidInput, r"l2_strength must be a real number"),
     "l2_strength too small": (
         {"l2_strength": 1e-9, "budget": dpci.PureDP(0.1)},

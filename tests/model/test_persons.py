@@ -129,6 +129,19 @@ def test_sparse_rows_blocks_and_float32():
     assert quiet(X, y, persons=ids, rows=blocks, budget=dpci.PureDP(1.0)).interval_refusal is None
 
 
+def test_two_indicators_of_a_column_meet_in_a_person():
+    """No row has both, but the rows of a person may: the gradient covariance of persons has no structural zero."""
+    rng = np.random.default_rng(2)
+    X = np.tile(np.eye(2), (N, 1))
+    y, ids = np.repeat(rng.choice([-1, 1], size=N), 2), np.repeat(np.arange(N), 2)
+    _, hessian, covariance = exact(X, y, ids, 0.05)
+    for budget in BUDGETS:
+        found = quiet(X, y, persons=ids, rows=dpci.rows.Blocks([], [([0, 1], 1.0)]), budget=budget)
+        assert abs(covariance[0, 1]) > 0.01
+        assert found.gradient_cov == pytest.approx(covariance, abs=1e-3)
+        assert found.hessian == pytest.approx(hessian, abs=1e-3)
+
+
 def test_no_id_leaves():
     X, y, ids = panel()
     names = [f"secret-{i:04d}-person" for i in ids]

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpci.regression.law import ErrorParts, positive_part, shrunk
+from dpci.regression.law import ErrorParts, Noise, positive_part, shrunk
 
 
 def parts(sampling, plus, minus, degrees, df=np.inf):
     variance = sampling + plus**2 + minus**2
     one = np.ones(1)
     return ErrorParts(
-        sampling=sampling * one, sampling_variance=2 * variance**2 / df * one, plus=plus * one, minus=minus * one,
-        degrees=degrees,
+        sampling=sampling * one, sampling_variance=2 * variance**2 / df * one,
+        noises=(Noise(plus * one, minus * one, degrees),),
     )  # fmt: skip
 
 

@@ -35,8 +35,7 @@ CLASSIFIERS = [PrivateLogisticRegression(), PrivateLinearSVC()]
 ESTIMATORS = [*CLASSIFIERS, PrivateRidge()]
 HUGE = 1e9
 
-# scikit-learn's checks have 1 to 200 rows: objective perturbation refuses the fewest of them at the default budget
-# budget (RegularizationTooSmall). At this one nothing is refused, and all noise is far above 1e-7.
+# scikit-learn's checks have 1 to 200 rows: at this budget none is refused, and all noise is far above 1e-7.
 CHECKED = {"epsilon": 1e5}
 FRESH = "two fits are equal only if no noise is drawn, or the same, which would not be private"
 
@@ -137,11 +136,12 @@ def test_attributes_are_those_of_the_fit(estimator):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_every_keyword_of_a_fit_arrives(estimator):
-    # The parameters of an estimator are the keywords of a fit, but for budget, loss and schema.
-    loss = {"PrivateLinearSVC": {"h"}, "PrivateRidge": {"target_bound"}}.get(type(estimator).__name__, set())
-    ours = set(estimator.get_params()) - {"epsilon", "delta", "rho"} - loss
-    theirs = set(inspect.signature(dpci.fit).parameters) - {"X", "y", "budget", "loss", "schema"}
-    assert ours == theirs - (set() if is_classifier(estimator) else {"classes"})
+    # The parameters of an estimator are the keywords of a fit, but for budget, loss, schema and what belongs to rows.
+    own = {"PrivateLinearSVC": {"h"}, "PrivateRidge": {"target_bound"}}.get(type(estimator).__name__, set())
+    ours = set(estimator.get_params()) - {"epsilon", "delta", "rho", *own}
+    others = {"X", "y", "budget", "loss", "schema", "persons", "contribution", "max_rows"}
+    theirs = set(inspect.signature(dpci.fit).parameters) - others
+    assert ours == (theirs if is_classifier(estimator) else theirs - {"classes"})
     params = {
         "l2_strength": 0.3,
         "row_norm": 0.9,

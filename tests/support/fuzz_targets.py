@@ -287,6 +287,8 @@ def parameters_of(function):
             names.append(parameter.name)
             if parameter.default is parameter.empty:
                 required.add(parameter.name)
+            elif parameter.name == "l2_strength" and function.__name__ == "fit":
+                required.add(parameter.name)  # but for the squared loss without a radius
     return tuple(names), frozenset(required)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.accounting.seals import Seal, seal_costs
 from dpci.accounting.steps import Step
-from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP, core_budget
+from dpci.budgets import ZCDP, ApproxDP, Budget, GaussianBudget, PureDP, core_budget
 from dpci.data.arrays import as_numbers
 from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
@@ -40,13 +40,13 @@ class Guarantee:
     Made by ``result.guarantee`` and ``plan.guarantee``. The curves hold for the neighbouring relation of the fit.
     """
 
-    budget: Budget
+    budget: GaussianBudget
     profile: _core.ObjectiveProfile | None
     """How Gaussian objective perturbation composes; None for other mechanisms."""
     shift: float
     """Of Gaussian objective perturbation: LR/std_dev, with the slope bound L and the row bound R."""
     mu: float
-    """Under ApproxDP: sensitivity/std_dev of the (other) Gaussian releases, composed."""
+    """Under ApproxDP: sensitivity/std_dev of the (other) Gaussian releases, composed; under GDP its mu."""
     seal: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Under ApproxDP: epsilon and delta that the seals spend, and the rho of their discrete Gaussian noise."""
 

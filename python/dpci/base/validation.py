@@ -16,14 +16,20 @@ _SEED_END = 2**64
 _Choice = TypeVar("_Choice", bound=str)
 
 
+def broken(name: str, rule: str, value: object) -> InvalidInput:
+    """Return the error for an argument that must be ``rule`` and is not."""
+    plain = value if isinstance(value, int | float | str) else None
+    return InvalidInput(f"{name} must be {rule}, got {name}={value!r}", name=name, value=plain)
+
+
 def check_real(name: str, value: object) -> float:
     """Return a real number as ``float``; booleans and strings are refused, NaN and infinity are not."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidInput(f"{name} must be a real number, got {name}={value!r}")
+        raise broken(name, "a real number", value)
     try:
         return float(value)
     except TypeError as error:  # a duration of NumPy is registered as a number
-        raise InvalidInput(f"{name} must be a real number, got {name}={value!r}") from error
+        raise broken(name, "a real number", value) from error
     except OverflowError:  # an integer beyond the range of floats
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # reals are ordered
 
@@ -32,7 +38,7 @@ def check_positive(name: str, value: object) -> float:
     """Return a finite number above zero."""
     number = check_real(name, value)
     if not (number > 0.0) or math.isinf(number):
-        raise InvalidInput(f"{name} must be finite and > 0, got {name}={number}")
+        raise broken(name, "finite and > 0", number)
     return number
 
 
@@ -40,7 +46,7 @@ def check_not_negative(name: str, value: object) -> float:
     """Return a finite number of at least zero."""
     number = check_real(name, value)
     if not (number >= 0.0) or math.isinf(number):
-        raise InvalidInput(f"{name} must be finite and >= 0, got {name}={number}")
+        raise broken(name, "finite and >= 0", number)
     return number
 
 
@@ -48,7 +54,7 @@ def check_fraction(name: str, value: object) -> float:
     """Return a number strictly between 0 and 1."""
     number = check_real(name, value)
     if not (0.0 < number < 1.0):
-        raise InvalidInput(f"{name} must be > 0 and < 1, got {name}={number}")
+        raise broken(name, "> 0 and < 1", number)
     return number
 
 
@@ -56,9 +62,9 @@ def check_count(name: str, value: object, *, least: int = 1) -> int:
     """Return an integer of at least ``least``; floats and booleans are refused."""
     number = _integer(name, value)
     if number < least:
-        raise InvalidInput(f"{name} must be at least {least}, got {name}={number}")
+        raise broken(name, f"at least {least}", number)
     if number >= _SEED_END // 2:
-        raise InvalidInput(f"{name} must be below 2**63, got {name}={number}")
+        raise broken(name, "below 2**63", number)
     return number
 
 
@@ -68,7 +74,7 @@ def check_seed(value: object) -> int | None:
         return None
     number = _integer("seed", value)
     if not 0 <= number < _SEED_END:
-        raise InvalidInput(f"seed must be None or an integer in [0, 2**64), got seed={number}")
+        raise broken("seed", "None or an integer in [0, 2**64)", number)
     return number
 
 
@@ -90,7 +96,7 @@ def check_threads(value: object) -> int | None:
 def check_flag(name: str, value: object) -> bool:
     """Return a boolean; numbers are refused because they are usually a misplaced argument."""
     if not isinstance(value, bool | np.bool_):
-        raise InvalidInput(f"{name} must be True or False, got {name}={value!r}")
+        raise broken(name, "True or False", value)
     return bool(value)
 
 
@@ -99,7 +105,7 @@ def check_choice(name: str, value: object, choices: tuple[_Choice, ...]) -> _Cho
     for choice in choices:
         if isinstance(value, str) and value == choice:
             return choice
-    raise InvalidInput(f"{name} must be one of {', '.join(map(repr, choices))}, got {name}={value!r}")
+    raise broken(name, f"one of {', '.join(map(repr, choices))}", value)
 
 
 def check_reals(name: str, value: object, length: int) -> tuple[float, ...]:
@@ -108,7 +114,7 @@ def check_reals(name: str, value: object, length: int) -> tuple[float, ...]:
     flat = ordered and getattr(value, "ndim", 1) == 1
     entries: tuple[object, ...] = tuple(value) if flat else ()  # type: ignore[arg-type]  # ordered
     if len(entries) != length or any(isinstance(entry, list | tuple | np.ndarray) for entry in entries):
-        raise InvalidInput(f"{name} must be a sequence of {length} numbers, got {name}={value!r}")
+        raise broken(name, f"a sequence of {length} numbers", value)
     return tuple(check_real(f"{name}[{i}]", entry) for i, entry in enumerate(entries))
 
 
@@ -118,4 +124,4 @@ def _integer(name: str, value: object) -> int:
             return operator.index(value)  # type: ignore[arg-type]  # the except clause is the check
         except TypeError:
             pass
-    raise InvalidInput(f"{name} must be an integer, got {name}={value!r}")
+    raise broken(name, "an integer", value)

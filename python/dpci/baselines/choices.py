@@ -14,7 +14,7 @@ from dpci.accounting.steps import steps_from
 from dpci.base.validation import check_choice, check_flag, check_positive, check_seed, check_threads, warn_of_seed
 from dpci.baselines.record import BaselineRecord, Method
 from dpci.baselines.result import BaselineFit
-from dpci.budgets import Budget, Neighbors, check_budget
+from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
@@ -22,7 +22,7 @@ from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss, declaration
-from dpci.model.settings import DerivedFacts, check_n_public
+from dpci.model.settings import DerivedFacts
 from dpci.rows import Ball, RowDomain
 
 _UNBOUNDED = Ball(sys.float_info.max)

@@ -16,6 +16,7 @@ from dpci.errors import InvalidInput
 from dpci.losses import declaration, from_declaration
 from dpci.released.rules import (
     Rule,
+    built,
     check_array,
     check_interval,
     check_labels,
@@ -26,6 +27,7 @@ from dpci.released.rules import (
     optional,
     read_saved,
     saved_text,
+    steps_by,
 )
 
 SCHEMA = "dpci.BaselineFit"
@@ -127,14 +129,7 @@ class BaselineRecord:
             If the text is not such a record, or of another schema version.
         """
         values = read_saved(text, what="a saved baseline", schema=SCHEMA, version=SCHEMA_VERSION)
-        try:
-            for name, rule in _RULES.items():
-                values[name] = rule(name, values[name])
-            return cls(**values)
-        except InvalidInput:
-            raise
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise InvalidInput(f"a saved baseline must hold every field of its schema, got {error!r}") from error
+        return built(cls, values, _RULES, what="a saved baseline")
 
 
 def _check_loss(name: str, value: object) -> dict[str, Any]:
@@ -147,16 +142,6 @@ def _check_loss(name: str, value: object) -> dict[str, Any]:
     elif value != declaration(built_in, built_in.to_core()):
         raise InvalidInput(f"{name} must have the declaration of {built_in!r}, got {name}={value!r}")
     return {**value, "target_bounds": None if bounds is None else list(bounds)}
-
-
-def _check_steps(name: str, value: object) -> tuple[Step, ...]:
-    if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
-    steps = tuple(Step.from_mapping(step) for step in value)
-    for step in steps:
-        for part, rule in _STEP_RULES.items():
-            rule(f"{name}.{part}", getattr(step, part))
-    return steps
 
 
 _STEP_RULES: dict[str, Rule] = {
@@ -185,7 +170,7 @@ _RULES: dict[str, Rule] = {
     "calibration": optional(one_of("tight", "paper")),
     "neighbors": optional(one_of("replace_one", "add_remove")),
     "notion": optional(one_of("pure", "zcdp", "approx")),
-    "steps": _check_steps,
+    "steps": steps_by(_STEP_RULES),
     "seals": check_seals,
     "private": check_flag,
     "version": check_text,

@@ -8,14 +8,14 @@ from typing import TextIO
 import typer
 
 from dpci.cli.app import note, show_json
-from dpci.cli.documents import result_document
+from dpci.cli.documents import Delivered, result_document
 from dpci.cli.output import NotDelivered, new_file
-from dpci.model.result import PrivateFit
+from dpci.regression.result import LinearFit
 from dpci.report.plot import figure_height
 
 
 def deliver(
-    result: PrivateFit,
+    result: Delivered,
     *,
     output: Path | None,
     plot: Path | None,
@@ -55,7 +55,7 @@ def deliver(
         raise NotDelivered(msg) from error
 
 
-def show(result: PrivateFit, *, level: float = 0.95, json: bool = False) -> None:
+def show(result: Delivered, *, level: float = 0.95, json: bool = False) -> None:
     """Print the parameters with their intervals, or the reason why there are none."""
     if json:
         show_json(result_document(result, level=level))
@@ -64,7 +64,7 @@ def show(result: PrivateFit, *, level: float = 0.95, json: bool = False) -> None
 
 
 def draw(
-    result: PrivateFit, plot: Path | None, *, level: float = 0.95, force: bool = False, quiet: bool = False
+    result: Delivered, plot: Path | None, *, level: float = 0.95, force: bool = False, quiet: bool = False
 ) -> None:
     """Write the forest plot, if it is wanted and there are intervals."""
     if plot is None:
@@ -84,7 +84,7 @@ def draw(
 
 
 def write_page(
-    result: PrivateFit,
+    result: Delivered,
     page: Path | None,
     *,
     level: float,
@@ -96,18 +96,21 @@ def write_page(
     """Write the result as one HTML page, if it is wanted."""
     if page is None:
         return
+    if isinstance(result, LinearFit) and result.interval_refusal is not None:
+        note(f"no page: {result.interval_refusal}")
+        return
     text = result.to_html(level=level, title=title)
     with new_file(option, page, force=force) as path:
         path.write_text(text, encoding="utf-8")
     note(f"wrote {page}", quiet=quiet)
 
 
-def _save(result: PrivateFit, output: Path, *, force: bool) -> None:
+def _save(result: Delivered, output: Path, *, force: bool) -> None:
     with new_file("--output", output, force=force) as path:
         path.write_text(result.to_json(), encoding="utf-8")
 
 
-def _print(result: PrivateFit, streams: tuple[TextIO, ...]) -> str:
+def _print(result: Delivered, streams: tuple[TextIO, ...]) -> str:
     """Print the model to the first stream that takes it, and say which."""
     for stream in streams:
         with contextlib.suppress(OSError):

@@ -1,16 +1,21 @@
 """What commands print of a released model and of a plan for programs to read: the facts of their summaries."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from dpci.model.plan import Plan
 from dpci.model.result import PrivateFit
+from dpci.regression.result import LinearFit
 from dpci.rows import Blocks
 
+Delivered: TypeAlias = PrivateFit | LinearFit
 
-def result_document(result: PrivateFit, *, level: float) -> dict[str, Any]:
+
+def result_document(result: Delivered, *, level: float) -> dict[str, Any]:
     """Return estimates with their intervals, or why there are none, and the record of the guarantee."""
-    columns: dict[str, Sequence[Any]] = {"name": result.names, "estimate": result.params.tolist()}
+    has_params = result.interval_refusal is None or isinstance(result, PrivateFit)
+    columns: dict[str, Sequence[Any]] = {"name": result.names if has_params else ()}
+    columns["estimate"] = result.params.tolist() if has_params else ()
     if result.interval_refusal is None:
         intervals = result.conf_int(level=level)
         columns |= {
@@ -26,12 +31,12 @@ def result_document(result: PrivateFit, *, level: float) -> dict[str, Any]:
         "level": level,
         "interval_refusal": result.interval_refusal,
         "n_samples": result.n_samples,
-        "classes": result.classes,
+        "classes": result.classes if isinstance(result, PrivateFit) else None,
         "privacy": result.privacy,
     }
 
 
-def _in_units(result: PrivateFit, level: float) -> list[dict[str, Any]]:
+def _in_units(result: Delivered, level: float) -> list[dict[str, Any]]:
     """Return the coefficients in the units of the table."""
     found = result.in_units()
     intervals = found.conf_int(level=level)

@@ -87,6 +87,13 @@ Neighbors = Annotated[
         "add_remove",
     ),
 ]
+Persons = Annotated[
+    str | None,
+    _option(BUDGET, "Column of ids: protect persons, who may have several rows. The table is held in memory."),
+]
+MaxRows = Annotated[
+    int | None, _option(BUDGET, "With --persons: the first so many rows of each count, in place of the mean of all.")
+]
 NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under add_remove.")]
 
 L2Strength = Annotated[float, _option(MODEL, "Strength of the L2 regularisation of the mean objective.")]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.optional import optional
+from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.schema.table import Encoded, Schema
 from dpci.sources.files import ENDINGS, STDIN, Columns, check_delimiter, check_named_once, first_pair, read_batches
@@ -106,6 +107,18 @@ class TableRows:
         rows = self.held(math.inf, progress=progress)
         assert rows is not None  # noqa: S101  # for the type checker: nothing is more than infinity
         return rows
+
+    def of_persons(self, column: str) -> tuple[tuple[NamedRows, NDArray[np.float64]], list[Any]]:
+        """Return all rows and targets at once, and the id of each row."""
+        ids: list[Any] = []
+        parts: list[Encoded] = []
+        for table, rows in self._chunks(self.schema.transform, (self.schema.target.column, column), exact=(column,)):
+            ids += list(table[column])
+            parts.append(rows)
+        # Nothing is how a file of text writes a missing id.
+        found = [None if cell == "" else cell for cell in ids]
+        X, y = (np.concatenate([part[i] for part in parts]) for i in range(2))
+        return (NamedRows(X, self.schema.names), y), found
 
     def held(self, most_bytes: float, *, progress: bool = False) -> Encoded | None:
         """Return all rows and targets at once, or None where the rows take more memory than that."""

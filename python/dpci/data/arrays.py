@@ -10,6 +10,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.data.frames import decoded, frame_matrix, is_frame
+from dpci.data.interchange import taken_over
 from dpci.errors import InvalidInput
 
 _NUMERIC_KINDS = "biuf"
@@ -156,6 +157,7 @@ def _dense(table: Any) -> tuple[Floats, tuple[str, ...] | None]:  # noqa: ANN401
 
 def as_numbers(name: str, values: object) -> NDArray[Any]:
     """Return an array of booleans, integers or floats of any shape; other types and masked values are refused."""
+    values = taken_over(name, values)
     rows = values if isinstance(values, list | tuple) else [values]
     # A conversion would silently bring back what the mask hides.
     if any(isinstance(row, np.ma.MaskedArray) for row in rows):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.optional import optional
+from dpci.data.interchange import arrow_table, only_arrow
 from dpci.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ _ENCODE = "encode it with public categories or bounds, see dpci.schema, or leave
 def is_frame(table: object) -> bool:
     """Tell whether a table has named columns: that of its class is asked, as a lazy one may compute them."""
     named = ("columns", "column_names", "__narwhals_dataframe__", "__narwhals_lazyframe__")
-    return not isinstance(table, np.ndarray) and any(hasattr(type(table), name) for name in named)
+    return not isinstance(table, np.ndarray) and (
+        any(hasattr(type(table), name) for name in named) or only_arrow(table)
+    )
 
 
 def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32], tuple[str, ...]]:  # noqa: ANN401  # of any library
@@ -41,8 +44,9 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
     if type(table).__module__.partition(".")[0] == "dask":
         raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__} of Dask: compute() it")
     nw = _import_narwhals()
+    readable = _readable(table)
     try:
-        frame = nw.from_native(_readable(table))
+        frame = nw.from_native(readable)
         columns = [] if isinstance(frame, nw.LazyFrame) else list(frame.iter_columns())
     except Exception as error:
         _check_names(_labels(table))
@@ -56,12 +60,27 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
         _check_column(name, column)
     single = bool(columns) and all(column.dtype == nw.Float32 for column in columns)
     matrix = np.empty(frame.shape, np.float32 if single else np.float64)
+    end = 0
+    for part in _parts(frame, columns):
+        start, end = end, end + len(part[0])
+        _fill(matrix[start:end], part)
+    return matrix, names
+
+
+def _parts(frame: Any, columns: list[Any]) -> Iterable[list[Any]]:  # noqa: ANN401  # of narwhals
+    """Return the columns of consecutive rows: those of pyarrow chunk by chunk, because joined chunks are a copy."""
+    native = frame.to_native()
+    if columns and frame.implementation.is_pyarrow():
+        return (batch.columns for batch in native.to_batches())
+    return [columns] if columns else []
+
+
+def _fill(matrix: NDArray[Any], columns: list[Any]) -> None:
     for first in range(0, len(columns), _COLUMNS):
         group = [_numbers(column) for column in columns[first : first + _COLUMNS]]
         for start in range(0, len(matrix), _ROWS):
             for j, column in enumerate(group, first):
                 matrix[start : start + _ROWS, j] = column[start : start + _ROWS]
-    return matrix, names
 
 
 def decoded(values: Any) -> Any:  # noqa: ANN401  # a column of any library
@@ -129,7 +148,11 @@ def _import_narwhals() -> Any:  # noqa: ANN401  # an optional module
 
 
 def _readable(table: Any) -> Any:  # noqa: ANN401  # of any library
-    """Return a table as it is, but a record batch of pyarrow, which narwhals does not read, as a table of one."""
+    """Return a table as it is, but what narwhals does not read, a record batch or other Arrow data, as pyarrow's."""
+    if only_arrow(table):
+        nw = _import_narwhals()
+        known = nw.from_native(table, pass_through=True)
+        return table if isinstance(known, nw.DataFrame | nw.LazyFrame) else arrow_table(table)
     kind = type(table)
     if kind.__name__ == "RecordBatch" and kind.__module__.partition(".")[0] == "pyarrow":
         return sys.modules["pyarrow"].Table.from_batches([table])
@@ -178,8 +201,11 @@ def _native_name(column: "narwhals.Series[Any]") -> str:
     return str(getattr(native, "dtype", None) or getattr(native, "type", column.dtype))
 
 
-def _numbers(column: "narwhals.Series[Any]") -> NDArray[Any]:
+def _numbers(column: Any) -> NDArray[Any]:  # noqa: ANN401  # of narwhals, or a chunk of pyarrow
     """Return a column as NumPy has it; its 128-bit integers are the only numbers that NumPy has not."""
+    if hasattr(column, "buffers"):  # a chunk of pyarrow, read in place but for booleans, which it keeps as bits
+        return np.asarray(column.to_numpy(zero_copy_only=False))
     if str(column.dtype) in {"Int128", "UInt128"}:
         column = column.cast(_import_narwhals().Float64)
-    return column.to_numpy()
+    numbers: NDArray[Any] = column.to_numpy()
+    return numbers

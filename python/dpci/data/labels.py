@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci.data.arrays import as_vector
 from dpci.data.frames import decoded
+from dpci.data.interchange import taken_over
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
 Label: TypeAlias = bool | int | float | str
@@ -98,6 +99,7 @@ def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stac
     if isinstance(y, CodedLabels):
         _check_length(len(y.values), n_samples)
         return Targets(y.values, y.classes, classes_inferred=False)
+    y = taken_over("y", y)
     labels = _labels(y, n_samples)
     if inferred := classes is None and not is_boolean(y, labels):
         classes = _read_off(labels)

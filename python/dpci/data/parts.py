@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.data.arrays import Features, as_features, check_columns
 from dpci.data.frames import check_same_index
+from dpci.data.interchange import taken_over
 from dpci.data.labels import BOOLEANS, Classes, check_public_classes, encode
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import Loss
@@ -97,6 +98,7 @@ class PartRules:
 
     def targets(self, X: Any, y: Any, n_rows: int) -> NDArray[np.float64]:  # noqa: ANN401  # whatever a source gives
         """Return the targets of a part, whose classes are public: they are the same in every part."""
+        y = taken_over("y", y)  # once: a stream can be read only once
         classes = check_public_classes(y, self.classes, n_rows) if self.two_classes else None
         check_same_index(X, y)
         return encode(y, n_rows, two_classes=self.two_classes, classes=classes).values

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dpci.base.validation import check_choice, check_count
 from dpci.data.frames import decoded, same_index
+from dpci.data.interchange import taken_over
 from dpci.errors import InvalidInput
 
 _I64 = NDArray[np.int64]
@@ -114,7 +115,7 @@ def _cells(ids: object) -> NDArray[Any]:
         cells = np.empty(len(ids), dtype=object)
         cells[:] = ids
         return cells
-    return np.asarray(decoded(ids))
+    return np.asarray(decoded(taken_over("persons", ids)))
 
 
 def _counted(offsets: NDArray[Any]) -> _I64:

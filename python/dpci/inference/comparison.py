@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from dpci.base.tables import format_percent, format_pvalue, format_table, new_frame, number_format
 from dpci.base.validation import check_flag, check_fraction
@@ -16,8 +16,9 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.methods import Inference, law_of
+from dpci.inference.quadratic_tail import mixture_quantile, mixture_tail
 from dpci.released.model import record_of
-from dpci.schema.table import same_columns
+from dpci.schema.table import Schema, same_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,8 +27,6 @@ __all__ = ["Comparison", "compare"]
 
 _F64 = NDArray[np.float64]
 
-# Newton's next error is below rounding after such a step; bisection alone would need no more steps than these.
-_LAST_STEP, _STEPS = 1e-9, 100
 _LIGHT = 1e-12
 # Tails below it are computed with twice the nodes.
 _FAR_TAIL = 1e-10
@@ -125,9 +124,48 @@ class Comparison:
         }
 
 
+class Comparable(Protocol):
+    """A released result that may be compared with another of its kind."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+
+    @property
+    def params(self) -> _F64:
+        """The parameters."""
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise was drawn for privacy."""
+
+
+class DifferenceLaw(Protocol):
+    """The law of the errors of differences."""
+
+    @property
+    def std_errors(self) -> _F64:
+        """Standard deviation of each error."""
+
+    def tails(self, distance: _F64, /) -> _F64:
+        """Return P(|error| >= distance) for each error."""
+
+    def half_widths(self, level: float, /) -> _F64:
+        """Return the q with P(|error| <= q) = level for each error."""
+
+
+class ComparedFacts(NamedTuple):
+    """What two results must have in common, and what tells one release from another."""
+
+    facts: dict[str, Any]
+    released: _F64
+    schema: Schema | None
+    private_n_samples: bool
+
+
 def compare(
-    result_a: Inference,
-    result_b: Inference,
+    result_a: Comparable,
+    result_b: Comparable,
     *,
     contrast: Contrast | None = None,
     level: float = 0.95,
@@ -151,8 +189,8 @@ def compare(
 
     Parameters
     ----------
-    result_a, result_b : PrivateFit
-        Two releases, each with intervals.
+    result_a, result_b : PrivateFit or LinearFit
+        Two releases of one kind, each with intervals.
     contrast : array-like of shape (k,) or (m, k), or names, optional
         Linear combinations to compare, as in :meth:`PrivateFit.conf_int`; None: each parameter.
     level : float
@@ -178,18 +216,17 @@ def compare(
     shared_data = check_flag("shared_data", shared_data)
     same_loss = check_flag("same_loss", same_loss)
     for name, result in (("result_a", result_a), ("result_b", result_b)):
-        if not isinstance(result, Inference):
-            raise InvalidInput(f"{name} must be a PrivateFit, got {type(result).__name__}")
+        if compared_facts.dispatch(type(result)) is compared_facts.dispatch(object):
+            raise InvalidInput(f"{name} must be a PrivateFit or a LinearFit, got {type(result).__name__}")
     _check_comparable(result_a, result_b)
-    if result_a.loss["name"] == "custom" and not same_loss:
+    if isinstance(result_a, Inference) and result_a.loss["name"] == "custom" and not same_loss:
         raise InvalidInput(
             "same_loss must be True to compare two custom losses, because a release does not contain their "
             "functions, got same_loss=False"
         )
-    laws = tuple(law_of(result) for result in (result_a, result_b))
     rows, names = contrast_rows(contrast, result_a.names)
-    simulated = any(law.blocks is not None for law in laws)
-    error = (_SimulatedDifference if simulated else _Difference)(laws, rows, shared=shared_data)
+    error = difference_law(result_a, result_b, rows, shared_data)
+    simulated = isinstance(error, _SimulatedDifference)
     estimates = rows @ result_a.params, rows @ result_b.params
     difference = estimates[0] - estimates[1]
     half_width = error.half_widths(level)
@@ -203,33 +240,58 @@ def compare(
         intervals,
         shared_data,
         private=result_a.private and result_b.private,
-        private_n_samples=any(record_of(result).neighbors == "add_remove" for result in (result_a, result_b)),
+        private_n_samples=any(compared_facts(result).private_n_samples for result in (result_a, result_b)),
     )
 
 
-def _check_comparable(result_a: Inference, result_b: Inference) -> None:
-    facts = [
-        {
-            "names": record.names,
-            "loss": record.loss,
-            "l2_strength": record.l2_strength,
-            "classes": record.classes,
-            "intercept_scale": record.intercept_scale,
-            "rows, to which records were clipped,": record.rows if record.on_violation == "clip" else None,
-        }
-        for record in (record_of(result_a), record_of(result_b))
-    ]
-    for name, value in facts[0].items():
-        other = facts[1][name]
+@singledispatch
+def compared_facts(result: object) -> ComparedFacts:
+    """Return the facts of a result; each kind of result registers its own."""
+    raise NotImplementedError
+
+
+@compared_facts.register
+def _(result: Inference) -> ComparedFacts:
+    record = record_of(result)
+    facts = {
+        "names": record.names,
+        "loss": record.loss,
+        "l2_strength": record.l2_strength,
+        "classes": record.classes,
+        "intercept_scale": record.intercept_scale,
+        "rows, to which records were clipped,": record.rows if record.on_violation == "clip" else None,
+    }
+    return ComparedFacts(facts, result.params, result.schema, private_n_samples=record.neighbors == "add_remove")
+
+
+@singledispatch
+def difference_law(result: object, other: object, rows: _F64, shared: bool) -> DifferenceLaw:  # noqa: FBT001  # as registered
+    """Return the law of the errors of the differences of two results; each kind of result registers its own."""
+    raise NotImplementedError
+
+
+@difference_law.register
+def _(result: Inference, other: Inference, rows: _F64, shared: bool) -> DifferenceLaw:  # noqa: FBT001
+    laws = law_of(result), law_of(other)
+    simulated = any(law.blocks is not None for law in laws)
+    return (_SimulatedDifference if simulated else _Difference)(laws, rows, shared=shared)
+
+
+def _check_comparable(result_a: Comparable, result_b: Comparable) -> None:
+    one, two = compared_facts(result_a), compared_facts(result_b)
+    if set(one.facts) != set(two.facts):
+        kinds = type(result_a).__name__, type(result_b).__name__
+        raise InvalidInput(f"two results must be of one kind to be compared, got {kinds[0]} and {kinds[1]}")
+    for name, value in one.facts.items():
+        other = two.facts[name]
         if value != other:
             raise InvalidInput(f"two results must have the same {name} to be compared, got {value!r} and {other!r}")
-    schemas = [result.schema for result in (result_a, result_b)]
-    if schemas[0] is not None and schemas[1] is not None and not same_columns(schemas[0], schemas[1]):
+    if one.schema is not None and two.schema is not None and not same_columns(one.schema, two.schema):
         raise InvalidInput(
             "two results must have schemas of equal columns to be compared, got two that scale or code their columns "
             "in other ways"
         )
-    if result_a is result_b or np.array_equal(result_a.params, result_b.params):
+    if result_a is result_b or np.array_equal(one.released, two.released):
         raise InvalidInput("the two results must be different releases, got the same parameters twice")
 
 
@@ -269,12 +331,12 @@ class _Difference:
         """Return the q with P(|error| <= q) = level for each error."""
         nodes, weights = self._nodes(far=1, least=1.0 - level)
         rows = slice(None)
-        parts = [_quantile(std_devs, weights, 1.0 - level) for _, std_devs in self._std_devs(rows, nodes)]
+        parts = [mixture_quantile(std_devs, weights, 1.0 - level) for _, std_devs in self._std_devs(rows, nodes)]
         return np.concatenate([*parts, np.empty(0)])
 
     def _tails(self, distance: _F64, rows: slice, *, far: Literal[1, 2], least: float) -> _F64:
         nodes, weights = self._nodes(far=far, least=least)
-        parts = [_tail(distance[at], std_devs, weights) for at, std_devs in self._std_devs(rows, nodes)]
+        parts = [mixture_tail(distance[at], std_devs, weights) for at, std_devs in self._std_devs(rows, nodes)]
         return np.concatenate([*parts, np.empty(0)])
 
     def _nodes(self, *, far: Literal[1, 2], least: float) -> tuple[_F64, _F64]:
@@ -321,28 +383,3 @@ class _SimulatedDifference(_Difference):
     def half_widths(self, level: float) -> _F64:
         """Return the q with P(|error| <= q) = level for each error."""
         return np.asarray(np.quantile(self.sizes, level, axis=0))
-
-
-def _tail(distance: _F64, std_devs: _F64, weights: _F64) -> _F64:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = distance[:, None] / (math.sqrt(2.0) * std_devs)
-    # An error that is surely 0 is at 0.
-    return np.asarray(special.erfc(np.where(np.isnan(scaled), 0.0, scaled)) @ weights)
-
-
-def _quantile(std_devs: _F64, weights: _F64, beyond: float) -> _F64:
-    """Solve P(|error| >= q) = beyond by Newton's method in the logarithm of the tail, or bisection where it leaves."""
-    unit = math.sqrt(2.0) * float(special.erfcinv(beyond))
-    low, high = unit * std_devs.min(axis=1), unit * std_devs.max(axis=1)
-    q = unit * np.sqrt(std_devs**2 @ weights)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in range(_STEPS):
-            tail = _tail(q, std_devs, weights)
-            low, high = np.where(tail > beyond, q, low), np.where(tail > beyond, high, q)
-            density = np.exp(-0.5 * (q[:, None] / std_devs) ** 2) / std_devs @ weights * math.sqrt(2.0 / math.pi)
-            newton = q + np.log(tail / beyond) * tail / density
-            step = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high)) - q
-            q = q + step
-            if np.all(np.abs(step) <= _LAST_STEP * q):
-                break
-    return np.asarray(q)

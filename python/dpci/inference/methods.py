@@ -211,8 +211,10 @@ class Inference(Coefficients):
                 else "and the joint test may reject true hypotheses too often; method='by_rows' depends less on it"
             )
             warnings.warn(
-                f"the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, {outcome}",
-                MomentNoiseWarning,
+                MomentNoiseWarning(
+                    f"the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, {outcome}",
+                    ratio=ratio,
+                ),
                 stacklevel=2,
             )
         return tested

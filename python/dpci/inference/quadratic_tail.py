@@ -16,10 +16,14 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from dpci.errors import DpciError
 
 _F64 = NDArray[np.float64]
+
+# Newton's next error is below rounding after such a step; bisection alone would need no more steps than these.
+_LAST_STEP, _NEWTON_STEPS = 1e-9, 100
 
 TOLERANCE = 1e-10
 """Two rules agree to this share of a tail, the second of which is then exact to rounding."""
@@ -92,3 +96,29 @@ def _trapezoid(weights: _F64, q: _F64, x: _F64, upper: NDArray[np.bool_], n_node
     values[:, 0] *= 0.5
     sums = values.sum(axis=1) * (end / n_nodes) * (2.0 * x / math.pi)
     return np.asarray(np.where(upper, -sums, sums))
+
+
+def mixture_tail(distance: _F64, std_devs: _F64, weights: _F64) -> _F64:
+    """Return P(|e| >= distance) for centred mixtures of normal laws, one a row."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = distance[:, None] / (math.sqrt(2.0) * std_devs)
+    # An error that is surely 0 is at 0.
+    return np.asarray(special.erfc(np.where(np.isnan(scaled), 0.0, scaled)) @ weights)
+
+
+def mixture_quantile(std_devs: _F64, weights: _F64, beyond: float) -> _F64:
+    """Solve P(|error| >= q) = beyond by Newton's method in the logarithm of the tail, or bisection where it leaves."""
+    unit = math.sqrt(2.0) * float(special.erfcinv(beyond))
+    low, high = unit * std_devs.min(axis=1), unit * std_devs.max(axis=1)
+    q = unit * np.sqrt(std_devs**2 @ weights)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_NEWTON_STEPS):
+            tail = mixture_tail(q, std_devs, weights)
+            low, high = np.where(tail > beyond, q, low), np.where(tail > beyond, high, q)
+            density = np.exp(-0.5 * (q[:, None] / std_devs) ** 2) / std_devs @ weights * math.sqrt(2.0 / math.pi)
+            newton = q + np.log(tail / beyond) * tail / density
+            step = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high)) - q
+            q = q + step
+            if np.all(np.abs(step) <= _LAST_STEP * q):
+                break
+    return np.asarray(q)

@@ -1,15 +1,16 @@
 """Levels at which intervals of single contrasts cover all their targets at once, from the law of the errors."""
 
 import math
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from dpci.errors import InvalidInput
-from dpci.inference.error_law import ErrorLaw
 
 _F64 = NDArray[np.float64]
+_Components = TypeVar("_Components")
 
 FAILURE_PROBABILITY = 1e-6
 """Probability, over the draws of :func:`joint_level`, of a level below the exact one."""
@@ -36,7 +37,22 @@ def sidak_level(level: float, n_rows: int) -> float:
     return min(math.exp(math.log(level) / max(n_rows, 1)), _GREATEST_LEVEL)
 
 
-def joint_level(law: ErrorLaw, contrasts: _F64, level: float, *, n_draws: int | None, seed: int | None) -> float:
+class JointLaw(Protocol[_Components]):
+    """The law of the errors of contrasts."""
+
+    def draw(self, rng: np.random.Generator, rows: _F64, n_draws: int, /) -> _F64:
+        """Return draws of the errors, shape (n_draws, m)."""
+
+    def components(self, rows: _F64, /) -> _Components:
+        """Return what intervals of contrasts depend on."""
+
+    def half_widths_of(self, components: _Components, level: float, /) -> _F64:
+        """Return half the lengths of their intervals."""
+
+
+def joint_level(
+    law: JointLaw[_Components], contrasts: _F64, level: float, *, n_draws: int | None, seed: int | None
+) -> float:
     """Return the least common level of the intervals of these contrasts at which they cover together with ``level``.
 
     The errors of all contrasts are covered from some common level on: the greatest of the levels at which each interval

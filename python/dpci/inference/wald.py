@@ -86,12 +86,15 @@ class WaldTest:
             for what, value, estimate in zip(self.hypothesis, self.value, self.estimate, strict=True)
         ]
         facts = [
-            ("Wald statistic", f"{self.statistic:{number_format(self.statistic, self.statistic)}}"),
-            ("degrees of freedom", str(self.df)),
+            *self._statistic_lines(),
             *self._pvalue_lines(),
         ]
         banner = [] if self.private else ["NOT PRIVATE (seeded)"]
         return "\n\n".join([*banner, format_table(["hypothesis", "estimate"], rows), format_facts(facts)])
+
+    def _statistic_lines(self) -> list[tuple[str, str]]:
+        shown = f"{self.statistic:{number_format(self.statistic, self.statistic)}}"
+        return [("Wald statistic", shown), ("degrees of freedom", str(self.df))]
 
     def _pvalue_lines(self) -> list[tuple[str, str]]:
         joint, by_rows = format_pvalue(self.pvalue_joint), format_pvalue(self.pvalue_by_rows)

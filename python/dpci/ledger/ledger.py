@@ -10,11 +10,13 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from dpci.base.tables import format_table
-from dpci.base.validation import check_choice, check_count
+from dpci.base.validation import check_choice
 from dpci.budgets import Budget, Neighbors, check_budget
 from dpci.errors import BudgetExceeded, InvalidInput, LedgerError
 from dpci.ledger.composition import Account, check_accepted, check_size
-from dpci.ledger.store import Entry, FileStore, Identity, MemoryStore, Store, check_path
+from dpci.ledger.entries import Entry, Identity, check_n_public, check_text
+from dpci.ledger.places import check_path
+from dpci.ledger.store import FileStore, MemoryStore, Store
 
 __all__ = ["Ledger"]
 
@@ -22,7 +24,6 @@ PathLike: TypeAlias = str | os.PathLike[str]
 Errors: TypeAlias = Literal["detailed", "private"]
 _RELATIONS: tuple[Neighbors, ...] = get_args(Neighbors)
 _ERRORS: tuple[Errors, ...] = get_args(Errors)
-_LONGEST_TEXT = 1000
 
 
 class _Accounts:
@@ -108,7 +109,7 @@ class Ledger:
         fixed: dict[str, Any] = {
             "neighbors": neighbors,
             "errors": errors,
-            "n_public": _check_n_public(n_public, neighbors, errors),
+            "n_public": check_n_public(n_public, neighbors, errors),
         }
         identity = Identity(id=secrets.token_hex(16), created=_now(), total=total, **fixed)
         self._label: str | None = None
@@ -154,7 +155,7 @@ class Ledger:
         label : str
             At most 1000 characters. Public: the text must not depend on the data.
         """
-        return self._around(self._store, self._accounts, _check_text("label", label))
+        return self._around(self._store, self._accounts, check_text("label", label))
 
     @property
     def total(self) -> Budget:
@@ -190,6 +191,11 @@ class Ledger:
     def history(self) -> tuple[Entry, ...]:
         """All entries in the order in which they were made."""
         return tuple(self._store.entries())
+
+    @property
+    def models(self) -> dict[int, str]:
+        """Hashes of the released models, ``PrivateFit.digest``, by the numbers of the entries that paid for them."""
+        return self._store.models()
 
     @property
     def spent(self) -> dict[str, float]:
@@ -245,7 +251,7 @@ class Ledger:
             If it could not be written for certain; it may have been.
         """
         budget = self._check(budget, neighbors)
-        source = _check_text("source", source)
+        source = check_text("source", source)
 
         def make(entries: Sequence[Entry]) -> Entry:
             account = self._account(entries)
@@ -268,6 +274,7 @@ class Ledger:
     def to_json(self) -> str:
         """Return the ledger with its history as JSON."""
         entries = self._store.entries()
+        models = self._store.models()
         account = self._account(entries)
         remaining = account.remaining()
         return json.dumps(
@@ -286,6 +293,7 @@ class Ledger:
                 if remaining is None
                 else {"notion": remaining.notion, "budget": remaining.parameters()},
                 "entries": [entry.to_dict() for entry in entries],
+                "models": models,
             },
             indent=2,
             ensure_ascii=False,
@@ -359,37 +367,28 @@ class Ledger:
             remaining = account.remaining()
             left = "nothing" if remaining is None else repr(remaining)
             raise BudgetExceeded(
-                f"the ledger cannot pay for this release: requested {budget!r}, remaining {left}, total {self.total!r}"
+                f"the ledger cannot pay for this release: requested {budget!r}, remaining {left}, total {self.total!r}",
+                requested=budget,
+                remaining=remaining,
             )
 
     def _account(self, entries: Sequence[Entry] | None = None) -> Account:
         return self._accounts.after(self._store.entries() if entries is None else entries)
 
 
+def keep_model(ledger: Ledger, entry: Entry, digest: str) -> None:
+    """Write the hash of the model that an entry paid for.
+
+    Raises
+    ------
+    LedgerError
+        If it could not be written for certain.
+    """
+    ledger._store.keep_model(entry.number, digest)  # noqa: SLF001  # of this module's own class
+
+
 def _reopened(kind: type[Ledger], path: Path, identity: Identity, label: str | None) -> Ledger:
     return kind._around(FileStore(path, identity), _Accounts(identity.total), label)  # noqa: SLF001  # what a pickle calls
-
-
-def _check_text(name: str, value: object) -> str:
-    if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not value.isprintable():
-        raise InvalidInput(f"{name} must be printable text of at most {_LONGEST_TEXT} characters, got {name}={value!r}")
-    return value
-
-
-def _check_n_public(n_public: int | None, neighbors: Neighbors, errors: Errors) -> int | None:
-    if errors == "private" and neighbors == "add_remove":
-        if n_public is None:
-            raise InvalidInput(
-                "n_public must be given for a ledger with errors='private' and neighbors='add_remove', "
-                "got n_public=None"
-            )
-        return check_count("n_public", n_public)
-    if n_public is not None:
-        raise InvalidInput(
-            "n_public must be None unless a ledger has errors='private' and neighbors='add_remove', "
-            f"got n_public={n_public!r}"
-        )
-    return None
 
 
 def _now() -> str:

@@ -20,9 +20,10 @@ from dpci.data.arrays import OnViolation
 from dpci.data.dask import is_dask
 from dpci.data.parts import PartRules
 from dpci.data.rows import ModelChoices, Rows, known_shape, read
-from dpci.errors import InvalidInput, ReleaseFailed
+from dpci.errors import DpciWarning, InvalidInput, LedgerError, ReleaseFailed
 from dpci.ledger.composition import rounded_down
-from dpci.ledger.ledger import Ledger
+from dpci.ledger.entries import Entry
+from dpci.ledger.ledger import Ledger, keep_model
 
 _FAILED = "the release failed after its budget was spent; a ledger with errors='private' does not report the reason"
 
@@ -125,7 +126,10 @@ class Payment:
 
 
 class Till(Generic[_Resolved]):
-    """The context of one release: reads the data, ensures that it is paid for and that private errors stay private."""
+    """The context of one release: reads the data, ensures that it is paid for and that private errors stay private.
+
+    ``entry`` is that of the ledger, once it is written.
+    """
 
     def __init__(
         self,
@@ -144,6 +148,7 @@ class Till(Generic[_Resolved]):
         self._parts = parts
         self._persons = persons
         self._is_paid = False
+        self.entry: Entry | None = None
         if payment.private:
             self._check_public(X, y)
 
@@ -223,6 +228,25 @@ class Till(Generic[_Resolved]):
             self._pay()
         return rows, resolved
 
+    def receipt(self) -> dict[str, Any] | None:
+        """Return which entry of which ledger paid, as a record keeps it; None without a ledger."""
+        if self._payment.ledger is None or self.entry is None:
+            return None
+        return {"ledger": self._payment.ledger.id, "entry": self.entry.number, "time": self.entry.time}
+
+    def keep(self, digest: Callable[[], str], *, stacklevel: int) -> None:
+        """Write the hash of the released model to the ledger; the model is not lost where that fails."""
+        if self._payment.ledger is None or self.entry is None:
+            return
+        try:
+            keep_model(self._payment.ledger, self.entry, digest())
+        except LedgerError as error:
+            warnings.warn(
+                f"the ledger must hold the hash of the model of entry {self.entry.number}, got none: {error}",
+                DpciWarning,
+                stacklevel=stacklevel,
+            )
+
     def _check_public(self, X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the caller has
         """Refuse public choices under which failures could reveal facts about the data, and impossible ones."""
         ledger, choices = self._payment.ledger, self._choices
@@ -250,7 +274,7 @@ class Till(Generic[_Resolved]):
     def _pay(self) -> None:
         payment = self._payment
         assert payment.ledger is not None  # noqa: S101  # for the type checker
-        payment.ledger.spend(payment.charged, neighbors=payment.neighbors, source=payment.source)
+        self.entry = payment.ledger.spend(payment.charged, neighbors=payment.neighbors, source=payment.source)
         self._is_paid = True
 
 

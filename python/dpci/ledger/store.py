@@ -6,15 +6,17 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from dpci.budgets import Budget, budget_from_parameters
-from dpci.errors import DpciError, InvalidInput, LedgerError
-from dpci.ledger.composition import Reserve, reserve_from
+from dpci.errors import DpciError, LedgerError
+from dpci.ledger.composition import reserve_from
+from dpci.ledger.entries import Entry, Identity, Next
+from dpci.ledger.models import read_models, write_model
+from dpci.ledger.places import sync_folder
 
 _APPLICATION = int.from_bytes(b"dpci", "big")
 _FORMAT = 2
@@ -39,62 +41,6 @@ CREATE TRIGGER no_removal BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'a 
 _MARKS = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_FORMAT};"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Identity:
-    """What a ledger is for; fixed when it is created."""
-
-    id: str
-    created: str
-    total: Budget
-    neighbors: str
-    errors: str
-    n_public: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One spend of a ledger.
-
-    Attributes
-    ----------
-    number : int
-        1, 2, ... in the order of the spends, which the clock does not decide.
-    time : str
-        UTC time by the clock of the machine, ISO 8601; for people to read, and not used otherwise.
-    source : str
-        The function that released, such as "dpci.fit".
-    label : str or None
-        The caller's words, see :meth:`dpci.Ledger.labelled`.
-    budget : PureDP, ZCDP or ApproxDP
-        What was spent.
-    reserve : Reserve or None
-        What the first zCDP spend set aside from an (epsilon, delta) total.
-    """
-
-    number: int
-    time: str
-    source: str
-    label: str | None
-    budget: Budget
-    reserve: Reserve | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry as plain values."""
-        return {
-            "number": self.number,
-            "time": self.time,
-            "source": self.source,
-            "label": self.label,
-            "notion": self.budget.notion,
-            "budget": self.budget.parameters(),
-            "reserve": None if self.reserve is None else self.reserve.parameters(),
-        }
-
-
-Next: TypeAlias = Callable[[Sequence[Entry]], Entry]
-"""From the entries so far to the next one, or an error; called where nobody else can add one."""
-
-
 class Store(Protocol):
     """Where a ledger is kept."""
 
@@ -106,6 +52,12 @@ class Store(Protocol):
     def append(self, make: Next) -> Entry:
         """Add one entry for good before returning it, or none if ``make`` raises."""
 
+    def models(self) -> dict[int, str]:
+        """Return the hashes of the models that entries paid for, by their numbers."""
+
+    def keep_model(self, number: int, digest: str) -> None:
+        """Add the hash of the model that an entry paid for, once."""
+
     def close(self) -> None:
         """Refuse every later use."""
 
@@ -116,6 +68,7 @@ class MemoryStore:
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         self._entries: list[Entry] = []
+        self._models: dict[int, str] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._closed = False
@@ -131,6 +84,17 @@ class MemoryStore:
             entry = make(tuple(self._entries))
             self._entries.append(entry)
             return entry
+
+    def models(self) -> dict[int, str]:
+        """Return the hashes of the models that entries paid for, by their numbers."""
+        with self._locked():
+            return dict(self._models)
+
+    def keep_model(self, number: int, digest: str) -> None:
+        """Add the hash of the model that an entry paid for, once."""
+        with self._locked():
+            if self._models.setdefault(number, digest) != digest or number > len(self._entries):
+                raise LedgerError(f"an entry of a ledger must have one model, got another for entry {number}")
 
     def close(self) -> None:
         """Refuse every later use."""
@@ -201,7 +165,7 @@ class FileStore:
                 # Unlike a rename, a link never replaces what another process has just created.
                 with suppress(FileExistsError):
                     os.link(fresh, path)
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
             finally:
                 fresh.unlink(missing_ok=True)
         except OSError as error:
@@ -263,6 +227,26 @@ class FileStore:
             connection.execute("COMMIT")
             self._known = (*entries, entry), head
             return entry
+
+    def models(self) -> dict[int, str]:
+        """Return the hashes of the models that entries paid for, by their numbers."""
+        _check_open(self._closed)
+        with _connection(self.path, "rw") as connection:
+            connection.execute("BEGIN")
+            entries, _ = self._read(connection)
+            found = read_models(connection, self.identity.id, len(entries))
+            if found is None:
+                raise _damaged(self.path, "the hashes of its models do not match their checksums")
+            return found
+
+    def keep_model(self, number: int, digest: str) -> None:
+        """Add the hash of the model that an entry paid for, once."""
+        _check_open(self._closed)
+        with _connection(self.path, "rw") as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            self._read(connection)
+            write_model(connection, self.identity.id, number, digest)
+            connection.execute("COMMIT")
 
     def close(self) -> None:
         """Refuse every later use."""
@@ -368,30 +352,3 @@ def _damaged(path: Path, reason: str) -> LedgerError:
 def _check_open(closed: bool) -> None:  # noqa: FBT001  # its only argument
     if closed:
         raise LedgerError("the ledger must be open, got a closed one")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def check_path(path: object) -> Path:
-    """Return the absolute path of a file, through links, whatever the working folder becomes later."""
-    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    if not isinstance(name, str) or not name or "\0" in name or not _is_encodable(name):
-        raise InvalidInput(f"path must be the name of a file, got path={path!r}")
-    file = Path(os.path.realpath(name))
-    if not file.name:
-        raise InvalidInput(f"path must be the name of a file, got path={path!r}")
-    return file
-
-
-def _is_encodable(name: str) -> bool:
-    try:
-        os.fsencode(name)
-    except UnicodeEncodeError:
-        return False
-    return True

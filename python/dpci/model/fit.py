@@ -1,52 +1,86 @@
 """``fit``: from rows to a private model with confidence intervals."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack, overload
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import warn_of_seed
-from dpci.budgets import Budget, Calibration, Neighbors
+from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
 from dpci.data.rows import Rows, check_source
-from dpci.errors import CurvatureWarning, InvalidInput, MomentNoiseWarning
+from dpci.errors import CurvatureWarning, DpciWarning, InvalidInput, MomentNoiseWarning
 from dpci.inference.curvature import TRUSTED_ROOM, shown
 from dpci.inference.error_law import NOISE_AWARE, strong_convexity
 from dpci.inference.methods import room_of
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.losses import LossLike
-from dpci.mechanisms import MechanismLike
+from dpci.losses import LossLike, Squared, check_loss
+from dpci.mechanisms import MechanismLike, check_mechanism
 from dpci.model.result import PrivateFit
-from dpci.model.settings import Moments, Projection, Settings
+from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
 from dpci.model.tables import Source, check_person_column, described, person_ids
 from dpci.released.model import record_of
 from dpci.rows import RowDomain
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 
+if TYPE_CHECKING:
+    from dpci.regression.result import LinearFit
+
 __all__ = ["fit"]
 
 # Noise in the Hessian over the strong convexity up to which coverage was measured to be near the level.
 _TRUSTED_RATIO = 10.0
 
+AnyRows: TypeAlias = Table | NamedTable | Partitions | str | PathLike[str]
+
 Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
 """From the caller's rows and targets to those that are fitted."""
 
 
+@overload
 def fit(
-    X: Table | NamedTable | Partitions | str | PathLike[str],
+    X: AnyRows,
+    y: ArrayLike | None = None,
+    *,
+    budget: GaussianBudget,
+    mechanism: Literal["moments"],
+    loss: Literal["squared"] | Squared,
+    schema: Schema | None = None,
+    ledger: Ledger | None = None,
+    **keywords: Unpack[OtherKeywords],
+) -> "LinearFit": ...
+
+
+@overload
+def fit(
+    X: AnyRows,
     y: ArrayLike | None = None,
     *,
     budget: Budget,
-    l2_strength: float,
+    loss: LossLike = "logistic",
+    mechanism: MechanismLike | None = None,
+    radius: float | None = None,
+    schema: Schema | None = None,
+    ledger: Ledger | None = None,
+    **keywords: Unpack[OtherKeywords],
+) -> PrivateFit: ...
+
+
+def fit(
+    X: AnyRows,
+    y: ArrayLike | None = None,
+    *,
+    budget: GaussianBudget,
+    l2_strength: float | None = None,
     schema: Schema | None = None,
     loss: LossLike = "logistic",
-    mechanism: MechanismLike = "objective",
+    mechanism: MechanismLike | Literal["moments"] | None = None,
     split: Sequence[float] | None = None,
     moments: Moments = "joint",
     projection: Projection = "auto",
@@ -66,7 +100,7 @@ def fit(
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
-) -> PrivateFit:
+) -> "PrivateFit | LinearFit":
     """Fit a linear model with differential privacy and release what confidence intervals need.
 
     Minimises mean loss + (l2_strength / 2) * ||params||**2. Everything in the result is differentially private at the
@@ -86,20 +120,23 @@ def fit(
         order of the rows: where ``X`` and ``y`` both have an index, as in pandas, the two must be equal. A Dask array
         or series with the partitions of ``X`` where that is a Dask collection; None exactly where ``X`` is in parts
         that hold their targets, and where the table holds the target of ``schema``.
-    budget : PureDP, ZCDP or ApproxDP
+    budget : PureDP, ZCDP or ApproxDP; GDP with ``mechanism="moments"``
         What to spend. Objective perturbation takes spherical Laplace noise under PureDP and ZCDP, Gaussian noise under
         ApproxDP.
     l2_strength : float
         Regularisation λ > 0. It defines the target of the intervals and must not depend on the data. 0 is legal only
-        for a custom loss that declares strong convexity.
+        for a custom loss that declares strong convexity, and with ``mechanism="moments"``, where it is the default.
     schema : dpci.schema.Schema, optional
         What becomes of the columns of a table: it gives the bound on the rows, the names and the classes, and stays
         with the result, which then encodes tables by itself and gives numbers in the units of the table (docs/data.md).
     loss : str or object of dpci.losses
         "logistic", "huber_hinge", "smooth_hinge", "soft_logistic" (labels in [0, 1]), "squared" (targets in [-1, 1]),
         "hinge", or an object.
-    mechanism : str or object
-        "objective" or "output" perturbation, or an object that also names the noise.
+    mechanism : str or object, optional
+        "objective" or "output" perturbation, or an object that also names the noise. "moments", for the squared loss:
+        linear regression from one noisy moment matrix, without a radius (docs/linear_regression.md); it takes none of
+        ``split``, ``moments``, ``projection``, ``calibration``, ``radius``, ``classes`` and ``intercept_scale``. None:
+        "moments" for the squared loss without a radius, otherwise "objective".
     split : sequence of three floats, optional
         Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.9, .05, .05) under
         PureDP, more for the matrices with few records and few parameters, and (.95, .025, .025) otherwise
@@ -118,8 +155,9 @@ def fit(
         more noise.
     radius : float, optional
         Minimise over ||params|| <= radius only (intercept included). Bounds of the loss are then those on this ball;
-        the squared loss needs it. The noise of output perturbation may leave the ball (see ``OutputPerturbation``).
-        Intervals are refused unless the released values show that the bound does not bind.
+        the squared loss needs it but with ``mechanism="moments"``. The noise of output perturbation may leave the ball
+        (see ``OutputPerturbation``). Intervals are refused unless the released values show that the bound does not
+        bind.
     classes : (negative, positive), optional
         The public classes. None: (False, True) if ``y`` has a boolean data type. Classes of other labels, including 0
         and 1, are inferred from ``y`` with a warning; for rows in parts they are refused.
@@ -162,8 +200,9 @@ def fit(
 
     Returns
     -------
-    PrivateFit
-        Parameters, intervals and the record of what was spent.
+    PrivateFit or LinearFit
+        Parameters, intervals and the record of what was spent; with ``mechanism="moments"`` a
+        :class:`dpci.regression.LinearFit`.
 
     Raises
     ------
@@ -190,7 +229,8 @@ def fit(
         If a seed is given.
     MomentNoiseWarning
         If the noise in the Hessian is more than ten times the strong convexity of the objective, with objective
-        perturbation.
+        perturbation. With ``mechanism="moments"``, where the regressors vary no more than the noise: the result then
+        has no coefficients, but the released matrix.
     CurvatureWarning
         If :attr:`PrivateFit.curvature_room` is below 3.
 
@@ -203,8 +243,20 @@ def fit(
     >>> result.names
     ('x0', 'x1', 'intercept')
     """
+    given = dict(locals())
+    loss = check_loss(loss)
+    if mechanism is None:
+        mechanism = "moments" if isinstance(loss, Squared) and radius is None else "objective"
+    if isinstance(mechanism, str) and mechanism == "moments":
+        # Imported when it is first used: a program that fits other losses does not wait for it.
+        from dpci.model.moments import fit_moments  # noqa: PLC0415
+
+        return fit_moments(**{**given, "loss": loss})
+    mechanism = check_mechanism(mechanism)
+    if l2_strength is None:
+        raise TypeError("fit() missing required keyword-only argument: 'l2_strength'")
     settings = Settings.checked(
-        budget=budget,
+        budget=check_budget(budget),
         l2_strength=l2_strength,
         loss=loss,
         mechanism=mechanism,
@@ -276,7 +328,8 @@ def release_fit(
         if prepare is not None:
             X, y = prepare(X, y)
         rows, spec = till.read(X, y, persons=ids, stacklevel=stacklevel + 1)
-        fitted = fit_rows(rows, spec, settings)
+        fitted = fit_rows(rows, spec, settings, paid=till.receipt())
+    till.keep(lambda: fitted.result.digest, stacklevel=stacklevel + 1)
     fitted.announce(stacklevel + 1)
     return fitted.result
 
@@ -285,18 +338,18 @@ class Fitted(NamedTuple):
     """A fit and the warnings about it, which depend on released values only."""
 
     result: PrivateFit
-    remarks: tuple[tuple[str, type[Warning]], ...]
+    remarks: tuple[DpciWarning, ...]
 
     def announce(self, stacklevel: int) -> None:
         """Warn, ``stacklevel`` frames up: 2 is the caller."""
         if not self.result.private:
             warn_of_seed("result", stacklevel + 1)
-        for message, category in self.remarks:
-            warnings.warn(message, category, stacklevel=stacklevel)
+        for remark in self.remarks:
+            warnings.warn(remark, stacklevel=stacklevel)
 
 
-def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
-    """Release a fit of rows that are read and paid for, at the budget of ``spec``."""
+def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Mapping[str, Any] | None = None) -> Fitted:
+    """Release a fit of rows that are read and paid for, at the budget of ``spec``; ``paid``: by which entry."""
     clip = settings.on_violation == "clip"
     if rows.parts is None:
         n_threads = settings.n_threads
@@ -305,11 +358,11 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
         )
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
-    result = PrivateFit(settings.record(spec, rows, release))
+    result = PrivateFit(settings.record(spec, rows, {**release, "paid": paid}))
     return Fitted(result, (*_remarks(result), *_remarks_on_curvature(result)))
 
 
-def _remarks(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
+def _remarks(result: PrivateFit) -> Iterator[DpciWarning]:
     record = record_of(result)
     # With output perturbation the Hessian enters the sampling error alone.
     if record.projection != NOISE_AWARE or record.mechanism == "output":
@@ -322,10 +375,10 @@ def _remarks(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
             f"the intervals is less certain; to reduce the noise, use {other}larger moment shares in split or a "
             "greater l2_strength"
         )
-        yield message, MomentNoiseWarning
+        yield MomentNoiseWarning(message, ratio=ratio)
 
 
-def _remarks_on_curvature(result: PrivateFit) -> Iterator[tuple[str, type[Warning]]]:
+def _remarks_on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
     room = room_of(result)
     if room is not None and room < TRUSTED_ROOM:
         loss = result.loss["name"].replace("_", " ")
@@ -334,4 +387,4 @@ def _remarks_on_curvature(result: PrivateFit) -> Iterator[tuple[str, type[Warnin
             f"predictors from the point where its curvature changes, got {shown(room)}: intervals may be too short; "
             "use more records, a loss with a wider curved part, or a greater l2_strength"
         )
-        yield message, CurvatureWarning
+        yield CurvatureWarning(message, room=room)

@@ -107,6 +107,11 @@ class PrivateFit(Inference):
         """Return the whole result as JSON: released and public values only, floats exactly."""
         return self._record.to_json()
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
+        return self._record.digest
+
     @classmethod
     def from_json(cls, text: str | bytes) -> "PrivateFit":
         """Rebuild a result from :meth:`to_json`.

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
+from numpy.typing import ArrayLike
+
 from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
@@ -19,7 +21,7 @@ from dpci.base.validation import (
     check_seed,
     check_threads,
 )
-from dpci.budgets import Budget, Calibration, Neighbors, check_budget, core_budget
+from dpci.budgets import Budget, Calibration, Neighbors, check_budget, check_n_public, core_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.parts import PartRules
@@ -75,6 +77,29 @@ _WITHOUT_MOMENTS: dict[str, Any] = {
     "projection": "none",
     "noise_spectral_radius": 0.0,
 }
+
+
+class OtherKeywords(TypedDict, total=False):
+    """The keywords of :func:`dpci.fit` but those that decide what it returns, its budget, schema and ledger."""
+
+    l2_strength: float
+    split: Sequence[float] | None
+    moments: Moments
+    projection: Projection
+    calibration: Calibration
+    classes: Sequence[Any] | None
+    fit_intercept: bool
+    intercept_scale: float
+    row_norm: float | None
+    rows: RowDomain | None
+    on_violation: OnViolation
+    neighbors: Neighbors
+    persons: ArrayLike | str | None
+    contribution: Literal["mean"] | None
+    max_rows: int | None
+    n_public: int | None
+    n_threads: int | None
+    seed: int | None
 
 
 class BudgetlessKeywords(TypedDict, total=False):
@@ -312,23 +337,6 @@ class Settings(DerivedFacts):
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
         }
-
-
-def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
-    """Return the public stand-in for the number of rows, which add/remove needs and replace-one has no use for."""
-    if neighbors == "replace_one":
-        if n_public is None:
-            return None
-        raise InvalidInput(
-            "n_public must be None with neighbors='replace_one', because the number of records is public, got "
-            f"n_public={n_public!r}"
-        )
-    if n_public is None:
-        raise InvalidInput(
-            "n_public must be given with neighbors='add_remove', because the number of records is private, got "
-            "n_public=None"
-        )
-    return check_count("n_public", n_public)
 
 
 def asks_add_remove(keywords: Mapping[str, object]) -> bool:

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from dpci.data.arrays import NamedRows, as_numbers
 from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index, is_frame
+from dpci.data.interchange import named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import Mergeable, Partitions
 from dpci.errors import InvalidInput
@@ -119,7 +121,7 @@ def person_ids(X: Any, persons: Any) -> Any:  # noqa: ANN401  # ids of any libra
         raise InvalidInput(
             f"persons must be an array of ids unless X is a table in memory, got X of type {type(X).__name__}"
         )
-    return column_of(X.table, persons)
+    return column_of(X.columns, persons)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,6 +130,11 @@ class RawTable:
 
     table: Any
     schema: Schema
+
+    @cached_property
+    def columns(self) -> Any:  # noqa: ANN401  # tables of any library
+        """The table, whose columns can be asked for; one that is a stream of Arrow is read here, once."""
+        return named_columns(self.table)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -175,13 +182,14 @@ class _Encoding:
 def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any]:  # noqa: ANN401  # tables of any library
     """Return rows and targets of a table; ``y`` None: the table has the column of targets."""
     check_same_index(X, y)
+    X = named_columns(X)  # once: a stream can be read only once
     features = schema.features(X)
-    targets = schema.targets(X) if y is None else schema.target.encode(y)
+    targets = schema.targets(X) if y is None else schema.target.encode(taken_over("y", y))
     return NamedRows(features, schema.names), _coded(targets, schema)
 
 
 def _encoded(X: RawTable, y: Any) -> tuple[NamedRows, Any]:  # noqa: ANN401  # a column of any library
-    return encode_table(X.table, y, X.schema)
+    return encode_table(X.columns, y, X.schema)
 
 
 def _coded(targets: Any, schema: Schema) -> Any:  # noqa: ANN401  # encoded targets

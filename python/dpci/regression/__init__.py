@@ -1,9 +1,11 @@
 """Linear regression from one noisy moment matrix: every regression among its columns, with intervals."""
 
 from dpci.base.naming import name_publicly
+from dpci.regression import difference as _difference  # noqa: F401  # registers how two are compared
+from dpci.regression.estimates import LinearTest
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.mechanism import release
-from dpci.regression.result import LinearFit, LinearTest
+from dpci.regression.result import LinearFit
 
 __all__ = ["LinearFit", "LinearTest", "MomentMatrix", "release"]
 

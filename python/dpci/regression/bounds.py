@@ -5,19 +5,26 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpci.base.validation import check_positive, check_real
 from dpci.data.arrays import NamedRows, as_features, as_vector, check_finite
 from dpci.data.frames import check_same_index
 from dpci.data.parts import Mergeable, Partitions
 from dpci.errors import InvalidInput
+from dpci.rows import Ball, Blocks, RowDomain
+from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
 _Merged = TypeVar("_Merged", bound=Mergeable)
 
 # Numbers in a block of rows: it stays in the cache between the operations on it.
 _BLOCK = 1 << 15
+
+SPARSE = (
+    "X must be dense where columns are moved or scaled by their bounds, got a sparse matrix (give row_norm instead, or "
+    "pass X.toarray())"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +33,24 @@ class Bounds:
 
     lower: _F64
     upper: _F64
+    in_core: bool = False
+    """Whether they follow from blocks, of which the core checks each as a whole."""
+
+    @classmethod
+    def of_blocks(cls, rows: Blocks) -> "Bounds | None":
+        """Return what makes all blocks equally long; None where they are."""
+        if len(set(rows.block_bounds)) == 1:
+            return None
+        upper = np.array([rows.block_bounds[block] for block in rows.members])
+        return cls(-upper, upper, in_core=True)
+
+    @classmethod
+    def of_schema(cls, schema: Schema) -> "Bounds":
+        """Return the bounds of encoded columns; single ones may be moved to their middle, those of a group may not."""
+        members = schema.rows.members
+        upper = np.array([schema.rows.block_bounds[block] for block in members])
+        alone = np.array([members.count(block) == 1 for block in members])
+        return cls(np.where(alone & ~schema.both_signs, 0.0, -upper), upper, in_core=True)
 
     @classmethod
     def checked(cls, value: object) -> "Bounds":
@@ -118,9 +143,7 @@ class Standardise:
         features = as_features(X)
         values = features.values
         if isinstance(values, tuple):
-            raise InvalidInput(
-                "X must be dense with bounds, got a sparse matrix (give row_norm instead, or pass X.toarray())"
-            )
+            raise InvalidInput(SPARSE)
         middle, half = self.bounds.placed(values.shape[1])
         out = np.empty(values.shape)
         height = max(1, _BLOCK // max(1, values.shape[1]))
@@ -132,6 +155,8 @@ class Standardise:
     def _scale(self, values: NDArray[Any], out: _F64, middle: _F64, half: _F64, start: int) -> None:
         np.subtract(values, middle, out=out)
         np.divide(out, half, out=out)
+        if self.bounds is not None and self.bounds.in_core:
+            return
         # The least and the greatest number say whether any is outside, or none at all.
         inside = out.size == 0 or (out.min() >= -1.0 and out.max() <= 1.0)
         if inside:
@@ -186,6 +211,11 @@ def plain_bounds(n_columns: int) -> tuple[_F64, _F64]:
     return np.zeros(n_columns), np.ones(n_columns)
 
 
-def bounds_from(value: tuple[ArrayLike, ArrayLike] | None) -> Bounds | None:
-    """Return the caller's bounds, if any."""
-    return None if value is None else Bounds.checked(value)
+def domain_of(bounds: Bounds | None, rows: RowDomain | None, n_columns: int) -> RowDomain:
+    """Return the domain of rows as the core sees them: blocks of length 1 where they were scaled."""
+    if rows is None:
+        return Blocks([1.0] * n_columns) if n_columns else Ball()
+    rows.check_columns(n_columns)
+    if bounds is None or isinstance(rows, Ball):
+        return rows
+    return Blocks([1.0] * len(rows.bounds), [(columns, 1.0) for columns, _ in rows.groups])

@@ -1,35 +1,41 @@
 """The public choices of a moment matrix, validated before any data are looked at."""
 
-import math
 import sys
 from dataclasses import dataclass
 from typing import Any
 
 from dpci import _core
-from dpci.base.validation import check_choice, check_flag, check_positive, check_seed, check_threads
-from dpci.budgets import Budget, Neighbors, check_budget, core_budget
+from dpci.base.validation import check_choice, check_flag, check_seed, check_threads
+from dpci.budgets import (
+    GDP,
+    ZCDP,
+    Budget,
+    GaussianBudget,
+    Neighbors,
+    check_gaussian_budget,
+    check_n_public,
+    core_budget,
+)
 from dpci.data.arrays import OnViolation
 from dpci.data.parts import PartRules
-from dpci.errors import InvalidInput
 from dpci.losses import Squared
-from dpci.model.settings import check_n_public
-from dpci.regression.bounds import Bounds, Standardise
-from dpci.rows import Ball
+from dpci.regression.bounds import Bounds, Standardise, domain_of
+from dpci.rows import Ball, Blocks, RowDomain, core_rows
+from dpci.schema.table import Schema
 
 ROBUST_SHARE = 0.1
 """Share of the budget for the moments of the squared residuals, where they are asked for."""
-
-# Room above ±1 for rows whose entries were rounded to the bounds.
-_ROUNDING = 1.0 + 1e-15
 
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixChoices:
     """What the caller of :func:`dpci.regression.release` chooses."""
 
-    budget: Budget
+    budget: GaussianBudget
     bounds: Bounds | None
-    row_norm: float | None
+    """Of the columns, by which they are moved and scaled; None: they are used as they are."""
+    domain: RowDomain | None
+    """Of the rows before that; None: the columns have bounds alone."""
     target_middle: float
     target_half: float
     robust: bool
@@ -38,13 +44,10 @@ class MatrixChoices:
     n_public: int | None
     n_threads: int | None
     seed: int | None
+    schema: Schema | None = None
 
     def __post_init__(self) -> None:
-        check_budget(self.budget)
-        if self.bounds is not None and self.row_norm is not None:
-            raise InvalidInput(f"row_norm must be None with bounds of the columns, got row_norm={self.row_norm}")
-        norm = 1.0 if self.bounds is None and self.row_norm is None else self.row_norm
-        object.__setattr__(self, "row_norm", None if norm is None else check_positive("row_norm", norm))
+        check_gaussian_budget(self.budget)
         object.__setattr__(self, "robust", check_flag("robust", self.robust))
         check_choice("on_violation", self.on_violation, ("error", "clip"))
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
@@ -63,9 +66,11 @@ class MatrixChoices:
         return self.on_violation == "clip"
 
     @property
-    def rows(self) -> Ball:
+    def rows(self) -> RowDomain:
         """The domain that the rows are checked against before their number of columns is known."""
-        return Ball(self.row_norm or sys.float_info.max)
+        if isinstance(self.domain, Blocks):
+            return domain_of(self.bounds, self.domain, self.domain.n_columns)
+        return self.domain or Ball(sys.float_info.max)
 
     @property
     def loss(self) -> Squared:
@@ -76,9 +81,16 @@ class MatrixChoices:
         """Return what is done with rows and targets before the core sees them."""
         return Standardise(self.bounds, self.target_middle, self.clip)
 
-    def norm(self, n_columns: int) -> float:
-        """Return the bound on the norm of a row of so many columns, as the core takes it."""
-        return math.sqrt(n_columns) * _ROUNDING if self.row_norm is None else self.row_norm
+    def core_domain(self, n_columns: int) -> RowDomain:
+        """Return the domain of rows of so many columns, as the core sees them."""
+        return domain_of(self.bounds, self.domain, n_columns)
+
+    @property
+    def charge(self) -> Budget:
+        """What a ledger counts: of Gaussian DP the zCDP that it implies, rounded up."""
+        if not isinstance(self.budget, GDP):
+            return self.budget
+        return ZCDP(self.budget.to_zcdp().rho * (1.0 + 2.0**-50))
 
     def spec(self, n_samples: int, n_columns: int, budget: Budget) -> _core.MomentMatrixSpec:
         """Return the calibrated specification."""
@@ -87,10 +99,11 @@ class MatrixChoices:
         return _core.MomentMatrixSpec(
             n_samples=n_samples if self.n_public is None else self.n_public,
             n_columns=n_columns,
-            row_norm=self.norm(n_columns),
+            row_norm=core_rows(self.core_domain(n_columns)),
             target_bound=self.target_half,
             robust_share=ROBUST_SHARE if self.robust else None,
-            budget=core_budget(budget),
+            budget=None if isinstance(self.budget, GDP) else core_budget(budget),
+            mu=self.budget.mu if isinstance(self.budget, GDP) else None,
             neighbors=self.neighbors,
         )
 
@@ -98,7 +111,7 @@ class MatrixChoices:
         """Return the bounds that the rows are checked against, as the core takes them, before the release does."""
         return {
             "loss": self.loss.to_core(),
-            "row_norm": self.rows.norm,
+            "row_norm": core_rows(self.rows),
             "intercept": None,
             "clip": self.clip,
             "n_threads": self.n_threads,

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from dpci import _core
 from dpci.errors import InvalidInput
-from dpci.regression.law import ErrorParts, positive_part, shrunk
+from dpci.regression.law import ErrorParts, Noise, positive_part, shrunk
 from dpci.regression.record import INTERCEPT, MomentRecord
 
 _F64 = NDArray[np.float64]
@@ -72,10 +73,19 @@ class Solution:
         return ErrorParts(
             sampling=sampling,
             sampling_variance=spread + self.relative * sampling**2,
-            plus=half * (cross + length),
-            minus=half * (cross - length),
-            degrees=self.degrees,
+            noises=(Noise(half * (cross + length), half * (cross - length), self.degrees),),
         )
+
+    def draw(self, rng: np.random.Generator, rows: _F64, n_draws: int) -> _F64:
+        """Return joint errors of contrasts under normal noise, each in units of its estimated standard deviation.
+
+        Their variances are estimated; one level of a chi-square serves all of them.
+        """
+        values, vectors = np.linalg.eigh(rows @ self.covariance() @ rows.T)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        errors = rng.standard_normal((n_draws, len(rows))) @ root.T
+        df = np.minimum(self.parts(rows).df, 1e10)
+        return np.asarray(errors / np.sqrt(special.chdtri(df, rng.uniform(size=(n_draws, 1))) / df))
 
     def covariance(self) -> _F64:
         """Return the covariance of the errors of all coefficients, sampling and noise together."""
@@ -150,6 +160,14 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         matrix_noise=noise,
         degrees=math.inf if record.is_gaussian else 0.5 * (len(record.columns) + 3),
     )
+
+
+def attempt(record: MomentRecord, model: Model) -> Solution | InvalidInput:
+    """Return the solution, or why there is none."""
+    try:
+        return solve(record, model)
+    except InvalidInput as error:
+        return error
 
 
 def _equations(record: MomentRecord, model: Model) -> tuple[_F64, _F64, _F64, _F64]:

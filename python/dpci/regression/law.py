@@ -13,8 +13,8 @@ from scipy import special
 
 _F64 = NDArray[np.float64]
 
-# Nodes of the rule for each gamma variable.
-_NODES = 12
+# Nodes of the rule for each gamma variable, and where two releases have two each.
+_NODES, _NODES_OF_TWO = 12, 7
 # Standard deviations below 0 from which the expansions are exact to seven digits.
 _FAR = 40.0
 # Halvings that leave no digit of a quantile open.
@@ -51,6 +51,16 @@ def shrunk(seen: _F64, std_dev: _F64, usual: _F64) -> tuple[_F64, _F64]:
 
 
 @dataclass(frozen=True, eq=False)
+class Noise:
+    """The noise of one release: ``plus·e + minus·f`` with independent e, f of variance 1, one entry a contrast."""
+
+    plus: _F64
+    minus: _F64
+    degrees: float
+    """Shape of the two gamma variables that make e and f normal; infinite for normal noise."""
+
+
+@dataclass(frozen=True, eq=False)
 class ErrorParts:
     """The parts of the errors of some contrasts, one entry each."""
 
@@ -58,16 +68,12 @@ class ErrorParts:
     """Sampling variance."""
     sampling_variance: _F64
     """Variance of its estimate."""
-    plus: _F64
-    minus: _F64
-    """The noise is ``plus·e + minus·f`` with independent e, f of variance 1."""
-    degrees: float
-    """Of both gamma variables together: their shape; infinite for normal noise."""
+    noises: tuple[Noise, ...]
 
     @property
     def variance(self) -> _F64:
         """Variance of the error."""
-        return self.sampling + self.plus**2 + self.minus**2
+        return np.asarray(self.sampling + sum(noise.plus**2 + noise.minus**2 for noise in self.noises))
 
     @property
     def df(self) -> _F64:
@@ -98,13 +104,22 @@ class ErrorParts:
 
     def _mixture(self) -> tuple[_F64, _F64]:
         """Return standard deviations, shape (m, nodes), and the weights of the nodes."""
-        if np.isinf(self.degrees):
-            return np.sqrt(self.variance)[:, None], np.ones(1)
-        nodes, weights = special.roots_genlaguerre(_NODES, self.degrees - 1.0)
-        nodes, weights = nodes / self.degrees, weights / weights.sum()
-        parts = self.plus[:, None, None] ** 2 * nodes[:, None] + self.minus[:, None, None] ** 2 * nodes
-        spread = np.sqrt(self.sampling[:, None, None] + parts).reshape(len(self.plus), -1)
-        return spread, np.outer(weights, weights).ravel()
+        spread, weights = self.sampling[:, None], np.ones(1)
+        mixed = sum(np.isfinite(noise.degrees) for noise in self.noises)
+        for noise in self.noises:
+            for amplitude in (noise.plus, noise.minus):
+                nodes, shares = _gamma_rule(noise.degrees, _NODES if mixed < 2 else _NODES_OF_TWO)
+                spread = (spread[:, :, None] + amplitude[:, None, None] ** 2 * nodes).reshape(len(amplitude), -1)
+                weights = np.outer(weights, shares).ravel()
+        return np.sqrt(spread), weights
+
+
+def _gamma_rule(degrees: float, n_nodes: int) -> tuple[_F64, _F64]:
+    """Return nodes and weights of a gamma variable of mean 1."""
+    if np.isinf(degrees):
+        return np.ones(1), np.ones(1)
+    nodes, weights = special.roots_genlaguerre(n_nodes, degrees - 1.0)
+    return nodes / degrees, weights / weights.sum()
 
 
 def _finite(df: _F64) -> _F64:

@@ -6,29 +6,28 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.accounting.guarantee import Guarantee, seal_totals
-from dpci.accounting.seals import describe_seals, seal_facts
 from dpci.base.tables import format_facts
 from dpci.base.validation import check_choice, check_flag, check_not_negative
-from dpci.budgets import ApproxDP, Budget
 from dpci.errors import InvalidInput
-from dpci.regression.equations import Model, solve
-from dpci.regression.record import MomentRecord
-from dpci.regression.result import LinearFit
+from dpci.regression.equations import Model, attempt, solve
+from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
+from dpci.regression.result import LinearFit, record_of
 
 __all__ = ["MomentMatrix"]
 
 
-class MomentMatrix:
+class MomentMatrix(ReleaseFacts):
     """The noisy second moments of the columns of X, a constant and y. Made by :func:`release`, never changed.
 
     Everything that its methods return is post-processing: it reads no data and costs no budget.
     """
 
-    __slots__ = ("_record",)
+    __slots__ = ()
 
-    def __init__(self, record: MomentRecord) -> None:
-        self._record = record
+    @classmethod
+    def of(cls, fit: LinearFit) -> "MomentMatrix":
+        """Return the release that a regression comes from, for others among the same columns."""
+        return cls(record_of(fit))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -54,64 +53,6 @@ class MomentMatrix:
         moments = units @ record.matrix @ units.T
         moments.flags.writeable = False
         return np.asarray(moments)
-
-    @property
-    def n_samples(self) -> int:
-        """The public number of samples: ``n_public`` under add/remove."""
-        return self._record.n_samples
-
-    @property
-    def private(self) -> bool:
-        """Whether noise from the operating system protects the data: False for seeded noise."""
-        return self._record.private
-
-    @property
-    def budget(self) -> Budget:
-        """What was spent: the whole budget."""
-        return self._record.total_budget()
-
-    @property
-    def spent(self) -> Budget:
-        """What was spent: the whole budget."""
-        return self.budget
-
-    @property
-    def privacy(self) -> dict[str, Any]:
-        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version."""
-        record = self._record
-        return {
-            "private": record.private,
-            "relation": record.neighbors,
-            "notion": record.notion,
-            "budget": dict(record.budget),
-            "spent": dict(record.budget),
-            "cost_unit": {"pure": "epsilon", "zcdp": "rho", "approx": "mu_squared"}[record.notion],
-            "steps": [step.to_dict() for step in record.steps],
-            "seal": seal_facts(record.seals),
-            "mechanism": "moment_matrix",
-            "constants": {
-                "n_public": record.n_samples,
-                "row_norm": record.row_norm,
-                "middle": record.middle.tolist(),
-                "scale": record.scale.tolist(),
-                "target_bounds": [
-                    record.target_middle - record.target_half,
-                    record.target_middle + record.target_half,
-                ],
-                "on_violation": record.on_violation,
-            },
-            "conditions": _conditions(record),
-            "version": record.version,
-        }
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The (epsilon, delta) profile and the Renyi curve; void for seeded noise."""
-        budget, record = self.budget, self._record
-        if not isinstance(budget, ApproxDP):
-            return Guarantee(budget, None, 0.0, 0.0)
-        mu = float(np.hypot.reduce([step.sensitivity / step.scale for step in record.steps]))
-        return Guarantee(budget, None, 0.0, mu, seal_totals(record.seals, ()))
 
     def fit(
         self,
@@ -219,18 +160,8 @@ class MomentMatrix:
     def summary(self) -> str:
         """Return what was released and what it cost, as text."""
         record = self._record
-        relation = {"replace_one": "replace one record", "add_remove": "add or remove one record"}[record.neighbors]
-        facts = [
-            ("released", f"second moments of {len(record.columns)} columns, a constant and {record.target}"),
-            ("columns", ", ".join(record.columns)),
-            ("budget spent", str(self.spent)),
-            *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
-            ("  seal", describe_seals(record.seals)),
-            ("neighbours", relation),
-            ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
-        ]
         banner = [] if record.private else ["NOT PRIVATE (seeded)"]
-        return "\n\n".join([*banner, format_facts(facts), *banner])
+        return "\n\n".join([*banner, format_facts(release_lines(record)), *banner])
 
     def to_json(self) -> str:
         """Return the whole release as JSON, floats exactly."""
@@ -255,20 +186,14 @@ class MomentMatrix:
         return f"<MomentMatrix: {len(self.columns)} columns and {self.target}, {self.spent}{seeded}>"
 
 
+def whole_regression(matrix: MomentMatrix, *, fit_intercept: bool, l2_strength: float) -> LinearFit:
+    """Regress y on all columns; what hides the regression is the result's :attr:`LinearFit.interval_refusal`."""
+    record = matrix._record  # noqa: SLF001  # of this module's own class
+    model = matrix._model(None, None, fit_intercept, l2_strength, "classical")  # noqa: SLF001  # as above
+    return LinearFit(record, model, attempt(record, model))
+
+
 def _column(name: str, value: object, known: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in known:
         raise InvalidInput(f"{name} must be of the columns {', '.join(known)}, got {value!r}")
     return value
-
-
-def _conditions(record: MomentRecord) -> list[str]:
-    """Return what the guarantee rests on besides the theorem."""
-    rests_on = []
-    if not record.private:
-        rests_on.append("none: the noise is seeded, so whoever knows the seed can subtract it")
-    if record.on_violation == "error":
-        rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
-    if record.private:
-        rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
-    rests_on.append("elementary functions err by no more than docs/noise.md assumes")
-    return rests_on

@@ -1,6 +1,7 @@
 """``release``: the noisy moment matrix of rows and targets, from which every linear regression among them follows."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -9,27 +10,31 @@ from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
 from dpci.base.validation import warn_of_seed
-from dpci.budgets import Budget, Neighbors
+from dpci.budgets import GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.rows import Rows, as_partitions
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.regression.bounds import StandardisedParts, bounds_from, plain_bounds, target_interval
+from dpci.losses import Squared
+from dpci.regression.bounds import SPARSE, Bounds, StandardisedParts, plain_bounds, target_interval
 from dpci.regression.choices import MatrixChoices
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
-from dpci.rows import Ball
+from dpci.rows import Ball, Blocks, RowDomain, row_domain
+from dpci.schema.columns import NumericTarget
+from dpci.schema.table import Schema
 
 
 def release(
     X: Table | Partitions,
     y: ArrayLike | None = None,
     *,
-    budget: Budget,
+    budget: GaussianBudget,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     row_norm: float | None = None,
+    rows: RowDomain | None = None,
     target_bound: float | tuple[float, float] = 1.0,
     robust: bool = False,
     on_violation: OnViolation = "error",
@@ -51,13 +56,15 @@ def release(
         Rows; arrays, frames, sparse matrices (with ``row_norm``), :class:`dpci.Chunks` or Dask collections.
     y : array-like of shape (n_samples,)
         Real targets; None if X holds them.
-    budget : PureDP, ZCDP or ApproxDP
-        Under PureDP symmetric matrix Laplace noise, otherwise Gaussian noise. ApproxDP or ZCDP give far less noise with
-        many columns.
+    budget : PureDP, ZCDP, ApproxDP or GDP
+        Under PureDP symmetric matrix Laplace noise, otherwise Gaussian noise, which is far less with many columns. A
+        ledger counts :class:`dpci.GDP` as the zCDP that it implies.
     bounds : (lower, upper), optional
         Public bounds of the columns: each a number for all, or one for each column. Give these if you know them.
     row_norm : float, optional
         In place of ``bounds``: a public bound on the Euclidean norm of a row. None without bounds: 1.
+    rows : Ball or Blocks of dpci.rows, optional
+        In place of both: the public domain of the rows. Of :class:`dpci.rows.Blocks` each block is scaled by its bound.
     target_bound : float or (lower, upper)
         Public bound on the size of a target, or bounds of the targets.
     robust : bool
@@ -106,10 +113,11 @@ def release(
     ('x0', 'x1', 'intercept')
     """
     middle, half = target_interval(target_bound)
+    placed, domain = _place(bounds, row_norm, rows)
     choices = MatrixChoices(
         budget=budget,
-        bounds=bounds_from(bounds),
-        row_norm=row_norm,
+        bounds=placed,
+        domain=domain,
         target_middle=middle,
         target_half=half,
         robust=robust,
@@ -119,33 +127,93 @@ def release(
         n_threads=n_threads,
         seed=seed,
     )
-    if bounds is not None and hasattr(X, "tocsr"):
-        raise InvalidInput(
-            "X must be dense with bounds, got a sparse matrix (give row_norm instead, or pass X.toarray())"
-        )
     payment = Payment.due(
-        "dpci.regression.release", ledger, budget=choices.budget, neighbors=neighbors, seed=choices.seed
+        "dpci.regression.release", ledger, budget=choices.charge, neighbors=neighbors, seed=choices.seed
     )
+    matrix = release_matrix(X, y, choices, payment=payment, stacklevel=3)
+    if not matrix.private:
+        warn_of_seed("result", 3)
+    return matrix
+
+
+def choices_of_fit(
+    *,
+    rows: RowDomain | None,
+    row_norm: float | None,
+    schema: Schema | None,
+    loss: Squared,
+    **keywords: Any,  # noqa: ANN401  # of MatrixChoices
+) -> MatrixChoices:
+    """Return the choices that the keywords of :func:`dpci.fit` make.
+
+    Raises
+    ------
+    InvalidInput
+        For values out of range, and rows and a loss that contradict the schema.
+    """
+    middle, half = 0.0, loss.target_bound
+    if schema is None:
+        placed, domain = _place(None, row_norm, rows)
+    else:
+        if not isinstance(schema.target, NumericTarget):
+            raise InvalidInput("the target of the schema must be a number for the squared loss, got two classes")
+        given = None if rows is None and row_norm is None else row_domain(row_norm, rows)
+        if given not in (None, Ball(schema.row_norm), schema.rows):
+            raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {given!r}")
+        if loss != Squared():
+            raise InvalidInput(f"target_bound must be 1 with a schema, which scales the targets, got {loss!r}")
+        placed, domain = Bounds.of_schema(schema), schema.rows
+        if schema.target.scale == "unit":
+            middle, half = 0.5, 0.5
+    return MatrixChoices(
+        bounds=placed, domain=domain, target_middle=middle, target_half=half, robust=False, schema=schema, **keywords
+    )
+
+
+def release_matrix(
+    X: Any,  # noqa: ANN401  # whatever the caller has
+    y: Any,  # noqa: ANN401
+    choices: MatrixChoices,
+    *,
+    payment: Payment,
+    prepare: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+    stacklevel: int,
+) -> MomentMatrix:
+    """Release with validated choices; ``prepare`` makes rows and targets of the caller's table inside the payment."""
+    if choices.bounds is not None and hasattr(X, "tocsr"):
+        raise InvalidInput(SPARSE)
 
     def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
         return choices.spec(n_samples, n_columns, payment.budget)
 
     with payment.release(X, y, choices, resolve, parts=choices.part_rules()) as till:
-        rows, spec = till.read(*_standardised(X, y, choices), stacklevel=3)
+        if prepare is not None:
+            X, y = prepare(X, y)
+        rows, spec = till.read(*_standardised(X, y, choices), stacklevel=stacklevel + 1)
         clip, n_threads = choices.clip, choices.n_threads
         if rows.parts is None:
             released = _core.release_moment_matrix(
                 spec, rows.values, rows.targets, clip=clip, n_threads=n_threads, seed=choices.seed
             )
         else:
-            parts = _known(rows.parts, choices.norm(rows.shape[1]), spec.intercept)
+            parts = _known(rows.parts, choices.core_domain(rows.shape[1]), spec.intercept)
             released = _core.release_moment_matrix_parts(
                 spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed
             )
-        record = _record(rows, spec, choices, released)
-    if not record.private:
-        warn_of_seed("result", 3)
-    return MomentMatrix(record)
+        return MomentMatrix(_record(rows, spec, choices, released))
+
+
+def _place(
+    bounds: tuple[ArrayLike, ArrayLike] | None, row_norm: float | None, rows: RowDomain | None
+) -> tuple[Bounds | None, RowDomain | None]:
+    """Return by what columns are moved and scaled, and the domain of the rows; one of the three says which."""
+    if bounds is None:
+        domain = row_domain(row_norm, rows)
+        return (Bounds.of_blocks(domain) if isinstance(domain, Blocks) else None), domain
+    for name, value in (("row_norm", row_norm), ("rows", rows)):
+        if value is not None:
+            raise InvalidInput(f"{name} must be None with bounds of the columns, got {name}={value!r}")
+    return Bounds.checked(bounds), None
 
 
 def _standardised(X: Any, y: Any, choices: MatrixChoices) -> tuple[Any, Any]:  # noqa: ANN401  # whatever the caller has
@@ -156,9 +224,9 @@ def _standardised(X: Any, y: Any, choices: MatrixChoices) -> tuple[Any, Any]:  #
     return standardise.rows(X), standardise.targets(X, y)
 
 
-def _known(parts: DescribedParts, norm: float, intercept: float) -> DescribedParts:
+def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> DescribedParts:
     """Return rows in parts with what every pass checks them against: the number of columns is known now."""
-    return dataclasses.replace(parts, rules=dataclasses.replace(parts.rules, rows=Ball(norm), intercept=intercept))
+    return dataclasses.replace(parts, rules=dataclasses.replace(parts.rules, rows=domain, intercept=intercept))
 
 
 def _record(
@@ -183,7 +251,9 @@ def _record(
         target_middle=choices.target_middle,
         target_half=choices.target_half,
         target_weight=spec.target_weight,
-        row_norm=choices.row_norm,
+        row_norm=choices.domain.norm if isinstance(choices.domain, Ball) else None,
+        blocks=choices.domain if isinstance(choices.domain, Blocks) else None,
+        table=choices.schema,
         n_samples=n_samples if choices.n_public is None else choices.n_public,
         on_violation=choices.on_violation,
         neighbors=choices.neighbors,

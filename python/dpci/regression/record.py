@@ -7,22 +7,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.accounting.seals import Seal
+from dpci.accounting.guarantee import Guarantee, seal_totals
+from dpci.accounting.seals import Seal, describe_seals, seal_facts
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_count, check_flag, check_positive, check_real
-from dpci.budgets import Budget, budget_from_parameters
+from dpci.budgets import GDP, ApproxDP, GaussianBudget, gaussian_budget_from
 from dpci.errors import InvalidInput
 from dpci.released.rules import (
     Rule,
+    built,
     check_array,
     check_names,
     check_seals,
+    check_table,
     check_text,
     one_of,
     optional,
     read_saved,
+    saved_table,
     saved_text,
+    steps_by,
 )
+from dpci.rows import Blocks
+from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
 
@@ -32,6 +39,7 @@ SCHEMA_VERSION = 1
 INTERCEPT = "intercept"
 
 _ARRAYS = ("matrix", "residual_point", "residual_moments", "middle", "scale")
+_RELATIONS = {"replace_one": "replace one record", "add_remove": "add or remove one record"}
 _PARTS = ("moment_matrix", "residual_moments")
 
 
@@ -61,7 +69,11 @@ class MomentRecord:
     target_weight: float
     """By which targets, less their middle, are multiplied in z."""
     row_norm: float | None
-    """Bound on the rows; None with bounds of the columns."""
+    """Bound on the rows; None with bounds of the columns, or blocks."""
+    blocks: Blocks | None
+    """Blocks of the rows before they are scaled; None without."""
+    table: Schema | None
+    """The public schema that encoded the table; None for rows that came encoded."""
     n_samples: int
     """The public n: ``n_public`` under add/remove."""
     on_violation: str
@@ -101,11 +113,13 @@ class MomentRecord:
             raise InvalidInput(f"the steps and seals of a moment matrix must be those of {expected}, got {found}")
         if self.target in self.columns:
             raise InvalidInput(f"target must differ from the names of the columns, got {self.target!r}")
+        if self.table is not None and self.table.names != self.columns:
+            raise InvalidInput(f"the schema must name the columns {self.columns}, got {self.table.names}")
         self.total_budget()
 
-    def total_budget(self) -> Budget:
+    def total_budget(self) -> GaussianBudget:
         """Return the budget as an object."""
-        return budget_from_parameters(self.notion, self.budget)
+        return gaussian_budget_from(self.notion, self.budget)
 
     def noise(self, part: str) -> float:
         """Return the standard deviation of an isometric coordinate of the noise in a released matrix, seal included."""
@@ -128,6 +142,8 @@ class MomentRecord:
             values[name] = None if values[name] is None else values[name].tolist()
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
+        values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
+        values["table"] = saved_table(self.table)
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
@@ -140,14 +156,108 @@ class MomentRecord:
             If the text is not such a record, or of another schema version.
         """
         values = read_saved(text, what="a saved moment matrix", schema=SCHEMA, version=SCHEMA_VERSION)
-        try:
-            for name, rule in _RULES.items():
-                values[name] = rule(name, values[name])
-            return cls(**values)
-        except InvalidInput:
-            raise
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise InvalidInput(f"a saved moment matrix must hold every field of its schema, got {error!r}") from error
+        return built(cls, values, _RULES, what="a saved moment matrix")
+
+
+class ReleaseFacts:
+    """Facts of the release of a moment matrix; arrays are read-only."""
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: MomentRecord) -> None:
+        self._record = record
+
+    @property
+    def n_samples(self) -> int:
+        """The public number of samples: ``n_public`` under add/remove."""
+        return self._record.n_samples
+
+    @property
+    def private(self) -> bool:
+        """Whether noise from the operating system protects the data: False for seeded noise."""
+        return self._record.private
+
+    @property
+    def budget(self) -> GaussianBudget:
+        """What was spent by the release of the matrix: the whole budget."""
+        return self._record.total_budget()
+
+    @property
+    def spent(self) -> GaussianBudget:
+        """What was spent: the whole budget, by the release; a regression costs nothing more."""
+        return self.budget
+
+    @property
+    def schema(self) -> Schema | None:
+        """The public schema that encoded the table; None for rows that came encoded."""
+        return self._record.table
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version."""
+        record = self._record
+        return {
+            "private": record.private,
+            "relation": record.neighbors,
+            "notion": record.notion,
+            "budget": dict(record.budget),
+            "spent": dict(record.budget),
+            "cost_unit": {"pure": "epsilon", "zcdp": "rho", "approx": "mu_squared", "gdp": "mu_squared"}[record.notion],
+            "steps": [step.to_dict() for step in record.steps],
+            "seal": seal_facts(record.seals),
+            "mechanism": "moment_matrix",
+            "constants": {
+                "n_public": record.n_samples,
+                "row_norm": record.row_norm,
+                "blocks": None if record.blocks is None else record.blocks.to_dict(),
+                "middle": record.middle.tolist(),
+                "scale": record.scale.tolist(),
+                "target_bounds": [
+                    record.target_middle - record.target_half,
+                    record.target_middle + record.target_half,
+                ],
+                "on_violation": record.on_violation,
+            },
+            "conditions": conditions(record),
+            "version": record.version,
+        }
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The (epsilon, delta) profile and the Renyi curve; void for seeded noise."""
+        budget, record = self.budget, self._record
+        if isinstance(budget, GDP):
+            return Guarantee(budget, None, 0.0, budget.mu)
+        if not isinstance(budget, ApproxDP):
+            return Guarantee(budget, None, 0.0, 0.0)
+        mu = float(np.hypot.reduce([step.sensitivity / step.scale for step in record.steps]))
+        return Guarantee(budget, None, 0.0, mu, seal_totals(record.seals, ()))
+
+
+def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
+    """Return what was released and what it cost, a fact a line."""
+    return [
+        ("released", f"second moments of {len(record.columns)} columns, a constant and {record.target}"),
+        ("columns", ", ".join(record.columns)),
+        ("budget spent", str(record.total_budget())),
+        *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
+        ("  seal", describe_seals(record.seals)),
+        ("neighbours", _RELATIONS[record.neighbors]),
+        ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
+    ]
+
+
+def conditions(record: MomentRecord) -> list[str]:
+    """Return what the guarantee rests on besides the theorem."""
+    rests_on = []
+    if not record.private:
+        rests_on.append("none: the noise is seeded, so whoever knows the seed can subtract it")
+    if record.on_violation == "error":
+        rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
+    if record.private:
+        rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
+    rests_on.append("elementary functions err by no more than docs/noise.md assumes")
+    return rests_on
 
 
 def _check_finite(name: str, value: object) -> float:
@@ -155,16 +265,6 @@ def _check_finite(name: str, value: object) -> float:
     if not math.isfinite(number):
         raise InvalidInput(f"{name} must be finite, got {name}={number}")
     return number
-
-
-def _check_steps(name: str, value: object) -> tuple[Step, ...]:
-    if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
-    steps = tuple(Step.from_mapping(step) for step in value)
-    for step in steps:
-        for part, rule in _STEP_RULES.items():
-            rule(f"{name}.{part}", getattr(step, part))
-    return steps
 
 
 _STEP_RULES: dict[str, Rule] = {
@@ -189,11 +289,13 @@ _RULES: dict[str, Rule] = {
     "target_half": check_positive,
     "target_weight": check_positive,
     "row_norm": optional(check_positive),
+    "blocks": optional(lambda _, value: Blocks.from_dict(value)),
+    "table": optional(check_table),
     "n_samples": check_count,
     "on_violation": one_of("error", "clip"),
     "neighbors": one_of("replace_one", "add_remove"),
-    "notion": one_of("pure", "zcdp", "approx"),
-    "steps": _check_steps,
+    "notion": one_of("pure", "zcdp", "approx", "gdp"),
+    "steps": steps_by(_STEP_RULES),
     "seals": check_seals,
     "private": check_flag,
     "version": check_text,

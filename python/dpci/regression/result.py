@@ -1,25 +1,37 @@
 """``LinearFit``: a linear regression from a released moment matrix, with intervals and tests."""
 
 import textwrap
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
-from dpci.base.tables import format_facts, format_percent, format_pvalue, format_table, new_frame, number_format
-from dpci.base.validation import check_choice, check_flag, check_fraction, check_not_negative
-from dpci.budgets import Budget
-from dpci.data.arrays import Table, as_features, as_numbers, check_columns, check_finite
+from dpci.base.tables import format_facts, format_percent, format_table, new_frame
+from dpci.base.validation import check_choice, check_flag, check_not_negative
+from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
+from dpci.data.frames import is_frame
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.regression.equations import Model, Solution, solve
-from dpci.regression.record import MomentRecord
+from dpci.inference.targets.estimates import Simultaneous
+from dpci.inference.targets.units import TableUnits
+from dpci.regression.equations import Model, Solution, attempt
+from dpci.regression.estimates import LinearEstimates, LinearTest
+from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
+from dpci.regression.show import NOTE, coefficient_table, fact_lines, regression_page, units_of
 from dpci.released.rules import check_names, check_text, read_saved, saved_text
+from dpci.report.plot import Order, forest_plot
+from dpci.schema.table import Schema, same_columns
+from dpci.schema.table import Table as NamedTable
 
-__all__ = ["LinearFit", "LinearTest"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["LinearFit"]
 
 _F64 = NDArray[np.float64]
 
@@ -27,53 +39,30 @@ SCHEMA = "dpci.LinearFit"
 SCHEMA_VERSION = 1
 
 _WIDTH = 100
-# Rows of a hypothesis are dependent where rounding alone would tell them apart.
-_DEPENDENT = 1e-10
 
 
-@dataclass(frozen=True, repr=False)
-class LinearTest:
-    """Test of the linear hypothesis ``R theta = value``; made by :meth:`LinearFit.wald_test`.
-
-    Attributes
-    ----------
-    statistic : float
-        The Wald statistic over its number of rows: an F statistic.
-    df : int
-        Number of rows of R.
-    df_residual : float
-        Degrees of freedom of the variances: the least of Satterthwaite's numbers of the rows.
-    pvalue : float
-        Probability of a statistic at least as great if the hypothesis is true. For several rows the noise is taken for
-        normal.
-    """
-
-    statistic: float
-    df: int
-    df_residual: float
-    pvalue: float
-
-    def __repr__(self) -> str:
-        return f"F({self.df}, {self.df_residual:.4g}) = {self.statistic:.4g}, p-value {format_pvalue(self.pvalue)}"
-
-
-class LinearFit:
-    """A linear regression from a released moment matrix. Made by :meth:`MomentMatrix.fit`, never changed.
+class LinearFit(ReleaseFacts):
+    """A linear regression from a released moment matrix, made by :func:`dpci.fit` or :meth:`MomentMatrix.fit`.
 
     Everything is post-processing of the release: it reads no data and costs no budget. Arrays are read-only.
     """
 
-    __slots__ = ("_model", "_record", "_solution")
+    __slots__ = ("_model", "_solution")
 
-    def __init__(self, record: MomentRecord, model: Model, solution: Solution) -> None:
-        self._record = record
+    def __init__(self, record: MomentRecord, model: Model, solution: Solution | InvalidInput) -> None:
+        super().__init__(record)
         self._model = model
         self._solution = solution
 
     @property
+    def interval_refusal(self) -> str | None:
+        """Why there are no coefficients and no intervals, naming the columns; None where there are."""
+        return str(self._solution) if isinstance(self._solution, InvalidInput) else None
+
+    @property
     def params(self) -> _F64:
         """Coefficients, shape (k,), the intercept last, in the units of the caller's columns."""
-        return _read_only(self._solution.params)
+        return _read_only(solution_of(self).params)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,58 +85,50 @@ class LinearFit:
         return self._model.covariance
 
     @property
-    def n_samples(self) -> int:
-        """The public number of samples: ``n_public`` under add/remove."""
-        return self._record.n_samples
-
-    @property
-    def private(self) -> bool:
-        """Whether noise from the operating system protects the data: False for seeded noise."""
-        return self._record.private
-
-    @property
-    def spent(self) -> Budget:
-        """What the release of the matrix spent; this regression costs nothing."""
-        return self._record.total_budget()
-
-    @property
     def cov(self) -> _F64:
         """Covariance of the errors of the coefficients, sampling and noise together, shape (k, k).
 
         For joint tests. With a robust covariance and noise in it, each of :attr:`std_errors` is estimated by itself and
         differs from the root of the diagonal.
         """
-        return _read_only(self._solution.covariance())
+        return _read_only(solution_of(self).covariance())
 
     @property
     def std_errors(self) -> _F64:
         """Standard deviation of the error of each coefficient, shape (k,)."""
-        return _read_only(np.sqrt(self._solution.parts(np.eye(len(self.names))).variance))
+        return _read_only(self._estimates().std_errors())
 
     @property
     def noise_shares(self) -> _F64:
         """Part of each coefficient's error variance that the noise causes, from 0 to 1, shape (k,)."""
-        parts = self._solution.parts(np.eye(len(self.names)))
+        parts = self._estimates().parts()
         return _read_only(1.0 - parts.sampling / parts.variance)
 
     @property
     def df(self) -> _F64:
         """Degrees of freedom of each coefficient's t distribution, shape (k,)."""
-        return _read_only(self._solution.parts(np.eye(len(self.names))).df)
+        return _read_only(self._estimates().parts().df)
 
     @property
     def residual_variance(self) -> float:
         """Estimate of the variance of the errors, at least 0; it counts the noise in the matrix."""
-        return self._solution.residual_variance
+        return solution_of(self).residual_variance
 
     @property
     def pvalues(self) -> _F64:
         """Two-sided p-values of "the coefficient is 0", shape (k,)."""
-        parts = self._solution.parts(np.eye(len(self.names)))
-        return _read_only(parts.tail(np.abs(self.params)))
+        return _read_only(self._estimates().pvalues())
 
-    def conf_int(self, *, level: float = 0.95, contrast: Contrast | None = None) -> ConfidenceIntervals:
-        """Confidence intervals of the coefficients or of contrasts of them, each by itself.
+    def conf_int(
+        self,
+        *,
+        level: float = 0.95,
+        contrast: Contrast | None = None,
+        simultaneous: Simultaneous | None = None,
+        n_draws: int | None = None,
+        seed: int | None = None,
+    ) -> ConfidenceIntervals:
+        """Confidence intervals of the coefficients or of contrasts of them, each by itself or all at once.
 
         They count the sampling of the records and the noise in the matrix. The target is the coefficient in the
         population: of ordinary least squares, or of the ridge regression at this ``l2_strength``.
@@ -158,26 +139,51 @@ class LinearFit:
             Strictly between 0 and 1.
         contrast : array-like of shape (k,) or (m, k), or names, optional
             As of :meth:`dpci.PrivateFit.conf_int`. None: each coefficient.
+        simultaneous : {"bonferroni", "max_z"}, optional
+            As of :meth:`dpci.PrivateFit.conf_int`. Under pure DP "max_z" is the union bound, too.
+        n_draws, seed : int, optional
+            Draws behind "max_z" (None: 20,000) and their seed (None: 0). They are no release and cost no privacy.
         """
-        level = check_fraction("level", level)
         rows, names = contrast_rows(contrast, self.names)
-        return self._intervals(rows, names, level)
+        estimates = self._estimates().mapped(rows, np.zeros(len(rows)))
+        return estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
 
-    def predict(self, X: Table) -> _F64:
-        """Predicted target of each row, shape (n,); the columns are the features of this regression, in their order."""
-        features = check_columns(as_features(X), self._model.features, named=self._record.named_columns)
+    def in_units(self) -> TableUnits:
+        """Return the coefficients in the units of the table: per year, of a category against its reference.
+
+        Raises
+        ------
+        InvalidInput
+            For a release without a schema.
+        """
+        return units_of(*self._parts())
+
+    def predict(self, X: Table | NamedTable, *, schema: Schema | None = None) -> _F64:
+        """Predicted target of each row, shape (n,).
+
+        Parameters
+        ----------
+        X : table
+            The features of this regression, in their order. Where the release had a schema also a table as it was
+            released; the target is predicted as it was encoded.
+        schema : dpci.schema.Schema, optional
+            Must have the columns of that schema.
+        """
+        features = self._features(X, schema)
         intercept = self.params[-1] if self._model.fit_intercept else 0.0
         return features.product(self.params[: len(self._model.features)]) + intercept
 
-    def predict_conf_int(self, X: Table, *, level: float = 0.95) -> ConfidenceIntervals:
+    def predict_conf_int(
+        self, X: Table | NamedTable, *, level: float = 0.95, schema: Schema | None = None
+    ) -> ConfidenceIntervals:
         """Confidence intervals of the mean of the target at each row, each by itself; not for single outcomes."""
-        level = check_fraction("level", level)
-        features = check_columns(as_features(X), self._model.features, named=self._record.named_columns)
+        features = self._features(X, schema)
         blocks = [block if isinstance(block, np.ndarray) else block.toarray() for _, block in features.blocks()]
         rows = np.concatenate([np.empty((0, features.shape[1])), *blocks])
         if self._model.fit_intercept:
             rows = np.column_stack([rows, np.ones(len(rows))])
-        return self._intervals(rows, tuple(f"row[{i}]" for i in range(len(rows))), level)
+        estimates = self._estimates().mapped(rows, np.zeros(len(rows)))
+        return estimates.conf_int(tuple(f"row[{i}]" for i in range(len(rows))), level=level)
 
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> LinearTest:
         """Test a linear hypothesis, ``R theta = value``.
@@ -194,50 +200,45 @@ class LinearFit:
         InvalidInput
             For rows that depend on each other, and values of another number.
         """
-        rows, _ = contrast_rows(hypothesis, self.names, what="hypothesis")
-        if not rows.any(axis=1).all():
-            raise InvalidInput("a hypothesis must have a coefficient other than 0 in every row, got a row of zeros")
-        values = check_finite("value", as_numbers("value", value).astype(np.float64))
-        if values.shape not in {(), (len(rows),)}:
-            raise InvalidInput(f"value must be a number or have shape ({len(rows)},), got shape {values.shape}")
-        gap = rows @ self.params - values
-        parts = self._solution.parts(rows)
-        df = float(np.min(parts.df))
-        if len(rows) == 1:
-            statistic = float(gap[0] ** 2 / parts.variance[0])
-            return LinearTest(statistic, 1, df, float(parts.tail(np.abs(gap))[0]))
-        cov = rows @ self._solution.covariance() @ rows.T
-        size = np.sqrt(np.diag(cov))
-        if not np.linalg.eigvalsh(cov / np.outer(size, size))[0] > _DEPENDENT:
-            raise InvalidInput("the rows of hypothesis must be linearly independent, got dependent ones")
-        statistic = float(gap @ np.linalg.solve(cov, gap)) / len(rows)
-        return LinearTest(statistic, len(rows), df, float(special.fdtrc(len(rows), min(df, 1e10), statistic)))
+        rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
+        return self._estimates().mapped(rows, np.zeros(len(rows))).wald_test(labels, value, private=self.private)
+
+    def plot(
+        self,
+        *,
+        level: float = 0.95,
+        contrast: Contrast | None = None,
+        simultaneous: Simultaneous | None = None,
+        order: Order = "given",
+        ax: "Axes | None" = None,
+    ) -> "Axes":
+        """Forest plot of intervals, those that leave out 0 with a filled point; needs matplotlib.
+
+        Parameters are those of :meth:`dpci.PrivateFit.plot`.
+        """
+        intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
+        return forest_plot(intervals, private=self.private, order=order, ax=ax)
+
+    def to_html(
+        self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None
+    ) -> str:
+        """Return the result as one self-contained HTML page, as :meth:`dpci.PrivateFit.to_html` does."""
+        page = regression_page(self, *self._parts(), level=level, title=title)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     def summary(self, *, level: float = 0.95) -> str:
-        """Table of the coefficients, and the facts that a reader needs to judge them."""
-        intervals = self.conf_int(level=level)
-        errors = self.std_errors
-        shown = number_format(errors, self.params)
-        columns = zip(
-            self.params, errors, self.pvalues, intervals.lower, intervals.upper, self.noise_shares, strict=True
-        )
-        table = [
-            [name, *(f"{v:{shown}}" for v in (b, e)), format_pvalue(p), f"{lo:{shown}}", f"{hi:{shown}}", f"{s:.0%}"]
-            for name, (b, e, p, lo, hi, s) in zip(self.names, columns, strict=True)
-        ]
-        header = ["name", "estimate", "std error", "p-value", "lower", "upper", "noise"]
-        record = self._record
-        facts = [
-            ("regression", f"of {self.target}, {self.covariance} covariance"),
-            ("budget spent", f"{self.spent}, by the moment matrix"),
-            ("n (public)" if record.neighbors == "add_remove" else "n", f"{self.n_samples:,}"),
-            ("residual std dev", f"{np.sqrt(self.residual_variance):.4g}"),
-            *([("lambda", f"{self.l2_strength:g}")] if self.l2_strength else []),
-        ]
-        note = "The intervals count the sampling and the noise; the column noise has its part of the error variance."
+        """Table of the coefficients, in the units of the table where there is a schema, and the facts to judge them."""
+        if self.interval_refusal is not None:
+            banner = [] if self.private else ["NOT PRIVATE (seeded)"]
+            refusal = textwrap.fill(f"no coefficients: {self.interval_refusal}", _WIDTH)
+            return "\n\n".join([*banner, refusal, format_facts(release_lines(self._record)), *banner])
+        header, table = coefficient_table(*self._parts(), level)
         banner = [] if self.private else ["NOT PRIVATE (seeded)"]
         title = f"{format_percent(level)} confidence intervals"
-        body = [f"{title}\n{format_table(header, table)}", format_facts(facts), textwrap.fill(note, _WIDTH)]
+        note = textwrap.fill(NOTE, _WIDTH)
+        body = [f"{title}\n{format_table(header, table)}", format_facts(fact_lines(*self._parts())), note]
         return "\n\n".join([*banner, *body, *banner])
 
     def summary_frame(self, *, level: float = 0.95) -> Any:  # noqa: ANN401  # pandas is optional
@@ -283,7 +284,7 @@ class LinearFit:
             raise InvalidInput(f"features must be columns of the release, got {model.features}")
         if model.covariance == "robust" and record.residual_moments is None:
             raise InvalidInput("covariance='robust' needs the moments of the residuals, got a release without them")
-        return cls(record, model, solve(record, model))
+        return cls(record, model, attempt(record, model))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LinearFit.from_json, (self.to_json(),)
@@ -292,10 +293,47 @@ class LinearFit:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
         return f"<LinearFit: {self.target} on {len(self.names)} regressors, {self.spent}{seeded}>"
 
-    def _intervals(self, rows: _F64, names: tuple[str, ...], level: float) -> ConfidenceIntervals:
-        estimate = rows @ self.params
-        half = self._solution.parts(rows).half_width(level)
-        return ConfidenceIntervals(names, estimate, estimate - half, estimate + half, level, "exact")
+    def _parts(self) -> tuple[MomentRecord, Model, Solution]:
+        return self._record, self._model, solution_of(self)
+
+    def _estimates(self) -> LinearEstimates:
+        return LinearEstimates.of(solution_of(self))
+
+    def _features(self, X: Table | NamedTable, schema: Schema | None) -> Features:
+        record, wanted = self._record, self._model.features
+        known = record.table
+        if schema is not None and (known is None or not same_columns(known, schema)):
+            raise InvalidInput("schema must be that of the release, or one of equal columns, got another one")
+        named = is_frame(X) or isinstance(X, Mapping) or bool(getattr(getattr(X, "dtype", None), "names", None))
+        if known is not None and named and set(wanted) <= set(known.names):
+            encoded = known.features(X)  # type: ignore[arg-type]  # by named
+            at = [known.names.index(name) for name in wanted]
+            return as_features(NamedRows(np.ascontiguousarray(encoded[:, at]), wanted))
+        return check_columns(as_features(cast("Table", X)), wanted, named=record.named_columns)
+
+
+def record_of(fit: LinearFit) -> MomentRecord:
+    """Return the record of the release that a regression comes from."""
+    return fit._record  # noqa: SLF001  # of this module's own class
+
+
+def model_of(fit: LinearFit) -> Model:
+    """Return which regression a result is."""
+    return fit._model  # noqa: SLF001  # as above
+
+
+def solution_of(fit: LinearFit) -> Solution:
+    """Return the coefficients of a result and the forms of their errors.
+
+    Raises
+    ------
+    InvalidInput
+        For a regression that the noise hides.
+    """
+    solution = fit._solution  # noqa: SLF001  # as above
+    if isinstance(solution, InvalidInput):
+        raise InvalidInput(str(solution))
+    return solution
 
 
 def _read_only(values: _F64) -> _F64:

@@ -1,5 +1,6 @@
 """What one fit leaves behind: released and public values only, and their JSON form."""
 
+import json
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,7 +14,7 @@ from dpci.budgets import Budget, budget_from_parameters, core_budget
 from dpci.data.labels import Classes
 from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
-from dpci.released.rules import saved_text
+from dpci.released.rules import saved_table, saved_text
 from dpci.rows import Ball, Blocks, RowDomain
 from dpci.schema.table import Schema
 
@@ -71,6 +72,8 @@ class FitRecord:
     """How much the rows of a person count, where the records are persons; None where they are rows."""
     table: Schema | None = None
     """The public schema that encoded the table; None for rows that came encoded."""
+    paid: dict[str, Any] | None = None
+    """The ledger's id, the number and the time of the entry that paid for the fit; None without a ledger."""
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -110,10 +113,13 @@ class FitRecord:
             values[name] = [part.to_dict() for part in values[name]]
         values["persons"] = None if self.persons is None else self.persons.to_dict()
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
-        if self.table is not None:
-            # With all fields: what a schema says must not change with a default.
-            values["table"] = {"digest": self.table.digest, "schema": self.table.to_dict(defaults=True)}
+        values["table"] = saved_table(self.table)
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
+
+    @property
+    def digest(self) -> str:
+        """The hash of what the saved record says, which is its checksum."""
+        return str(json.loads(self.to_json())["checksum"])
 
     def _check_shapes(self) -> None:
         k = len(self.names)

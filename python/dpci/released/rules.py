@@ -5,16 +5,20 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from math import frexp, isclose, sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci.accounting.seals import Seal
+from dpci.accounting.steps import Step
 from dpci.base.validation import check_choice, check_count, check_positive, check_real, check_reals
 from dpci.data.arrays import check_finite
 from dpci.data.labels import Classes, check_classes
 from dpci.errors import InvalidInput
+from dpci.schema.table import Schema
+
+_Record = TypeVar("_Record")
 
 Rule = Callable[[str, Any], Any]
 """Takes the name and the value of a field; returns the value in one plain type, or raises ``InvalidInput``."""
@@ -64,6 +68,55 @@ def read_saved(
     if newer := sorted(name for name, default in added.items() if values.get(name, default) != default):
         raise InvalidInput(f"{what} of schema_version={found} must not have the field {newer[0]!r}, which is newer")
     return {name: value for name, value in values.items() if name not in {"schema", "schema_version"}} | added
+
+
+def built(kind: Callable[..., _Record], values: dict[str, Any], rules: Mapping[str, Rule], *, what: str) -> _Record:
+    """Return the record of a saved object, every field by its rule.
+
+    Raises
+    ------
+    InvalidInput
+        For a field that is missing, unknown or breaks its rule; ``what`` names the object.
+    """
+    try:
+        for name, rule in rules.items():
+            values[name] = rule(name, values[name])
+        return kind(**values)
+    except InvalidInput:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"{what} must hold every field of its schema, got {error!r}") from error
+
+
+def steps_by(rules: Mapping[str, Rule], *, least: int = 0) -> Rule:
+    """Return the rule that a field is a list of steps, at least so many, each of which obeys these rules."""
+
+    def check(name: str, value: object) -> tuple[Step, ...]:
+        if not isinstance(value, list) or len(value) < least:
+            at_least = " of at least one step" if least else ""
+            raise InvalidInput(f"{name} must be a list{at_least}, got {name}={value!r}")
+        steps = tuple(Step.from_mapping(step) for step in value)
+        for step in steps:
+            for part, rule in rules.items():
+                rule(f"{name}.{part}", getattr(step, part))
+        return steps
+
+    return check
+
+
+def saved_table(table: Schema | None) -> dict[str, Any] | None:
+    """Return a schema as a record is saved with it: with all fields, so that no default changes what it says."""
+    return None if table is None else {"digest": table.digest, "schema": table.to_dict(defaults=True)}
+
+
+def check_table(name: str, value: object) -> Schema:
+    """Return the schema of :func:`saved_table`."""
+    if not isinstance(value, dict) or set(value) != {"digest", "schema"}:
+        raise InvalidInput(f"{name} must have the fields 'digest' and 'schema' and no other, got {name}={value!r}")
+    schema = Schema.from_dict(value["schema"])
+    if schema.digest != value["digest"]:
+        raise InvalidInput(f"{name} must have the digest of its schema, {schema.digest}, got {value['digest']!r}")
+    return schema
 
 
 def one_of(*choices: str) -> Rule:

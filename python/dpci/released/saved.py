@@ -3,7 +3,6 @@
 from dataclasses import fields
 from typing import Any
 
-from dpci.accounting.steps import Step
 from dpci.base.validation import check_count, check_flag, check_not_negative, check_positive
 from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
@@ -12,18 +11,20 @@ from dpci.released.consistency import check_consistent
 from dpci.released.record import SCHEMA, SCHEMA_VERSION, FitRecord
 from dpci.released.rules import (
     Rule,
+    built,
     check_array,
     check_interval,
     check_labels,
     check_names,
     check_seals,
+    check_table,
     check_text,
     one_of,
     optional,
     read_saved,
+    steps_by,
 )
 from dpci.rows import Blocks
-from dpci.schema.table import Schema
 
 
 def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
@@ -41,19 +42,13 @@ def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
         version=SCHEMA_VERSION,
         before={"blocks": None, "persons": None, "table": None},
     )
+    values.setdefault("paid", None)  # which the first files of this version lack
     names = [part.name for part in fields(FitRecord)]
     missing = [name for name in names if name not in values]
     if missing or len(values) > len(names):
         got = f"none called {missing[0]!r}" if missing else f"{next(n for n in values if n not in names)!r} too"
         raise InvalidInput(f"a saved fit must hold every field of its schema and no other, got {got}")
-    try:
-        for name, rule in _RULES.items():
-            values[name] = rule(name, values[name])
-        record = FitRecord(**values)
-    except InvalidInput:
-        raise
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(f"a saved fit must hold every field of its schema, got {error!r}") from error
+    record = built(FitRecord, values, _RULES, what="a saved fit")
     check_consistent(record, selected=selected)
     return record
 
@@ -73,23 +68,14 @@ def _check_loss(name: str, value: object) -> dict[str, Any]:
     return value
 
 
-def _check_steps(name: str, value: object) -> tuple[Step, ...]:
-    if not isinstance(value, list) or not value:
-        raise InvalidInput(f"{name} must be a list of at least one step, got {name}={value!r}")
-    steps = tuple(Step.from_mapping(step) for step in value)
-    for step in steps:
-        for part, rule in _STEP_RULES.items():
-            rule(f"{name}.{part}", getattr(step, part))
-    return steps
-
-
-def _check_table(name: str, value: object) -> Schema:
-    if not isinstance(value, dict) or set(value) != {"digest", "schema"}:
-        raise InvalidInput(f"{name} must have the fields 'digest' and 'schema' and no other, got {name}={value!r}")
-    schema = Schema.from_dict(value["schema"])
-    if schema.digest != value["digest"]:
-        raise InvalidInput(f"{name} must have the digest of its schema, {schema.digest}, got {value['digest']!r}")
-    return schema
+def _check_paid(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict) or set(value) != {"ledger", "entry", "time"}:
+        raise InvalidInput(f"{name} must have the fields 'ledger', 'entry' and 'time' and no other, got {value!r}")
+    return {
+        "ledger": check_text(f"{name}.ledger", value["ledger"]),
+        "entry": check_count(f"{name}.entry", value["entry"]),
+        "time": check_text(f"{name}.time", value["time"]),
+    }
 
 
 # What a saved record has to obey, field by field.
@@ -137,11 +123,12 @@ _RULES: dict[str, Rule] = {
     "noise_law": one_of("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"),
     "noise_scale": check_positive,
     "noise_spectral_radius": check_not_negative,
-    "steps": _check_steps,
+    "steps": steps_by(_STEP_RULES, least=1),
     "seals": check_seals,
     "private": check_flag,
     "version": check_text,
     "blocks": optional(lambda _, value: Blocks.from_dict(value)),
     "persons": optional(lambda _, value: Persons.from_dict(value)),
-    "table": optional(_check_table),
+    "table": optional(check_table),
+    "paid": optional(_check_paid),
 }

@@ -160,7 +160,8 @@ def target_note(result: Inference, target: Target = "regularised") -> str:
     domain = "" if record.radius is None else f" over the ball ||params|| <= {record.radius:g}"
     ridge = f"lambda={result.l2_strength:g}"
     if record.neighbors == "add_remove":
-        ridge += f" * {result.n_samples:,} / (number of records, which is private)"
+        units = "records" if record.persons is None else "persons"
+        ridge += f" * {result.n_samples:,} / (number of {units}, which is private)"
     return (
         f"Target: the minimiser of the population's regularised risk at {ridge}{domain}, "
         "parameter by parameter; it is not the unregularised coefficient." + _ridge_note(result)

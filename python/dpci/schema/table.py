@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import check_choice, check_flag
+from dpci.data.interchange import named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
 from dpci.schema.cells import check_length, column_of, names_of
@@ -207,6 +208,7 @@ class Schema:
             A column is missing, columns differ in length, or a value is no finite number, or, where the schema asks for
             an error, beyond its bounds or not in the list; names the column and the first such row, counted from 0.
         """
+        table = named_columns(table)
         cells = {column.name: column_of(table, column.name) for column in self.columns}
         n_samples = len(cells[self.columns[0].name])
         for name, column in cells.items():
@@ -222,10 +224,11 @@ class Schema:
 
     def targets(self, table: Table) -> NDArray[np.float64]:
         """Targets of a table: -1 and 1, or scaled numbers; errors as in `features`."""
-        return self.target.encode(column_of(table, self.target.column))
+        return self.target.encode(column_of(named_columns(table), self.target.column))
 
     def transform(self, table: Table) -> Encoded:
         """``(X, y, names)`` of a table; parameters and errors as in `features`."""
+        table = named_columns(table)  # once: a stream can be read only once
         X = self.features(table)
         y = self.targets(table)
         check_length(self.target.column, y, len(X))
@@ -242,6 +245,7 @@ class Schema:
         InvalidInput
             For a table without a column of the schema, or with columns of different lengths.
         """
+        table = named_columns(table)
         columns = [(column, column_of(table, column.name)) for column in self.columns]
         n_rows = len(columns[0][1])
         found: list[Finding] = []
@@ -260,6 +264,12 @@ class Schema:
     def units(self) -> tuple[str, ...]:
         """What the parameter of each column of the matrix means in the table: "per year", "against F"."""
         return tuple(unit for part in self._parts for unit in part.units(self._by_name))
+
+    @property
+    def both_signs(self) -> NDArray[np.bool_]:
+        """Whether each column of the matrix can be as far below 0 as above; the others are at least 0."""
+        signs = [part.has_both_signs(self._by_name) for part in self._parts]
+        return np.repeat(signs, [part.width for part in self._parts])
 
     def from_units(self) -> NDArray[np.float64]:
         """Return the linear map from columns in the units of the table to those of the matrix.

@@ -22,7 +22,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Loss
 from dpci.mechanisms import MechanismLike
-from dpci.model.fit import release_fit
+from dpci.model.fit import person_rule, release_fit
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.rows import RowDomain
@@ -85,7 +85,7 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         self.n_threads = n_threads
         self.seed = seed
 
-    def fit(self, X: Table, y: ArrayLike) -> Self:
+    def fit(self, X: Table, y: ArrayLike, *, persons: ArrayLike | None = None, max_rows: int | None = None) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
         Parameters
@@ -94,6 +94,11 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
             Rows; those beyond their bounds are scaled into them with ``on_violation="clip"``.
         y : array-like of shape (n_samples,)
             Targets.
+        persons : array-like of shape (n_samples,), optional
+            Whose each row is, where a person may have several: the unit of privacy is then the person, and the mean of
+            their rows counts (docs/persons.md). Not for searches and cross-validation, which split rows.
+        max_rows : int, optional
+            With ``persons``: the first ``max_rows`` rows of each count, by ``1 / max_rows`` each.
 
         Returns
         -------
@@ -119,7 +124,8 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
             As :func:`dpci.fit`.
         """
         warn_of_fitting()
-        settings = Settings.checked(**self._fit_keywords())
+        contribution = person_rule(persons, None, max_rows)
+        settings = Settings.checked(**self._fit_keywords(), contribution=contribution, max_rows=max_rows)
         payment = Payment.due(
             f"dpci.sklearn.{type(self).__name__}",
             self.ledger,
@@ -130,7 +136,9 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         level = level_of_user()
         with _restored_on_error(self):
             return self._take(
-                release_fit(X, y, settings, payment=payment, prepare=self._check_data, stacklevel=level + 1)
+                release_fit(
+                    X, y, settings, payment=payment, prepare=self._check_data, persons=persons, stacklevel=level + 1
+                )
             )
 
     def conf_int(self, **keywords: Any) -> ConfidenceIntervals:  # noqa: ANN401  # those of another method

@@ -252,3 +252,37 @@ pub fn check_length(name: &'static str, expected: usize, got: usize) -> Result<(
         })
     }
 }
+
+impl Error {
+    /// A stable name of the broken rule, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::OutOfRange { .. } => "out_of_range",
+            Self::Length { .. } => "wrong_length",
+            Self::Empty { .. } => "no_data",
+            Self::NonFiniteRow { .. } => "row_not_finite",
+            Self::Target { .. } => "target_not_allowed",
+            Self::RowNorm { .. } => "row_norm_exceeded",
+            Self::RowBlock { .. } => "row_block_exceeded",
+            Self::RowTooLong { .. } => "row_too_long",
+            Self::RowTooShort { .. } => "row_too_short",
+            Self::RowsChanged(_) => "rows_changed",
+            Self::TooManyRecords { .. } => "too_many_records",
+            Self::RegularizationTooSmall { .. } => "regularization_too_small",
+            Self::RidgeBelowNoise { .. } => "ridge_below_noise",
+            Self::IllConditioned { .. } => "ill_conditioned",
+            Self::TooFewDigits { .. } => "too_few_digits",
+            Self::TooManyRows { .. } => "too_many_rows",
+            Self::Unsupported(_) => "unsupported",
+            Self::NotConverged { .. } => "not_converged",
+            Self::Loss(_) => "invalid_loss",
+            Self::NotPositiveDefinite(_) => "not_positive_definite",
+            Self::NonFiniteRelease { .. } => "release_not_finite",
+            Self::NoiseTail => "noise_tail",
+            Self::Entropy(_) => "no_entropy",
+            Self::Interrupted => "interrupted",
+            Self::Resource(_) => "no_resources",
+        }
+    }
+}

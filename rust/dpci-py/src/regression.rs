@@ -7,16 +7,16 @@ use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, MomentMatrixRelease, Values};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::records::Records;
-use dpci_core::row_domain::RowDomain;
-use dpci_core::spec::{self, MomentMatrixChoices};
+use dpci_core::spec::{self, MatrixBudget, MomentMatrixChoices};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{Budget, seals, steps};
 use crate::data::{Data, Features, on_violation};
-use crate::errors::to_python;
+use crate::errors::{InvalidInput, to_python};
 use crate::parts::{Facts, FirstPass, with_parts};
+use crate::rows::Rows;
 use crate::spec::neighbors_of;
 use crate::task;
 
@@ -29,23 +29,33 @@ pub(crate) struct MomentMatrixSpec {
 #[pymethods]
 impl MomentMatrixSpec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, row_norm, target_bound, robust_share, budget, neighbors))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword-only: one per public choice"
+    )]
+    #[pyo3(signature = (*, n_samples, n_columns, row_norm, target_bound, robust_share, budget = None, mu = None, neighbors))]
     fn new(
         n_samples: usize,
         n_columns: usize,
-        row_norm: f64,
+        row_norm: Rows<'_>,
         target_bound: f64,
         robust_share: Option<f64>,
-        budget: &Budget,
+        budget: Option<&Budget>,
+        mu: Option<f64>,
         neighbors: &str,
     ) -> PyResult<Self> {
+        let budget = match (budget, mu) {
+            (Some(budget), None) => MatrixBudget::Of(budget.inner),
+            (None, Some(mu)) => MatrixBudget::Gaussian { mu },
+            _ => return Err(InvalidInput::new_err("one of budget and mu must be given")),
+        };
         let inner = spec::MomentMatrixSpec::new(MomentMatrixChoices {
             n_samples,
             n_columns,
-            row_norm,
+            rows: row_norm.domain(),
             target_bound,
             robust_share,
-            budget: budget.inner,
+            budget,
             neighbors: neighbors_of(neighbors)?,
         });
         Ok(Self {
@@ -69,7 +79,7 @@ impl MomentMatrixSpec {
 impl MomentMatrixSpec {
     fn bounds(&self, clip: bool) -> RowBounds {
         RowBounds {
-            rows: RowDomain::Ball(self.inner.choices().row_norm),
+            rows: self.inner.choices().rows.clone(),
             targets: self.inner.loss().targets(),
             on_violation: on_violation(clip),
         }

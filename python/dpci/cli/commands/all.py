@@ -10,7 +10,9 @@ from dpci.cli.commands import (
     fit,  # noqa: F401
     ledger,  # noqa: F401
     model,  # noqa: F401
+    regress,  # noqa: F401
     tables,  # noqa: F401
+    verify,  # noqa: F401
 )
 
 __all__ = ["WrongUsage", "app"]

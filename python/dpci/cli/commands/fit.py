@@ -29,6 +29,7 @@ from dpci.model import fit as fitting
 from dpci.model import plan as planning
 from dpci.report.plot import check_plot_file
 from dpci.rows import Ball, RowDomain
+from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
 from dpci.sources.files import STDIN, is_stream
 
@@ -94,6 +95,8 @@ def fit(
     model: options.ModelOptions,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
+    persons: options.Persons = None,
+    max_rows: options.MaxRows = None,
     level: options.Level = 0.95,
     ledger: Annotated[
         Path | None,
@@ -140,11 +143,11 @@ def fit(
         if model.moments == "none":
             msg = "--plot requires released moments, got --moments none"
             raise InvalidInput(msg)
-    payer = _payer(ledger, label)
+    paying = payer(ledger, label)
     description, domain = in_rows(find_schema(schema, target, formula), model.rows)
     keywords = model.keywords(domain, neighbors=neighbors, n_public=n_public)
     keywords.pop("classes", None)
-    is_private = payer is not None and payer.errors == "private"
+    is_private = paying is not None and paying.errors == "private"
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     stream = next((table for table in tables if is_stream(table)), None)
     if stream is not None and (chunk_rows is not None or is_private):
@@ -157,18 +160,42 @@ def fit(
             "--progress must not be given with a ledger that has errors='private', because it shows the number of rows"
         )
         raise InvalidInput(msg)
+    _check_persons(persons, max_rows, description, held=not is_private and chunk_rows is None)
     shown = not is_private and wants_progress(progress, quiet=quiet)
     most_bytes = math.inf if stream is not None else _MOST_BYTES
     # With private errors nothing is read before the budget is spent.
-    held = None if chunk_rows is not None or is_private else rows.held(most_bytes, progress=shown)
-    if held is None:
+    held = (
+        None if chunk_rows is not None or is_private or persons is not None else rows.held(most_bytes, progress=shown)
+    )
+    if persons is not None:
+        found, ids = rows.of_persons(persons)
+        result = fitting.fit(
+            *found, persons=ids, schema=description, max_rows=max_rows, ledger=paying, n_threads=threads, **keywords
+        )
+    elif held is None:
         source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
-        result = fitting.fit(source, schema=description, ledger=payer, n_threads=threads, **keywords)
+        result = fitting.fit(source, schema=description, ledger=paying, n_threads=threads, **keywords)
     else:
         X, y, names = held
         encoded = NamedRows(X, names)
-        result = fitting.fit(encoded, y, schema=description, ledger=payer, n_threads=threads, **keywords)
+        result = fitting.fit(encoded, y, schema=description, ledger=paying, n_threads=threads, **keywords)
     deliver(result, output=output, plot=plot, page=page, level=level, force=force, json=json, quiet=quiet)
+
+
+def _check_persons(persons: str | None, max_rows: int | None, schema: Schema, *, held: bool) -> None:
+    """Refuse what the options of persons rule out, before anything is read."""
+    if persons is None and schema.persons:
+        msg = f"--persons {schema.persons} must be given with this schema, which names the column of persons, got none"
+        raise InvalidInput(msg)
+    if persons is None and max_rows is not None:
+        msg = f"--max-rows must go with --persons, got --max-rows {max_rows} alone"
+        raise InvalidInput(msg)
+    if persons is not None and not held:
+        msg = (
+            "--persons holds the table in memory and reads it before the budget is spent, got it with --chunk-rows or "
+            "a ledger with errors='private'"
+        )
+        raise InvalidInput(msg)
 
 
 @app.command(cls=Command, epilog=_PLAN_EXAMPLES)
@@ -283,6 +310,9 @@ def coverage(
     if is_public(source):
         X, y, names = description.transform(without_missing(public_table(source)))
     else:
+        if description.persons:
+            msg = f"a study does not take persons yet, got a schema with the column of persons {description.persons!r}"
+            raise InvalidInput(msg)
         rows = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter)
         X, y, names = rows.whole(progress=shown)
     with warnings.catch_warnings():
@@ -325,7 +355,7 @@ def demo(
     draw(result, output / "adult_intervals.png", force=True)
 
 
-def _payer(ledger: Path | None, label: str | None) -> Ledger | None:
+def payer(ledger: Path | None, label: str | None) -> Ledger | None:
     """Return the ledger that pays for a fit, if one is named."""
     if ledger is None:
         if label is not None:

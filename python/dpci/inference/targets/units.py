@@ -1,6 +1,6 @@
 """``TableUnits``: a released model in the units of its table, by a linear map of released values."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +9,7 @@ from dpci.base.tables import format_percent, format_pvalue, format_table, new_fr
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.targets.estimates import Estimates, Simultaneous
+from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.wald import Method, WaldTest
 from dpci.losses import PROBABILISTIC
 from dpci.released.record import FitRecord
@@ -22,6 +22,39 @@ __all__ = ["TableUnits"]
 
 _F64 = NDArray[np.float64]
 INTERCEPT = "intercept"
+
+
+class LinearMaps(Protocol):
+    """Estimates with the law of their errors."""
+
+    def values(self) -> _F64:
+        """Return the estimates."""
+
+    def std_errors(self) -> _F64:
+        """Return the standard deviations of their errors."""
+
+    def cov(self) -> _F64:
+        """Return the covariance of their errors."""
+
+    def pvalues(self) -> _F64:
+        """Return two-sided p-values."""
+
+    def mapped(self, matrix: _F64, shift: _F64) -> Self:
+        """Return those of linear functions of these."""
+
+    def conf_int(
+        self,
+        names: tuple[str, ...],
+        *,
+        level: float,
+        simultaneous: Simultaneous | None = None,
+        n_draws: int | None = None,
+        seed: int | None = None,
+    ) -> ConfidenceIntervals:
+        """Return one interval for each."""
+
+    def wald_test(self, labels: tuple[str, ...], value: ArrayLike, *, method: Method, private: bool) -> WaldTest:
+        """Test that their targets are these values."""
 
 
 class TableUnits:
@@ -39,7 +72,7 @@ class TableUnits:
 
     def __init__(
         self,
-        estimates: Estimates,
+        estimates: LinearMaps,
         names: tuple[str, ...],
         units: tuple[str, ...],
         *,

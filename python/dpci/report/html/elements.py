@@ -4,6 +4,8 @@ import html
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from dpci.base.tables import printable
+
 
 class Html(str):
     """Text that is markup already; every other string is escaped where it enters an element."""
@@ -31,3 +33,25 @@ def join(content: Content) -> Html:
     """Return pieces one after the other, escaped unless they are markup."""
     pieces = [content] if isinstance(content, str) else content
     return Html("".join(piece if isinstance(piece, Html) else html.escape(piece) for piece in pieces))
+
+
+def section(name: str, heading: str, *content: Html) -> Html:
+    """Return a section of a page, with a heading that names it."""
+    return tag("section", [tag("h2", heading, id=name), *content], aria_labelledby=name)
+
+
+def data_table(caption: str, header: list[str], rows: list[list[str]]) -> Html:
+    """Return a table whose first column names its rows."""
+    head = tag("thead", tag("tr", [tag("th", cell, scope="col") for cell in header]))
+    lines = [
+        tag("tr", [tag("th", printable(first), scope="row", dir="auto"), *(tag("td", cell) for cell in rest)])
+        for first, *rest in rows
+    ]
+    table = tag("table", [tag("caption", caption), head, tag("tbody", lines)])
+    # On a narrow screen a table scrolls by itself, with the keyboard too.
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def bullets(items: list[Content]) -> Html:
+    """Return a list."""
+    return tag("ul", [tag("li", item) for item in items])

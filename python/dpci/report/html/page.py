@@ -6,16 +6,16 @@ import numpy as np
 from scipy.special import expit
 
 from dpci.accounting.guarantee import Guarantee
-from dpci.base.tables import format_bound, format_percent, number_format, printable
+from dpci.base.tables import format_bound, format_percent, number_format
 from dpci.base.validation import check_fraction
-from dpci.budgets import ApproxDP, PureDP
+from dpci.budgets import GDP, ApproxDP, GaussianBudget, PureDP
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
 from dpci.losses import describe
 from dpci.released.facts import conditions
 from dpci.released.model import record_of
-from dpci.report.html.elements import Content, Html, join, tag
+from dpci.report.html.elements import Content, Html, bullets, data_table, join, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
 from dpci.report.summary import estimate_table, fact_lines, interval_note, noise_note, target_note
@@ -47,51 +47,36 @@ def html_report(result: Inference, *, level: float, title: str | None) -> str:
         raise InvalidInput(f"title must be a string or None, got title={title!r}")
     kind = "A private model" if result.private else "A model with seeded noise"
     heading = f"{kind}: {describe(result.loss)} loss" if title is None else title
+    content = [tag("p", _lead(result), class_="lead"), *_numbers(result, level), *_privacy(result), *_caveats(result)]
+    return document(heading, content, private=result.private, version=record_of(result).version)
+
+
+def document(heading: str, content: list[Html], *, private: bool, version: str) -> str:
+    """Return a page that needs nothing from elsewhere."""
     head = [
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        tag("meta", name="generator", content=f"dpci {record_of(result).version}"),
+        tag("meta", name="generator", content=f"dpci {version}"),
         tag("title", heading),
         tag("style", Html(STYLE)),
     ]
     main = [
         tag("h1", heading, dir="auto"),
-        *([] if result.private else [tag("p", _SEEDED, class_="banner", role="alert")]),
-        tag("p", _lead(result), class_="lead"),
-        *_numbers(result, level),
-        *_privacy(result),
-        *_caveats(result),
+        *([] if private else [tag("p", _SEEDED, class_="banner", role="alert")]),
+        *content,
     ]
-    body = [tag("main", main), tag("footer", _footer(result))]
+    body = [tag("main", main), tag("footer", _footer(version))]
     page = tag("html", [tag("head", head), tag("body", body)], lang="en")
     # A lone surrogate in a name has no UTF-8.
     return ("<!DOCTYPE html>\n" + page + "\n").encode("utf-8", "replace").decode("utf-8")
 
 
-def _section(name: str, heading: str, *content: Html) -> Html:
-    return tag("section", [tag("h2", heading, id=name), *content], aria_labelledby=name)
-
-
-def _table(caption: str, header: list[str], rows: list[list[str]]) -> Html:
-    head = tag("thead", tag("tr", [tag("th", cell, scope="col") for cell in header]))
-    lines = [
-        tag("tr", [tag("th", printable(first), scope="row", dir="auto"), *(tag("td", cell) for cell in rest)])
-        for first, *rest in rows
-    ]
-    table = tag("table", [tag("caption", caption), head, tag("tbody", lines)])
-    # On a narrow screen a table scrolls by itself, with the keyboard too.
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
-
-
-def _list(items: list[Content]) -> Html:
-    return tag("ul", [tag("li", item) for item in items])
-
-
 def _lead(result: Inference) -> str:
-    records = f"{result.n_samples:,} records"
+    units = "records" if record_of(result).persons is None else "persons"
+    records = f"{result.n_samples:,} {units}"
     if record_of(result).neighbors == "add_remove":
-        records = f"records whose number is private (taken as {result.n_samples:,})"
+        records = f"{units} whose number is private (taken as {result.n_samples:,})"
     if not result.private:
         return f"Estimated from {records}, with noise as for {result.spent}."
     inferred = record_of(result).classes_inferred
@@ -107,18 +92,20 @@ def _numbers(result: Inference, level: float) -> list[Html]:
         shown = number_format(np.abs(result.params).max(), result.params)
         rows = [[name, f"{value:{shown}}"] for name, value in zip(result.names, result.params, strict=True)]
         note = tag("p", interval_note(result) or "", class_="note")
-        return [_section("numbers", "Parameters", _table("Released parameters", ["parameter", "estimate"], rows), note)]
+        return [
+            section("numbers", "Parameters", data_table("Released parameters", ["parameter", "estimate"], rows), note)
+        ]
     intervals = result.conf_int(level=level)
     percent = format_percent(level)
     header, rows = estimate_table(result, level)
     unit = "" if result.schema is None else " in the units of the table"
-    table = _table(f"Released parameters{unit}, {percent} intervals", ["parameter", *header[1:]], rows)
+    table = data_table(f"Released parameters{unit}, {percent} intervals", ["parameter", *header[1:]], rows)
     figure = forest_figure(intervals)
     if result.schema is not None:
         figure = join([tag("p", "The plot has the parameters of the scaled columns.", class_="note"), figure])
     return [
-        _section("numbers", "Parameters", table, figure),
-        _section("read", "How to read the numbers", _list(_reading(result, percent))),
+        section("numbers", "Parameters", table, figure),
+        section("read", "How to read the numbers", bullets(_reading(result, percent))),
     ]
 
 
@@ -157,11 +144,15 @@ def _reading_units(result: Inference) -> list[Content]:
 def _privacy(result: Inference) -> list[Html]:
     # Spaces before a name, which HTML would drop, say that it belongs to the fact above.
     rows = [[name.replace("  ", "\u2003"), value] for name, value in fact_lines(result)]
-    spent = _section("budget", "The release and its budget", _table("The release", ["what", "value"], rows))
+    spent = section("budget", "The release and its budget", data_table("The release", ["what", "value"], rows))
     if not result.private:
         return [spent]
-    guarantee = result.guarantee
-    whole = _own_epsilon(result)
+    return [spent, guarantee_section(result.guarantee, record_of(result).neighbors)]
+
+
+def guarantee_section(guarantee: Guarantee, neighbors: str) -> Html:
+    """Return what a guarantee says about one person, with its profile."""
+    whole = _own_epsilon(guarantee.budget)
     points = [whole * share for share in _SHARES]
     deltas = [float(delta) for delta in guarantee.delta(points)]
     # Upwards, epsilon too: with a greater epsilon or delta the guarantee holds all the more.
@@ -169,15 +160,16 @@ def _privacy(result: Inference) -> list[Html]:
         [format_bound(eps, 4), _power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
     ]
     caption = "The release is (ε, δ)-differentially private for each of these pairs"
-    profile = _table(caption, ["ε", "e^ε", "δ"], rows)
-    attack = _list(_attack(result, whole, _distance(guarantee, whole), deltas[_SHARES.index(1.0)]))
-    return [spent, _section("attacker", "What someone can learn about one person", attack, profile)]
+    profile = data_table(caption, ["ε", "e^ε", "δ"], rows)
+    attack = bullets(_attack(neighbors, whole, _distance(guarantee, whole), deltas[_SHARES.index(1.0)]))
+    return section("attacker", "What someone can learn about one person", attack, profile)
 
 
-def _own_epsilon(result: Inference) -> float:
-    budget = result.budget
+def _own_epsilon(budget: GaussianBudget) -> float:
     if isinstance(budget, PureDP | ApproxDP):
         return budget.epsilon
+    if isinstance(budget, GDP):
+        budget = budget.to_zcdp()
     # Bun and Steinke's conversion serves as a round place to look at; the delta there is the tight one.
     return budget.rho + 2.0 * math.sqrt(budget.rho * math.log(1.0 / _SMALL_DELTA))
 
@@ -194,10 +186,10 @@ def _distance(guarantee: Guarantee, whole: float) -> float:
     return float(min(bounds))
 
 
-def _attack(result: Inference, epsilon: float, distance: float, delta: float) -> list[Content]:
+def _attack(neighbors: str, epsilon: float, distance: float, delta: float) -> list[Content]:
     """Say what the guarantee means; ``distance`` bounds the total variation, ``delta`` is the profile at epsilon."""
     doubt = "wants to know whether a person's record is among the data, which is as likely as not"
-    if record_of(result).neighbors == "replace_one":
+    if neighbors == "replace_one":
         doubt = "wants to know which of two equally likely records a person has"
     percent = format_bound(50.0 * (1.0 + distance), 4)
     guess = (
@@ -252,11 +244,11 @@ def _caveats(result: Inference) -> list[Html]:
         )
     rests: list[Content] = [f"{fact[0].upper()}{fact[1:]}." for fact in conditions(record)]
     return [
-        _section("caveats", "What to keep in mind", _list(items)),
-        _section("conditions", "Assumptions of the guarantee", _list(rests)),
+        section("caveats", "What to keep in mind", bullets(items)),
+        section("conditions", "Assumptions of the guarantee", bullets(rests)),
     ]
 
 
-def _footer(result: Inference) -> Html:
-    made = f"dpci {record_of(result).version}. The same facts in machine-readable form: "
+def _footer(version: str) -> Html:
+    made = f"dpci {version}. The same facts in machine-readable form: "
     return join([made, tag("code", "result.to_json()"), "."])

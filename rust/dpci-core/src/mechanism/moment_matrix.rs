@@ -7,7 +7,6 @@ use crate::exec::Executor;
 use crate::linalg::{Eigen, vector};
 use crate::noise::{Law, NoiseGenerator};
 use crate::records::{HessianRows, Records, Request};
-use crate::row_domain::RowDomain;
 use crate::spec::{MatrixNoise, MomentMatrixSpec, ResidualNoise, Seal, Step};
 use crate::unit::Unit;
 
@@ -68,7 +67,7 @@ pub fn release_moment_matrix(
             n_params: spec.n_params(),
             n_samples: c.n_samples,
             neighbors: c.neighbors,
-            rows: RowDomain::Ball(c.row_norm),
+            rows: c.rows.clone(),
             targets: spec.loss().targets(),
             intercept: Some(spec.intercept()),
             unit: Unit::Row,

@@ -37,7 +37,7 @@ pub use fit::Spec;
 pub use functional::{FunctionalChoices, FunctionalSpec};
 pub use grid::{Axis, Grid};
 pub use histogram::HistogramSpec;
-pub use moment_matrix::{MomentMatrixChoices, MomentMatrixSpec};
+pub use moment_matrix::{MatrixBudget, MomentMatrixChoices, MomentMatrixSpec};
 pub use moments::{MatrixNoise, MomentNoise};
 pub use plan::Plan;
 pub use report::{ReportSpec, check_shares};

@@ -10,9 +10,10 @@ use super::{MatrixNoise, Part, Query, Seal, Step};
 use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
 use crate::noise::{Law, MatrixLaw, symmetric};
 use crate::privacy::{
-    Budget, Calibration, Cost, DataBounds, Neighbors, gaussian_mu, gaussian_std_dev, laplace_rate,
+    Budget, Calibration, Cost, DataBounds, Neighbors, SEAL_SHARE, gaussian_mu, gaussian_std_dev,
+    laplace_rate, unsealed,
 };
-use crate::row_domain::row_norm_bound;
+use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::{Error, Result};
 
 /// More columns would make one eigendecomposition, which cannot be interrupted, take minutes.
@@ -21,24 +22,68 @@ const MAX_COLUMNS: usize = 4096;
 /// What the target's share `c²` of the squared norm of a record leaves for the row is `(1 - c²)`; this is `c²/(1 - c²)` at `c² = 1/3`.
 const TARGET_RATIO: f64 = 0.5;
 
-/// The constant is this part of the greatest norm of a row that its columns share evenly.
+/// The constant is this part of the greatest norm of a row that its columns, or its blocks, share evenly.
 const INTERCEPT_RATIO: f64 = 0.5;
 
+/// The least part of μ that the ε of a pure mechanism may be for it to be μ-GDP, rounded down: by convexity of the normal hazard
+/// `log(Φ(μ/2)/Φ(-μ/2)) ≥ μ·2φ(0)`, at which the trade-off functions of ε-DP and of μ-GDP meet.
+const EPSILON_OF_MU: f64 = 0.797;
+
+/// What a moment matrix may spend.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MatrixBudget {
+    /// A budget of any release.
+    Of(Budget),
+    /// μ-Gaussian differential privacy (Dong, Roth & Su 2022), for which the noise is Gaussian.
+    Gaussian {
+        /// μ.
+        mu: f64,
+    },
+}
+
+impl MatrixBudget {
+    /// What the matrices may cost, and what their seals may: each of so many seals costs an equal part of the latter.
+    ///
+    /// μ² adds up (Dong et al., corollary 3.3). A seal is a pure mechanism, and so μ-GDP too.
+    fn split_off_seals(self, seals: u32) -> Result<(Cost, Cost)> {
+        match self {
+            Self::Of(budget) => {
+                let (rest, seal) = budget.split_off_seal();
+                Ok((cost_of(rest)?, share_seal(seal, seals)))
+            }
+            Self::Gaussian { mu } => {
+                if !GDP_BUDGETS.contains(&mu) {
+                    return out_of_range("mu", "at least 1e-30 and at most 1e8", mu);
+                }
+                let each = SEAL_SHARE * mu.powi(2) / f64::from(seals);
+                let seal = Cost::Epsilon(EPSILON_OF_MU * each.sqrt());
+                Ok((
+                    Cost::MuSquared(unsealed(mu.powi(2)) * (1.0 - 4.0 * f64::EPSILON)),
+                    seal,
+                ))
+            }
+        }
+    }
+}
+
+/// The caller's μ.
+const GDP_BUDGETS: std::ops::RangeInclusive<f64> = 1e-30..=1e8;
+
 /// What the caller chooses; [`MomentMatrixSpec::new`] validates it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct MomentMatrixChoices {
     /// Public number of samples (the public `n₀` under add/remove).
     pub n_samples: usize,
     /// Columns of the rows, without the constant.
     pub n_columns: usize,
-    /// Bound on the norm of a row, without the constant.
-    pub row_norm: f64,
+    /// Public set that the rows lie in, without the constant.
+    pub rows: RowDomain,
     /// Bound on the size of a target.
     pub target_bound: f64,
     /// Share of the budget for the residual moments; `None`: they are not released.
     pub robust_share: Option<f64>,
     /// Budget.
-    pub budget: Budget,
+    pub budget: MatrixBudget,
     /// Neighbouring relation.
     pub neighbors: Neighbors,
 }
@@ -67,35 +112,39 @@ impl MomentMatrixSpec {
     /// [`Error::OutOfRange`], [`Error::Empty`].
     pub fn new(choices: MomentMatrixChoices) -> Result<Self> {
         let c = &choices;
-        if !(c.row_norm > 0.0 && c.row_norm.is_finite()) {
-            return out_of_range("row_norm", "finite and > 0", c.row_norm);
-        }
-        let loss: Arc<dyn Loss> = Arc::new(Squared::new(c.target_bound)?);
-        // The square of the target's weight, and every product of columns, is then a normal number.
-        check_size("row_norm", c.row_norm)?;
-        check_size("target_bound", c.target_bound)?;
-        if let Some(share) = c.robust_share
-            && !(share > 0.0 && share < 1.0)
-        {
-            return out_of_range("the share of the residual moments", "> 0 and < 1", share);
-        }
         if c.n_samples == 0 || c.n_columns == 0 {
             return Err(Error::Empty {
                 rows: c.n_samples,
                 params: c.n_columns,
             });
         }
+        c.rows.check_columns(c.n_columns)?;
+        let length = c.rows.norm();
+        if !(length > 0.0 && length.is_finite()) {
+            return out_of_range("row_norm", "finite and > 0", length);
+        }
+        let loss: Arc<dyn Loss> = Arc::new(Squared::new(c.target_bound)?);
+        // The square of the target's weight, and every product of columns, is then a normal number.
+        check_size("row_norm", length)?;
+        check_size("target_bound", c.target_bound)?;
+        if let Some(share) = c.robust_share
+            && !(share > 0.0 && share < 1.0)
+        {
+            return out_of_range("the share of the residual moments", "> 0 and < 1", share);
+        }
         if c.n_columns > MAX_COLUMNS {
             let name = "the number of columns of a moment matrix";
             return out_of_range(name, "at most 4096", c.n_columns as f64);
         }
-        let intercept = INTERCEPT_RATIO * c.row_norm / (c.n_columns as f64).sqrt();
-        let row_norm = row_norm_bound(c.row_norm, Some(intercept));
+        let parts = c.rows.shape().map_or(c.n_columns, |b| b.bounds().len());
+        let intercept = INTERCEPT_RATIO * length / (parts as f64).sqrt();
+        let row_norm = row_norm_bound(length, Some(intercept));
         let target_weight = TARGET_RATIO.sqrt() * row_norm / c.target_bound;
         // Products and roots above are rounded: the weighted target may exceed its share by a few units in the last place.
         let weighted_target = target_weight * c.target_bound * (1.0 + 4.0 * f64::EPSILON);
-        let (rest, seal) = c.budget.split_off_seal();
-        let cost = cost_of(rest)?;
+        let (cost, seal_cost) =
+            c.budget
+                .split_off_seals(if c.robust_share.is_some() { 2 } else { 1 })?;
         let part = |share: f64| cost.with(cost.value() * share * (1.0 - 4.0 * f64::EPSILON));
         let matrix_cost = c.robust_share.map_or(cost, |share| part(1.0 - share));
         let bounds = DataBounds::new(
@@ -106,11 +155,12 @@ impl MomentMatrixSpec {
         )?;
         if !(bounds.row_norm.powi(2).is_normal() && target_weight.is_normal()) {
             let rule = "such that products of columns have a scale in double precision";
-            return out_of_range("row_norm", rule, c.row_norm);
+            return out_of_range("row_norm", rule, length);
         }
         let noise = matrix_noise(&bounds, 1.0, matrix_cost)?;
-        let seal_cost = share_seal(seal, if c.robust_share.is_some() { 2 } else { 1 });
         let step = step_of(Query::MomentMatrix, matrix_cost, noise);
+        let (n, neighbors) = (c.n_samples as f64, c.neighbors);
+        let residual_cost = c.robust_share.map(part);
         let mut spec = Self {
             choices,
             loss,
@@ -120,18 +170,17 @@ impl MomentMatrixSpec {
             step,
             // Replaced below.
             seal: Seal::new(Part::MomentMatrix, 1, 1.0, seal_cost)?,
-            residual_cost: c.robust_share.map(part),
+            residual_cost,
             seal_cost,
         };
         let dim = spec.dim();
-        let n = c.n_samples as f64;
         // Each block of the matrix is below R² in its norm, so the whole errs by less than three times the worst of them; weighting the
         // target takes four roundings more.
-        let relative = mean_rounding(hessian_rounding, n, c.neighbors).max(mean_rounding(
+        let relative = mean_rounding(hessian_rounding, n, neighbors).max(mean_rounding(
             gradient_rounding,
             n,
-            c.neighbors,
-        )) + 4.0 * f64::EPSILON * greatest_excess(c.neighbors);
+            neighbors,
+        )) + 4.0 * f64::EPSILON * greatest_excess(neighbors);
         spec.seal = spec.seal_at(
             Part::MomentMatrix,
             3.0 * relative * bounds.row_norm.powi(2),
@@ -196,7 +245,7 @@ impl MomentMatrixSpec {
     /// Bound on the norm of a row with its constant.
     #[must_use]
     pub fn row_norm(&self) -> f64 {
-        row_norm_bound(self.choices.row_norm, Some(self.intercept))
+        row_norm_bound(self.choices.rows.norm(), Some(self.intercept))
     }
 
     /// The noise of the matrix.
@@ -261,97 +310,4 @@ fn out_of_range<T>(name: &'static str, rule: &'static str, value: f64) -> Result
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    pub(super) fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
-        MomentMatrixChoices {
-            n_samples: 40,
-            n_columns: 3,
-            row_norm: 2.0,
-            target_bound: 5.0,
-            robust_share: Some(0.1),
-            budget,
-            neighbors,
-        }
-    }
-
-    #[test]
-    fn a_third_of_the_squared_norm_is_the_target() {
-        let spec =
-            MomentMatrixSpec::new(choices(Budget::zcdp(0.5).unwrap(), Neighbors::ReplaceOne))
-                .unwrap();
-        let target = (spec.target_weight() * 5.0).powi(2);
-        let row = spec.row_norm().powi(2);
-        assert!((target / (target + row) - 1.0 / 3.0).abs() < 1e-12);
-        assert!((row - 4.0 - 0.25 * 4.0 / 3.0).abs() < 1e-12);
-        let expected = 2.0_f64.sqrt() * (target + row) / 40.0;
-        assert!((spec.step().sensitivity / expected - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn costs_add_up_to_the_budget() {
-        for budget in [
-            Budget::pure(1.0).unwrap(),
-            Budget::zcdp(0.5).unwrap(),
-            Budget::approx(1.0, 1e-6).unwrap(),
-        ] {
-            let spec = MomentMatrixSpec::new(choices(budget, Neighbors::AddRemove)).unwrap();
-            let residual = spec.residual_noise(3.0).unwrap().unwrap();
-            let (rest, seal) = budget.split_off_seal();
-            let spent = spec.step().cost.value() + residual.step.cost.value();
-            let whole = cost_of(rest).unwrap().value();
-            assert!(
-                spent <= whole && spent > whole * (1.0 - 1e-12),
-                "{budget:?}"
-            );
-            let sealed = spec.seal().cost().value() + residual.seal.cost().value();
-            assert!(sealed <= Cost::of(seal).value());
-        }
-    }
-
-    #[test]
-    fn bad_choices_are_refused() {
-        let good = choices(Budget::pure(1.0).unwrap(), Neighbors::ReplaceOne);
-        for bad in [
-            MomentMatrixChoices {
-                row_norm: 0.0,
-                ..good
-            },
-            MomentMatrixChoices {
-                row_norm: 1e-200,
-                ..good
-            },
-            MomentMatrixChoices {
-                row_norm: f64::NAN,
-                ..good
-            },
-            MomentMatrixChoices {
-                target_bound: 0.0,
-                ..good
-            },
-            MomentMatrixChoices {
-                n_samples: 0,
-                ..good
-            },
-            MomentMatrixChoices {
-                n_columns: 0,
-                ..good
-            },
-            MomentMatrixChoices {
-                n_columns: 5000,
-                ..good
-            },
-            MomentMatrixChoices {
-                robust_share: Some(1.0),
-                ..good
-            },
-            MomentMatrixChoices {
-                budget: Budget::Pure { epsilon: 1e-300 },
-                ..good
-            },
-        ] {
-            assert!(MomentMatrixSpec::new(bad).is_err(), "{bad:?}");
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,125 @@
+"""The command ``regress``: linear regression of a table from one released moment matrix."""
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from dpci.base.validation import check_fraction
+from dpci.budgets import GDP, Neighbors
+from dpci.cli import options
+from dpci.cli.app import Command, app, wants_progress
+from dpci.cli.commands.fit import payer
+from dpci.cli.delivery import deliver
+from dpci.cli.options import find_schema, parse_budget, schema_files
+from dpci.cli.output import check_different, check_new, ledger_files
+from dpci.cli.rows import Passes, TableRows, find_tables
+from dpci.errors import InvalidInput
+from dpci.model import fit as fitting
+from dpci.report.plot import check_plot_file
+from dpci.sources.chunks import Chunks
+from dpci.sources.files import is_stream
+
+_EXAMPLES = """\
+dpci regress people.csv --schema people.toml --epsilon 1 --delta 1e-8 --output regression.json
+dpci regress people.csv --schema people.toml --mu 0.5 --json
+"""
+
+
+@app.command(cls=Command, epilog=_EXAMPLES)
+def regress(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them or a quoted pattern."),
+    ],
+    *,
+    schema: options.SchemaText,
+    target: options.Target = None,
+    formula: options.Formula = None,
+    delimiter: options.Delimiter = ",",
+    chunk_rows: options.ChunkRows = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    mu: Annotated[
+        float | None, typer.Option(help="Gaussian DP, in place of the other three.", rich_help_panel=options.BUDGET)
+    ] = None,
+    l2_strength: Annotated[
+        float, typer.Option(help="Ridge; 0 for ordinary least squares.", rich_help_panel=options.MODEL)
+    ] = 0.0,
+    intercept: options.Intercept = True,
+    neighbors: options.Neighbors = None,
+    n_public: options.NPublic = None,
+    level: options.Level = 0.95,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help=("File of the ledger that pays; see dpci ledger create."), rich_help_panel=options.BUDGET),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Label of the entry in the ledger.", rich_help_panel=options.BUDGET)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write the released regression to this new file.", rich_help_panel=options.OUTPUT),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a forest plot to this new file.", rich_help_panel=options.OUTPUT)
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write one self-contained HTML page to this new file.", rich_help_panel=options.OUTPUT),
+    ] = None,
+    force: options.Force = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    progress: options.Progress = None,
+    threads: options.Threads = None,
+) -> None:
+    """Regress the target of a schema, a number, on its columns, by one released moment matrix.
+
+    Prints coefficients in the units of the table with confidence intervals, and the spent budget. Other regressions
+    among the columns follow from the written file in Python (regression.MomentMatrix.of) at no further cost.
+    """
+    # Whatever can be refused is refused before budget is spent.
+    check_fraction("level", level)
+    if mu is not None and any(value is not None for value in (epsilon, delta, rho)):
+        msg = f"--mu must be given without --epsilon, --delta and --rho, got --mu {mu}"
+        raise InvalidInput(msg)
+    budget = parse_budget(epsilon, delta, rho) if mu is None else GDP(mu)
+    tables = find_tables(files)
+    if any(is_stream(table) for table in tables):
+        msg = "tables must be files, because they are read several times, got the standard input (-)"
+        raise InvalidInput(msg)
+    read = [*tables, *schema_files(schema), *([] if ledger is None else ledger_files(ledger))]
+    check_new("--output", output, force=force, sources=read)
+    check_new("--plot", plot, force=force, sources=read)
+    check_new("--page", page, force=force, sources=read)
+    check_different({"--output": output, "--plot": plot, "--page": page})
+    if plot is not None:
+        check_plot_file(plot)
+    paying = payer(ledger, label)
+    is_private = paying is not None and paying.errors == "private"
+    description = find_schema(schema, target, formula)
+    rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
+    if is_private and progress:
+        msg = (
+            "--progress must not be given with a ledger that has errors='private', because it shows the number of rows"
+        )
+        raise InvalidInput(msg)
+    shown = not is_private and wants_progress(progress, quiet=quiet)
+    source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
+    result = fitting.fit(
+        source,
+        schema=description,
+        loss="squared",
+        mechanism="moments",
+        budget=budget,
+        l2_strength=l2_strength,
+        fit_intercept=intercept,
+        on_violation="clip",
+        neighbors=cast("Neighbors", neighbors or "replace_one"),
+        n_public=n_public,
+        ledger=paying,
+        n_threads=threads,
+    )
+    deliver(result, output=output, plot=plot, page=page, level=level, force=force, json=json, quiet=quiet)

@@ -1,0 +1,82 @@
+"""``fit`` with ``mechanism="moments"``: a linear regression from one released moment matrix."""
+
+import warnings
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpci.base.validation import check_flag, check_not_negative, warn_of_seed
+from dpci.budgets import Neighbors
+from dpci.data.rows import check_source
+from dpci.errors import InvalidInput, MomentNoiseWarning
+from dpci.ledger.ledger import Ledger
+from dpci.ledger.payment import Payment
+from dpci.losses import Loss, Squared
+from dpci.model.tables import Source, check_schema, described
+from dpci.regression.matrix import whole_regression
+from dpci.regression.mechanism import choices_of_fit, release_matrix
+from dpci.regression.result import LinearFit
+from dpci.schema.table import Schema
+
+# The keywords that only other mechanisms use, with their defaults.
+_UNUSED: dict[str, object] = {
+    "split": None,
+    "moments": "joint",
+    "projection": "auto",
+    "calibration": "tight",
+    "radius": None,
+    "classes": None,
+    "intercept_scale": 1.0,
+    "persons": None,
+    "contribution": None,
+    "max_rows": None,
+}
+
+
+def fit_moments(
+    X: Any,  # noqa: ANN401  # whatever the caller has
+    y: ArrayLike | None,
+    *,
+    loss: Loss,
+    l2_strength: float | None,
+    mechanism: object,  # noqa: ARG001  # of which this is one
+    fit_intercept: bool,
+    schema: Schema | None,
+    ledger: Ledger | None,
+    neighbors: Neighbors,
+    **others: Any,  # noqa: ANN401  # the other keywords of ``fit``
+) -> LinearFit:
+    """Release a moment matrix, and return the regression of y on all columns; see :func:`dpci.fit`.
+
+    Raises
+    ------
+    InvalidInput
+        For another loss, and keywords that only other mechanisms use.
+    """
+    if not isinstance(loss, Squared):
+        raise InvalidInput(f"loss must be 'squared' with mechanism='moments', got loss={loss!r}")
+    for name, default in _UNUSED.items():
+        value = others.pop(name)
+        if not (value is default or (isinstance(value, str | int | float) and value == default)):
+            raise InvalidInput(
+                f"{name} must be {default!r} with mechanism='moments', which does not use it, got {name}={value!r}"
+            )
+    l2_strength = check_not_negative("l2_strength", 0.0 if l2_strength is None else l2_strength)
+    fit_intercept = check_flag("fit_intercept", fit_intercept)
+    schema = None if schema is None else check_schema(schema)
+    made = choices_of_fit(loss=loss, schema=schema, neighbors=neighbors, **others)
+    payment = Payment.due("dpci.fit", ledger, budget=made.charge, neighbors=neighbors, seed=made.seed)
+    source = Source(X, y, None) if schema is None else described(X, y, schema)
+    if source.prepare is None:
+        check_source(source.X, source.y, made.loss.to_core())
+    matrix = release_matrix(source.X, source.y, made, payment=payment, prepare=source.prepare, stacklevel=4)
+    if not matrix.private:
+        warn_of_seed("result", 4)
+    result = whole_regression(matrix, fit_intercept=fit_intercept, l2_strength=l2_strength)
+    if result.interval_refusal is not None:
+        warnings.warn(
+            f"{result.interval_refusal}; regression.MomentMatrix.of(result) has the release, for other regressions",
+            MomentNoiseWarning,
+            stacklevel=3,
+        )
+    return result

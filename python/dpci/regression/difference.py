@@ -1,0 +1,62 @@
+"""The error of the difference of two regressions, for :func:`dpci.compare`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.errors import InvalidInput
+from dpci.inference.comparison import ComparedFacts, DifferenceLaw, compared_facts, difference_law
+from dpci.regression.law import ErrorParts
+from dpci.regression.result import LinearFit, model_of, record_of, solution_of
+
+__all__: list[str] = []
+
+_F64 = NDArray[np.float64]
+
+
+@compared_facts.register
+def _facts(result: LinearFit) -> ComparedFacts:
+    record, model = record_of(result), model_of(result)
+    moved = (record.middle.tolist(), record.scale.tolist(), record.row_norm, record.target_middle, record.target_half)
+    facts = {
+        "names": result.names,
+        "target": result.target,
+        "l2_strength": model.l2_strength,
+        "bounds, to which numbers were clipped,": moved if record.on_violation == "clip" else None,
+    }
+    return ComparedFacts(facts, record.matrix, record.table, private_n_samples=record.neighbors == "add_remove")
+
+
+class _Difference:
+    """Sampling variances add up, or at most the standard deviations on shared data; the noises are independent."""
+
+    def __init__(self, parts: tuple[ErrorParts, ErrorParts], *, shared: bool) -> None:
+        one, other = parts
+        sampling = one.sampling + other.sampling
+        weights = np.ones_like(one.sampling), np.ones_like(other.sampling)
+        if shared:
+            roots = np.sqrt(one.sampling), np.sqrt(other.sampling)
+            sampling = (roots[0] + roots[1]) ** 2
+            # Derivatives of this in the two variances.
+            weights = (
+                1.0 + np.divide(roots[1], roots[0], out=np.zeros_like(roots[0]), where=roots[0] > 0.0),
+                1.0 + np.divide(roots[0], roots[1], out=np.zeros_like(roots[1]), where=roots[1] > 0.0),
+            )
+        uncertain = weights[0] ** 2 * one.sampling_variance + weights[1] ** 2 * other.sampling_variance
+        self.parts = ErrorParts(sampling, uncertain, (*one.noises, *other.noises))
+
+    @property
+    def std_errors(self) -> _F64:
+        return np.asarray(np.sqrt(self.parts.variance))
+
+    def tails(self, distance: _F64) -> _F64:
+        return self.parts.tail(distance)
+
+    def half_widths(self, level: float) -> _F64:
+        return self.parts.half_width(level)
+
+
+@difference_law.register
+def _law(result: LinearFit, other: object, rows: _F64, shared: bool) -> DifferenceLaw:  # noqa: FBT001  # one of two
+    if not isinstance(other, LinearFit):
+        raise InvalidInput(f"result_b must be a LinearFit as result_a is, got {type(other).__name__}")
+    return _Difference((solution_of(result).parts(rows), solution_of(other).parts(rows)), shared=shared)

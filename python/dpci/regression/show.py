@@ -1,0 +1,149 @@
+"""How a regression is shown: the table of its coefficients, its facts, and its page."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.tables import format_percent, format_pvalue, number_format
+from dpci.base.validation import check_fraction
+from dpci.errors import InvalidInput
+from dpci.inference.targets.units import TableUnits
+from dpci.regression.equations import Model, Solution
+from dpci.regression.estimates import LinearEstimates
+from dpci.regression.record import MomentRecord, ReleaseFacts, conditions, release_lines
+from dpci.report.html.elements import bullets, data_table, section, tag
+from dpci.report.html.forest import forest_figure
+from dpci.report.html.page import document, guarantee_section
+from dpci.schema.columns import NumericTarget
+
+_F64 = NDArray[np.float64]
+
+NOTE = "The intervals count the sampling and the noise; the column noise has its part of the error variance."
+
+
+def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUnits:
+    """Return the coefficients in the units of the table.
+
+    Raises
+    ------
+    InvalidInput
+        For a release without a schema, and a regression of another column than the target, or on it.
+    """
+    schema = record.table
+    if schema is None or not isinstance(schema.target, NumericTarget):
+        raise InvalidInput("units of a table need a release with a schema (dpci.fit(..., schema=)), got one without")
+    if model.target != record.target or record.target in model.features:
+        raise InvalidInput(
+            f"units of the table are those of regressions of {record.target!r} on other columns, got {model.target!r} "
+            f"on {', '.join(model.names)}"
+        )
+    k = len(record.columns)
+    # From the coefficients to those of the encoded columns and of 1.
+    spread = np.zeros((k + 1, len(model.names)))
+    for i, name in enumerate(model.features):
+        spread[record.columns.index(name), i] = 1.0
+    if model.fit_intercept:
+        spread[k, -1] = 1.0
+    offset, slope = schema.target.scaling
+    matrix, shift = schema.from_units().T @ spread / slope, np.zeros(k + 1)
+    shift[k] = -offset / slope
+    # Of columns that are left out, those whose products are in the model have coefficients.
+    kept = matrix.any(axis=1) | np.array([name in model.features for name in record.columns] + [model.fit_intercept])
+    kept[k] |= shift[k] != 0.0
+    names = [name for name, used in zip((*record.columns, "intercept"), kept, strict=True) if used]
+    per = [unit for unit, used in zip((*schema.units, "at 0"), kept, strict=True) if used]
+    estimates = LinearEstimates.of(solution).mapped(matrix[kept], shift[kept])
+    return TableUnits(estimates, tuple(names), tuple(per), joint_method="joint", private=record.private)
+
+
+def has_units(record: MomentRecord, model: Model) -> bool:
+    """Whether the coefficients have units of a table."""
+    return record.table is not None and model.target == record.target and record.target not in model.features
+
+
+def coefficient_table(
+    record: MomentRecord, model: Model, solution: Solution, level: float
+) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows of the table of the coefficients, in the units of the table where there is a schema."""
+    shown = units_of(record, model, solution) if has_units(record, model) else None
+    if shown is None:
+        estimates = LinearEstimates.of(solution)
+        parts = estimates.parts()
+        values, errors, pvalues = estimates.values(), estimates.std_errors(), estimates.pvalues()
+        intervals = estimates.conf_int(model.names, level=level)
+        shares = [f"{share:.0%}" for share in 1.0 - parts.sampling / parts.variance]
+        heads, last = [[name] for name in model.names], ["noise"]
+    else:
+        values, errors, pvalues = shown.params, shown.std_errors, shown.pvalues
+        intervals = shown.conf_int(level=level)
+        heads = [list(head) for head in zip(shown.names, shown.units, strict=True)]
+        shares, last = [""] * len(values), []
+    digits = [number_format(error, value) for error, value in zip(errors, values, strict=True)]
+    if shown is None:
+        digits = [number_format(errors, values)] * len(values)
+    columns = zip(heads, digits, values, errors, pvalues, intervals.lower, intervals.upper, shares, strict=True)
+    rows = [
+        [*head, f"{b:{x}}", f"{e:{x}}", format_pvalue(p), f"{lo:{x}}", f"{hi:{x}}", *([share] if last else [])]
+        for head, x, b, e, p, lo, hi, share in columns
+    ]
+    unit = [] if shown is None else ["unit"]
+    return ["name", *unit, "estimate", "std error", "p-value", "lower", "upper", *last], rows
+
+
+def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[tuple[str, str]]:
+    """Return the facts that a reader needs to judge the coefficients."""
+    spread = math.sqrt(solution.residual_variance)
+    if record.table is not None and isinstance(record.table.target, NumericTarget) and model.target == record.target:
+        spread /= record.table.target.scaling[1]
+    return [
+        ("regression", f"of {model.target}, {model.covariance} covariance"),
+        ("budget spent", f"{record.total_budget()}, by the moment matrix"),
+        ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
+        ("residual std dev", f"{spread:.4g}"),
+        *([("lambda", f"{model.l2_strength:g}")] if model.l2_strength else []),
+    ]
+
+
+def regression_page(
+    facts: ReleaseFacts, record: MomentRecord, model: Model, solution: Solution, *, level: float, title: str | None
+) -> str:
+    """Return the page of a regression; see :meth:`LinearFit.to_html`.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range.
+    """
+    level = check_fraction("level", level)
+    if title is not None and not isinstance(title, str):
+        raise InvalidInput(f"title must be a string or None, got title={title!r}")
+    kind = "A private linear regression" if record.private else "A linear regression with seeded noise"
+    percent = format_percent(level)
+    header, rows = coefficient_table(record, model, solution, level)
+    unit = " in the units of the table" if has_units(record, model) else ""
+    intervals = LinearEstimates.of(solution).conf_int(model.names, level=level)
+    lines = [*fact_lines(record, model, solution), *release_lines(record)]
+    target = "the regularised coefficient" if model.l2_strength else "the coefficient of ordinary least squares"
+    caveats = [
+        f"Each interval covers its target, {target} in the population, in {percent} of such studies.",
+        NOTE if not has_units(record, model) else "The intervals count the sampling and the noise.",
+        "Each of them is valid by itself, for a model that was chosen before the data were seen.",
+        *(["Numbers beyond the public bounds were moved to the bounds."] if record.on_violation == "clip" else []),
+    ]
+    table = data_table(f"Coefficients{unit}, {percent} intervals", header, rows)
+    release = data_table("The release", ["what", "value"], [[name.strip(), value] for name, value in lines])
+    content = [
+        tag("p", f"Regression of {model.target} from one released moment matrix, {facts.spent}.", class_="lead"),
+        section("numbers", "Coefficients", table, forest_figure(intervals)),
+        section("budget", "The release and its budget", release),
+        *([guarantee_section(facts.guarantee, record.neighbors)] if record.private else []),
+        section("caveats", "What to keep in mind", bullets(list(caveats))),
+        section(
+            "conditions",
+            "Assumptions of the guarantee",
+            bullets([f"{fact[0].upper()}{fact[1:]}." for fact in conditions(record)]),
+        ),
+    ]
+    heading = f"{kind} of {model.target}" if title is None else title
+    return document(heading, content, private=record.private, version=record.version)

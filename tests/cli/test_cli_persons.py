@@ -1,0 +1,77 @@
+"""``dpci fit --persons``: the fit of the library, from a file, and what is refused."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.cli.main import main
+from dpci.schema import ClassTarget, NumericColumn, Schema
+
+COLUMNS = (NumericColumn(name="a", lower=-1, upper=1), NumericColumn(name="b", lower=-1, upper=1))
+TARGET = ClassTarget(column="ill", negative=("no",), positive=("yes",))
+
+
+@pytest.fixture
+def files(tmp_path):
+    panel = dpci.datasets.simulate_panel(300, n_rows=(1, 6), n_features=2, seed=0)
+    with (tmp_path / "visits.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["a", "b", "who", "ill"])
+        writer.writerows(
+            [*row, f"secret-{who}", "yes" if y > 0 else "no"]
+            for row, y, who in zip(panel.X.tolist(), panel.y, panel.persons, strict=True)
+        )
+    schema = Schema(columns=COLUMNS, target=TARGET)
+    (tmp_path / "visits.json").write_text(json.dumps(schema.to_dict()))
+    (tmp_path / "named.json").write_text(json.dumps(schema.to_dict() | {"persons": "who"}))
+    return tmp_path
+
+
+def command(files, *more, schema="visits.json"):
+    return main([
+        "fit", str(files / "visits.csv"), "--schema", str(files / schema), "--epsilon", "100000",
+        "--l2-strength", "0.1", "--json", *more,
+    ])  # fmt: skip
+
+
+def test_a_table_of_persons(files, capsys):
+    assert command(files, "--persons", "who") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["n_samples"] == 300
+    assert "secret" not in json.dumps(printed)
+    panel = dpci.datasets.simulate_panel(300, n_rows=(1, 6), n_features=2, seed=0)
+    table = {"a": panel.X[:, 0], "b": panel.X[:, 1], "ill": np.where(panel.y > 0, "yes", "no"), "who": panel.persons}
+    schema = Schema(columns=COLUMNS, target=TARGET)
+    found = dpci.fit(table, schema=schema, persons="who", budget=dpci.PureDP(100_000.0), l2_strength=0.1)
+    estimates = [row["estimate"] for row in printed["parameters"]]
+    assert estimates == pytest.approx(found.params, abs=0.01)
+    assert command(files, "--persons", "who", "--max-rows", "2") == 0
+    assert json.loads(capsys.readouterr().out)["n_samples"] == 300
+
+
+@pytest.mark.parametrize(
+    ("more", "schema", "message"),
+    [
+        ((), "named.json", "--persons who must be given"),
+        (("--max-rows", "2"), "visits.json", "--max-rows must go with --persons"),
+        (("--persons", "who", "--chunk-rows", "10"), "visits.json", "holds the table in memory"),
+        (("--persons", "whom"), "visits.json", "'whom'"),
+    ],
+)
+def test_refusals(files, capsys, more, schema, message):
+    assert command(files, *more, schema=schema) != 0
+    assert message in capsys.readouterr().err
+
+
+def test_a_line_without_an_id_is_refused(files, capsys):
+    text = (files / "visits.csv").read_text().splitlines()
+    cells = text[5].split(",")
+    text[5] = ",".join([*cells[:2], "", cells[3]])
+    (files / "visits.csv").write_text("\n".join(text) + "\n")
+    assert command(files, "--persons", "who") != 0
+    error = capsys.readouterr().err
+    assert "missing ids" in error
+    assert "secret" not in error

@@ -1,0 +1,184 @@
+"""``dpci verify``, and what ``dpci fit`` refuses before a ledger pays: each mistake its own error."""
+
+import contextlib
+import io
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.cli.main import main
+from dpci.released.rules import checksum
+
+SCHEMA = """
+[target]
+column = "ill"
+negative = "no"
+positive = "yes"
+
+[[columns]]
+kind = "numeric"
+name = "age"
+lower = 18
+upper = 100
+
+[[columns]]
+kind = "categorical"
+name = "sex"
+categories = ["F", "M"]
+reference = "F"
+"""
+RNG = np.random.default_rng(0)
+ROWS = [
+    f"{RNG.integers(18, 100)},{sex},{ill}"
+    for sex, ill in zip(RNG.choice(["F", "M"], 3000), RNG.choice(["no", "yes"], 3000), strict=True)
+]
+FIT = ["fit", "people.csv", "--schema", "people.toml", "--l2-strength", "0.05", "--epsilon", "1", "--ledger", "l.db"]
+
+
+def run(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        code = main([*arguments])
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.toml").write_text(SCHEMA)
+    (tmp_path / "people.csv").write_text("age,sex,ill\n" + "\n".join(ROWS) + "\n")
+    dpci.Ledger(dpci.PureDP(3.0), path="l.db")
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder):
+    code, _, err = run(*FIT, "--output", "model.json")
+    assert code == 0, err
+    return folder / "model.json"
+
+
+def findings(*arguments):
+    code, out, err = run("verify", "model.json", *arguments, "--json")
+    assert err == ""
+    found = json.loads(out)["findings"]
+    failed = [finding["what"] for finding in found if finding["outcome"] == "FAILED"]
+    assert code == (1 if failed else 0)
+    return failed, [finding["what"] for finding in found if finding["outcome"] == "not checked"]
+
+
+@pytest.mark.usefixtures("model")
+def test_what_agrees_and_what_cannot_be_checked():
+    failed, unchecked = findings("--ledger", "l.db", "--schema", "people.toml")
+    assert failed == []
+    assert len(unchecked) == 3
+    assert any("no file can show it" in what for what in unchecked)
+    failed, unchecked = findings()
+    assert failed == []
+    assert any("--schema names it" in what for what in unchecked)
+    assert any("--ledger names the file" in what for what in unchecked)
+    code, out, _ = run("verify", "model.json")
+    assert code == 0
+    assert out.count("\nnot checked  ") == 5
+
+
+def test_another_ledger_and_an_entry_of_another_model(model):
+    dpci.Ledger(dpci.PureDP(3.0), path="other.db")
+    failed, _ = findings("--ledger", "other.db")
+    assert len(failed) == 1
+    assert "which the model names" in failed[0]
+    # A model that was made anew with the same words, hash included.
+    saved = json.loads(model.read_text())
+    saved.pop("checksum")
+    saved["params"][0] += 0.5
+    model.write_text(json.dumps({**saved, "checksum": checksum(saved)}))
+    failed, _ = findings("--ledger", "l.db", "--schema", "people.toml")
+    assert failed == [next(what for what in failed if "must hold the hash of this model, got another" in what)]
+    saved["paid"] = {**saved["paid"], "entry": 7}
+    model.write_text(json.dumps({**saved, "checksum": checksum(saved)}))
+    failed, _ = findings("--ledger", "l.db")
+    assert "got none" in failed[0]
+    saved["paid"] = {**saved["paid"], "entry": 1}
+    saved["budget"] = {"epsilon": 2.0}
+    model.write_text(json.dumps({**saved, "checksum": checksum(saved)}))
+    failed, _ = findings("--ledger", "l.db")
+    assert any("must have the budget of the model" in what for what in failed)
+    Path("l.db").unlink()
+    assert run("verify", "model.json", "--ledger", "l.db")[0] == 2
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize(
+    ("old", "new", "difference"),
+    [
+        ("upper = 100", "upper = 90", "column 'age' has upper=100 in the model, 90 in --schema"),
+        ('"F", "M"', '"F", "W"', "column 'sex' has categories=('F', 'M') in the model, ('F', 'W') in --schema"),
+        ('"age"', '"weight"', "column 'age' is only in the model"),
+        ('positive = "yes"', 'positive = "YES"', "the target is"),
+        ("", 'formula = "age*sex"\n', "the columns of the rows are age, sex=M in the model, age, sex=M, age:sex=M in"),
+    ],
+)
+def test_another_schema(folder, old, new, difference):
+    text = SCHEMA.replace(old, new) if old else new + SCHEMA
+    (folder / "people.toml").write_text(text)
+    failed, _ = findings("--schema", "people.toml")
+    assert len(failed) == 1
+    assert difference in failed[0]
+
+
+def test_a_changed_model_file(model):
+    text = model.read_text()
+    for changed in (
+        text.replace('"lower": 18', '"lower": 17'),
+        text.replace('"version"', '"Version"'),
+        text[:-9],
+        "{}",
+    ):
+        assert changed != text
+        model.write_text(changed)
+        code, out, err = run("verify", "model.json")
+        assert (code, out) == (2, "")
+        assert "a saved fit must" in err
+
+
+def test_models_without_ledger_and_without_schema(folder):
+    X = RNG.uniform(-0.5, 0.5, (300, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = dpci.fit(X, X[:, 0] > 0, budget=dpci.PureDP(1.0), l2_strength=0.1, seed=1)
+    (folder / "model.json").write_text(result.to_json())
+    failed, _ = findings()
+    assert failed == ["its noise came from a seed: NOT PRIVATE"]
+    failed, _ = findings("--ledger", "l.db", "--schema", "people.toml")
+    assert [what.split(":")[0] for what in failed[1:]] == ["the schema", "that a ledger paid"]
+
+
+@pytest.mark.parametrize(
+    ("row", "schema", "options", "message"),
+    [
+        ("30,Female,no", None, [], "column 'sex' must hold one of ['F', 'M'], got 'Female' in row 3000"),
+        ("30,F,maybe", None, [], "column 'ill' must hold one of ['no', 'yes'], got 'maybe' in row 3000"),
+        ("30,F,no", None, ["--delimiter", ";"], "the table must have the column"),
+        (",F,no", None, [], "column 'age' must hold finite numbers, got '' in row 3000"),
+        ("30,,no", None, [], "column 'sex' must hold one of ['F', 'M'], got '' in row 3000"),
+        ("30,F", None, [], "3 fields"),
+        ("30,F,no", SCHEMA.replace('"age"', '"Age"'), [], "the table must have the column 'Age'"),
+        ("30,F,no", SCHEMA.replace("lower = 18", "lower = 180"), [], "lower must be below upper"),
+        ("30,F,no", None, ["--formula", "ill ~ Age"], "formula: names must be those of columns of the schema"),
+    ],
+)
+def test_mistakes_cost_nothing(folder, row, schema, options, message):
+    with (folder / "people.csv").open("a") as file:
+        file.write(row + "\n")
+    if schema is not None:
+        (folder / "people.toml").write_text(schema)
+    code, out, err = run(*FIT, *options, "--output", "model.json")
+    assert (code, out) == (2, "")
+    assert message in err, err
+    assert not (folder / "model.json").exists()
+    assert dpci.Ledger.open("l.db").spent == {"epsilon": 0.0}
