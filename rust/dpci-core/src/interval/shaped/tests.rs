@@ -135,3 +135,78 @@ fn bad_arguments_are_refused() {
     assert!(tails(&[1.0], &[1.0, 1.0], &law, &blocks, &[f64::NAN]).is_err());
     assert!(width(&[], &[], 0.95).unwrap().is_empty());
 }
+
+#[test]
+fn what_moments_tell_is_what_the_whole_law_tells() {
+    use rand::RngExt;
+    use rand_distr::StandardNormal;
+    let mut generator = SimulationGenerator::new(8, 0);
+    let groups = |sizes: &[usize]| -> Vec<usize> {
+        let all = sizes.iter().enumerate();
+        all.flat_map(|(block, size)| vec![block; *size]).collect()
+    };
+    let sizes: [&[usize]; 6] = [
+        &[1; 6],
+        &[1; 29],
+        &[1, 1, 1, 1, 1, 1, 2, 5, 7],
+        &[1, 1, 1, 16, 2, 14, 6, 41, 7],
+        &[3, 3, 3],
+        &[40],
+    ];
+    let (mut told, mut asked, mut worst) = (0, 0, 0.0_f64);
+    for sizes in sizes {
+        let blocks = shape(&vec![1.0; sizes.len()], &groups(sizes));
+        let dim = blocks.dim();
+        for power in [1, 3, 9] {
+            for v in [0.0, 0.5, 1.0, 4.0] {
+                for matrices in [f64::INFINITY, 60.0, 8.0] {
+                    let law = law(&blocks, matrices);
+                    // Standard deviations of the coordinates, so that v is in units of the noise.
+                    let variances = blocks.variances();
+                    let unit = ((dim + 1) as f64 * (dim + 2) as f64).sqrt() / 3.0;
+                    generator.refresh().unwrap();
+                    let mut weights: Vec<f64> = (0..dim)
+                        .map(|_| {
+                            let z: f64 = generator.sample(StandardNormal);
+                            z.powi(power)
+                        })
+                        .collect();
+                    let norm = vector::norm(&weights);
+                    for (weight, variance) in weights.iter_mut().zip(&variances) {
+                        *weight /= norm * variance.sqrt() * unit;
+                    }
+                    let (v, a) = ([v], &weights);
+                    let contrasts = Contrasts::new(&v, a, &law, &blocks).unwrap();
+                    for level in [0.8, 0.95, 0.99] {
+                        let moments = BlockMoments::new(&blocks, matrices, level);
+                        let ratio = Ratio::new(&law, level > 0.5);
+                        let differences = contrasts.map(|error| {
+                            let Some(fast) = moments.half_width(&error) else {
+                                return f64::NAN;
+                            };
+                            let tail = Tail::new(&contrasts.mixture(&error));
+                            fast / ratio.quantile(&tail, 1.0 - level) - 1.0
+                        });
+                        let difference = differences.unwrap()[0];
+                        asked += 1;
+                        if difference.is_finite() {
+                            told += 1;
+                            worst = worst.max(difference.abs());
+                            if difference.abs() > 0.01 {
+                                println!(
+                                    "{sizes:?} {power} {v:?} {matrices} {level}: {difference}"
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{told} of {asked}, worst {worst}");
+    // The draws of the larger blocks are within 1% too.
+    assert!(
+        worst < 0.016 && 2 * told > asked,
+        "{told} of {asked}, worst {worst}"
+    );
+}
