@@ -124,7 +124,7 @@ fn unit_tail(mixture: Option<&Mixture>, spread: &Spread, unit: f64) -> f64 {
 }
 
 /// The half width of the standard normal law.
-pub(super) fn normal_half_width(level: f64) -> f64 {
+fn normal_half_width(level: f64) -> f64 {
     SQRT_2
         * if level > 0.5 {
             erfc_inv(1.0 - level)
@@ -134,13 +134,13 @@ pub(super) fn normal_half_width(level: f64) -> f64 {
 }
 
 /// The quadrature of the last error, which the next one shares if its variance is mixed by the same law.
-pub(super) struct Mixtures<Q> {
+struct Mixtures<Q> {
     quadrature: Q,
     last: Option<Mixture>,
 }
 
 impl<Q: Fn(f64) -> Mixture> Mixtures<Q> {
-    pub(super) fn new(quadrature: Q) -> Self {
+    fn new(quadrature: Q) -> Self {
         Self {
             quadrature,
             last: None,
@@ -148,7 +148,7 @@ impl<Q: Fn(f64) -> Mixture> Mixtures<Q> {
     }
 
     /// `None` for an error whose variance is not mixed.
-    pub(super) fn of(&mut self, spread: &Spread) -> Option<&Mixture> {
+    fn of(&mut self, spread: &Spread) -> Option<&Mixture> {
         if spread.mixed <= 0.0 {
             return None;
         }
@@ -161,14 +161,14 @@ impl<Q: Fn(f64) -> Mixture> Mixtures<Q> {
 }
 
 /// The quantile of |X| in standard units; the nodes' inverse standard deviations are computed once.
-pub(super) struct Quantile<'a> {
+struct Quantile<'a> {
     mixture: &'a Mixture,
     inverse_std_devs: &'a [f64],
     mixed: f64,
 }
 
 impl<'a> Quantile<'a> {
-    pub(super) fn new(mixture: &'a Mixture, spread: &Spread, buffer: &'a mut Vec<f64>) -> Self {
+    fn new(mixture: &'a Mixture, spread: &Spread, buffer: &'a mut Vec<f64>) -> Self {
         buffer.clear();
         let variances = mixture
             .nodes
@@ -184,7 +184,7 @@ impl<'a> Quantile<'a> {
 
     /// Above one half the equation is solved in the log of the tail, which is nearly linear in the far tail; below, in the
     /// probability of the centre, which starts out linear.
-    pub(super) fn solve(&self, level: f64, normal: f64) -> f64 {
+    fn solve(&self, level: f64, normal: f64) -> f64 {
         if level > 0.5 {
             // Cornish-Fisher: the excess kurtosis of the mixture is 3·mixed²/k.
             let kurtosis = 3.0 * self.mixed * self.mixed / self.mixture.shape;

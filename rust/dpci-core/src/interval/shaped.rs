@@ -4,11 +4,9 @@
 //! law of the sum comes from its characteristic function ([`super::block_sums`]); the gamma number, the normal part and the law of the
 //! matrices are integrated over it.
 
-use std::cell::OnceCell;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::sync::Arc;
 
-use super::block_moments::BlockMoments;
 use super::block_sums::BlockSums;
 use super::mixture::Mixture;
 use super::spread::{ErrorShape, GREATEST_SHAPE};
@@ -46,13 +44,9 @@ pub(super) fn half_widths(
 ) -> Result<Vec<f64>> {
     check_level(level)?;
     let matrices = Ratio::new(shape, level > 0.5);
-    let contrasts = Contrasts::new(v, a, shape, blocks)?;
-    let moments = BlockMoments::new(blocks, shape.matrices, level);
-    contrasts.map(|error| {
-        error.scale
-            * moments.half_width(&error).unwrap_or_else(|| {
-                matrices.quantile(&Tail::new(&contrasts.mixture(&error)), 1.0 - level)
-            })
+    Contrasts::new(v, a, shape, blocks)?.map(|_, error| {
+        let unit = matrices.quantile(&Tail::new(&error), 1.0 - level);
+        error.scale * unit
     })
 }
 
@@ -76,17 +70,14 @@ pub(super) fn tails(
         });
     }
     let matrices = Ratio::new(shape, true);
-    let contrasts = Contrasts::new(v, a, shape, blocks)?;
-    let mut x = x.iter();
-    contrasts.map(|error| {
+    Contrasts::new(v, a, shape, blocks)?.map(|i, error| {
         // An error that is surely 0 is at 0, and infinitely far from anything else.
-        let unit = match x.next() {
-            Some(x) if x.abs() > 0.0 => x.abs() / error.scale,
-            _ => 0.0,
+        let unit = if x[i].abs() > 0.0 {
+            x[i].abs() / error.scale
+        } else {
+            0.0
         };
-        matrices
-            .tail(&Tail::new(&contrasts.mixture(&error)), unit)
-            .min(1.0)
+        matrices.tail(&Tail::new(&error), unit).min(1.0)
     })
 }
 
@@ -94,8 +85,7 @@ pub(super) fn tails(
 struct Contrasts<'a> {
     v: &'a [f64],
     a: &'a [f64],
-    blocks: &'a Blocks,
-    sums: OnceCell<Arc<BlockSums>>,
+    sums: Arc<BlockSums>,
     /// Standard deviations of the coordinates of the noise.
     std_devs: Vec<f64>,
     /// The gamma number over its root mean square, with its weights.
@@ -103,7 +93,7 @@ struct Contrasts<'a> {
 }
 
 impl<'a> Contrasts<'a> {
-    fn new(v: &'a [f64], a: &'a [f64], shape: &ErrorShape, blocks: &'a Blocks) -> Result<Self> {
+    fn new(v: &'a [f64], a: &'a [f64], shape: &ErrorShape, blocks: &Blocks) -> Result<Self> {
         shape.check()?;
         let dim = blocks.dim();
         check_length("a", v.len() * dim, a.len())?;
@@ -116,18 +106,17 @@ impl<'a> Contrasts<'a> {
         Ok(Self {
             v,
             a,
-            blocks,
-            sums: OnceCell::new(),
+            sums: BlockSums::of(blocks),
             std_devs: std_devs.collect(),
             radius: nodes.map(|(w, weight)| (mean * w, weight)).collect(),
         })
     }
 
-    fn map(&self, mut answer: impl FnMut(Standardised) -> f64) -> Result<Vec<f64>> {
+    fn map(&self, answer: impl Fn(usize, Standardised) -> f64) -> Result<Vec<f64>> {
         let rows = self.a.chunks_exact(self.std_devs.len());
-        let errors = self.v.iter().zip(rows);
+        let errors = self.v.iter().zip(rows).enumerate();
         errors
-            .map(|(v, row)| Ok(answer(self.standardised(*v, row)?)))
+            .map(|(i, (v, row))| Ok(answer(i, self.standardised(*v, row)?)))
             .collect()
     }
 
@@ -156,30 +145,22 @@ impl<'a> Contrasts<'a> {
         } else {
             [1.0, 0.0]
         };
-        Ok(Standardised {
-            scale,
-            weights,
-            shares,
-        })
-    }
-
-    /// The error over its standard deviation, as a mixture.
-    fn mixture(&self, error: &Standardised) -> Vec<Part> {
-        if error.shares[1] > 0.0 {
-            return self.parts(&error.weights, error.shares);
-        }
-        vec![Part {
-            size: 0.0,
-            probability: 1.0,
-            std_dev: error.shares[0],
-        }]
+        let parts = if noise > 0.0 {
+            self.parts(&weights, shares)
+        } else {
+            vec![Part {
+                size: 0.0,
+                probability: 1.0,
+                std_dev: shares[0],
+            }]
+        };
+        Ok(Standardised { scale, parts })
     }
 
     /// The error with these shares of the standard deviation: that of the normal part, and that of noise with weights of norm 1.
     fn parts(&self, weights: &[f64], [normal, noise]: [f64; 2]) -> Vec<Part> {
         let mut cells = Cells::default();
-        let sums = self.sums.get_or_init(|| BlockSums::of(self.blocks));
-        for (sum, share) in sums.sizes(weights) {
+        for (sum, share) in self.sums.sizes(weights) {
             for (radius, weight) in &self.radius {
                 cells.add(sum * radius, share * weight);
             }
@@ -195,13 +176,10 @@ impl<'a> Contrasts<'a> {
     }
 }
 
-/// The error of a contrast in units of its standard deviation.
-pub(super) struct Standardised {
+/// The error of a contrast over its standard deviation, as a mixture.
+struct Standardised {
     scale: f64,
-    /// Of the coordinates of the noise in their standard deviations, of norm 1.
-    pub(super) weights: Vec<f64>,
-    /// Standard deviations of the normal part and of the noise; their squares sum to 1.
-    pub(super) shares: [f64; 2],
+    parts: Vec<Part>,
 }
 
 /// Noise of one size and a random sign, and a normal number.
@@ -266,11 +244,11 @@ struct Tail {
 }
 
 impl Tail {
-    fn new(parts: &[Part]) -> Self {
+    fn new(error: &Standardised) -> Self {
         let mut nodes = Vec::new();
         loop {
             let q = nodes.len() as f64 * STEP;
-            let [tail, density] = tail_and_density(parts, q);
+            let [tail, density] = tail_and_density(error, q);
             nodes.push([tail.ln(), -density / tail]);
             // An error of standard deviation 1 has this tail at 20 at the latest.
             if tail <= LEAST_TAIL || nodes.len() > 200 {
@@ -301,9 +279,9 @@ impl Tail {
 }
 
 /// `P(|X| ≥ q)` and the density of |X| there.
-fn tail_and_density(parts: &[Part], q: f64) -> [f64; 2] {
+fn tail_and_density(error: &Standardised, q: f64) -> [f64; 2] {
     let (mut tail, mut density) = (0.0, 0.0);
-    for part in parts {
+    for part in &error.parts {
         for size in [part.size, -part.size] {
             let x = (q - size) / part.std_dev * FRAC_1_SQRT_2;
             tail += 0.5 * part.probability * libm::erfc(x);

@@ -107,7 +107,7 @@ impl Spread {
     /// Times W, a gamma variable of mean 1: with `a = 1/α`, `b = mixed²/k` and `e = 2·mixed³/k²` the product has variance
     /// `c = a + b + ab` and third central moment `2a² + 6ab + 6a²b + e(1 + 3a + 2a²)`; those of `fixed + mixed·V` are `mixed²/k`
     /// and `2·mixed³/k²`.
-    pub(super) fn widened(self, matrices: f64) -> Self {
+    fn widened(self, matrices: f64) -> Self {
         let a = matrices.recip();
         let b = self.mixed * self.mixed / self.shape;
         let e = 2.0 * b * self.mixed / self.shape;
