@@ -36,6 +36,19 @@ EXAMPLES = [
 ]
 
 
+AGES = """\
+[target]
+column = "age"
+lower = 18
+upper = 90
+[[columns]]
+kind = "categorical"
+name = "ward"
+categories = ["A", "B"]
+reference = "A"
+"""
+
+
 @pytest.fixture(scope="module")
 def people(tmp_path_factory):
     folder = tmp_path_factory.mktemp("people")
@@ -74,6 +87,7 @@ def test_commands_of_one_kind_have_examples(capsys):
 def test_the_examples_run(words, line, people, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "here"
     shutil.copytree(people, folder)
+    (folder / "ages.toml").write_text(AGES, encoding="utf-8")
     monkeypatch.chdir(folder)
     use_the_sample(monkeypatch)
     command, _, stdin = line.partition(" < ")

@@ -160,7 +160,7 @@ NUMERIC = {
 
 @pytest.mark.parametrize("name", NUMERIC)
 def test_every_numeric_dtype_is_taken(name):
-    values, names = as_features(NUMERIC[name])
+    values, names, *_ = as_features(NUMERIC[name])
     assert names == ("a", "b")
     assert values.dtype == np.dtype(np.float64)
     assert values.flags.c_contiguous
@@ -217,7 +217,7 @@ def test_not_a_number_is_left_to_the_core():
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_columns_of_float32_alone_stay_float32(library):
     single = LIBRARIES[library]({name: column.astype(np.float32) for name, column in COLUMNS.items()})
-    values, _ = as_features(single)
+    values, _, *_ = as_features(single)
     assert values.dtype == np.dtype(np.float32)
     np.testing.assert_array_equal(values, X.astype(np.float32))
     np.testing.assert_array_equal(as_matrix(single).values, X.astype(np.float32).astype(np.float64))
@@ -280,7 +280,7 @@ def test_frames_without_rows_or_columns(library):
 
 
 def test_rows_with_names_need_no_frame():
-    values, names = as_features(NamedRows(X, NAMES))
+    values, names, *_ = as_features(NamedRows(X, NAMES))
     assert names == NAMES
     assert np.shares_memory(values, X)
 

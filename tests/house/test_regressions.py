@@ -223,6 +223,7 @@ def test_functions_that_pass_keywords_on_complain_in_their_own_name(call: Any, n
     known: dict[str, Any] = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
     with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'foo'$"):
         call(**known, foo=1)
-    del known["l2_strength"]
-    with pytest.raises(TypeError, match=rf"^{name}\(\) missing required keyword-only argument: 'l2_strength'$"):
+    missing = "budget" if name == "plan" else "l2_strength"  # a plan without a λ is one at the λ that it recommends
+    del known[missing]
+    with pytest.raises(TypeError, match=rf"^{name}\(\) missing required keyword-only argument: '{missing}'$"):
         call(**known)

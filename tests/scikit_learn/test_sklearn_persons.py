@@ -15,7 +15,7 @@ X, Y = make_rows()
 @pytest.mark.parametrize("rule", [{}, {"max_rows": 2}])
 def test_persons(kind, rule):
     whose = np.arange(len(X)) // 3
-    model = kind(epsilon=1e9, seed=1).fit(X, Y, persons=whose, **rule)
+    model = kind(epsilon=1e9, l2_strength=0.1, seed=1).fit(X, Y, persons=whose, **rule)
     reference = dpci.fit(
         X, Y, persons=whose, budget=dpci.PureDP(1e9), l2_strength=0.1, on_violation="clip", seed=1,
         loss="logistic" if kind is PrivateLogisticRegression else "huber_hinge", **rule,

@@ -42,7 +42,12 @@ def recommended_l2_strength(
         For combinations that are not offered, and for "unregularised" with output perturbation.
     """
     check_choice("target", target, TARGETS)
-    scale = settings.row_norm**2 if settings.row_norm > 0.0 else 1.0
+    scale = settings.row_norm * settings.row_norm or 1.0
+    if math.isinf(scale):
+        raise InvalidInput(
+            "a recommended l2_strength needs a row_norm whose square is within double precision, "
+            f"got row_norm={settings.row_norm}"
+        )
     spec, strength = _first(settings, n_samples, n_columns, scale)
     least = spec.plan()["least_l2_strength"]
     if target == "unregularised":

@@ -108,11 +108,12 @@ def predict(
     # A bar between the predictions would spoil them.
     shown = output is None and sys.stdout.isatty()
     names = (*kept, "prediction", *(("probability",) if proba else ()))
-    predicted = _started(_predicted(fitted, description, rows, kept, proba=proba))
     with (
         _destination(output, force=force) as file,
         progress_bar("predicted", None, wanted=wants_progress(progress, quiet=quiet or shown)) as advance,
     ):
+        # No header before an error of the first rows.
+        predicted = _started(_predicted(fitted, description, rows, kept, proba=proba))
         write = _json_lines(file, names) if json else _csv_lines(file, names)
         for columns in predicted:
             write(zip(*columns, strict=True))

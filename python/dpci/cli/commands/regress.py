@@ -21,8 +21,8 @@ from dpci.sources.chunks import Chunks
 from dpci.sources.files import is_stream
 
 _EXAMPLES = """\
-dpci regress people.csv --schema people.toml --epsilon 1 --delta 1e-8 --output regression.json
-dpci regress people.csv --schema people.toml --mu 0.5 --json
+dpci regress people.csv --schema ages.toml --epsilon 1 --delta 1e-8 --output regression.json
+dpci regress people.csv --schema ages.toml --mu 0.5 --json
 """
 
 
@@ -75,8 +75,9 @@ def regress(
     progress: options.Progress = None,
     threads: options.Threads = None,
 ) -> None:
-    """Regress the target of a schema, a number, on its columns, by one released moment matrix.
+    """Fit a linear regression by ordinary least squares.
 
+    The target of the schema is a number. One noisy moment matrix is released.
     Prints coefficients in the units of the table with confidence intervals, and the spent budget. Other regressions
     among the columns follow from the written file in Python (regression.MomentMatrix.of) at no further cost.
     """

@@ -24,8 +24,13 @@ impl Placement {
         for row in rows.chunks_exact(self.middle.len().max(1)) {
             let columns = row.iter().zip(&self.middle).zip(&self.half);
             if self.clip {
-                // The difference is 0 for a finite number and else none.
-                placed.extend(columns.map(|((x, m), h)| ((x - m) / h).clamp(-1.0, 1.0) + (x - x)));
+                placed.extend(columns.map(|((x, m), h)| {
+                    if x.is_finite() {
+                        ((x - m) / h).clamp(-1.0, 1.0)
+                    } else {
+                        f64::NAN
+                    }
+                }));
             } else {
                 placed.extend(columns.map(|((x, m), h)| (x - m) / h));
             }
