@@ -36,7 +36,6 @@ pub(crate) fn choices(dim: usize, budget: Budget, perturbation: Perturbation) ->
         calibration: Calibration::Tight,
         neighbors: Neighbors::ReplaceOne,
         unit: Unit::Row,
-        unit: Unit::Row,
     }
 }
 
