@@ -102,6 +102,7 @@ SITES = {
         "TableRows._chunks": (1, ("schema_value",)),
     },
     "schema/cells": {
+        "as_cells": (1, ("table_columns",)),
         "label_of": (1, ("schema_value",)),
         "check_rows": (1, ("schema_value",)),
         "column_of": (3, ("table_columns",)),

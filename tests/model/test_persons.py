@@ -4,14 +4,17 @@ import io
 import itertools
 import pickle
 import re
+from decimal import Decimal
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
 import dpci
+from dpci import schema
 from dpci.data.persons import numbered
 from dpci.errors import InvalidInput
+from dpci.schema.cells import as_cells
 
 N = 400
 BUDGETS = (dpci.PureDP(1e7), dpci.ZCDP(1e7), dpci.ApproxDP(1e7, 1e-6))
@@ -299,3 +302,37 @@ def test_the_guarantee_counts_persons():
     assert person.profile.log_det > row.profile.log_det
     few = dpci.plan(max_rows=2, **rule).guarantee
     assert row.profile.log_det < few.profile.log_det < person.profile.log_det
+
+
+def test_missing_ids_of_any_library_are_refused():
+    nan = float("nan")
+    for bad in (
+        list(np.array([1.0, nan, nan])),
+        [np.datetime64("2020"), np.datetime64("NaT")],
+        [Decimal(1), Decimal("nan")],
+        np.array([1.0, complex(nan, 0)]),
+        [object(), object()],
+        [(1, nan), (1, nan)],
+    ):
+        with pytest.raises(InvalidInput, match="persons must have"):
+            numbered(bad, len(bad))
+
+
+def test_masked_ids_of_a_table_are_refused():
+    with pytest.raises(InvalidInput, match="masked"):
+        as_cells(np.ma.array([1, 2, 3], mask=[0, 1, 0]))
+
+
+def test_parts_whose_schema_names_persons_are_refused(tmp_path):
+    file = tmp_path / "visits.csv"
+    file.write_text("id,a,y\n1,0.2,0.1\n1,0.4,0.9\n2,0.6,0.5\n")
+    target = schema.NumericTarget(column="y", lower=0, upper=1)
+    columns = [schema.NumericColumn(name="a", lower=0, upper=1)]
+    parts = dpci.Chunks.from_csv(file, schema=schema.Schema(columns=columns, target=target, persons="id"))
+    for release in (
+        lambda: dpci.fit(parts, budget=dpci.PureDP(1.0), l2_strength=1.0, loss="squared", radius=1.0),
+        lambda: dpci.fit(parts, budget=dpci.ZCDP(1.0), loss="squared"),
+        lambda: dpci.regression.release(parts, budget=dpci.ZCDP(1.0), target_bound=1.0),
+    ):
+        with pytest.raises(InvalidInput, match="names a column of persons"):
+            release()

@@ -127,12 +127,14 @@ def _counted(offsets: NDArray[Any]) -> _I64:
 
 def _told_apart(cells: list[Any]) -> _I64:
     kinds = set(map(type, cells))
-    if len(kinds) > 1 or not kinds.isdisjoint({type(None), dict, list, set}):
+    # What is equal only to itself, as most objects are, would make two persons of two copies of an id.
+    by_identity = any(issubclass(kind, tuple) or vars(object)["__eq__"] is kind.__eq__ for kind in kinds)
+    if len(kinds) > 1 or by_identity or not kinds.isdisjoint({type(None), dict, list, set}):
         raise InvalidInput(
             "persons must have no missing ids and ids of one type, because a person's ids of two types would be two "
             f"persons, got the types {sorted(kind.__name__ for kind in kinds)}"
         )
-    if kinds == {float} and not all(map(np.isfinite, cells)):
+    if any(map(_is_missing, cells)) or (kinds == {float} and not all(map(np.isfinite, cells))):
         raise _missing()
     known: dict[Any, int] = {}
     try:
@@ -140,6 +142,16 @@ def _told_apart(cells: list[Any]) -> _I64:
     except TypeError:
         pass
     raise InvalidInput(f"persons must have ids that can be hashed, got the type {next(iter(kinds)).__name__}")
+
+
+def _is_missing(cell: Any) -> bool:  # noqa: ANN401  # an id of any type
+    """Tell whether an id is not equal to itself, as NaN and NaT of any library are."""
+    try:
+        return bool(cell != cell)  # noqa: PLR0124  # the definition of NaN
+    except ValueError:  # an array, which is refused because it cannot be hashed
+        return False
+    except TypeError:  # pandas.NA
+        return True
 
 
 def _missing() -> InvalidInput:

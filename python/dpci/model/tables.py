@@ -110,7 +110,9 @@ def check_person_column(persons: object, schema: Schema | None, X: object) -> No
         raise InvalidInput(
             "persons must be an array of ids for rows that are encoded already, got the name of a column"
         )
-    named = None if schema is None else schema.persons
+    # Chunks may know a schema that the fit was not given.
+    known = schema if schema is not None else X.schema if isinstance(X, Chunks) else None
+    named = known.persons if isinstance(known, Schema) else None
     if persons is None and named:
         raise InvalidInput(
             f"persons must be given where the schema names a column of persons, {named!r}, because a person may have "

@@ -185,6 +185,12 @@ def release_matrix(
     stacklevel: int,
 ) -> MomentMatrix:
     """Release with validated choices; ``prepare`` makes rows and targets of the caller's table inside the payment."""
+    known = getattr(X, "schema", None) if isinstance(X, Partitions) else None
+    if isinstance(known, Schema) and known.persons:
+        raise InvalidInput(
+            "a moment matrix takes every row for a record of its own, got rows whose schema names a column of persons, "
+            f"{known.persons!r}"
+        )
     if choices.bounds is not None and hasattr(X, "tocsr"):
         raise InvalidInput(SPARSE)
 

@@ -40,6 +40,11 @@ def as_cells(values: object) -> NDArray[Any]:
     if isinstance(values, list | tuple):
         one_by_one = all(issubclass(kind, _SINGLE_VALUES) for kind in set(map(type, values)))
         return np.array(values, dtype=object) if one_by_one else np.asarray(values)
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        raise InvalidInput(
+            "a column must have no masked cells, because the values behind the mask would be read: pass None or NaN "
+            "for missing values, got a column with masked cells"
+        )
     values = decoded(values)
     cells = np.asarray(values)
     kind = getattr(values, "type", getattr(values, "dtype", ""))
