@@ -106,6 +106,16 @@ def test_persons_too():
         np.testing.assert_array_equal(fit.params, fits[0].params)
 
 
+@pytest.mark.parametrize("method", ["__dlpack__", "__dlpack_device__"])
+def test_whatever_a_producer_raises_is_bad_input(method, monkeypatch):
+    def broken(*_, **__):
+        raise AttributeError("no memory")
+
+    monkeypatch.setattr(Tensor, method, broken)
+    with pytest.raises(dpci.InvalidInput, match="readable by NumPy through DLPack or Arrow, got Tensor"):
+        dpci.fit(Tensor(X), Y, **KEYWORDS)
+
+
 @pytest.mark.parametrize(("device", "called"), [((2, 1), "CUDA 1"), ((8, 0), "Metal 0"), ((99, 0), "DLPack type 99 0")])
 def test_another_device_is_refused_by_name(device, called):
     with pytest.raises(dpci.InvalidInput, match=rf"^X must be in the memory of the processor, got Tensor .* {called}"):

@@ -110,7 +110,7 @@ SITES = {
         "check_length": (1, ("table_columns",)),
     },
     "schema/columns": {
-        "NumericColumn.__post_init__": (1, ()),
+        "NumericColumn.__post_init__": (2, ()),
         "NumericColumn.numbers": (1, ("schema_value",)),
         "CategoricalColumn.__post_init__": (4, ()),
         "ClassTarget.__post_init__": (1, ()),

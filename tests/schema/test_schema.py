@@ -2,6 +2,7 @@
 
 import json
 import math
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -260,3 +261,15 @@ def test_codes_of_frames_beside_a_missing_one(library):
     column = CategoricalColumn(name="c", categories=(str(2**60), str(2**60 + 1)), unknown="zeros")
     schema = Schema(columns=(column,), target=ClassTarget(column="y", negative=("0",), positive=("1",)))
     np.testing.assert_array_equal(schema.features(frame) > 0, [[True, False], [False, True], [False, False]])
+
+
+def test_bounds_that_a_transform_makes_equal_are_refused():
+    with pytest.raises(InvalidInput, match="differ after the transform"):
+        NumericColumn(name="a", lower=1e300, upper=float(np.nextafter(1e300, np.inf)), transform="signed_log")
+
+
+@pytest.mark.parametrize("nan", [np.float32("nan"), Decimal("nan"), np.datetime64("NaT")])
+def test_missing_cells_of_any_type_have_the_stand_in(nan):
+    column = NumericColumn(name="a", lower=0.0, upper=1.0, missing=0.5)
+    filled, plain = (column.numbers(np.array([0.25, cell], dtype=object)) for cell in (nan, None))
+    np.testing.assert_array_equal(filled, plain)

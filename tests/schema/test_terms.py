@@ -275,3 +275,11 @@ def test_numbers_of_numpy_are_bounds() -> None:
     column = NumericColumn(name="a", lower=np.int64(0), upper=np.float32(2))
     assert (type(column.lower), type(column.upper)) == (int, float)
     assert json.loads(json.dumps(dataclasses.asdict(column)))["upper"] == 2.0
+
+
+def test_nearly_coincident_knots_are_refused():
+    base = Schema(
+        columns=[NumericColumn(name="a", lower=0, upper=1)], target=NumericTarget(column="y", lower=0, upper=1)
+    )
+    with pytest.raises(InvalidInput, match="apart"):
+        Schema.from_formula("y ~ bs(a, knots=[1e-320, 1e-310])", base)

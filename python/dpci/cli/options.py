@@ -20,7 +20,7 @@ from dpci.schema.table import Schema
 
 _FORMS = [name + "".join(f"[:{part.name}]" for part in dataclasses.fields(kind)) for name, kind in BUILT_IN.items()]
 _ROW_KINDS = ("ball", "blocks")
-# Where a schema's encoding does not say: "blocks" as soon as the core makes noise for them.
+# Where a schema's encoding does not say. Blocks have another encoding, with which the same λ is another model.
 _ROWS = "ball"
 
 LOSSES = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
@@ -137,6 +137,13 @@ Projection = Annotated[
 ]
 Calibration = Annotated[str | None, _one_of(INTERVALS, "tight or paper.", "tight", "paper")]
 
+PayingLedger = Annotated[
+    Path | None, _option(BUDGET, "File of the ledger that pays for the fit; see dpci ledger create.", "--ledger")
+]
+Label = Annotated[str | None, _option(BUDGET, "Label of the entry in the ledger.")]
+Model = Annotated[Path | None, _option(OUTPUT, "Write the released model to this new file.", "--output")]
+Plot = Annotated[Path | None, _option(OUTPUT, "Write a forest plot to this new file.", "--plot")]
+Page = Annotated[Path | None, _option(OUTPUT, "Write one self-contained HTML page to this new file.", "--page")]
 Json = Annotated[bool, _option(OUTPUT, "Print JSON; errors are JSON on stderr.", "--json")]
 Force = Annotated[bool, _option(OUTPUT, "Replace existing files.", "--force")]
 Quiet = Annotated[

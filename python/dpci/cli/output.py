@@ -66,6 +66,13 @@ def check_unread(option: str, path: Path | None, sources: Sequence[Path]) -> Non
         raise InvalidInput(msg)
 
 
+def check_all_new(outputs: Mapping[str, Path | None], *, force: bool, sources: Sequence[Path] = ()) -> None:
+    """Refuse files, by the options that named them, as :func:`check_new` and :func:`check_different` do."""
+    for option, path in outputs.items():
+        check_new(option, path, force=force, sources=sources)
+    check_different(outputs)
+
+
 def check_different(outputs: Mapping[str, Path | None]) -> None:
     """Refuse two options that name one file, of which the second would replace the first."""
     named: dict[object, str] = {}

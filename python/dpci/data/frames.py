@@ -96,6 +96,16 @@ def decoded(values: Any) -> Any:  # noqa: ANN401  # a column of any library
     return values
 
 
+def is_nan(cell: Any) -> bool:  # noqa: ANN401  # a cell of any type
+    """Tell whether a value is not equal to itself, as NaN and NaT of any library are."""
+    try:
+        return bool(cell != cell)  # noqa: PLR0124  # the definition of NaN
+    except ValueError:  # an array
+        return False
+    except TypeError:  # pandas.NA
+        return True
+
+
 def check_same_index(X: object, y: object) -> None:
     """Compare the index of a frame with that of its targets where both have one and are equally long, as in pandas.
 

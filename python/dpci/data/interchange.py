@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpci.base.optional import optional
-from dpci.errors import InvalidInput
+from dpci.errors import DpciError, InvalidInput
 
 # DLDeviceType of dlpack.h. Memory of the processor that a graphics card can also reach is memory of the processor.
 _PROCESSOR: Final = {1, 3, 11}
@@ -68,18 +68,20 @@ def taken_over(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library
     kind = type(values)
     if isinstance(values, np.ndarray):
         return values
-    if hasattr(kind, "__dlpack_device__"):
-        _check_device(name, values)
-    if _known_to_numpy(values):
-        return values
     try:
+        if hasattr(kind, "__dlpack_device__"):
+            _check_device(name, values)
+        if _known_to_numpy(values):
+            return values
         if hasattr(kind, "__dlpack__"):
             return np.from_dlpack(values)
         if only_arrow(values):
             with optional("pyarrow", extra="arrow", what=f"a column of Arrow of another library as {name}"):
                 import pyarrow as pa  # noqa: PLC0415  # optional
             return pa.chunked_array(values) if hasattr(kind, _ARROW[0]) else pa.array(values)
-    except (BufferError, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+    except DpciError:
+        raise
+    except Exception as error:  # whatever another library raises
         raise InvalidInput(
             f"{name} must be readable by NumPy through DLPack or Arrow, got {kind.__name__} ({error})"
         ) from error

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import check_choice, check_count
-from dpci.data.frames import decoded, same_index
+from dpci.data.frames import decoded, is_nan, same_index
 from dpci.data.interchange import taken_over
 from dpci.errors import InvalidInput
 
@@ -134,7 +134,7 @@ def _told_apart(cells: list[Any]) -> _I64:
             "persons must have no missing ids and ids of one type, because a person's ids of two types would be two "
             f"persons, got the types {sorted(kind.__name__ for kind in kinds)}"
         )
-    if any(map(_is_missing, cells)) or (kinds == {float} and not all(map(np.isfinite, cells))):
+    if any(map(is_nan, cells)) or (kinds == {float} and not all(map(np.isfinite, cells))):
         raise _missing()
     known: dict[Any, int] = {}
     try:
@@ -142,16 +142,6 @@ def _told_apart(cells: list[Any]) -> _I64:
     except TypeError:
         pass
     raise InvalidInput(f"persons must have ids that can be hashed, got the type {next(iter(kinds)).__name__}")
-
-
-def _is_missing(cell: Any) -> bool:  # noqa: ANN401  # an id of any type
-    """Tell whether an id is not equal to itself, as NaN and NaT of any library are."""
-    try:
-        return bool(cell != cell)  # noqa: PLR0124  # the definition of NaN
-    except ValueError:  # an array, which is refused because it cannot be hashed
-        return False
-    except TypeError:  # pandas.NA
-        return True
 
 
 def _missing() -> InvalidInput:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.data.frames import decoded
+from dpci.data.frames import decoded, is_nan
 from dpci.errors import InvalidInput
 
 # Types whose equal values have equal labels, and those of which a list is kept as it is.
@@ -123,7 +123,7 @@ def missing_cells(cells: NDArray[Any]) -> NDArray[np.bool_]:
 def _is_missing(cell: object) -> bool:
     if isinstance(cell, str):
         return cell.strip().lower() in {"", "na", "nan"}
-    return type(cell).__name__ in _NOT_AVAILABLE or (isinstance(cell, float) and math.isnan(cell))
+    return type(cell).__name__ in _NOT_AVAILABLE or is_nan(cell)
 
 
 def column_of(table: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  # tables of any library

@@ -59,6 +59,13 @@ class NumericColumn:
         _take_bounds(self, self.name)
         _check_choice(self.name, "scale", self.scale, Scale)
         _check_choice(self.name, "transform", self.transform, Transform)
+        lower, upper = self.transformed_bounds
+        if not (lower < upper):
+            msg = (
+                f"column {self.name!r}: lower and upper must differ after the transform, "
+                f"got lower={self.lower}, upper={self.upper}"
+            )
+            raise InvalidInput(msg)
         _check_choice(self.name, "outside", self.outside, Outside)
         if self.missing != "error":
             stand_in = self.missing

@@ -79,8 +79,14 @@ def target_of(name: str, target: Target, columns: Mapping[str, Column]) -> Targe
     if isinstance(column, NumericColumn):
         if column.transform != "none" or column.missing != "error" or column.outside != "clip":
             raise InvalidInput(f"a target must be a number without transform, missing or outside, got {name!r}")
-        bounds = {"lower": column.lower, "upper": column.upper, "scale": column.scale}
-        return NumericTarget(column=name, **bounds, source=column.source, unit=column.unit)  # type: ignore[arg-type]
+        return NumericTarget(
+            column=name,
+            lower=column.lower,
+            upper=column.upper,
+            scale=column.scale,
+            source=column.source,
+            unit=column.unit,
+        )
     if len(column.categories) != 2 or column.missing is not None:
         raise InvalidInput(f"a target must have two categories and none for missing values, got {name!r}")
     negative = column.reference or column.categories[0]

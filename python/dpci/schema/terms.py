@@ -19,6 +19,9 @@ _F64: TypeAlias = NDArray[np.float64]
 _MOST_FUNCTIONS = 1000
 _HIGHEST_POWER = 10
 
+# Of the distance of the bounds: divided by less, the functions of a spline could overflow.
+_LEAST_GAP = 2.0**-40
+
 
 @dataclass(frozen=True, kw_only=True)
 class Power:
@@ -203,8 +206,11 @@ def _resolved(factor: Factor, columns: Mapping[str, Column]) -> Factor:
                 f"knots of the spline of {factor.column!r} must increase between its bounds, got {places}"
             )
         unit = _knots(factor, column)
-        if not (np.diff(unit[factor.degree : len(unit) - factor.degree]) > 0.0).all():
-            raise InvalidInput(f"knots of the spline of {factor.column!r} must be apart, got {places}")
+        if not (np.diff(unit[factor.degree : len(unit) - factor.degree]) >= _LEAST_GAP).all():
+            raise InvalidInput(
+                f"knots of the spline of {factor.column!r} must be apart by at least 2**-40 of the distance between "
+                f"its bounds, got {places}"
+            )
     if isinstance(factor, Levels) and isinstance(column, CategoricalColumn):
         reference = column.reference or column.categories[0]
         if factor.reference is not None:

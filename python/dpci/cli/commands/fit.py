@@ -18,7 +18,7 @@ from dpci.cli.commands.model import read_model
 from dpci.cli.delivery import deliver, draw, show
 from dpci.cli.documents import plan_document
 from dpci.cli.options import find_schema, in_rows, schema_files, with_model
-from dpci.cli.output import check_different, check_new, ledger_files
+from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.rows import Passes, TableRows, find_tables
 from dpci.data.arrays import NamedRows
 from dpci.datasets.loaders import load_adult_sample, load_schema
@@ -98,26 +98,11 @@ def fit(
     persons: options.Persons = None,
     max_rows: options.MaxRows = None,
     level: options.Level = 0.95,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            help=("File of the ledger that pays for the fit; see dpci ledger create."), rich_help_panel=options.BUDGET
-        ),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="Label of the entry in the ledger.", rich_help_panel=options.BUDGET)
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Write the released model to this new file.", rich_help_panel=options.OUTPUT),
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Write a forest plot to this new file.", rich_help_panel=options.OUTPUT)
-    ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(help="Write one self-contained HTML page to this new file.", rich_help_panel=options.OUTPUT),
-    ] = None,
+    ledger: options.PayingLedger = None,
+    label: options.Label = None,
+    output: options.Model = None,
+    plot: options.Plot = None,
+    page: options.Page = None,
     force: options.Force = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -134,10 +119,7 @@ def fit(
     check_fraction("level", level)
     tables = find_tables(files)
     read = [*tables, *schema_files(schema), *([] if ledger is None else ledger_files(ledger))]
-    check_new("--output", output, force=force, sources=read)
-    check_new("--plot", plot, force=force, sources=read)
-    check_new("--page", page, force=force, sources=read)
-    check_different({"--output": output, "--plot": plot, "--page": page})
+    check_all_new({"--output": output, "--plot": plot, "--page": page}, force=force, sources=read)
     if plot is not None:
         check_plot_file(plot)
         if model.moments == "none":

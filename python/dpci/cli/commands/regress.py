@@ -12,7 +12,7 @@ from dpci.cli.app import Command, app, wants_progress
 from dpci.cli.commands.fit import payer
 from dpci.cli.delivery import deliver
 from dpci.cli.options import find_schema, parse_budget, schema_files
-from dpci.cli.output import check_different, check_new, ledger_files
+from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.rows import Passes, TableRows, find_tables
 from dpci.errors import InvalidInput
 from dpci.model import fit as fitting
@@ -51,24 +51,11 @@ def regress(
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
     level: options.Level = 0.95,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(help=("File of the ledger that pays; see dpci ledger create."), rich_help_panel=options.BUDGET),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="Label of the entry in the ledger.", rich_help_panel=options.BUDGET)
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Write the released regression to this new file.", rich_help_panel=options.OUTPUT),
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Write a forest plot to this new file.", rich_help_panel=options.OUTPUT)
-    ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(help="Write one self-contained HTML page to this new file.", rich_help_panel=options.OUTPUT),
-    ] = None,
+    ledger: options.PayingLedger = None,
+    label: options.Label = None,
+    output: options.Model = None,
+    plot: options.Plot = None,
+    page: options.Page = None,
     force: options.Force = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -92,10 +79,7 @@ def regress(
         msg = "tables must be files, because they are read several times, got the standard input (-)"
         raise InvalidInput(msg)
     read = [*tables, *schema_files(schema), *([] if ledger is None else ledger_files(ledger))]
-    check_new("--output", output, force=force, sources=read)
-    check_new("--plot", plot, force=force, sources=read)
-    check_new("--page", page, force=force, sources=read)
-    check_different({"--output": output, "--plot": plot, "--page": page})
+    check_all_new({"--output": output, "--plot": plot, "--page": page}, force=force, sources=read)
     if plot is not None:
         check_plot_file(plot)
     paying = payer(ledger, label)
