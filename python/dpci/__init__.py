@@ -3,43 +3,11 @@
 from dpci.base import startup as _startup  # isort: skip  # noqa: F401  # first: Ctrl-C ends the imports quietly
 
 import importlib
-from types import ModuleType
 from typing import TYPE_CHECKING
 
-from dpci import errors, losses, lowlevel, rows
 from dpci._core import __version__
-from dpci.base.naming import name_publicly
 from dpci.base.optional import MissingModule
-from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, PureDP
-from dpci.errors import (
-    BudgetExceeded,
-    CurvatureWarning,
-    DpciDeprecationWarning,
-    DpciError,
-    DpciWarning,
-    InvalidInput,
-    LedgerError,
-    MissingExtra,
-    MomentNoiseWarning,
-    NotConverged,
-    PrivacyLeakWarning,
-    RegularizationTooSmall,
-    ReleaseFailed,
-    RowNormViolation,
-    SeededNoiseWarning,
-)
-from dpci.inference.comparison import Comparison, compare
-from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.targets.units import TableUnits
-from dpci.inference.wald import WaldTest
-from dpci.ledger.ledger import Ledger
-from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
-from dpci.model.fit import fit
-from dpci.model.fit_many import fit_many
-from dpci.model.plan import Plan, plan
-from dpci.model.plan_table import PlanEntry, PlanTable, plan_table
-from dpci.model.result import PrivateFit
-from dpci.sources.chunks import Chunks
+from dpci.errors import MissingExtra
 
 __all__ = [
     "GDP",
@@ -97,9 +65,6 @@ __all__ = [
     "utility",
 ]
 
-# Errors keep the name of their own module, which is public too.
-name_publicly(__name__, set(__all__) - set(errors.__all__))
-
 if TYPE_CHECKING:
     from dpci import (
         accounting,
@@ -115,19 +80,24 @@ if TYPE_CHECKING:
         utility,
     )
     from dpci import sklearn as sklearn  # in this form it is public
+    from dpci.public import *
 else:
-    # Loaded when first used: a program that only fits does not wait for studies and audits.
-    _LATER = {"accounting", "audit", "baselines", "datasets", "papers", "per_instance", "schema", "simulate"}
-    _LATER |= {"regression", "sklearn", "tuning", "utility"}
+    # Loaded when first used: `dpci --version` does not wait for SciPy, nor a fit for studies and audits.
+    _MODULES = {"accounting", "audit", "baselines", "datasets", "papers", "per_instance", "schema", "simulate"}
+    _MODULES |= {"regression", "sklearn", "tuning", "utility"}
 
-    def __getattr__(name: str) -> ModuleType:
-        """Import a public module when it is first asked for; scikit-learn, which one of them needs, is optional."""
-        if name not in _LATER:
+    def __getattr__(name: str) -> object:
+        """Load a public module when it is asked for; functions and classes together, with the first of them."""
+        if name not in __all__ and name != "sklearn":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
-            return importlib.import_module(f"dpci.{name}")
+            if name in _MODULES:  # scikit-learn, which one of them needs, is optional
+                return importlib.import_module(f"dpci.{name}")
         except MissingExtra as error:
             raise MissingModule(str(error)) from error
+        public = importlib.import_module("dpci.public")
+        globals().update({each: getattr(public, each) for each in public.__all__})
+        return globals()[name]
 
     def __dir__() -> list[str]:
         """Name what is public; the module that needs an extra, which ``import *`` must not import, once it is there."""

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "python" / "dpci"
 FACE = "dpci"
 
 # Files at the top that are no rooms.
-ENTRANCES = {"__init__", "__main__"}
+ENTRANCES = {"public", "__init__", "__main__"}
 # Programs on the public names, which import the face as a user does.
 USERS = {"papers"}
 MOST_FILES = {"cli": 14}

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Iterable
 
 
-def name_publicly(module: str, names: Iterable[str]) -> None:
-    """Let the classes and functions that a public module exports say that they are its own."""
-    home = vars(sys.modules[module])
+def name_publicly(module: str, names: Iterable[str], *, home: str | None = None) -> None:
+    """Let the classes and functions that a public module exports say that they are its own; they are in `home`."""
+    found = vars(sys.modules[home or module])
     for name in names:
-        value = home.get(name)
+        value = found.get(name)
         if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith(f"{module}."):
             value.__module__ = module
