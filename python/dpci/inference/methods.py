@@ -12,7 +12,7 @@ from dpci.data.arrays import Table
 from dpci.errors import DpciError, MomentNoiseWarning
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
-from dpci.inference.error_law import NOISE_AWARE, ErrorLaw
+from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.prediction import mean_intervals
 from dpci.inference.targets.coefficients import Coefficients
@@ -302,14 +302,3 @@ def _stretch_notes(result: Inference) -> list[str]:
         f"{stretch.mean():.2f} times as long as intervals that treat the same estimates of the matrices as exact."
     )
     return [note]
-
-
-def law_of(result: Inference) -> ErrorLaw:
-    """Return the law of the errors of a result, for comparisons of several.
-
-    Raises
-    ------
-    InvalidInput
-        For a result without intervals.
-    """
-    return result._error_law()  # noqa: SLF001  # of this module's own class

@@ -128,6 +128,17 @@ class Coefficients(FitFacts):
         return sum(seal.std_dev**2 for seal in self._record.seals if seal.release == "params")
 
 
+def parameter_estimates(result: Coefficients, target: Target) -> Estimates:
+    """Return the parameters of a result with the law of their errors.
+
+    Raises
+    ------
+    InvalidInput
+        For a result without intervals, and for a target that its loss does not have.
+    """
+    return result._estimates(target)  # noqa: SLF001  # of this module's own class
+
+
 def estimates_of(result: Coefficients, target: Target) -> tuple[tuple[str, ...], Estimates]:
     """Return the coefficients of a result and their names, in the units of its table where it has a schema.
 
@@ -136,7 +147,7 @@ def estimates_of(result: Coefficients, target: Target) -> tuple[tuple[str, ...],
     InvalidInput
         For a result without intervals.
     """
-    estimates = result._estimates(target)  # noqa: SLF001  # of this module's own class
+    estimates = parameter_estimates(result, target)
     if result.schema is None:
         return result.names, estimates
     matrix, shift, names, _ = unit_map(record_of(result))
