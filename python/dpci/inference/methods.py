@@ -1,6 +1,7 @@
 """Inference from a released model: standard errors, intervals and tests, post-processing that reads no data."""
 
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -220,19 +221,21 @@ class Inference(Coefficients):
         return tested
 
     def predict_conf_int(
-        self, X: Table | NamedTable, *, level: float = 0.95, schema: Schema | None = None
+        self, X: Table | NamedTable | Path | str, *, level: float = 0.95, schema: Schema | None = None
     ) -> ConfidenceIntervals:
         """Confidence intervals of what the model predicts for rows: probability of the positive class, or mean target.
 
         An interval for ``x' theta``, theta the regularised target, at each row x by itself; for the logistic losses
-        mapped to the probability that the model gives to the positive class. It is no interval for the outcome of one
-        person, and the target is the regularised model's probability, not the true one. Post-processing: it reads the
-        rows given here and none of those of the fit. If X is private, so is what this returns.
+        mapped to the probability that the model gives to the positive class, for the squared loss in the unit of the
+        schema's target. It is no interval for the outcome of one person, and the target is the regularised model's
+        probability, not the true one. Post-processing: it reads the rows given here and none of those of the fit. If X
+        is private, so is what this returns.
 
         Parameters
         ----------
         X : table of shape (n, n_columns)
-            Rows as those of the fit: arrays, frames or sparse matrices; of a fit with a schema, a table of its columns.
+            Rows as those of the fit: arrays, frames or sparse matrices; of a fit with a schema, a table of its columns
+            or the path of a file.
         level : float
             Strictly between 0 and 1.
         schema : dpci.schema.Schema, optional

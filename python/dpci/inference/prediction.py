@@ -1,5 +1,7 @@
 """Intervals of what a released model predicts for many rows at once."""
 
+from functools import partial
+
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
@@ -10,6 +12,7 @@ from dpci.data.arrays import Features
 from dpci.inference.error_law import ErrorLaw
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.losses import PROBABILISTIC
+from dpci.released.model import in_target_units
 from dpci.released.record import FitRecord
 
 _F64 = NDArray[np.float64]
@@ -37,7 +40,8 @@ def mean_intervals(record: FitRecord, law: ErrorLaw, features: Features, level: 
         half_width = _half_widths(sampling, noise, law, level)
     names = tuple(f"row[{i}]" for i in range(n))
     columns = (predictor, predictor - half_width, predictor + half_width)
-    estimate, lower, upper = map(expit, columns) if record.loss["name"] in PROBABILISTIC else columns
+    shown = expit if record.loss["name"] in PROBABILISTIC else partial(in_target_units, record)
+    estimate, lower, upper = map(shown, columns)
     return ConfidenceIntervals(names, estimate, lower, upper, level, "exact")
 
 

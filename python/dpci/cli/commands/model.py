@@ -209,9 +209,8 @@ def _in_table_terms(fitted: PrivateFit, schema: Schema, rows: NamedRows) -> list
         labels = class_labels(target) or fitted.classes
         return [labels[sign > 0] for sign in predicted]
     soft = fitted.loss["name"] == "soft_logistic"
-    scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.predict(rows)
-    share = scaled if target.scale == "unit" else (scaled + 1.0) / 2.0
-    return list((target.lower + share * (target.upper - target.lower)).tolist())
+    scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.decision_function(rows)
+    return list(target.decode(scaled).tolist())
 
 
 def _encoded_as(fitted: PrivateFit, schema: Schema) -> Schema:

@@ -1,6 +1,7 @@
 """The coefficients of a released model: scaled or in the units of its table, with the ridge or without it."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.error_law import ErrorLaw, error_law
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.effects import marginal_effects
 from dpci.inference.targets.estimates import Estimates, Simultaneous
 from dpci.inference.targets.units import TableUnits, odds_ratios, unit_map
 from dpci.inference.targets.unregularised import TARGETS, Target, newton_step
@@ -91,6 +93,36 @@ class Coefficients(FitFacts):
             estimates = self._estimates(target).mapped(rows, np.zeros(len(rows)))
             intervals = estimates.conf_int(names, level=level, simultaneous=simultaneous)
         return odds_ratios(self._record, intervals)
+
+    def marginal_effects(
+        self,
+        at: Mapping[str, Any],
+        *,
+        level: float = 0.95,
+        simultaneous: Simultaneous | None = None,
+        target: Target = "regularised",
+    ) -> ConfidenceIntervals:
+        """Marginal effects at public values: how the predicted probability, or mean, changes with each column.
+
+        Of a number the derivative, per unit of the table, with its powers, splines and products; of a category the
+        difference from the reference (the first category, where there is none). Intervals are by the delta method.
+
+        Parameters
+        ----------
+        at : mapping
+            One value for each column of the schema, such as ``{"age": 40, "sex": "F"}``. Public: means of the data are
+            not.
+        level, simultaneous, target
+            As in :meth:`conf_int`.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals or without a schema, losses that model no probability or mean, and values that
+            are missing or beyond their bounds.
+        """
+        names, effects = marginal_effects(self._record, self._estimates(target), at)
+        return effects.conf_int(names, level=level, simultaneous=simultaneous)
 
     def shrinkage(self) -> NDArray[np.float64]:
         """Return how far the ridge moved each parameter, shape (k,): the regularised target minus that without a ridge.
