@@ -255,8 +255,10 @@ class Inference(Coefficients):
         features = features_of(self._record, X, schema=schema)
         return mean_intervals(self._record, self._error_law(), features, level)
 
-    def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
+    def summary_frame(self, *, level: float = 0.95, target: Target = "regularised") -> "pd.DataFrame":
         """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
+
+        ``level`` and ``target`` as in :meth:`conf_int`; NaN for what the unregularised target does not give.
 
         Raises
         ------
@@ -265,11 +267,12 @@ class Inference(Coefficients):
         DpciError
             If pandas is not installed.
         """
-        intervals = self.conf_int(level=level)
+        estimates = self._estimates(target)
+        intervals = estimates.conf_int(self.names, level=level)
         columns = {
-            "estimate": self.params,
-            "std_error": self.std_errors,
-            "pvalue": self.pvalues,
+            "estimate": intervals.estimate,
+            "std_error": estimates.std_errors(),
+            "pvalue": estimates.pvalues(),
             "lower": intervals.lower,
             "upper": intervals.upper,
         }

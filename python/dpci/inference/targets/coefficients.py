@@ -13,7 +13,7 @@ from dpci.inference.error_law import ErrorLaw, error_law
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.effects import marginal_effects
 from dpci.inference.targets.estimates import Estimates, Simultaneous
-from dpci.inference.targets.units import TableUnits, odds_ratios, unit_map
+from dpci.inference.targets.units import TableUnits, full_range_map, odds_ratios, unit_map
 from dpci.inference.targets.unregularised import TARGETS, Target, newton_step
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
 from dpci.inference.wald import Method
@@ -184,6 +184,18 @@ def estimates_of(result: Coefficients, target: Target) -> tuple[tuple[str, ...],
         return result.names, estimates
     matrix, shift, names, _ = unit_map(record_of(result))
     return names, estimates.mapped(matrix, shift)
+
+
+def full_range_of(result: Coefficients, target: Target) -> tuple[tuple[str, ...], Estimates]:
+    """Return the coefficients of a result over the full range of each column of its schema, and their names.
+
+    Raises
+    ------
+    InvalidInput
+        For a result without intervals or without a schema.
+    """
+    matrix, shift, names = full_range_map(record_of(result))
+    return names, parameter_estimates(result, target).mapped(matrix, shift)
 
 
 class UnitMap(NamedTuple):
