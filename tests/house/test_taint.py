@@ -342,7 +342,8 @@ def test_the_command_line_prints_and_writes_released_numbers_only(private_n, tmp
         document = json.loads(printed.out)
         kept = {name: document[name] for name in ("private", "level", "n_samples", "classes")}
         found.append({**record_of(model), "kept": kept, "names": [p["name"] for p in document["parameters"]]})
-        assert set(document) == {*kept, "parameters", "in_units", "interval_refusal", "privacy"}
+        views = {"target", "simultaneous"}
+        assert set(document) == {*kept, *views, "parameters", "in_units", "interval_refusal", "privacy"}
         assert [row["estimate"] for row in document["in_units"]] == model.in_units().params.tolist()
         assert set(document["parameters"][0]) <= {"name", "estimate", "std_error", "p_value", "lower", "upper"}
         assert printed.err == "wrote model.json\n"
