@@ -87,6 +87,9 @@ def test_a_model_predicts_for_files(result, tmp_path, monkeypatch):
     table.drop(columns="dose").to_csv(tmp_path / "short.csv", index=False)
     with pytest.raises(InvalidInput, match=r"column 'dose'"):
         result.predict(tmp_path / "short.csv")
+    for path in ("-", tmp_path):
+        with pytest.raises(InvalidInput, match="the path of a table must be that of a file"):
+            result.predict(path)
     without = dpci.fit(*SCHEMA.transform(TABLE)[:2], classes=(-1, 1), **KEYWORDS)
     with pytest.raises(InvalidInput, match="X must be rows where the model has no schema, got the path"):
         without.predict(tmp_path / "people.csv")
@@ -105,6 +108,9 @@ def test_numbers_are_predicted_in_the_unit_of_the_target(tmp_path):
         np.testing.assert_allclose(intervals.estimate, predicted, rtol=1e-9)
         assert (intervals.length > 0).all()
         assert intervals.length.max() < 1.0
+    again = dpci.fit(table, schema=schema, loss="squared", budget=dpci.PureDP(1e8), seed=2)
+    with pytest.raises(InvalidInput, match="target must be 'regularised' for results of LinearFit"):
+        dpci.compare(fitted, again, target="unregularised")
 
 
 def test_chunks_hand_their_schema_to_the_fit(result, tmp_path):

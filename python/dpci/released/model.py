@@ -18,7 +18,7 @@ from dpci.losses import PROBABILISTIC
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
-from dpci.sources.files import read_batches
+from dpci.sources.files import is_stream, read_batches
 
 
 class ModelRecord(Protocol):
@@ -191,6 +191,8 @@ def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | None
     if isinstance(X, str | os.PathLike):
         if known is None:
             raise InvalidInput(f"X must be rows where the model has no schema, got the path {str(X)!r}")
+        if is_stream(Path(X)):
+            raise InvalidInput(f"the path of a table must be that of a file, got {str(X)!r}")
         needed = [column.name for column in known.columns]
         # One part of the table is in memory at a time.
         return np.concatenate([known.features(part) for part in read_batches(Path(X), n_rows=_ROWS, columns=needed)])

@@ -27,6 +27,7 @@ from dpci.inference import comparison
 from dpci.inference.targets.unregularised import TARGETS
 from dpci.model.result import PrivateFit
 from dpci.regression.result import LinearFit
+from dpci.report.view import View
 from dpci.rows import Blocks
 from dpci.schema.columns import ClassTarget, class_labels
 from dpci.schema.table import Schema, same_columns
@@ -167,7 +168,10 @@ def report(
     if tuned is not None:
         show(tuned, view, json=json)
         return
-    fitted = read_model(model)
+    fitted = found if isinstance(found, LinearFit) else read_model(model)
+    if isinstance(fitted, LinearFit) and view != View(level=level):
+        msg = "--simultaneous, --target and --units must keep their defaults for a regression, got another one"
+        raise InvalidInput(msg)
     if output is not None:
         write_page(fitted, output, view, title=title, option="--output", force=force, quiet=quiet)
     if json or output is None:
