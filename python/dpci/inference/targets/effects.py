@@ -94,8 +94,11 @@ def _one_row(schema: Schema, at: object) -> Mapping[str, Any]:
             raise InvalidInput(f"at must have a value for each column of the schema, got none for {column.name!r}")
         value = at[column.name]
         if not isinstance(column, NumericColumn):
+            if not isinstance(value, str | int | float | np.generic):
+                raise InvalidInput(f"at must have one category for {column.name!r}, got {value!r}")
             continue
-        if not isinstance(value, int | float | np.integer | np.floating) or not column.lower <= value <= column.upper:
+        is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not is_number or not column.lower <= value <= column.upper:
             raise InvalidInput(
                 f"at must have a number in [{column.lower:g}, {column.upper:g}] for {column.name!r}, got {value!r}"
             )
