@@ -100,6 +100,10 @@ def test_a_report_is_verified(made, capsys):
     assert "holds the hash of this model" in out
     assert "a per-instance report" in out
     assert "not checked  bounds that someone computed for records" in out
+    (made / "report.json").write_text(report.result.to_json())
+    code, out, _ = run(capsys, "verify", "report.json", "--ledger", "reports.db")
+    assert code == 0
+    assert "paid for a per-instance report, whose own file holds this fit" in out
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.tables import format_percent, format_pvalue, format_table, new_frame, number_format
+from dpci.base.tables import format_percent, format_pvalue, format_table, new_frame, number_format, printable
 from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
@@ -114,7 +114,7 @@ class Comparison:
             refused = zip(self.names, self.intervals.refusals, strict=True)
             return [
                 "Target: the coefficients without a ridge.",
-                *(f"No difference of {name}: {reason}." for name, reason in refused if reason),
+                *(f"No difference of {printable(name)}: {reason}." for name, reason in refused if reason),
             ]
         ridge = (
             "Add/remove: the ridge of a target is lambda * n_public / (number of records, which is private).\n"

@@ -32,7 +32,8 @@ dpci verify model.json --ledger people.ledger --json
 dpci verify tuned.json
 """
 
-_TUNING = "dpci.tuning.tune"
+_WHOLES = {"dpci.tuning.tune": "a tuning", "dpci.per_instance.report": "a per-instance report"}
+"""Releases of which a fit is a part, by the names of their entries."""
 _NEVER = (
     "that the noise was drawn as the model says: no file can show it",
     "that bounds, lists, formula and λ were chosen without the data, and that each person is one row",
@@ -173,8 +174,8 @@ def _against_ledger(held: _Held, path: Path | None) -> Iterator[Finding]:
         if entry is None:
             yield Finding("FAILED", f"the ledger must have {where}, got none")
             return
-        if entry.source == _TUNING and held.kind == "a fit":
-            what = f"what paid for it: {where}, paid for a tuning, whose own file holds this fit"
+        if held.kind == "a fit" and entry.source in _WHOLES:
+            what = f"what paid for it: {where}, paid for {_WHOLES[entry.source]}, whose own file holds this fit"
             yield Finding("not checked", what)
             return
         yield from _against_entry(held, entry, ledger.neighbors, where)
