@@ -221,13 +221,18 @@ class Inference(Coefficients):
         return tested
 
     def predict_conf_int(
-        self, X: Table | NamedTable | Path | str, *, level: float = 0.95, schema: Schema | None = None
+        self,
+        X: Table | NamedTable | Path | str,
+        *,
+        level: float = 0.95,
+        schema: Schema | None = None,
+        target: Target = "regularised",
     ) -> ConfidenceIntervals:
         """Confidence intervals of what the model predicts for rows: probability of the positive class, or mean target.
 
-        An interval for ``x' theta``, theta the regularised target, at each row x by itself; for the logistic losses
+        An interval for ``x' theta``, theta the target, at each row x by itself; for the logistic losses
         mapped to the probability that the model gives to the positive class, for the squared loss in the unit of the
-        schema's target. It is no interval for the outcome of one person, and the target is the regularised model's
+        schema's target. It is no interval for the outcome of one person, and the target is the model's
         probability, not the true one. Post-processing: it reads the rows given here and none of those of the fit. If X
         is private, so is what this returns.
 
@@ -240,6 +245,8 @@ class Inference(Coefficients):
             Strictly between 0 and 1.
         schema : dpci.schema.Schema, optional
             As for :meth:`decision_function`.
+        target : {"regularised", "unregularised"}
+            As in :meth:`conf_int`; rows that are not given are NaN.
 
         Returns
         -------
@@ -253,7 +260,7 @@ class Inference(Coefficients):
         """
         level = check_fraction("level", level)
         features = features_of(self._record, X, schema=schema)
-        return mean_intervals(self._record, self._error_law(), features, level)
+        return mean_intervals(self._record, self._estimates(target), features, level)
 
     def summary_frame(self, *, level: float = 0.95, target: Target = "regularised") -> "pd.DataFrame":
         """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
