@@ -17,6 +17,7 @@ from dpci.datasets.tables import load_table, without_missing
 from statsmodels_limit import full_rank
 
 _F64 = NDArray[np.float64]
+MATRICES = 0.7, 0.15, 0.15
 PURE, APPROX = dpci.PureDP(1.0), dpci.ApproxDP(1.0, 1e-6)
 
 
@@ -30,13 +31,19 @@ class Case:
     budget: dpci.PureDP | dpci.ApproxDP
     strength: float
     """λ, or where it is above 1 the multiple of the least λ that is offered."""
+    split: tuple[float, float, float] | None = None
+    """Shares of the budget for coefficients, Hessian and gradient covariance; None: the default."""
 
     def l2_strength(self) -> float:
         """Return λ."""
         if self.strength < 1.0:
             return self.strength
         offered = dpci.plan(
-            n_samples=self.n, n_features=self.population.n_columns, budget=self.budget, l2_strength=0.01
+            n_samples=self.n,
+            n_features=self.population.n_columns,
+            budget=self.budget,
+            l2_strength=0.01,
+            split=self.split,
         )
         return self.strength * offered.least_l2_strength
 
@@ -55,6 +62,12 @@ class Population:
         """Number of columns."""
         return self.X.shape[1]
 
+    def regularised(self, l2_strength: float) -> _F64:
+        """Return the target of intervals at this λ."""
+        return dpci.lowlevel.minimize_erm(
+            self.X, self.y, l2_strength=l2_strength, intercept_scale=1.0, tolerance=1e-6
+        ).params
+
     def sample(self, rng: np.random.Generator, n: int) -> tuple[_F64, _F64]:
         """Draw rows."""
         rows = rng.integers(0, len(self.X), n)
@@ -65,6 +78,7 @@ class AwanWang(Population):
     """The design of Awan and Wang's simulations: x = 2 Beta(1/2, 1/2) - 1, log odds 1/2 + 2x."""
 
     def __init__(self) -> None:
+        self.X, self.y = AwanWang.sample(self, np.random.default_rng(1), 2_000_000)
         self.target = np.array([2.0, 0.5])
 
     @property
@@ -104,6 +118,8 @@ def cases() -> Iterator[Case]:
         for budget in (PURE, APPROX):
             for strength in (4.0, 12.0, 40.0):
                 yield Case(name, population, len(X), budget, strength)
+            yield Case(name, population, len(X), budget, 4.0, MATRICES)
+        yield Case(name, population, 10 * len(X), APPROX, 4.0, MATRICES)
 
 
 @dataclass(frozen=True)
@@ -114,16 +130,20 @@ class Found:
     given: float
     covers: float
     worst: float
+    own: float
     regularised_covers: float
     all_regularised_cover: float
     length: float
+    median_length: float
 
 
 def measure(case: Case, n_fits: int) -> Found:
     """Fit many samples."""
-    keywords: dict[str, Any] = {"budget": case.budget, "l2_strength": case.l2_strength(), "classes": (-1, 1)}
+    strength = case.l2_strength()
+    keywords: dict[str, Any] = {"budget": case.budget, "l2_strength": strength, "classes": (-1, 1), "split": case.split}
     rng, target = np.random.default_rng(0), case.population.target
-    given, covers, ridge, lengths = [], [], [], []
+    own_target = case.population.regularised(strength)
+    given, covers, own, ridge, lengths, long = [], [], [], [], [], []
     for seed in range(n_fits):
         X, y = case.population.sample(rng, case.n)
         with warnings.catch_warnings():
@@ -133,6 +153,8 @@ def measure(case: Case, n_fits: int) -> Found:
         given.append([refusal is None for refusal in without.refusals])
         covers.append((without.lower <= target) & (target <= without.upper))
         ridge.append((regularised.lower <= target) & (target <= regularised.upper))
+        own.append((regularised.lower <= own_target) & (own_target <= regularised.upper))
+        long.append(np.median(without.length[np.isfinite(without.length)]) if given[-1].count(True) else np.nan)
         lengths.append(without.length / regularised.length)
     shown = np.array(given)
     covered, regularised_covered, ratios = np.array(covers), np.array(ridge), np.array(lengths)
@@ -143,9 +165,11 @@ def measure(case: Case, n_fits: int) -> Found:
         shown.mean(),
         covered[shown].mean() if shown.any() else np.nan,
         min(each, default=np.nan),
+        np.mean(own),
         regularised_covered[shown].mean() if shown.any() else np.nan,
         regularised_covered.mean(),
         ratios[shown].mean() if shown.any() else np.nan,
+        np.nanmedian(long) if shown.any() else np.nan,
     )
 
 
@@ -155,12 +179,15 @@ ABOUT = """# Intervals without the ridge
 
 Coverage, at 95%, of the unregularised coefficient of the population, all coefficients and the intercept together, by
 `conf_int(target="unregularised")` where it is given, and by the intervals of the regularised target, which are for
-another target. "worst" is the coefficient that is covered least often, among those that one fit in five gives; its
-standard error is about {error:.3f}. "length" is the mean ratio of the lengths of the two intervals.
+another target; "own" is the coverage of that target by the regularised intervals of all coefficients. "worst" is the
+coefficient that is covered least often, among those that one fit in five gives; its standard error is about
+{error:.3f}. "ratio" is the mean ratio of the lengths of the two intervals, "length" the median over fits of the
+median length of those that are given.
 
 Awan & Wang: one column x = 2 Beta(1/2, 1/2) - 1, log odds 1/2 + 2x. The others are bootstrap samples of a table, of the
 size of the table: Adult with the schema adult_demo, the first ten columns of full rank of Bank and Credit default. λ is
-given, or a multiple of the least that is offered.
+given, or a multiple of the least that is offered. "matrices .3" has a greater share of the budget for the matrices,
+`split=(.7, .15, .15)`, at the multiple of its own least λ; its tables of ten times the size are drawn in the same way.
 """
 
 
@@ -168,18 +195,28 @@ def main(n_fits: int, populations: list[str]) -> None:
     """Print the evidence, of all populations or of those that are named."""
     error = float(np.sqrt(0.05 * 0.95 / n_fits))
     print(ABOUT.format(n_fits=n_fits, commit=commit(), date=now(), error=error))
-    header = ["population", "n", "budget", "λ", "given", "covers", "worst"]
-    print(f"| {' | '.join([*header, 'regularised, where given', 'regularised, all', 'length'])} |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    header = ["population", "n", "budget", "λ", "given", "covers", "worst", "own"]
+    print(f"| {' | '.join([*header, 'regularised, where given', 'regularised, all', 'ratio', 'length'])} |")
+    print("|---" * 12 + "|")
     for case in cases():
         if populations and case.name not in populations:
             continue
         found = measure(case, n_fits)
         strength = f"{found.l2_strength:.2g}" + (f" ({case.strength:g} × least)" if case.strength > 1.0 else "")
-        shares = (found.given, found.covers, found.worst, found.regularised_covers, found.all_regularised_cover)
+        strength += "" if case.split is None else ", matrices .3"
+        shares = (
+            found.given,
+            found.covers,
+            found.worst,
+            found.own,
+            found.regularised_covers,
+            found.all_regularised_cover,
+        )
         numbers = " | ".join("-" if np.isnan(share) else f"{share:.3f}" for share in shares)
-        length = "-" if np.isnan(found.length) else f"{found.length:.2f}"
-        print(f"| {case.name} | {case.n:,} | {case.budget} | {strength} | {numbers} | {length} |", flush=True)
+        lengths = " | ".join(
+            "-" if np.isnan(x) else f"{x:.{d}g}" for x, d in ((found.length, 3), (found.median_length, 2))
+        )
+        print(f"| {case.name} | {case.n:,} | {case.budget} | {strength} | {numbers} | {lengths} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,10 @@ def people(tmp_path_factory):
     )
     paid = ["--epsilon", "1", "--l2-strength", "0.01", "--ledger", ledger]
     assert main(["fit", table, "--schema", schema, *paid, "--output", model, "--force", "--quiet"]) == 0
+    # What ``dpci compare`` and ``dpci verify`` take besides.
+    free = [table, "--schema", schema, "--epsilon", "1", "--quiet", "--output"]
+    assert main(["fit", *free, str(folder / "other.json"), "--l2-strength", "0.01"]) == 0
+    assert main(["tune", *free, str(folder / "tuned.json"), "--radius", "3", "--candidate", "l2_strength=.1"]) == 0
     return folder
 
 
@@ -117,7 +121,7 @@ def test_the_help_of_the_program(monkeypatch, capsys):
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     lines = [line.split()[0] for line in text.split("Commands:")[1].split("Exit codes:")[0].splitlines() if line]
-    assert lines[:4] == ["fit", "plan", "predict", "report"]
+    assert lines[:4] == ["fit", "tune", "plan", "predict"]
     assert set(lines) == {words[0] for words in COMMANDS}
     for code in (0, 1, 2, 3, 70, 74, 129, 130, 141, 143):
         assert f"\n  {code} " in text

@@ -49,7 +49,11 @@ def test_legal_arguments_give_results():
 
 NEEDS_INTERVALS = ("conf_int", "wald_test", "predict_conf_int", "summary_frame", "odds_ratios")
 NO_RESULT = {
-    **{f"{fit}.in_units": "no schema" for fit in ("pure", "other", "approx", "ball", "no moments", "selected")},
+    **{
+        f"{fit}.{name}": "no schema"
+        for fit in ("pure", "other", "approx", "ball", "no moments", "selected")
+        for name in ("in_units", "marginal_effects")
+    },
     "regression.in_units": "no schema",
     **{f"ball.{name}": "the radius binds" for name in NEEDS_INTERVALS},
     **{f"{fit}.{name}": "intervals need moments" for fit in ("no moments", "selected") for name in NEEDS_INTERVALS},

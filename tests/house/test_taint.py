@@ -186,6 +186,7 @@ def test_codings_of_the_same_public_classes_are_not_told():
 
 PROBE = np.linspace(-0.4, 0.4, 5 * D).reshape(5, D)
 LABELS = np.arange(5) % 2 == 0
+AT = {"age": 40, "sex": "F", "dose": 1.0}
 CALLS = {
     "__call__": lambda made: made(PROBE, LABELS),
     "__repr__": repr,
@@ -208,6 +209,7 @@ CALLS = {
     "wald_test": lambda made: made.wald_test({"x0": 1}),
     "in_units": lambda made: made.in_units().conf_int(),
     "odds_ratios": lambda made: made.odds_ratios(),
+    "marginal_effects": lambda made: made.marginal_effects(AT),
     "shrinkage": lambda made: made.shrinkage(),
 }
 CURVES = {"guarantee": lambda found: [str(found.budget), found.delta([0.1, 1.0]), found.rdp([2.0, 9.0])]}
@@ -340,7 +342,8 @@ def test_the_command_line_prints_and_writes_released_numbers_only(private_n, tmp
         document = json.loads(printed.out)
         kept = {name: document[name] for name in ("private", "level", "n_samples", "classes")}
         found.append({**record_of(model), "kept": kept, "names": [p["name"] for p in document["parameters"]]})
-        assert set(document) == {*kept, "parameters", "in_units", "interval_refusal", "privacy"}
+        views = {"target", "simultaneous"}
+        assert set(document) == {*kept, *views, "parameters", "in_units", "interval_refusal", "privacy"}
         assert [row["estimate"] for row in document["in_units"]] == model.in_units().params.tolist()
         assert set(document["parameters"][0]) <= {"name", "estimate", "std_error", "p_value", "lower", "upper"}
         assert printed.err == "wrote model.json\n"

@@ -197,3 +197,35 @@ def test_how_a_comparison_shows_itself():
     assert list(frame.columns) == ["estimate_a", "estimate_b", "difference", "std_error", "pvalue", "lower", "upper"]
     assert dpci.compare(a, fit(make_rows(), seed=None)).private
     assert len(dpci.compare(a, b, contrast=np.empty((0, 4))).pvalues) == 0
+
+
+def test_without_the_ridge_two_fits_with_other_ridges_are_compared():
+    """The law is that of both steps off the ridge; a regularised comparison refuses two ridges."""
+    pair = [
+        fit(sample(seed), budget=dpci.PureDP(1e7), l2_strength=strength, seed=seed)
+        for seed, strength in ((1, 1e-4), (2, 3e-4))
+    ]
+    with pytest.raises(dpci.InvalidInput, match=r"the same l2_strength to be compared, got 0\.0001 and 0\.0003"):
+        dpci.compare(*pair)
+    found = dpci.compare(*pair, target="unregularised")
+    each = [result.conf_int(target="unregularised") for result in pair]
+    np.testing.assert_array_equal(found.difference, each[0].estimate - each[1].estimate)
+    # Almost normal: squared lengths add up.
+    np.testing.assert_allclose(found.intervals.length, np.hypot(each[0].length, each[1].length), rtol=1e-6)
+    assert "coefficients without a ridge" in found.summary()
+    # Three standard errors, of four differences of equal targets.
+    assert (np.abs(found.difference) < 3 * found.std_errors).all()
+
+
+def test_what_one_fit_does_not_give_has_no_difference():
+    good, strong = (
+        fit(sample(seed), budget=dpci.PureDP(1e7), l2_strength=strength, seed=seed)
+        for seed, strength in ((1, 1e-4), (2, 1.0))
+    )
+    found = dpci.compare(good, strong, target="unregularised")
+    assert all(reason.startswith("in b, the ridge is too strong") for reason in found.intervals.refusals)
+    assert np.isnan([found.difference, found.std_errors, found.pvalues, found.intervals.length]).all()
+    assert "No difference of x0: in b, the ridge is too strong" in found.summary()
+    assert "nan" not in found.summary()
+    with pytest.raises(dpci.InvalidInput, match=r"target must be one of .* got target='none'"):
+        dpci.compare(good, strong, target="none")

@@ -10,7 +10,7 @@ import dpci
 from dpci import _core
 from dpci.inference import validity, wald
 from dpci.inference.error_law import shaped_draws
-from dpci.inference.methods import law_of
+from dpci.inference.targets.coefficients import parameter_estimates
 from dpci.released.consistency import check_consistent
 from dpci.released.model import record_of
 from dpci.rows import Blocks
@@ -21,6 +21,10 @@ PURE = dpci.PureDP(1.0)
 pytestmark = pytest.mark.filterwarnings(
     "ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning", "ignore::dpci.PrivacyLeakWarning"
 )
+
+
+def law_in(result):
+    return parameter_estimates(result, "regularised").law
 
 
 def make(seed):
@@ -49,7 +53,7 @@ def test_the_noise_is_in_the_shape_of_the_rows(result):
     assert "shaped laplace noise" in result.summary()
     again = dpci.PrivateFit.from_json(result.to_json())
     np.testing.assert_array_equal(again.conf_int().lower, result.conf_int().lower)
-    law = law_of(result)
+    law = law_in(result)
     # The constant is a block of its own.
     assert law.blocks.bounds == [1.0, 1.0, 0.5, 1.0]
     assert law.blocks.members == [0, 1, 1, 1, 2, 2, 3]
@@ -61,7 +65,7 @@ def test_the_noise_is_in_the_shape_of_the_rows(result):
     "budget", [dpci.PureDP(1.0), dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6)], ids=["pure", "zcdp", "approx"]
 )
 def test_intervals_are_quantiles_of_simulated_errors(budget):
-    law = law_of(dpci.fit(X, Y, budget=budget, l2_strength=0.05, rows=ROWS, seed=1))
+    law = law_in(dpci.fit(X, Y, budget=budget, l2_strength=0.05, rows=ROWS, seed=1))
     draws = np.abs(law.draw(np.random.default_rng(5), CONTRASTS, 200_000))
     fixed, mixed = law.parts(CONTRASTS)
     np.testing.assert_allclose((draws**2).mean(axis=0), np.diag(fixed + mixed), rtol=0.02)
@@ -82,14 +86,14 @@ def test_methods_agree(result):
     linear = result.conf_int(contrast=np.column_stack([rows, np.ones(1)]))
     np.testing.assert_allclose(predicted.lower, 1 / (1 + np.exp(-linear.lower)), rtol=1e-9)
     joint = result.conf_int(simultaneous="max_z")
-    law = law_of(result)
+    law = law_in(result)
     inside = np.abs(law.draw(np.random.default_rng(9), np.eye(7), 100_000)) <= joint.length / 2
     assert 0.945 < inside.all(axis=1).mean() < 0.96
 
 
 def test_joint_tests_have_their_size(result, monkeypatch):
     monkeypatch.setattr(wald, "_DRAWS", 10_000)
-    law = law_of(result)
+    law = law_in(result)
     rows = np.eye(7)[:3]
     hypothesis = result.wald_test(rows, method="joint")
     assert hypothesis.pvalue == result.wald_test(rows, method="joint").pvalue
@@ -105,7 +109,7 @@ def test_differences_of_two_fits():
     a = dpci.fit(X, Y, budget=PURE, l2_strength=0.05, rows=ROWS, seed=1)
     b = dpci.fit(*make(2), budget=PURE, l2_strength=0.05, row_norm=ROWS.norm, seed=2)
     found = dpci.compare(a, b)
-    laws = [law_of(each) for each in (a, b)]
+    laws = [law_in(each) for each in (a, b)]
     draws = [law.draw(np.random.default_rng(i), np.eye(7), 200_000) for i, law in enumerate(laws)]
     sizes = np.abs(draws[0] - draws[1])
     half = (found.intervals.upper - found.intervals.lower) / 2
@@ -152,7 +156,7 @@ def test_gaussian_noise_is_in_the_metric_of_the_rows():
     budget = dpci.ApproxDP(1.0, 1e-6)
     common = {"budget": budget, "l2_strength": 0.05, "rows": ROWS}
     result = dpci.fit(X, Y, seed=1, **common)
-    law, record = law_of(result), record_of(result)
+    law, record = law_in(result), record_of(result)
     assert record.noise_law == "shaped_gaussian"
     # Blocks of 1, 3, 2 and the constant: a^2 D/k.
     np.testing.assert_allclose(law.metric, [7.0, *[7 / 3] * 3, *[7 / 8] * 2, 7.0], rtol=1e-12)
@@ -171,8 +175,8 @@ def test_gaussian_noise_is_in_the_metric_of_the_rows():
     # No confusion with the noise of a ball, which stays to be had.
     ball = dpci.fit(X, Y, seed=1, mechanism=dpci.ObjectivePerturbation(noise="gaussian"), **common)
     assert record_of(ball).noise_law == "gaussian"
-    assert law_of(ball).metric is None
-    product = np.log(law.noise_variances / law_of(ball).noise_variances).mean()
+    assert law_in(ball).metric is None
+    product = np.log(law.noise_variances / law_in(ball).noise_variances).mean()
     assert product == pytest.approx(np.log(law.metric).mean() - np.log(ROWS.norm**2 + 1.0), rel=1e-3)
 
 

@@ -44,9 +44,9 @@ def test_two_fits_with_a_schema_are_compared_in_its_units():
 def test_a_page_without_the_ridge():
     result = fitted(4)
     page = result.to_html(target="unregularised")
-    assert "Coefficients without the ridge in the units of the table" in page
+    assert "Coefficients without the ridge: 95% confidence intervals in the units of the table" in page
     assert "one Newton step" in page
-    assert "Released parameters in the units of the table" in result.to_html()
+    assert "Released parameters: 95% confidence intervals in the units of the table" in result.to_html()
     with pytest.raises(InvalidInput, match="target must be one of"):
         result.to_html(target="both")
 

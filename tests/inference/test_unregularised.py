@@ -104,6 +104,21 @@ def test_where_it_is_refused():
         fit(l2_strength=1.0).wald_test("age", target="unregularised")
 
 
+def test_predictions_without_the_ridge(logit):
+    found = fit()
+    rows = TABLE.head(200)
+    intervals = found.predict_conf_int(rows, target="unregularised")
+    np.testing.assert_allclose(intervals.estimate, logit.predict(design()[:200]), rtol=0.01)
+    assert np.abs(intervals.estimate - found.predict_proba(rows)[:, 1]).max() > 0.005
+    X = SCHEMA.features(rows)
+    contrasts = np.column_stack([X, np.ones(len(X))])
+    one_by_one = found.conf_int(contrast=contrasts, target="unregularised")
+    np.testing.assert_allclose(intervals.lower, 1 / (1 + np.exp(-one_by_one.lower)), rtol=1e-6)
+    strong = fit(l2_strength=1.0).predict_conf_int(rows, target="unregularised")
+    assert all("ridge is too strong" in reason for reason in strong.refusals)
+    assert np.isnan([strong.estimate, strong.lower, strong.upper]).all()
+
+
 def test_collinear_columns_are_given_where_they_are_estimable():
     """Indicators of all categories and the constant: differences are estimable, their levels are not."""
     rng = np.random.default_rng(0)

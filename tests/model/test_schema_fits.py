@@ -9,6 +9,7 @@ import pytest
 
 import dpci
 from dpci.errors import InvalidInput, ReleaseFailed
+from dpci.released import model as released_model
 from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
 from support.ill import SCHEMA, people
 from support.saved import rewritten
@@ -74,6 +75,49 @@ def test_a_model_encodes_tables_by_its_own_schema(result):
         np.testing.assert_array_equal(bounds, np.asarray(result.predict_conf_int(X[:5])))
     assert read.schema == SCHEMA
     assert read.to_json() == result.to_json()
+
+
+def test_a_model_predicts_for_files(result, tmp_path, monkeypatch):
+    monkeypatch.setattr(released_model, "_ROWS", 700)  # several parts
+    table = TABLE.drop(columns=["ill", "other"])
+    table.to_csv(tmp_path / "people.csv", index=False)
+    np.testing.assert_allclose(result.predict_proba(tmp_path / "people.csv"), result.predict_proba(TABLE), rtol=1e-12)
+    bounds = [np.asarray(result.predict_conf_int(rows)) for rows in (str(tmp_path / "people.csv"), TABLE)]
+    np.testing.assert_allclose(*bounds, rtol=1e-9)
+    table.drop(columns="dose").to_csv(tmp_path / "short.csv", index=False)
+    with pytest.raises(InvalidInput, match=r"column 'dose'"):
+        result.predict(tmp_path / "short.csv")
+    for path in ("-", tmp_path):
+        with pytest.raises(InvalidInput, match="the path of a table must be that of a file"):
+            result.predict(path)
+    without = dpci.fit(*SCHEMA.transform(TABLE)[:2], classes=(-1, 1), **KEYWORDS)
+    with pytest.raises(InvalidInput, match="X must be rows where the model has no schema, got the path"):
+        without.predict(tmp_path / "people.csv")
+
+
+def test_numbers_are_predicted_in_the_unit_of_the_target(tmp_path):
+    """Of both ways to fit a squared loss, from tables and from files, with their intervals."""
+    table = TABLE.assign(score=100 + 0.7 * TABLE.age - 3 * TABLE.dose)
+    table.to_csv(tmp_path / "people.csv", index=False)
+    schema = dataclasses.replace(SCHEMA, target=NumericTarget(column="score", lower=0.0, upper=200.0))
+    for keywords in ({"radius": 20.0, "l2_strength": 1e-6}, {}):
+        fitted = dpci.fit(table, schema=schema, loss="squared", budget=dpci.PureDP(1e8), seed=1, **keywords)
+        predicted = fitted.predict(tmp_path / "people.csv")
+        np.testing.assert_allclose(predicted, table.score, atol=0.1)
+        intervals = fitted.predict_conf_int(tmp_path / "people.csv")
+        np.testing.assert_allclose(intervals.estimate, predicted, rtol=1e-9)
+        assert (intervals.length > 0).all()
+        assert intervals.length.max() < 1.0
+    again = dpci.fit(table, schema=schema, loss="squared", budget=dpci.PureDP(1e8), seed=2)
+    with pytest.raises(InvalidInput, match="target must be 'regularised' for results of LinearFit"):
+        dpci.compare(fitted, again, target="unregularised")
+
+
+def test_chunks_hand_their_schema_to_the_fit(result, tmp_path):
+    TABLE.to_csv(tmp_path / "people.csv", index=False)
+    found = dpci.fit(dpci.Chunks.from_csv(tmp_path / "people.csv", schema=SCHEMA), **KEYWORDS)
+    np.testing.assert_allclose(found.params, result.params, atol=1e-8)
+    assert (found.schema, found.classes) == (SCHEMA, result.classes)
 
 
 def test_another_schema_is_an_error(result, tmp_path):

@@ -21,7 +21,10 @@ From a table to a published model:
   dpci plan      predict the cost and the precision of a fit, before any data
   dpci ledger    keep one total budget for all fits to a table
   dpci fit       fit a private model to a table, and release it with its intervals
+  dpci tune      choose one of several public candidates with privacy, and fit it
   dpci report    show a released model, or write it as one HTML page
+  dpci compare   differences of two released models, with intervals
+  dpci verify    check a model against its hash, its schema and its ledger
   dpci predict   predict for the rows of another table
 Evidence; these commands read data without privacy, or no data:
   dpci coverage, dpci tables, dpci audit, dpci data
@@ -43,7 +46,10 @@ EXIT_CODES: Final = """\
   143  ended by SIGTERM
 """
 
-_ORDER: Final = ("fit", "plan", "predict", "report", "ledger", "data", "coverage", "tables", "audit", "demo")
+_ORDER: Final = (
+    *("fit", "tune", "plan", "predict", "report", "compare", "verify"),
+    *("ledger", "data", "coverage", "tables", "audit", "demo"),
+)
 
 
 def _write_examples(epilog: str | None, formatter: Any) -> None:  # noqa: ANN401  # click's own, which typer packs
@@ -103,6 +109,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

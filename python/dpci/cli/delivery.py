@@ -10,8 +10,11 @@ import typer
 from dpci.cli.app import note, show_json
 from dpci.cli.documents import Delivered, result_document
 from dpci.cli.output import NotDelivered, new_file
+from dpci.model.result import PrivateFit
 from dpci.regression.result import LinearFit
 from dpci.report.plot import figure_height
+from dpci.report.view import View
+from dpci.tuning.result import TuneResult
 
 
 def deliver(
@@ -20,7 +23,7 @@ def deliver(
     output: Path | None,
     plot: Path | None,
     page: Path | None,
-    level: float,
+    view: View,
     force: bool,
     json: bool,
     quiet: bool,
@@ -42,9 +45,10 @@ def deliver(
             is_saved = True
             note(f"wrote {output}", quiet=quiet)
         streams = (sys.stderr,)  # the other may hold half a document
-        show(result, level=level, json=json)
-        draw(result, plot, level=level, force=force, quiet=quiet)
-        write_page(result, page, level=level, force=force, quiet=quiet)
+        show(result, view, json=json)
+        if not isinstance(result, TuneResult):
+            draw(result, plot, view, force=force, quiet=quiet)
+            write_page(result, page, view, force=force, quiet=quiet)
     except BaseException as error:
         if is_saved and isinstance(error, BrokenPipeError):
             raise
@@ -55,16 +59,24 @@ def deliver(
         raise NotDelivered(msg) from error
 
 
-def show(result: Delivered, *, level: float = 0.95, json: bool = False) -> None:
+def show(result: Delivered, view: View | None = None, *, json: bool = False) -> None:
     """Print the parameters with their intervals, or the reason why there are none."""
+    view = view or View()
     if json:
-        show_json(result_document(result, level=level))
+        show_json(result_document(result, view))
+    elif isinstance(result, PrivateFit):
+        typer.echo(result.summary(**vars(view)))
     else:
-        typer.echo(result.summary(level=level))
+        typer.echo(result.summary(level=view.level))
 
 
 def draw(
-    result: Delivered, plot: Path | None, *, level: float = 0.95, force: bool = False, quiet: bool = False
+    result: PrivateFit | LinearFit,
+    plot: Path | None,
+    view: View | None = None,
+    *,
+    force: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Write the forest plot, if it is wanted and there are intervals."""
     if plot is None:
@@ -77,17 +89,21 @@ def draw(
 
     # Not from pyplot, which keeps its figures open.
     figure = Figure(figsize=(7, figure_height(len(result.names))), layout="constrained")
-    result.plot(level=level, ax=figure.subplots())
+    view = view or View()
+    if isinstance(result, PrivateFit):
+        result.plot(**vars(view), ax=figure.subplots())
+    else:
+        result.plot(level=view.level, ax=figure.subplots())
     with new_file("--plot", plot, force=force) as path:
         figure.savefig(path, dpi=150, bbox_inches="tight")
     note(f"wrote {plot}", quiet=quiet)
 
 
 def write_page(
-    result: Delivered,
+    result: PrivateFit | LinearFit,
     page: Path | None,
+    view: View,
     *,
-    level: float,
     title: str | None = None,
     option: str = "--page",
     force: bool = False,
@@ -99,7 +115,10 @@ def write_page(
     if isinstance(result, LinearFit) and result.interval_refusal is not None:
         note(f"no page: {result.interval_refusal}")
         return
-    text = result.to_html(level=level, title=title)
+    if isinstance(result, PrivateFit):
+        text = result.to_html(**vars(view), title=title)
+    else:
+        text = result.to_html(level=view.level, title=title)
     with new_file(option, page, force=force) as path:
         path.write_text(text, encoding="utf-8")
     note(f"wrote {page}", quiet=quiet)

@@ -1,56 +1,109 @@
 """What commands print of a released model and of a plan for programs to read: the facts of their summaries."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.inference.comparison import Comparison
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.coefficients import parameter_estimates
+from dpci.inference.targets.units import TableUnits
 from dpci.model.plan import Plan
 from dpci.model.result import PrivateFit
 from dpci.regression.result import LinearFit
+from dpci.report.view import View
 from dpci.rows import Blocks
+from dpci.tuning.result import SelectedFit, TuneResult
 
-Delivered: TypeAlias = PrivateFit | LinearFit
+Delivered: TypeAlias = PrivateFit | LinearFit | TuneResult
 
 
-def result_document(result: Delivered, *, level: float) -> dict[str, Any]:
+def result_document(result: Delivered | SelectedFit, view: View) -> dict[str, Any]:
     """Return estimates with their intervals, or why there are none, and the record of the guarantee."""
-    has_params = result.interval_refusal is None or isinstance(result, PrivateFit)
-    columns: dict[str, Sequence[Any]] = {"name": result.names if has_params else ()}
-    columns["estimate"] = result.params.tolist() if has_params else ()
-    if result.interval_refusal is None:
-        intervals = result.conf_int(level=level)
-        columns |= {
-            "std_error": result.std_errors.tolist(),
-            "p_value": result.pvalues.tolist(),
-            "lower": intervals.lower.tolist(),
-            "upper": intervals.upper.tolist(),
+    if isinstance(result, TuneResult):
+        # What the whole tuning spent stands in the place of what its fit did.
+        chosen = json.loads(result.to_json())["params"]
+        return {
+            **result_document(result.result, view),
+            "chosen": chosen,
+            "method": result.method,
+            "privacy": result.privacy,
         }
     return {
         "private": result.private,
-        "parameters": _rows(columns),
-        "in_units": None if result.schema is None or result.interval_refusal is not None else _in_units(result, level),
-        "level": level,
+        "parameters": _parameters(result, view),
+        "in_units": _in_units(result, view),
+        "level": view.level,
+        "target": view.target,
+        "simultaneous": view.simultaneous,
         "interval_refusal": result.interval_refusal,
         "n_samples": result.n_samples,
-        "classes": result.classes if isinstance(result, PrivateFit) else None,
-        "privacy": result.privacy,
+        "classes": None if isinstance(result, LinearFit) else result.classes,
+        "privacy": None if isinstance(result, SelectedFit) else result.privacy,
     }
 
 
-def _in_units(result: Delivered, level: float) -> list[dict[str, Any]]:
-    """Return the coefficients in the units of the table."""
-    found = result.in_units()
-    intervals = found.conf_int(level=level)
-    return _rows(
+def _parameters(result: PrivateFit | LinearFit | SelectedFit, view: View) -> list[dict[str, Any]]:
+    if isinstance(result, PrivateFit) and result.interval_refusal is None:
+        estimates = parameter_estimates(result, view.target)
+        intervals = estimates.conf_int(result.names, level=view.level, simultaneous=view.simultaneous)
+        return _estimates(intervals, estimates.std_errors(), estimates.pvalues())
+    if isinstance(result, LinearFit):
+        if result.interval_refusal is not None:
+            return []
+        return _estimates(result.conf_int(level=view.level), result.std_errors, result.pvalues)
+    return _rows({"name": result.names, "estimate": result.params.tolist()})
+
+
+def _in_units(result: PrivateFit | LinearFit | SelectedFit, view: View) -> list[dict[str, Any]] | None:
+    """Return the coefficients in the units of the table, where there are some."""
+    if isinstance(result, SelectedFit) or result.schema is None or result.interval_refusal is not None:
+        return None
+    found: TableUnits = result.in_units() if isinstance(result, LinearFit) else result.in_units(target=view.target)
+    together = None if isinstance(result, LinearFit) else view.simultaneous
+    intervals = found.conf_int(level=view.level, simultaneous=together)
+    rows = _estimates(intervals, found.std_errors, found.pvalues)
+    return [{"name": row["name"], "unit": unit, **row} for row, unit in zip(rows, found.units, strict=True)]
+
+
+def comparison_document(found: Comparison) -> dict[str, Any]:
+    """Return the differences of two models with their intervals, null where one is not given, and why."""
+    rows = _estimates(found.intervals, found.std_errors, found.pvalues)
+    pairs = zip(rows, _numbers(found.estimate_a), _numbers(found.estimate_b), strict=True)
+    return {
+        "private": found.private,
+        "differences": [{"a": a, "b": b, **row} for row, a, b in pairs],
+        "level": found.intervals.level,
+        "target": found.target,
+        "in_units": found.in_units,
+        "shared_data": found.shared_data,
+        "private_n_samples": found.private_n_samples,
+    }
+
+
+def _estimates(
+    intervals: ConfidenceIntervals, errors: NDArray[np.float64], pvalues: NDArray[np.float64]
+) -> list[dict[str, Any]]:
+    """Return one row for each interval; null and the reason where one is not given."""
+    rows = _rows(
         {
-            "name": found.names,
-            "unit": found.units,
-            "estimate": found.params.tolist(),
-            "std_error": found.std_errors.tolist(),
-            "p_value": found.pvalues.tolist(),
-            "lower": intervals.lower.tolist(),
-            "upper": intervals.upper.tolist(),
+            "name": intervals.names,
+            "estimate": _numbers(intervals.estimate),
+            "std_error": _numbers(errors),
+            "p_value": _numbers(pvalues),
+            "lower": _numbers(intervals.lower),
+            "upper": _numbers(intervals.upper),
         }
     )
+    reasons = zip(rows, intervals.refusals, strict=True)
+    return [row if reason is None else {**row, "refusal": reason} for row, reason in reasons]
+
+
+def _numbers(values: NDArray[np.float64]) -> list[float | None]:
+    return [None if np.isnan(value) else value for value in values.tolist()]
 
 
 def _rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from dpci.datasets.loaders import load_schema, schema_names
 from dpci.errors import InvalidInput
 from dpci.losses import BUILT_IN, Loss
 from dpci.model.settings import ModelKeywords
+from dpci.report.view import View
 from dpci.rows import Ball, RowDomain
 from dpci.schema.table import Schema
 
@@ -48,8 +49,8 @@ def _option(group: str, help_text: str, *names: str, completed_by: Callable[[str
     return typer.Option(*names, help=help_text, rich_help_panel=group, autocompletion=completed_by)
 
 
-def _one_of(group: str, help_text: str, *words: str) -> Any:  # noqa: ANN401  # as above
-    return _option(group, help_text, completed_by=completes(*words))
+def _one_of(group: str, help_text: str, *words: str, names: tuple[str, ...] = ()) -> Any:  # noqa: ANN401  # as above
+    return _option(group, help_text, *names, completed_by=completes(*words))
 
 
 SchemaText = Annotated[
@@ -118,6 +119,29 @@ Intercept = Annotated[bool, _option(MODEL, "Fit an intercept.")]
 InterceptScale = Annotated[float | None, _option(MODEL, "Constant that is appended to each row for the intercept.")]
 
 Level = Annotated[float, _option(INTERVALS, "Level of the confidence intervals.")]
+Simultaneous = Annotated[
+    str | None,
+    _one_of(INTERVALS, "Intervals that all cover together: bonferroni, or the shorter max_z.", "bonferroni", "max_z"),
+]
+Units = Annotated[
+    str,
+    _one_of(
+        INTERVALS,
+        "table: coefficients in the units of the table. scaled: parameters of the scaled columns.",
+        "table",
+        "scaled",
+    ),
+]
+OfTarget = Annotated[
+    str,
+    _one_of(
+        INTERVALS,
+        "regularised, or unregularised: coefficients without the ridge, where released values show them.",
+        "regularised",
+        "unregularised",
+        names=("--target",),
+    ),
+]
 Moments = Annotated[
     str | None,
     _one_of(
@@ -194,24 +218,36 @@ class ModelOptions:
         return cast("ModelKeywords", {name: value for name, value in keywords.items() if value is not None})
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CommonOptions(ModelOptions):
+    """Those of candidates, which may each have an l2_strength of their own."""
+
+    l2_strength: L2Strength | None = None  # type: ignore[assignment]  # optional here
+
+
 _UNPARSED = ("radius", "mechanism", "intercept_scale", "on_violation", "moments", "projection", "calibration")
 
 
-def with_model(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `ModelOptions` in place of its parameter ``model``."""
-    fields = inspect.signature(ModelOptions).parameters
+def with_model(command: Callable[..., None], kind: type[ModelOptions] = ModelOptions) -> Callable[..., None]:
+    """Give a command the options of `ModelOptions`, or of ``kind``, in place of its parameter ``model``."""
+    fields = inspect.signature(kind).parameters
     ordered: list[inspect.Parameter] = []
     for name, part in inspect.signature(command).parameters.items():
         ordered += fields.values() if name == "model" else [part]
 
     @functools.wraps(command)
     def collected(*args: Any, **given: Any) -> None:  # noqa: ANN401  # what typer has parsed
-        model = ModelOptions(**{name: given.pop(name) for name in fields})
+        model = kind(**{name: given.pop(name) for name in fields})
         command(*args, model=model, **given)
 
     collected.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]  # what inspect.signature reads
     collected.__annotations__ = {part.name: part.annotation for part in ordered}
     return collected
+
+
+def view(**values: Any) -> View:  # noqa: ANN401  # which checks them
+    """Return what is shown of a result."""
+    return View(**values)
 
 
 def given(**values: object) -> dict[str, Any]:

@@ -1,23 +1,21 @@
 """Comparison of two released models: differences of their parameters with intervals and p-values."""
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.tables import format_percent, format_pvalue, format_table, new_frame, number_format
-from dpci.base.validation import check_flag, check_fraction
+from dpci.base.tables import format_percent, format_pvalue, format_table, new_frame, number_format, printable
+from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.methods import Inference, law_of
-from dpci.inference.quadratic_tail import mixture_quantile, mixture_tail
-from dpci.inference.targets.coefficients import common_units
+from dpci.inference.methods import Inference
+from dpci.inference.targets.coefficients import common_units, parameter_estimates
+from dpci.inference.targets.differences import Difference, SimulatedDifference
+from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.released.model import record_of
 from dpci.schema.table import Schema, same_columns
 
@@ -27,14 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "compare"]
 
 _F64 = NDArray[np.float64]
-
-_LIGHT = 1e-12
-# Tails below it are computed with twice the nodes.
-_FAR_TAIL = 1e-10
-# Numbers that are held at once.
-_BLOCK = 2**21
-# Of simulated laws, and numbers of them that are held.
-_DRAWS, _LEAST_DRAWS, _MOST_NUMBERS = 200_000, 10_000, 2 * 10**7
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,6 +52,9 @@ class Comparison:
         times ``n_public`` over that number, so that targets differ where these ratios do.
     in_units : bool
         Whether the numbers are in the units of the table: where both fits had a schema.
+    target : {"regularised", "unregularised"}
+        What is compared. NaN stands for what one of the results does not give, with the reason in
+        ``intervals.refusals``.
     """
 
     names: tuple[str, ...]
@@ -74,6 +67,7 @@ class Comparison:
     private: bool
     private_n_samples: bool
     in_units: bool = False
+    target: Target = "regularised"
 
     def __post_init__(self) -> None:
         for array in (self.estimate_a, self.estimate_b, self.std_errors, self.pvalues):
@@ -92,11 +86,15 @@ class Comparison:
         """Return a table of the differences, and what it rests on."""
         header = ["name", "a", "b", "a - b", "std error", "p-value", "lower", "upper"]
         columns = self._columns()
+        given = np.isfinite(self.std_errors)
         # Coefficients of a table have sizes of their own.
-        one = [slice(i, i + 1) for i in range(len(self.names))] if self.in_units else [slice(None)] * len(self.names)
+        one = [slice(i, i + 1) for i in range(len(self.names))] if self.in_units else [given] * len(self.names)
         digits = [number_format(self.std_errors[at], [self.estimate_a[at], self.estimate_b[at]]) for at in one]
         shown = [
-            [format_pvalue(x) if c == "pvalue" else f"{x:{d}}" for x, d in zip(columns[c], digits, strict=True)]
+            [
+                "-" if not np.isfinite(x) else format_pvalue(x) if c == "pvalue" else f"{x:{d}}"
+                for x, d in zip(columns[c], digits, strict=True)
+            ]
             for c in columns
         ]
         rows = [list(row) for row in zip(self.names, *shown, strict=True)]
@@ -107,17 +105,22 @@ class Comparison:
             if self.shared_data
             else "Data: two independent samples."
         )
+        title = f"{format_percent(self.intervals.level)} confidence intervals of the differences{units}"
+        parts = [title, format_table(header, rows), data, *self._target_notes()]
+        return "\n\n".join(parts if self.private else ["NOT PRIVATE (seeded)", *parts])
+
+    def _target_notes(self) -> list[str]:
+        if self.target == "unregularised":
+            refused = zip(self.names, self.intervals.refusals, strict=True)
+            return [
+                "Target: the coefficients without a ridge.",
+                *(f"No difference of {printable(name)}: {reason}." for name, reason in refused if reason),
+            ]
         ridge = (
             "Add/remove: the ridge of a target is lambda * n_public / (number of records, which is private).\n"
             "A difference may come from these numbers."
         )
-        parts = [
-            f"{format_percent(self.intervals.level)} confidence intervals of the differences{units}",
-            format_table(header, rows),
-            data,
-            *([ridge] if self.private_n_samples else []),
-        ]
-        return "\n\n".join(parts if self.private else ["NOT PRIVATE (seeded)", *parts])
+        return [ridge] if self.private_n_samples else []
 
     def __repr__(self) -> str:
         return self.summary()
@@ -164,6 +167,13 @@ class DifferenceLaw(Protocol):
         """Return the q with P(|error| <= q) = level for each error."""
 
 
+class Estimated(NamedTuple):
+    """Linear functions of what a result estimates, and why some are not given."""
+
+    found: _F64
+    refusals: tuple[str | None, ...]
+
+
 class ComparedFacts(NamedTuple):
     """What two results must have in common, and what tells one release from another."""
 
@@ -181,13 +191,14 @@ def compare(
     level: float = 0.95,
     shared_data: bool = False,
     same_loss: bool = False,
+    target: Target = "regularised",
 ) -> Comparison:
     """Compare two released models, parameter by parameter: differences with intervals and p-values.
 
     Both must have targets that mean the same: equal names, loss, regularisation, classes and intercept, and the same
-    public bound where rows were clipped to it. Under add/remove they mean the same only where ``n_public`` is to the
-    private number of records as in the other fit, which no release tells (:attr:`Comparison.private_n_samples`). It
-    reads no data and costs no budget.
+    public bound where rows were clipped to it. With ``target="unregularised"`` λ may differ. Under add/remove they mean
+    the same only where ``n_public`` is to the private number of records as in the other fit, which no release tells
+    (:attr:`Comparison.private_n_samples`). It reads no data and costs no budget.
 
     On independent samples the errors of both add up, sampling and noise alike, and the law of their sum is exact:
     with two spherical Laplace noises a normal law with two mixing variables. (Unless the projection is "floor" or
@@ -212,6 +223,9 @@ def compare(
     same_loss : bool
         For two fits with custom losses only, of which a release holds the declared bounds and not the functions: True
         says that both are the same function. Without it they are refused.
+    target : {"regularised", "unregularised"}
+        As in :meth:`PrivateFit.conf_int`, for two results of :func:`dpci.fit`. Rows that one of them does not give are
+        NaN, and ``intervals.refusals`` has the reasons.
 
     Returns
     -------
@@ -229,7 +243,8 @@ def compare(
     for name, result in (("result_a", result_a), ("result_b", result_b)):
         if compared_facts.dispatch(type(result)) is compared_facts.dispatch(object):
             raise InvalidInput(f"{name} must be a PrivateFit or a LinearFit, got {type(result).__name__}")
-    _check_comparable(result_a, result_b)
+    check_choice("target", target, TARGETS)
+    _check_comparable(result_a, result_b, target)
     if isinstance(result_a, Inference) and result_a.loss["name"] == "custom" and not same_loss:
         raise InvalidInput(
             "same_loss must be True to compare two custom losses, because a release does not contain their "
@@ -239,24 +254,43 @@ def compare(
     rows, names = contrast_rows(contrast, result_a.names if units is None else units.names)
     shift = np.zeros(len(rows)) if units is None else rows @ units.shift
     rows = rows if units is None else rows @ units.matrix
-    error = difference_law(result_a, result_b, rows, shared_data)
-    simulated = isinstance(error, _SimulatedDifference)
-    estimates = rows @ result_a.params + shift, rows @ result_b.params + shift
-    difference = estimates[0] - estimates[1]
-    half_width = error.half_widths(level)
-    bounds = difference - half_width, difference + half_width
-    intervals = ConfidenceIntervals(names, difference, *bounds, level, "monte_carlo" if simulated else "exact")
+    estimates = estimated(result_a, rows, shift, target), estimated(result_b, rows, shift, target)
+    refusals = tuple(_first_reason(pair) for pair in zip(*(each.refusals for each in estimates), strict=True))
+    given = np.array([reason is None for reason in refusals], dtype=bool)
+    difference = estimates[0].found - estimates[1].found
+    error = difference_law(result_a, result_b, rows[given], shared_data, target)
+    columns = np.full((3, len(rows)), np.nan)
+    columns[:, given] = error.half_widths(level), error.std_errors, error.tails(np.abs(difference[given]))
+    half_width, std_errors, pvalues = columns
+    intervals = ConfidenceIntervals(
+        names,
+        difference,
+        difference - half_width,
+        difference + half_width,
+        level,
+        "monte_carlo" if isinstance(error, SimulatedDifference) else "exact",
+        refusals=refusals,
+    )
+    private_n = any(compared_facts(result).private_n_samples for result in (result_a, result_b))
     return Comparison(
         names,
-        *estimates,
-        error.std_errors,
-        error.tails(np.abs(difference)),
+        estimates[0].found,
+        estimates[1].found,
+        std_errors,
+        pvalues,
         intervals,
         shared_data,
         private=result_a.private and result_b.private,
-        private_n_samples=any(compared_facts(result).private_n_samples for result in (result_a, result_b)),
+        private_n_samples=private_n,
         in_units=units is not None,
+        target=target,
     )
+
+
+def _first_reason(reasons: tuple[str | None, str | None]) -> str | None:
+    """Return why the first or the second result gives no estimate."""
+    found = [f"in {name}, {reason}" for name, reason in zip("ab", reasons, strict=True) if reason is not None]
+    return found[0] if found else None
 
 
 @singledispatch
@@ -280,26 +314,41 @@ def _(result: Inference) -> ComparedFacts:
 
 
 @singledispatch
-def difference_law(result: object, other: object, rows: _F64, shared: bool) -> DifferenceLaw:  # noqa: FBT001  # as registered
+def estimated(result: Any, rows: _F64, shift: _F64, target: Target) -> Estimated:  # noqa: ANN401  # of a kind that is registered
+    """Return linear functions of the parameters of a result; results that have other targets register their own."""
+    if target != "regularised":
+        raise InvalidInput(f"target must be 'regularised' for results of {type(result).__name__}, got {target!r}")
+    return Estimated(rows @ result.params + shift, (None,) * len(rows))
+
+
+@estimated.register
+def _(result: Inference, rows: _F64, shift: _F64, target: Target) -> Estimated:
+    found = parameter_estimates(result, target).mapped(rows, shift)
+    return Estimated(found.values(), found.refusals())
+
+
+@singledispatch
+def difference_law(result: object, other: object, rows: _F64, shared: bool, target: Target) -> DifferenceLaw:  # noqa: FBT001  # as registered
     """Return the law of the errors of the differences of two results; each kind of result registers its own."""
     raise NotImplementedError
 
 
 @difference_law.register
-def _(result: Inference, other: Inference, rows: _F64, shared: bool) -> DifferenceLaw:  # noqa: FBT001
-    laws = law_of(result), law_of(other)
+def _(result: Inference, other: Inference, rows: _F64, shared: bool, target: Target) -> DifferenceLaw:  # noqa: FBT001
+    laws = tuple(parameter_estimates(each, target).law for each in (result, other))
     simulated = any(law.blocks is not None for law in laws)
-    return (_SimulatedDifference if simulated else _Difference)(laws, rows, shared=shared)
+    return (SimulatedDifference if simulated else Difference)(laws, rows, shared=shared)
 
 
-def _check_comparable(result_a: Comparable, result_b: Comparable) -> None:
+def _check_comparable(result_a: Comparable, result_b: Comparable, target: Target) -> None:
     one, two = compared_facts(result_a), compared_facts(result_b)
     if set(one.facts) != set(two.facts):
         kinds = type(result_a).__name__, type(result_b).__name__
         raise InvalidInput(f"two results must be of one kind to be compared, got {kinds[0]} and {kinds[1]}")
     for name, value in one.facts.items():
         other = two.facts[name]
-        if value != other:
+        # Without the ridge it does not matter how strong each was.
+        if value != other and not (name == "l2_strength" and target == "unregularised"):
             raise InvalidInput(f"two results must have the same {name} to be compared, got {value!r} and {other!r}")
     if one.schema is not None and two.schema is not None and not same_columns(one.schema, two.schema):
         raise InvalidInput(
@@ -308,93 +357,3 @@ def _check_comparable(result_a: Comparable, result_b: Comparable) -> None:
         )
     if result_a is result_b or np.array_equal(one.released, two.released):
         raise InvalidInput("the two results must be different releases, got the same parameters twice")
-
-
-class _Difference:
-    """Law of the error of each difference: normal given the mixing variables W and Omega of both.
-
-    Its variance is ``W_a (v_a + a² Omega_a) + W_b (v_b + b² Omega_b)``, and on shared records twice ``sqrt(W_a W_b)``
-    times the greatest covariance of the sampling errors more.
-    """
-
-    def __init__(self, laws: tuple[ErrorLaw, ...], rows: _F64, *, shared: bool) -> None:
-        self.laws = laws
-        variances = [law.components(rows)[0] for law in laws]
-        common = np.zeros(len(rows))
-        if shared:
-            # The seals are noise, and independent. What is left are two sampling errors of any correlation.
-            seals = [law.seal_variance * (rows**2).sum(axis=1) for law in laws]
-            sampling = [np.maximum(v - seal, 0.0) for v, seal in zip(variances, seals, strict=True)]
-            common = 2.0 * np.sqrt(sampling[0]) * np.sqrt(sampling[1])
-        mixed = [law.noise_variance(rows) for law in laws]
-        # What the five products of mixing variables in _nodes are multiplied with.
-        self.parts = np.stack([*variances, common, *mixed], axis=1)
-
-    @property
-    def std_errors(self) -> _F64:
-        """Standard deviation of each error."""
-        return np.asarray(np.sqrt(self.parts.sum(axis=1)))
-
-    def tails(self, distance: _F64) -> _F64:
-        """Return P(|error| >= distance) for each error."""
-        tails = self._tails(distance, slice(None), far=1, least=_FAR_TAIL)
-        for i in np.flatnonzero(tails < _FAR_TAIL):
-            tails[i] = self._tails(distance, slice(i, i + 1), far=2, least=0.0)[0]
-        return np.minimum(1.0, tails)
-
-    def half_widths(self, level: float) -> _F64:
-        """Return the q with P(|error| <= q) = level for each error."""
-        nodes, weights = self._nodes(far=1, least=1.0 - level)
-        rows = slice(None)
-        parts = [mixture_quantile(std_devs, weights, 1.0 - level) for _, std_devs in self._std_devs(rows, nodes)]
-        return np.concatenate([*parts, np.empty(0)])
-
-    def _tails(self, distance: _F64, rows: slice, *, far: Literal[1, 2], least: float) -> _F64:
-        nodes, weights = self._nodes(far=far, least=least)
-        parts = [mixture_tail(distance[at], std_devs, weights) for at, std_devs in self._std_devs(rows, nodes)]
-        return np.concatenate([*parts, np.empty(0)])
-
-    def _nodes(self, *, far: Literal[1, 2], least: float) -> tuple[_F64, _F64]:
-        """Products of the mixing variables over their means, shape (5, n), and the weights of the nodes.
-
-        What is left out has no more than the share :data:`_LIGHT` of a tail of ``least``.
-        """
-        ratios = [ratio_nodes(law.shape) for law in self.laws]
-        noises = [mixing_nodes(law.law, law.dim, far=far) for law in self.laws]
-        grids = [grid.ravel() for grid in np.meshgrid(*(nodes for nodes, _ in (*ratios, *noises)), indexing="ij")]
-        weights = np.prod(np.meshgrid(*(p for _, p in (*ratios, *noises)), indexing="ij"), axis=0).ravel()
-        kept = weights >= _LIGHT * least / len(weights)
-        w_a, w_b, omega_a, omega_b = (grid[kept] for grid in grids)
-        return np.stack([w_a, w_b, np.sqrt(w_a * w_b), w_a * omega_a, w_b * omega_b]), weights[kept]
-
-    def _std_devs(self, rows: slice, nodes: _F64) -> Iterator[tuple[slice, _F64]]:
-        """Yield rows, and the standard deviations of their errors given each node."""
-        start, stop, _ = rows.indices(len(self.parts))
-        size = max(1, _BLOCK // nodes.shape[1])
-        for first in range(start, stop, size):
-            at = slice(first, min(first + size, stop))
-            yield at, np.sqrt(self.parts[at] @ nodes)
-
-
-class _SimulatedDifference(_Difference):
-    """The same where noise is in the shape of blocks and no mixture of normal laws: always with the same draws."""
-
-    def __init__(self, laws: tuple[ErrorLaw, ...], rows: _F64, *, shared: bool) -> None:
-        super().__init__(laws, rows, shared=shared)
-        rng = np.random.default_rng(0)
-        n = max(_LEAST_DRAWS, min(_DRAWS, _MOST_NUMBERS // max(1, len(rows))))
-        ratios = [np.ones(n) if math.isinf(law.shape) else rng.standard_gamma(law.shape, n) / law.shape for law in laws]
-        fixed = np.stack([*ratios, np.sqrt(ratios[0] * ratios[1])], axis=1) @ self.parts[:, :3].T
-        errors = np.sqrt(fixed) * rng.standard_normal((n, len(rows)))
-        for law, ratio in zip(laws, ratios, strict=True):
-            noise = replace(law, sampling=np.zeros_like(law.sampling), least_sampling=None, seal_variance=0.0)
-            errors += np.sqrt(ratio)[:, None] * replace(noise, shape=math.inf).draw(rng, rows, n)
-        self.sizes = np.abs(errors)
-
-    def tails(self, distance: _F64) -> _F64:
-        """Return P(|error| >= distance) for each error; the distance itself counts as a draw."""
-        return np.asarray((1 + np.count_nonzero(self.sizes >= distance, axis=0)) / (1 + len(self.sizes)))
-
-    def half_widths(self, level: float) -> _F64:
-        """Return the q with P(|error| <= q) = level for each error."""
-        return np.asarray(np.quantile(self.sizes, level, axis=0))

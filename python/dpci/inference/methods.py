@@ -1,6 +1,7 @@
 """Inference from a released model: standard errors, intervals and tests, post-processing that reads no data."""
 
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from dpci.data.arrays import Table
 from dpci.errors import DpciError, MomentNoiseWarning
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
-from dpci.inference.error_law import NOISE_AWARE, ErrorLaw
+from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.prediction import mean_intervals
 from dpci.inference.targets.coefficients import Coefficients
@@ -220,23 +221,32 @@ class Inference(Coefficients):
         return tested
 
     def predict_conf_int(
-        self, X: Table | NamedTable, *, level: float = 0.95, schema: Schema | None = None
+        self,
+        X: Table | NamedTable | Path | str,
+        *,
+        level: float = 0.95,
+        schema: Schema | None = None,
+        target: Target = "regularised",
     ) -> ConfidenceIntervals:
         """Confidence intervals of what the model predicts for rows: probability of the positive class, or mean target.
 
-        An interval for ``x' theta``, theta the regularised target, at each row x by itself; for the logistic losses
-        mapped to the probability that the model gives to the positive class. It is no interval for the outcome of one
-        person, and the target is the regularised model's probability, not the true one. Post-processing: it reads the
-        rows given here and none of those of the fit. If X is private, so is what this returns.
+        An interval for ``x' theta``, theta the target, at each row x by itself; for the logistic losses
+        mapped to the probability that the model gives to the positive class, for the squared loss in the unit of the
+        schema's target. It is no interval for the outcome of one person, and the target is the model's
+        probability, not the true one. Post-processing: it reads the rows given here and none of those of the fit. If X
+        is private, so is what this returns.
 
         Parameters
         ----------
         X : table of shape (n, n_columns)
-            Rows as those of the fit: arrays, frames or sparse matrices; of a fit with a schema, a table of its columns.
+            Rows as those of the fit: arrays, frames or sparse matrices; of a fit with a schema, a table of its columns
+            or the path of a file.
         level : float
             Strictly between 0 and 1.
         schema : dpci.schema.Schema, optional
             As for :meth:`decision_function`.
+        target : {"regularised", "unregularised"}
+            As in :meth:`conf_int`; rows that are not given are NaN.
 
         Returns
         -------
@@ -250,10 +260,12 @@ class Inference(Coefficients):
         """
         level = check_fraction("level", level)
         features = features_of(self._record, X, schema=schema)
-        return mean_intervals(self._record, self._error_law(), features, level)
+        return mean_intervals(self._record, self._estimates(target), features, level)
 
-    def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
+    def summary_frame(self, *, level: float = 0.95, target: Target = "regularised") -> "pd.DataFrame":
         """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
+
+        ``level`` and ``target`` as in :meth:`conf_int`; NaN for what the unregularised target does not give.
 
         Raises
         ------
@@ -262,11 +274,12 @@ class Inference(Coefficients):
         DpciError
             If pandas is not installed.
         """
-        intervals = self.conf_int(level=level)
+        estimates = self._estimates(target)
+        intervals = estimates.conf_int(self.names, level=level)
         columns = {
-            "estimate": self.params,
-            "std_error": self.std_errors,
-            "pvalue": self.pvalues,
+            "estimate": intervals.estimate,
+            "std_error": estimates.std_errors(),
+            "pvalue": estimates.pvalues(),
             "lower": intervals.lower,
             "upper": intervals.upper,
         }
@@ -302,14 +315,3 @@ def _stretch_notes(result: Inference) -> list[str]:
         f"{stretch.mean():.2f} times as long as intervals that treat the same estimates of the matrices as exact."
     )
     return [note]
-
-
-def law_of(result: Inference) -> ErrorLaw:
-    """Return the law of the errors of a result, for comparisons of several.
-
-    Raises
-    ------
-    InvalidInput
-        For a result without intervals.
-    """
-    return result._error_law()  # noqa: SLF001  # of this module's own class

@@ -1,5 +1,7 @@
 """Intervals of what a released model predicts for many rows at once."""
 
+from functools import partial
+
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
@@ -9,7 +11,9 @@ from dpci import _core
 from dpci.data.arrays import Features
 from dpci.inference.error_law import ErrorLaw
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.estimates import Estimates
 from dpci.losses import PROBABILISTIC
+from dpci.released.model import in_target_units
 from dpci.released.record import FitRecord
 
 _F64 = NDArray[np.float64]
@@ -20,15 +24,18 @@ _DEGREE = 60
 _LEAST_LEVEL = 0.5
 
 
-def mean_intervals(record: FitRecord, law: ErrorLaw, features: Features, level: float) -> ConfidenceIntervals:
+def mean_intervals(record: FitRecord, estimates: Estimates, features: Features, level: float) -> ConfidenceIntervals:
     """Return intervals of the mean response of each row; see :meth:`dpci.PrivateFit.predict_conf_int`."""
-    n = features.shape[0]
+    n, law = features.shape[0], estimates.law
+    refusals: list[str | None] = []
     predictor, sampling, noise, half_width = (np.empty(n) for _ in range(4))
     for at, block in features.blocks():
         rows = block if isinstance(block, np.ndarray) else block.toarray()
         if record.intercept_scale is not None:
             rows = np.column_stack([rows, np.full(len(rows), record.intercept_scale)])
-        predictor[at] = rows @ record.params
+        predictor[at] = rows @ estimates.params
+        if estimates.step is not None:
+            refusals += estimates.mapped(rows, np.zeros(len(rows))).refusals()
         if law.blocks is None:
             sampling[at], noise[at] = law.components(rows)[0], law.noise_variance(rows)
         else:  # every contrast has a law of its own
@@ -36,9 +43,11 @@ def mean_intervals(record: FitRecord, law: ErrorLaw, features: Features, level: 
     if law.blocks is None:
         half_width = _half_widths(sampling, noise, law, level)
     names = tuple(f"row[{i}]" for i in range(n))
+    predictor[[reason is not None for reason in refusals] or slice(0)] = np.nan
     columns = (predictor, predictor - half_width, predictor + half_width)
-    estimate, lower, upper = map(expit, columns) if record.loss["name"] in PROBABILISTIC else columns
-    return ConfidenceIntervals(names, estimate, lower, upper, level, "exact")
+    shown = expit if record.loss["name"] in PROBABILISTIC else partial(in_target_units, record)
+    estimate, lower, upper = map(shown, columns)
+    return ConfidenceIntervals(names, estimate, lower, upper, level, "exact", refusals=tuple(refusals))
 
 
 def _half_widths(sampling: _F64, noise: _F64, law: ErrorLaw, level: float) -> _F64:

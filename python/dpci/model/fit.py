@@ -30,6 +30,7 @@ from dpci.released.model import record_of
 from dpci.rows import RowDomain
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
+from dpci.sources.chunks import Chunks
 
 if TYPE_CHECKING:
     from dpci.regression.result import LinearFit
@@ -128,6 +129,7 @@ def fit(
     schema : dpci.schema.Schema, optional
         What becomes of the columns of a table: it gives the bound on the rows, the names and the classes, and stays
         with the result, which then encodes tables by itself and gives numbers in the units of the table (docs/data.md).
+        None: that of the chunks, where they were made with one.
     loss : str or object of dpci.losses
         "logistic", "huber_hinge", "smooth_hinge", "soft_logistic" (labels in [0, 1]), "squared" (targets in [-1, 1]),
         "hinge", or an object.
@@ -242,6 +244,8 @@ def fit(
     >>> result.names
     ('x0', 'x1', 'intercept')
     """
+    if schema is None and isinstance(X, Chunks):
+        schema = X.schema
     given = dict(locals())
     loss = check_loss(loss)
     if mechanism is None:

@@ -2,15 +2,17 @@
 
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from dpci.inference.contrasts import Contrast
 from dpci.inference.methods import Inference
+from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.unregularised import Target
 from dpci.released.saved import read_record
 from dpci.report.html.page import html_report
 from dpci.report.plot import Order, forest_plot
 from dpci.report.summary import summary_text
+from dpci.report.view import Units, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,29 +28,50 @@ class PrivateFit(Inference):
 
     __slots__ = ()
 
-    def summary(self, *, level: float = 0.95, target: Target = "regularised") -> str:
+    def summary(
+        self,
+        *,
+        level: float = 0.95,
+        target: Target = "regularised",
+        simultaneous: Simultaneous | None = None,
+        units: Units = "table",
+    ) -> str:
         """Table of estimates and intervals, and the facts that a reader needs to judge them.
 
-        In the units of the table where the fit had a schema, with the scaled parameters beside. The column "ridge" is
-        :meth:`shrinkage`; ``target`` as in :meth:`conf_int`.
+        The column "ridge" is :meth:`shrinkage`.
+
+        Parameters
+        ----------
+        level, target, simultaneous
+            As in :meth:`conf_int`.
+        units : {"table", "scaled"}
+            "table": in the units of the table where the fit had a schema, with the scaled parameters beside.
         """
-        return summary_text(self, level=level, target=target)
+        return summary_text(self, View(level=level, target=target, simultaneous=simultaneous, units=units))
 
     def plot(
         self,
         *,
         level: float = 0.95,
         contrast: Contrast | None = None,
-        simultaneous: Literal["bonferroni", "max_z"] | None = None,
+        simultaneous: Simultaneous | None = None,
+        target: Target = "regularised",
+        units: Units = "table",
         order: Order = "given",
         ax: "Axes | None" = None,
     ) -> "Axes":
         """Forest plot of intervals, those that leave out 0 with a filled point; needs matplotlib.
 
+        Where the fit had a schema, coefficients are over the full range of each column, from its lower to its upper
+        bound, so that they share one axis; those of categories are against the reference. Rows that are not given are
+        left out.
+
         Parameters
         ----------
-        level, contrast, simultaneous
+        level, contrast, simultaneous, target
             As in :meth:`conf_int`; a list of names as ``contrast`` draws some of the parameters.
+        units : {"table", "scaled"}
+            "scaled": the parameters of the scaled columns, as with a ``contrast``.
         order : {"given", "estimate"}
             Rows as they come, or the greatest estimate on top.
         ax : matplotlib.axes.Axes, optional
@@ -66,8 +89,13 @@ class PrivateFit(Inference):
         DpciError
             If matplotlib is not installed.
         """
-        intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
-        return forest_plot(intervals, private=self.private, order=order, ax=ax)
+        view = View(level=level, target=target, simultaneous=simultaneous, units=units)
+        if contrast is None:
+            intervals, over = view.drawn(self), " over the full range" if view.in_units(self) else ""
+        else:
+            intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous, target=target)
+            over = ""
+        return forest_plot(intervals, private=self.private, order=order, over=over, ax=ax)
 
     def to_html(
         self,
@@ -76,6 +104,8 @@ class PrivateFit(Inference):
         level: float = 0.95,
         title: str | None = None,
         target: Target = "regularised",
+        simultaneous: Simultaneous | None = None,
+        units: Units = "table",
     ) -> str:
         """Return the result as one self-contained HTML page: table, forest plot, budget, guarantee and caveats.
 
@@ -90,8 +120,10 @@ class PrivateFit(Inference):
             Of the intervals, strictly between 0 and 1.
         title : str, optional
             Heading of the page; None: the loss of the model.
-        target : {"regularised", "unregularised"}
-            As in :meth:`conf_int`; the page has no plot where one of the coefficients is not given.
+        target, simultaneous
+            As in :meth:`conf_int`.
+        units
+            As in :meth:`summary`.
 
         Returns
         -------
@@ -105,7 +137,8 @@ class PrivateFit(Inference):
         OSError
             If the file cannot be written.
         """
-        page = html_report(self, level=level, title=title, target=target)
+        view = View(level=level, target=target, simultaneous=simultaneous, units=units)
+        page = html_report(self, view, title=title)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page

@@ -1,5 +1,6 @@
 """The per-instance report: a function from records to bounds on their privacy losses, which may be published."""
 
+import json
 import math
 import warnings
 from functools import partial
@@ -249,6 +250,11 @@ class Report:
     def to_json(self) -> str:
         """Return the whole report as JSON: released and public values, floats exactly; no code of a custom loss."""
         return self._record.to_json()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
+        return str(json.loads(self.to_json())["checksum"])
 
     @classmethod
     def from_json(cls, text: str | bytes, *, loss: Loss | None = None) -> "Report":

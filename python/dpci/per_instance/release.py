@@ -203,11 +203,13 @@ def report(
         warn_of_seed("report", 3)
     model = {name: value for name, value in release.items() if name not in {"gradient", "hessian"}}
     record = ReportRecord(
-        fit=settings.record(spec_of_fit, records, {**model, "noise_law": "gaussian"}),
+        fit=settings.record(spec_of_fit, records, {**model, "noise_law": "gaussian", "paid": till.receipt()}),
         kind=kind,
         shares=given_shares,
         gradient=release["gradient"],
         hessian=release["hessian"],
         **public,
     )
-    return Report(record, settings.loss)
+    found = Report(record, settings.loss)
+    till.keep(lambda: found.digest, stacklevel=3)
+    return found

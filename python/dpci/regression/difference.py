@@ -56,7 +56,7 @@ class _Difference:
 
 
 @difference_law.register
-def _law(result: LinearFit, other: object, rows: _F64, shared: bool) -> DifferenceLaw:  # noqa: FBT001  # one of two
+def _law(result: LinearFit, other: object, rows: _F64, shared: bool, target: str) -> DifferenceLaw:  # noqa: ARG001, FBT001  # as registered
     if not isinstance(other, LinearFit):
         raise InvalidInput(f"result_b must be a LinearFit as result_a is, got {type(other).__name__}")
     return _Difference((solution_of(result).parts(rows), solution_of(other).parts(rows)), shared=shared)

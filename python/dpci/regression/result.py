@@ -1,8 +1,7 @@
 """``LinearFit``: a linear regression from a released moment matrix, with intervals and tests."""
 
 import textwrap
-from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpci.base.tables import format_facts, format_percent, format_table, new_frame
 from dpci.base.validation import check_choice, check_flag, check_not_negative
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
-from dpci.data.frames import is_frame
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
@@ -22,7 +20,8 @@ from dpci.inference.targets.units import TableUnits
 from dpci.regression.equations import Model, Solution, attempt
 from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
-from dpci.regression.show import NOTE, coefficient_table, fact_lines, regression_page, units_of
+from dpci.regression.show import NOTE, coefficient_table, fact_lines, in_target_units, regression_page, units_of
+from dpci.released.model import encoded_table
 from dpci.released.rules import check_names, check_text, read_saved, saved_text
 from dpci.report.plot import Order, forest_plot
 from dpci.schema.table import Schema, same_columns
@@ -158,23 +157,25 @@ class LinearFit(ReleaseFacts):
         """
         return units_of(*self._parts())
 
-    def predict(self, X: Table | NamedTable, *, schema: Schema | None = None) -> _F64:
+    def predict(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> _F64:
         """Predicted target of each row, shape (n,).
 
         Parameters
         ----------
         X : table
             The features of this regression, in their order. Where the release had a schema also a table as it was
-            released; the target is predicted as it was encoded.
+            released, or the path of its file; the schema's target is predicted in its unit.
         schema : dpci.schema.Schema, optional
             Must have the columns of that schema.
         """
         features = self._features(X, schema)
         intercept = self.params[-1] if self._model.fit_intercept else 0.0
-        return features.product(self.params[: len(self._model.features)]) + intercept
+        return in_target_units(
+            self._record, self._model, features.product(self.params[: features.shape[1]]) + intercept
+        )
 
     def predict_conf_int(
-        self, X: Table | NamedTable, *, level: float = 0.95, schema: Schema | None = None
+        self, X: Table | NamedTable | Path | str, *, level: float = 0.95, schema: Schema | None = None
     ) -> ConfidenceIntervals:
         """Confidence intervals of the mean of the target at each row, each by itself; not for single outcomes."""
         features = self._features(X, schema)
@@ -183,7 +184,10 @@ class LinearFit(ReleaseFacts):
         if self._model.fit_intercept:
             rows = np.column_stack([rows, np.ones(len(rows))])
         estimates = self._estimates().mapped(rows, np.zeros(len(rows)))
-        return estimates.conf_int(tuple(f"row[{i}]" for i in range(len(rows))), level=level)
+        intervals = estimates.conf_int(tuple(f"row[{i}]" for i in range(len(rows))), level=level)
+        columns = (intervals.estimate, intervals.lower, intervals.upper)
+        estimate, lower, upper = (in_target_units(self._record, self._model, column) for column in columns)
+        return replace(intervals, estimate=estimate, lower=lower, upper=upper)
 
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> LinearTest:
         """Test a linear hypothesis, ``R theta = value``.
@@ -299,14 +303,14 @@ class LinearFit(ReleaseFacts):
     def _estimates(self) -> LinearEstimates:
         return LinearEstimates.of(solution_of(self))
 
-    def _features(self, X: Table | NamedTable, schema: Schema | None) -> Features:
+    def _features(self, X: Table | NamedTable | Path | str, schema: Schema | None) -> Features:
         record, wanted = self._record, self._model.features
         known = record.table
         if schema is not None and (known is None or not same_columns(known, schema)):
             raise InvalidInput("schema must be that of the release, or one of equal columns, got another one")
-        named = is_frame(X) or isinstance(X, Mapping) or bool(getattr(getattr(X, "dtype", None), "names", None))
-        if known is not None and named and set(wanted) <= set(known.names):
-            encoded = known.features(X)  # type: ignore[arg-type]  # by named
+        in_schema = known is not None and set(wanted) <= set(known.names)
+        encoded = encoded_table(known if in_schema else None, X)
+        if known is not None and encoded is not None:
             at = [known.names.index(name) for name in wanted]
             return as_features(NamedRows(np.ascontiguousarray(encoded[:, at]), wanted))
         return check_columns(as_features(cast("Table", X)), wanted, named=record.named_columns)

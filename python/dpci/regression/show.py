@@ -62,6 +62,12 @@ def has_units(record: MomentRecord, model: Model) -> bool:
     return record.table is not None and model.target == record.target and record.target not in model.features
 
 
+def in_target_units(record: MomentRecord, model: Model, predicted: _F64) -> _F64:
+    """Return predictions of the schema's target in its unit; those of another target as they are."""
+    target = None if record.table is None or model.target != record.target else record.table.target
+    return target.decode(predicted) if isinstance(target, NumericTarget) else predicted
+
+
 def coefficient_table(
     record: MomentRecord, model: Model, solution: Solution, level: float
 ) -> tuple[list[str], list[list[str]]]:

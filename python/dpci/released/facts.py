@@ -135,6 +135,7 @@ def conditions(record: FitRecord) -> list[str]:
     if record.on_violation == "error":
         rests_on.append("every possible record obeys the public bounds; only the data holder sees errors")
     if record.private:
+        rests_on.append("bounds, lists of categories, model and all parameters were chosen without the data")
         rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
     rests_on.append("the errors of elementary functions are within the bounds that docs/noise.md assumes")
     return rests_on

@@ -1,7 +1,9 @@
 """A released linear model: parameters, predictions and the facts that fits, selected models and baselines share."""
 
+import os
 from collections.abc import Mapping
 from copy import deepcopy
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -13,8 +15,10 @@ from dpci.data.frames import is_frame
 from dpci.data.labels import Classes, label_array
 from dpci.errors import InvalidInput
 from dpci.losses import PROBABILISTIC
+from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
+from dpci.sources.files import is_stream, read_batches
 
 
 class ModelRecord(Protocol):
@@ -64,6 +68,9 @@ class ModelRecord(Protocol):
     def table(self) -> Schema | None:
         """The public schema that encoded the table; None for rows that came encoded."""
 
+
+_ROWS = 65_536
+"""Rows of a file that are read at a time."""
 
 _Record = TypeVar("_Record", bound=ModelRecord)
 
@@ -116,12 +123,14 @@ class Released(Generic[_Record]):
         """The public schema that encoded the table of the fit; None for rows that came encoded."""
         return self._record.table
 
-    def decision_function(self, X: Table | NamedTable, *, schema: Schema | None = None) -> NDArray[np.float64]:
+    def decision_function(
+        self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None
+    ) -> NDArray[np.float64]:
         """Linear predictor of each row, shape (n,), the intercept included.
 
-        Of a fit with a schema, frames, mappings of columns and structured arrays are tables as they were fitted, and
-        are encoded by that schema; arrays without names are rows that are encoded already. ``schema`` must have the
-        columns of that schema, if it is given: another one is an error.
+        Of a fit with a schema, frames, mappings of columns, structured arrays and the paths of CSV and Parquet files
+        are tables as they were fitted, and are encoded by that schema; arrays without names are rows that are encoded
+        already. ``schema`` must have the columns of that schema, if it is given: another one is an error.
         """
         facts = self._record
         features = features_of(facts, X, schema=schema)
@@ -130,15 +139,15 @@ class Released(Generic[_Record]):
         intercept = float(facts.intercept_scale * facts.params[-1])
         return features.product(facts.params[:-1]) + intercept
 
-    def predict(self, X: Table | NamedTable, *, schema: Schema | None = None) -> NDArray[Any]:
+    def predict(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> NDArray[Any]:
         """Predicted class of each row in the caller's labels, or predicted target of a squared loss, shape (n,).
 
-        Labels of a schema are text. X and ``schema`` as for :meth:`decision_function`; a target is predicted as it was
-        fitted, that of a schema within [-1, 1] or [0, 1].
+        Labels of a schema are text, and numbers are in the unit of its target. X and ``schema`` as for
+        :meth:`decision_function`.
         """
         facts = self._record
         if facts.loss["name"] == "squared":
-            return self.decision_function(X, schema=schema)
+            return in_target_units(facts, self.decision_function(X, schema=schema))
         if facts.classes is None:
             raise InvalidInput(
                 "predict requires a loss with two classes, got real targets (decision_function gives the linear "
@@ -146,7 +155,7 @@ class Released(Generic[_Record]):
             )
         return label_array(facts.classes)[(self.decision_function(X, schema=schema) > 0).astype(np.intp)]
 
-    def predict_proba(self, X: Table | NamedTable, *, schema: Schema | None = None) -> NDArray[np.float64]:
+    def predict_proba(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> NDArray[np.float64]:
         """Probabilities of (negative, positive), or of labels (0, 1), by row, shape (n, 2); logistic losses only.
 
         X and ``schema`` as for :meth:`decision_function`.
@@ -165,7 +174,33 @@ def record_of(model: Released[_Record]) -> _Record:
     return model._record  # noqa: SLF001  # of this module's own class
 
 
-def features_of(record: ModelRecord, X: Table | NamedTable, *, schema: Schema | None = None) -> Features:
+def in_target_units(record: ModelRecord, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return predictions of a squared loss in the unit of the schema's target, where there is one."""
+    target = None if record.table is None or record.loss["name"] != "squared" else record.table.target
+    return target.decode(predicted) if isinstance(target, NumericTarget) else predicted
+
+
+def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | None:
+    """Return the rows of a table with names, or of a file, as the schema of a model encodes them; None for other rows.
+
+    Raises
+    ------
+    InvalidInput
+        For a file where there is no schema.
+    """
+    if isinstance(X, str | os.PathLike):
+        if known is None:
+            raise InvalidInput(f"X must be rows where the model has no schema, got the path {str(X)!r}")
+        if is_stream(Path(X)):
+            raise InvalidInput(f"the path of a table must be that of a file, got {str(X)!r}")
+        needed = [column.name for column in known.columns]
+        # One part of the table is in memory at a time.
+        return np.concatenate([known.features(part) for part in read_batches(Path(X), n_rows=_ROWS, columns=needed)])
+    named = is_frame(X) or isinstance(X, Mapping) or bool(getattr(getattr(X, "dtype", None), "names", None))
+    return known.features(X) if known is not None and named else None  # type: ignore[arg-type]  # by named
+
+
+def features_of(record: ModelRecord, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> Features:
     """Return rows as a model takes them: a table with names is encoded by the schema of the model, if it has one.
 
     Raises
@@ -179,6 +214,6 @@ def features_of(record: ModelRecord, X: Table | NamedTable, *, schema: Schema | 
     if schema is not None and (known is None or not same_columns(known, schema)):
         rule = "None for a model without a schema" if known is None else "that of the fit, or one of equal columns"
         raise InvalidInput(f"schema must be {rule}, got another one, with the columns {', '.join(schema.names)}")
-    named = is_frame(X) or isinstance(X, Mapping) or bool(getattr(getattr(X, "dtype", None), "names", None))
-    rows: Any = NamedRows(known.features(X), known.names) if known is not None and named else X  # type: ignore[arg-type]  # by named
+    encoded = encoded_table(known, X)
+    rows: Any = X if known is None or encoded is None else NamedRows(encoded, known.names)
     return check_columns(as_features(rows), record.columns, named=record.named_columns)

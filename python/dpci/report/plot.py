@@ -1,6 +1,8 @@
 """Forest plot of confidence intervals; matplotlib is optional and imported only here."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -24,18 +26,25 @@ _LONGEST_NAME = 44
 
 
 def forest_plot(
-    intervals: ConfidenceIntervals, *, private: bool, order: Order = "given", ax: "Axes | None" = None
+    intervals: ConfidenceIntervals,
+    *,
+    private: bool,
+    order: Order = "given",
+    over: str = "",
+    ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw one horizontal interval for each row, the first on top; those that leave out 0 have a filled point.
 
     Parameters
     ----------
     intervals : ConfidenceIntervals
-        What to draw.
+        What to draw; rows without an interval are left out.
     private : bool
         Seeded results are marked in the title.
     order : {"given", "estimate"}
         Rows as they come, or the greatest estimate on top.
+    over : str
+        What estimates are over, for the label of the axis.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: a new figure.
 
@@ -44,6 +53,7 @@ def forest_plot(
     DpciError
         If matplotlib is not installed.
     """
+    intervals = given_rows(intervals)
     if ax is None:
         ax = new_axes(len(intervals))
     rows = row_order(intervals.estimate, order)
@@ -59,10 +69,25 @@ def forest_plot(
     if len(rows) > _COMFORTABLE:
         ax.tick_params(axis="x", labeltop=True)  # the other end of the axis may be pages away
     kind = "" if intervals.simultaneous is None else f"simultaneous ({intervals.simultaneous}) "
-    ax.set_xlabel(f"estimate with {kind}{format_percent(intervals.level)} interval")
+    ax.set_xlabel(f"estimate{over} with {kind}{format_percent(intervals.level)} interval")
     if not private:
         ax.set_title("NOT PRIVATE (seeded)", color="C3")
     return ax
+
+
+def given_rows(intervals: ConfidenceIntervals) -> ConfidenceIntervals:
+    """Return the intervals that are given."""
+    given = np.array([reason is None for reason in intervals.refusals], dtype=bool)
+    if given.all():
+        return intervals
+    return replace(
+        intervals,
+        names=tuple(compress(intervals.names, given)),
+        estimate=intervals.estimate[given],
+        lower=intervals.lower[given],
+        upper=intervals.upper[given],
+        refusals=(),
+    )
 
 
 def row_order(values: NDArray[np.float64], order: str) -> NDArray[np.intp]:

@@ -10,61 +10,55 @@ from dpci import _core
 from dpci.accounting.seals import describe_seals
 from dpci.base.tables import (
     format_facts,
-    format_percent,
     format_table,
     number_format,
     positive_class,
     printable,
 )
-from dpci.base.validation import check_fraction
 from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
-from dpci.inference.targets.coefficients import estimates_of
 from dpci.inference.targets.units import row_of_text
 from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.inference.validity import TRUSTED_NOISE
 from dpci.losses import describe
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
+from dpci.report.view import View
 
 _WIDTH = 100
 
 
-def summary_text(result: Inference, *, level: float, target: Target = "regularised") -> str:
+def summary_text(result: Inference, view: View) -> str:
     """Return the summary of a fit; without moments it has no errors and no intervals."""
-    parts = [_table(result, level, target), format_facts(fact_lines(result)), *_notes(result, target)]
+    parts = [_table(result, view), format_facts(fact_lines(result)), *_notes(result, view)]
     if not result.private:
         banner = "NOT PRIVATE (seeded)"
         parts = [banner, *parts, banner]
     return "\n\n".join(parts)
 
 
-def _table(result: Inference, level: float, target: Target) -> str:
+def _table(result: Inference, view: View) -> str:
     if result.interval_refusal is not None:
         shown = number_format(np.abs(result.params).max(), result.params)
         rows = [[name, f"{value:{shown}}"] for name, value in zip(result.names, result.params, strict=True)]
         return format_table(["name", "estimate"], rows)
-    title = f"{format_percent(check_fraction('level', level))} confidence intervals"
-    if result.schema is not None:
-        title += " in the units of the table"
-    return f"{title}\n{format_table(*estimate_table(result, level, target))}"
+    return f"{view.title(result)}\n{format_table(*estimate_table(result, view))}"
 
 
-def estimate_table(
-    result: Inference, level: float, target: Target = "regularised"
-) -> tuple[list[str], list[list[str]]]:
+def estimate_table(result: Inference, view: View) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of the table of estimates as text: in the units of the table, where it has some.
 
     The column "ridge" is how far the ridge moves the target; "scaled" has the released parameters.
     """
-    coefficients = _Columns(result, level, target)
+    coefficients = _Columns(result, view)
     header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
     rows = coefficients.rows()
     if is_likelihood(record_of(result)):
         header.append("ridge")
         rows = [[*row, moved] for row, moved in zip(rows, coefficients.ridge(), strict=True)]
-    if (schema := result.schema) is None:
+    schema = result.schema
+    if schema is None or not view.in_units(result):
         return header, rows
     units, shown = (*schema.units, "at 0"), number_format(result.std_errors, result.params)
     # A model without an intercept can have one in the units of the table.
@@ -74,29 +68,30 @@ def estimate_table(
 
 
 class _Columns:
-    """The numbers of a table of estimates, in the units of the table where there are some."""
+    """The numbers of a table of estimates."""
 
-    def __init__(self, result: Inference, level: float, target: Target) -> None:
-        self.result, self.level, self.target = result, level, target
-        self.found = estimates_of(result, target)
+    def __init__(self, result: Inference, view: View) -> None:
+        self.result, self.view = result, view
+        self.found = view.estimates(result)
 
     def rows(self) -> list[list[str]]:
         names, estimates = self.found
-        intervals = estimates.conf_int(names, level=self.level)
+        intervals = estimates.conf_int(names, level=self.view.level, simultaneous=self.view.simultaneous)
         columns = (estimates.values(), estimates.std_errors(), estimates.pvalues(), intervals.lower, intervals.upper)
         # Coefficients of a table have sizes of their own.
-        shown = None if self.result.schema else number_format(_finite(columns[1]), _finite(columns[0]))
+        own = self.view.in_units(self.result)
+        shown = None if own else number_format(_finite(columns[1]), _finite(columns[0]))
         numbers = zip(*columns, strict=True)
         return [[name, *row_of_text(*row, shown=shown)] for name, row in zip(names, numbers, strict=True)]
 
     def ridge(self) -> list[str]:
         try:
-            (_, regularised), (_, without) = (estimates_of(self.result, target) for target in TARGETS)
+            (_, regularised), (_, without) = (self.view.estimates(self.result, target) for target in TARGETS)
             errors, moved = regularised.std_errors(), regularised.values() - without.values()
         except DpciError:
             # Saved records may hold any numbers; those beyond the range of floats show nothing.
             return ["-"] * len(self.found[0])
-        common = None if self.result.schema else number_format(errors, regularised.values())
+        common = None if self.view.in_units(self.result) else number_format(errors, regularised.values())
         return [
             f"{value:{common or number_format(error, value)}}" if np.isfinite(value) else "-"
             for value, error in zip(moved, errors, strict=True)
@@ -175,11 +170,11 @@ def _ridge_note(result: Inference) -> str:
     return " Ridge: how far the target is from that coefficient, as released values tell; - where they do not."
 
 
-def refusal_notes(result: Inference, target: Target) -> list[str]:
+def refusal_notes(result: Inference, view: View) -> list[str]:
     """Return why rows of the table have no numbers, each reason with its rows."""
     if result.interval_refusal is not None:
         return []
-    names, estimates = estimates_of(result, target)
+    names, estimates = view.estimates(result)
     rows: dict[str, list[str]] = {}
     for name, reason in zip(names, estimates.refusals(), strict=True):
         if reason is not None:
@@ -215,10 +210,10 @@ def noise_note(result: Inference) -> str | None:
     )
 
 
-def _notes(result: Inference, target: Target) -> list[str]:
+def _notes(result: Inference, view: View) -> list[str]:
     notes = [
-        target_note(result, target),
-        *refusal_notes(result, target),
+        target_note(result, view.target),
+        *refusal_notes(result, view),
         interval_note(result),
         noise_note(result),
         *interval_notes(result),

@@ -282,6 +282,11 @@ class NumericTarget:
         column = NumericColumn(name=self.column, lower=self.lower, upper=self.upper, scale=self.scale)
         return column.encode(values)[:, 0]
 
+    def decode(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scaled numbers in the unit of the column; nothing is clipped."""
+        offset, slope = self.scaling
+        return np.asarray((scaled - offset) / slope)
+
 
 def class_labels(target: ClassTarget | NumericTarget) -> tuple[str, str] | None:
     """Return the two classes as the table has them: several labels of one class are joined by ``|``."""

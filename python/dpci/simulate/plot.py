@@ -92,7 +92,7 @@ def _panel_beside(ax: "Axes") -> "Axes":
     figure = ax.get_figure(root=True)
     if figure is None:
         raise TypeError("axes must belong to a figure, got none")
-    figure.set_figwidth(10.0)
+    figure.set_figwidth(8.0)
     grid = GridSpec(1, 2, figure, width_ratios=[3, 2])
     ax.set_subplotspec(grid[0])
     return figure.add_subplot(grid[1], sharey=ax)

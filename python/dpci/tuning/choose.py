@@ -10,7 +10,7 @@ from dpci import _core
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_choice, check_count, check_positive, check_real, warn_of_seed
 from dpci.budgets import ZCDP, Budget, check_budget, core_budget
-from dpci.data.arrays import Table
+from dpci.data.arrays import NamedRows, Table
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -18,6 +18,9 @@ from dpci.losses import LossLike
 from dpci.model.fit import Fitted, Prepare, fit_rows
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Settings
+from dpci.model.tables import Source, check_person_column, check_schema, described
+from dpci.schema.table import Schema
+from dpci.schema.table import Table as NamedTable
 from dpci.tuning.candidates import (
     Candidates,
     TuneKeywords,
@@ -39,10 +42,11 @@ _SEED_BITS = 2**64 - 1
 
 
 def tune(
-    X: Table,
-    y: ArrayLike,
+    X: Table | NamedTable,
+    y: ArrayLike | None = None,
     *,
     budget: Budget,
+    schema: Schema | None = None,
     candidates: Candidates | None = None,
     method: Literal["repeat", "chunks", "public_rule"] = "repeat",
     selection_share: float = 0.5,
@@ -61,12 +65,14 @@ def tune(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Rows, as for :func:`dpci.fit`.
-    y : array-like of shape (n_samples,)
+    X : array-like of shape (n_samples, n_features), or table
+        Rows, as for :func:`dpci.fit`, all in memory.
+    y : array-like of shape (n_samples,), optional
         Targets, as for :func:`dpci.fit`.
     budget : PureDP, ZCDP or ApproxDP
         What to spend, choice and fit together.
+    schema : dpci.schema.Schema, optional
+        What becomes of the columns of a table, as for :func:`dpci.fit`.
     candidates : iterable of mappings
         Keywords of :func:`dpci.fit` in which the candidates differ: "l2_strength", "radius", "loss", "mechanism",
         "split", "moments", "projection", "calibration". Public: they must not depend on the data. Not for
@@ -138,8 +144,24 @@ def tune(
         "shape": shape,
         "expected_runs": expected_runs,
     }
-    common = dict(keywords)
-    return release_tuned(X, y, given, budget=budget, method=method, ledger=ledger, keywords=common, stacklevel=3)
+    source = Source(X, y, None)
+    if schema is not None:
+        source = described(X, y, check_schema(schema))
+        check_person_column(None, schema, source.X)
+        if source.prepare is None and not isinstance(source.X, NamedRows):
+            raise InvalidInput(f"a tuning needs a table in memory, got {type(X).__name__} (read it into a frame)")
+    return release_tuned(
+        source.X,
+        source.y,
+        given,
+        budget=budget,
+        method=method,
+        ledger=ledger,
+        keywords=dict(keywords),
+        schema=schema,
+        prepare=source.prepare,
+        stacklevel=3,
+    )
 
 
 def release_tuned(
@@ -151,6 +173,7 @@ def release_tuned(
     method: str,
     ledger: Ledger | None,
     keywords: dict[str, Any],
+    schema: Schema | None = None,
     prepare: Prepare | None = None,
     stacklevel: int,
 ) -> TuneResult:
@@ -162,6 +185,7 @@ def release_tuned(
     method = check_choice("method", method, METHODS)
     check_keywords("tune", keywords)
     check_unused(method, given)
+    keywords = {**keywords, "schema": schema}
     payment = Payment.due(
         "dpci.tuning.tune",
         ledger,
@@ -211,7 +235,7 @@ def release_tuned(
         )
         if parts[1] is not None:
             again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
-            fitted = fit_rows(rows, again.spec(*rows.shape), again)
+            fitted = fit_rows(rows, again.spec(*rows.shape), again, paid=till.receipt())
     selection = Selection.from_facts(
         spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
     )
@@ -219,12 +243,14 @@ def release_tuned(
     if fitted is None:
         if not private:
             warn_of_seed("choice", stacklevel + 1)
-        release = {"params": params, "private": private, **_noise_of_choice(spec, selection)}
+        release = {"params": params, "private": private, "paid": till.receipt(), **_noise_of_choice(spec, selection)}
         model = SelectedFit(models[index].record(spec.model(index), rows, release))
     else:
         fitted.announce(stacklevel + 1)
         model = fitted.result
-    return TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
+    found = TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
+    till.keep(lambda: found.digest, stacklevel=stacklevel + 1)
+    return found
 
 
 def _noise_of_choice(spec: _core.TuningSpec, selection: Selection) -> dict[str, Any]:
@@ -305,9 +331,11 @@ def _tune_by_rule(
         if prepare is not None:
             X, y = prepare(X, y)
         rows, (params, chosen, spec) = till.read(X, y, stacklevel=stacklevel + 1)
-        fitted = fit_rows(rows, spec, chosen)
+        fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
     fitted.announce(stacklevel + 1)
-    return TuneResult(params=params, result=fitted.result, budget=budget, selection=None)
+    found = TuneResult(params=params, result=fitted.result, budget=budget, selection=None)
+    till.keep(lambda: found.digest, stacklevel=stacklevel + 1)
+    return found
 
 
 def _other_seed(seed: int | None) -> int | None:

@@ -130,6 +130,11 @@ class TuneResult:
         return self.budget
 
     @property
+    def digest(self) -> str:
+        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
+        return str(json.loads(self.to_json())["checksum"])
+
+    @property
     def private(self) -> bool:
         """Whether all noise came from the operating system; False for seeded tunings."""
         return self.result.private

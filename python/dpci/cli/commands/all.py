@@ -12,6 +12,7 @@ from dpci.cli.commands import (
     model,  # noqa: F401
     regress,  # noqa: F401
     tables,  # noqa: F401
+    tune,  # noqa: F401
     verify,  # noqa: F401
 )
 

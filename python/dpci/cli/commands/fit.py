@@ -9,21 +9,22 @@ import numpy as np
 import typer
 
 from dpci import simulate
-from dpci.base.validation import check_fraction
+from dpci.base.validation import check_choice
 from dpci.budgets import PureDP
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json, wants_progress
 from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
-from dpci.cli.commands.model import read_model
 from dpci.cli.delivery import deliver, draw, show
 from dpci.cli.documents import plan_document
 from dpci.cli.options import find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.rows import Passes, TableRows, find_tables
+from dpci.cli.saved import read_model
 from dpci.data.arrays import NamedRows
 from dpci.datasets.loaders import load_adult_sample, load_schema
 from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.inference.targets.unregularised import TARGETS
 from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
 from dpci.model import plan as planning
@@ -64,6 +65,7 @@ dpci fit 'parts/*.csv' --schema people.toml --rho 0.5 --l2-strength 0.01 --mecha
 _PLAN_EXAMPLES = """\
 dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01
 dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
+dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01 --target unregularised
 """
 
 _COVERAGE_EXAMPLES = """\
@@ -98,6 +100,8 @@ def fit(
     persons: options.Persons = None,
     max_rows: options.MaxRows = None,
     level: options.Level = 0.95,
+    simultaneous: options.Simultaneous = None,
+    units: options.Units = "table",
     ledger: options.PayingLedger = None,
     label: options.Label = None,
     output: options.Model = None,
@@ -116,7 +120,7 @@ def fit(
     result is the same.
     """
     # Whatever can be refused is refused before budget is spent.
-    check_fraction("level", level)
+    view = options.view(level=level, simultaneous=simultaneous, units=units)
     tables = find_tables(files)
     read = [*tables, *schema_files(schema), *([] if ledger is None else ledger_files(ledger))]
     check_all_new({"--output": output, "--plot": plot, "--page": page}, force=force, sources=read)
@@ -161,7 +165,7 @@ def fit(
         X, y, names = held
         encoded = NamedRows(X, names)
         result = fitting.fit(encoded, y, schema=description, ledger=paying, n_threads=threads, **keywords)
-    deliver(result, output=output, plot=plot, page=page, level=level, force=force, json=json, quiet=quiet)
+    deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
 
 
 def _check_persons(persons: str | None, max_rows: int | None, schema: Schema, *, held: bool) -> None:
@@ -210,6 +214,7 @@ def plan(
     ] = None,
     model: options.ModelOptions,
     neighbors: options.Neighbors = None,
+    target: options.OfTarget = "regularised",
     json: options.Json = False,
 ) -> None:
     """Print the cost and the precision of a fit in advance. Reads no data."""
@@ -231,7 +236,8 @@ def plan(
         n_columns = len(description.names)
     keywords = model.keywords(domain, neighbors=neighbors)
     earlier = None if like is None else read_model(like)
-    found = planning.plan(n_samples=n_samples, n_features=n_columns, like=earlier, **keywords)
+    of = check_choice("target", target, TARGETS)
+    found = planning.plan(n_samples=n_samples, n_features=n_columns, like=earlier, target=of, **keywords)
     if json:
         show_json(plan_document(found))
     else:

@@ -1,4 +1,4 @@
-"""The commands that take a released model, ``predict`` and ``report``: they see no training data, and cost nothing."""
+"""The commands that take released models, ``predict``, ``report`` and ``compare``: no training data, and no cost."""
 
 import csv
 import dataclasses
@@ -12,21 +12,27 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from dpci.base.validation import check_fraction
+from dpci.base.validation import check_choice
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
-from dpci.cli.delivery import write_page
-from dpci.cli.documents import result_document
+from dpci.cli.delivery import show, write_page
+from dpci.cli.documents import comparison_document
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_new, check_text, new_file
 from dpci.cli.rows import TableRows, find_tables, progress_bar
+from dpci.cli.saved import read_model, read_saved_result
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
+from dpci.inference import comparison
+from dpci.inference.targets.unregularised import TARGETS
 from dpci.model.result import PrivateFit
+from dpci.regression.result import LinearFit
+from dpci.report.view import View
 from dpci.rows import Blocks
 from dpci.schema.columns import ClassTarget, class_labels
 from dpci.schema.table import Schema, same_columns
 from dpci.sources.files import open_text
+from dpci.tuning.result import TuneResult
 
 _PREDICT_EXAMPLES = """\
 dpci predict model.json people.csv --schema people.toml --output predicted.csv
@@ -37,7 +43,13 @@ dpci predict model.json - --schema people.toml --proba < people.csv
 _REPORT_EXAMPLES = """\
 dpci report model.json
 dpci report model.json --level 0.99 --json
+dpci report model.json --target unregularised --simultaneous max_z
 dpci report model.json --output report.html
+"""
+
+_COMPARE_EXAMPLES = """\
+dpci compare model.json other.json
+dpci compare model.json other.json --shared-data --target unregularised --json
 """
 
 Model = Annotated[
@@ -127,6 +139,9 @@ def report(
     model: Model,
     *,
     level: options.Level = 0.95,
+    simultaneous: options.Simultaneous = None,
+    target: options.OfTarget = "regularised",
+    units: options.Units = "table",
     title: Annotated[str | None, typer.Option(help="Heading of the page.", rich_help_panel=options.OUTPUT)] = None,
     output: Annotated[
         Path | None,
@@ -140,27 +155,73 @@ def report(
 
     The page is one self-contained file with the table, a forest plot, the budget and the caveats.
     """
-    level = check_fraction("level", level)
+    view = options.view(level=level, simultaneous=simultaneous, target=target, units=units)
     check_new("--output", output, force=force, sources=[model])
-    fitted = read_model(model)
-    if output is not None:
-        write_page(fitted, output, level=level, title=title, option="--output", force=force, quiet=quiet)
-    elif title is not None:
+    found = read_saved_result(model)
+    tuned = found if isinstance(found, TuneResult) else None
+    if output is not None and tuned is not None:
+        msg = f"--output writes the page of one fit, got a tuning, which spent more than its fit: {str(model)!r}"
+        raise InvalidInput(msg)
+    if output is None and title is not None:
         msg = f"--title requires --output, because it is the heading of the page, got --title {title!r}"
         raise InvalidInput(msg)
+    if tuned is not None:
+        show(tuned, view, json=json)
+        return
+    fitted = found if isinstance(found, LinearFit) else read_model(model)
+    if isinstance(fitted, LinearFit) and view != View(level=level):
+        msg = "--simultaneous, --target and --units must keep their defaults for a regression, got another one"
+        raise InvalidInput(msg)
+    if output is not None:
+        write_page(fitted, output, view, title=title, option="--output", force=force, quiet=quiet)
+    if json or output is None:
+        show(fitted, view, json=json)
+
+
+@app.command(cls=Command, epilog=_COMPARE_EXAMPLES)
+def compare(
+    model: Model,
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="File of the released model to compare it with.")],
+    *,
+    shared_data: Annotated[
+        bool,
+        typer.Option(
+            "--shared-data",
+            help="A record may have entered both fits: intervals are upper bounds then.",
+            rich_help_panel=options.INPUT,
+        ),
+    ] = False,
+    contrast: Annotated[
+        list[str] | None,
+        typer.Option(help="Coefficient to compare; may be repeated. Default: all.", rich_help_panel=options.INTERVALS),
+    ] = None,
+    level: options.Level = 0.95,
+    target: options.OfTarget = "regularised",
+    json: options.Json = False,
+) -> None:
+    """Compare two released models.
+
+    Prints the differences of their coefficients with intervals and p-values. Costs nothing and reads no data. Without
+    --shared-data the two must come from different people: no file can tell.
+    """
+    first, second = (_comparable(path) for path in (model, other))
+    found = comparison.compare(
+        first,
+        second,
+        contrast=contrast or None,
+        level=level,
+        shared_data=shared_data,
+        target=check_choice("target", target, TARGETS),
+    )
     if json:
-        show_json(result_document(fitted, level=level))
-    elif output is None:
-        typer.echo(fitted.summary(level=level))
+        show_json(comparison_document(found))
+    else:
+        typer.echo(found.summary())
 
 
-def read_model(path: Path) -> PrivateFit:
-    """Return the released model of a file."""
-    try:
-        return PrivateFit.from_json(path.read_bytes())
-    except OSError as error:
-        msg = f"a model must be a file that can be read, got {str(path)!r}: {error.strerror}"
-        raise InvalidInput(msg) from error
+def _comparable(path: Path) -> PrivateFit | LinearFit:
+    found = read_saved_result(path)
+    return found if isinstance(found, LinearFit) else read_model(path)
 
 
 def _schema_of(fitted: PrivateFit, schema: str | None) -> Schema:
@@ -209,9 +270,8 @@ def _in_table_terms(fitted: PrivateFit, schema: Schema, rows: NamedRows) -> list
         labels = class_labels(target) or fitted.classes
         return [labels[sign > 0] for sign in predicted]
     soft = fitted.loss["name"] == "soft_logistic"
-    scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.predict(rows)
-    share = scaled if target.scale == "unit" else (scaled + 1.0) / 2.0
-    return list((target.lower + share * (target.upper - target.lower)).tolist())
+    scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.decision_function(rows)
+    return list(target.decode(scaled).tolist())
 
 
 def _encoded_as(fitted: PrivateFit, schema: Schema) -> Schema:

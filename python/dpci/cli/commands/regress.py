@@ -5,7 +5,6 @@ from typing import Annotated, cast
 
 import typer
 
-from dpci.base.validation import check_fraction
 from dpci.budgets import GDP, Neighbors
 from dpci.cli import options
 from dpci.cli.app import Command, app, wants_progress
@@ -69,7 +68,7 @@ def regress(
     among the columns follow from the written file in Python (regression.MomentMatrix.of) at no further cost.
     """
     # Whatever can be refused is refused before budget is spent.
-    check_fraction("level", level)
+    view = options.view(level=level)
     if mu is not None and any(value is not None for value in (epsilon, delta, rho)):
         msg = f"--mu must be given without --epsilon, --delta and --rho, got --mu {mu}"
         raise InvalidInput(msg)
@@ -107,4 +106,4 @@ def regress(
         ledger=paying,
         n_threads=threads,
     )
-    deliver(result, output=output, plot=plot, page=page, level=level, force=force, json=json, quiet=quiet)
+    deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)

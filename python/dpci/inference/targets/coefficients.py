@@ -1,6 +1,7 @@
 """The coefficients of a released model: scaled or in the units of its table, with the ridge or without it."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,9 @@ from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.error_law import ErrorLaw, error_law
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.effects import marginal_effects
 from dpci.inference.targets.estimates import Estimates, Simultaneous
-from dpci.inference.targets.units import TableUnits, odds_ratios, unit_map
+from dpci.inference.targets.units import TableUnits, full_range_map, odds_ratios, unit_map
 from dpci.inference.targets.unregularised import TARGETS, Target, newton_step
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
 from dpci.inference.wald import Method
@@ -92,6 +94,36 @@ class Coefficients(FitFacts):
             intervals = estimates.conf_int(names, level=level, simultaneous=simultaneous)
         return odds_ratios(self._record, intervals)
 
+    def marginal_effects(
+        self,
+        at: Mapping[str, Any],
+        *,
+        level: float = 0.95,
+        simultaneous: Simultaneous | None = None,
+        target: Target = "regularised",
+    ) -> ConfidenceIntervals:
+        """Marginal effects at public values: how the predicted probability, or mean, changes with each column.
+
+        Of a number the derivative, per unit of the table, with its powers, splines and products; of a category the
+        difference from the reference (the first category, where there is none). Intervals are by the delta method.
+
+        Parameters
+        ----------
+        at : mapping
+            One value for each column of the schema, such as ``{"age": 40, "sex": "F"}``. Public: means of the data are
+            not.
+        level, simultaneous, target
+            As in :meth:`conf_int`.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals or without a schema, losses that model no probability or mean, and values that
+            are missing or beyond their bounds.
+        """
+        names, effects = marginal_effects(self._record, self._estimates(target), at)
+        return effects.conf_int(names, level=level, simultaneous=simultaneous)
+
     def shrinkage(self) -> NDArray[np.float64]:
         """Return how far the ridge moved each parameter, shape (k,): the regularised target minus that without a ridge.
 
@@ -128,6 +160,17 @@ class Coefficients(FitFacts):
         return sum(seal.std_dev**2 for seal in self._record.seals if seal.release == "params")
 
 
+def parameter_estimates(result: Coefficients, target: Target) -> Estimates:
+    """Return the parameters of a result with the law of their errors.
+
+    Raises
+    ------
+    InvalidInput
+        For a result without intervals, and for a target that its loss does not have.
+    """
+    return result._estimates(target)  # noqa: SLF001  # of this module's own class
+
+
 def estimates_of(result: Coefficients, target: Target) -> tuple[tuple[str, ...], Estimates]:
     """Return the coefficients of a result and their names, in the units of its table where it has a schema.
 
@@ -136,11 +179,23 @@ def estimates_of(result: Coefficients, target: Target) -> tuple[tuple[str, ...],
     InvalidInput
         For a result without intervals.
     """
-    estimates = result._estimates(target)  # noqa: SLF001  # of this module's own class
+    estimates = parameter_estimates(result, target)
     if result.schema is None:
         return result.names, estimates
     matrix, shift, names, _ = unit_map(record_of(result))
     return names, estimates.mapped(matrix, shift)
+
+
+def full_range_of(result: Coefficients, target: Target) -> tuple[tuple[str, ...], Estimates]:
+    """Return the coefficients of a result over the full range of each column of its schema, and their names.
+
+    Raises
+    ------
+    InvalidInput
+        For a result without intervals or without a schema.
+    """
+    matrix, shift, names = full_range_map(record_of(result))
+    return names, parameter_estimates(result, target).mapped(matrix, shift)
 
 
 class UnitMap(NamedTuple):

@@ -1,5 +1,6 @@
 """``TableUnits``: a released model in the units of its table, by a linear map of released values."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpci.inference.wald import Method, WaldTest
 from dpci.losses import PROBABILISTIC
 from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericTarget
+from dpci.schema.table import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,6 +183,32 @@ def unit_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...], tuple[str,
     InvalidInput
         For a model that was fitted without a schema.
     """
+    schema, matrix, shift = _coefficients(record)
+    names, units = (*record.columns, INTERCEPT), (*schema.units, "at 0")
+    kept = _kept(record, matrix, shift)
+    return matrix[kept], shift[kept], names[kept], units[kept]
+
+
+def full_range_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...]]:
+    """Return matrix and shift from the parameters to coefficients over the full range of each column, and their names.
+
+    The intercept is in the middle of the ranges, or at their ends for ``scale="unit"``, with all categories the
+    reference.
+
+    Raises
+    ------
+    InvalidInput
+        For a model that was fitted without a schema.
+    """
+    schema, matrix, shift = _coefficients(record)
+    whole = replace(schema, encoding="full_range").from_units().T
+    over, at = np.asarray(np.linalg.solve(whole, matrix)), np.asarray(np.linalg.solve(whole, shift))
+    kept = _kept(record, over, at)
+    return over[kept], at[kept], (*record.columns, INTERCEPT)[kept]
+
+
+def _coefficients(record: FitRecord) -> tuple[Schema, _F64, _F64]:
+    """Return the schema, and the map from parameters to coefficients of the columns in units of the table and of 1."""
     schema = record.table
     if schema is None:
         raise InvalidInput("units of a table need a fit with a schema (dpci.fit(..., schema=)), got one without")
@@ -196,10 +224,14 @@ def unit_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...], tuple[str,
         offset, slope = schema.target.scaling
         matrix /= slope
         shift[k] = -offset / slope
-    names, units = (*record.columns, INTERCEPT), (*schema.units, "at 0")
-    # Without an intercept the scaled columns have one in the units of the table, unless none of them is moved.
-    kept = slice(None) if record.intercept_scale is not None or matrix[k].any() or shift[k] else slice(k)
-    return matrix[kept], shift[kept], names[kept], units[kept]
+    return schema, matrix, shift
+
+
+def _kept(record: FitRecord, matrix: _F64, shift: _F64) -> slice:
+    """Return the coefficients that there are: without an intercept, scaled columns may have one all the same."""
+    # In the units of the table they have one, unless none of them is moved.
+    has_constant = record.intercept_scale is not None or matrix[-1].any() or shift[-1]
+    return slice(None) if has_constant else slice(len(matrix) - 1)
 
 
 def odds_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> ConfidenceIntervals:

@@ -1,7 +1,8 @@
 """HTML elements whose text is escaped, whatever it holds."""
 
 import html
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from dpci.base.tables import printable
@@ -16,7 +17,7 @@ class Html(str):
 Content: TypeAlias = str | Iterable[str]
 
 # Elements without an end tag.
-_VOID = frozenset({"meta", "line", "circle", "rect", "br"})
+_VOID = frozenset({"meta", "line", "circle", "rect", "br", "wbr"})
 
 
 def tag(name: str, content: Content = (), /, **attributes: object) -> Html:
@@ -40,16 +41,26 @@ def section(name: str, heading: str, *content: Html) -> Html:
     return tag("section", [tag("h2", heading, id=name), *content], aria_labelledby=name)
 
 
-def data_table(caption: str, header: list[str], rows: list[list[str]]) -> Html:
+def breakable(name: str) -> Html:
+    """Return a name that a narrow screen breaks between its words, which punctuation ends."""
+    words = re.split(r"(?<=[=:_.,/(])(?=\w)", printable(name))
+    return join([piece for word in words for piece in (tag("wbr"), word)][1:])
+
+
+def data_table(caption: str, header: list[str], rows: Sequence[Sequence[str]]) -> Html:
     """Return a table whose first column names its rows."""
     head = tag("thead", tag("tr", [tag("th", cell, scope="col") for cell in header]))
     lines = [
-        tag("tr", [tag("th", printable(first), scope="row", dir="auto"), *(tag("td", cell) for cell in rest)])
+        tag("tr", [tag("th", _name(first), scope="row", dir="auto"), *(tag("td", cell) for cell in rest)])
         for first, *rest in rows
     ]
-    table = tag("table", [tag("caption", caption), head, tag("tbody", lines)])
+    table = tag("table", [tag("caption", tag("span", caption)), head, tag("tbody", lines)])
     # On a narrow screen a table scrolls by itself, with the keyboard too.
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def _name(text: str) -> str:
+    return text if isinstance(text, Html) else printable(text)
 
 
 def bullets(items: list[Content]) -> Html:

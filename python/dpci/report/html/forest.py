@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.tables import format_percent, printable
+from dpci.base.tables import format_percent
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.report.html.elements import Html, tag
+from dpci.report.html.elements import Html, breakable, tag
 
 # The plot keeps clear of the sides, where labels of the axis would be cut.
 _LEFT, _WIDTH = 4.0, 92.0
@@ -30,7 +30,7 @@ def forest_figure(intervals: ConfidenceIntervals) -> Html:
         if i and i % _ROWS_OF_AN_AXIS == 0:
             cells += axis_row
         mark = _mark(float(estimate), lower, upper, ticks)
-        cells += [tag("div", printable(name), class_="name", dir="auto"), _cell([*_grid(ticks), *mark])]
+        cells += [tag("div", breakable(name), class_="name", dir="auto"), _cell([*_grid(ticks), *mark])]
     cells += axis_row
     caption = f"{percent} confidence intervals. A filled point means that the interval does not contain 0."
     plot = tag("div", cells, class_="forest", role="img", aria_label=label)

@@ -7,19 +7,20 @@ from scipy.special import expit
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound, format_percent, number_format
-from dpci.base.validation import check_choice, check_fraction
 from dpci.budgets import GDP, ApproxDP, GaussianBudget, PureDP
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
-from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.losses import describe
 from dpci.released.facts import conditions
 from dpci.released.model import record_of
-from dpci.report.html.elements import Content, Html, bullets, data_table, join, section, tag
+from dpci.report.html.elements import Content, Html, breakable, bullets, data_table, join, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
+from dpci.report.magnitudes import noise_shares, ridge_size
+from dpci.report.plot import given_rows
 from dpci.report.summary import estimate_table, fact_lines, interval_note, noise_note, refusal_notes, target_note
+from dpci.report.view import View
 
 _SEEDED = (
     "NOT PRIVATE (seeded). The noise of this model was drawn from a seed: anyone who knows the seed can subtract it. "
@@ -33,9 +34,15 @@ _SMALL_DELTA = 1e-6
 # Points of the profile up to the own epsilon, and again as many beyond.
 _N_POINTS = 16
 _GREAT = 17.0
+# Columns of the table of estimates; a narrow screen shows the first ones.
+_ORDER = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "scaled")
+_RANGES = (
+    "The plot has each coefficient over the full range of its column, from the lower to the upper public bound, and "
+    "those of categories against their reference."
+)
 
 
-def html_report(result: Inference, *, level: float, title: str | None, target: Target = "regularised") -> str:
+def html_report(result: Inference, view: View, *, title: str | None) -> str:
     """Return the page; see :meth:`dpci.PrivateFit.to_html`.
 
     Raises
@@ -43,14 +50,18 @@ def html_report(result: Inference, *, level: float, title: str | None, target: T
     InvalidInput
         For arguments out of range.
     """
-    level = check_fraction("level", level)
-    check_choice("target", target, TARGETS)
     if title is not None and not isinstance(title, str):
         raise InvalidInput(f"title must be a string or None, got title={title!r}")
     kind = "A private model" if result.private else "A model with seeded noise"
     heading = f"{kind}: {describe(result.loss)} loss" if title is None else title
-    numbers = _numbers(result, level, target)
-    content = [tag("p", _lead(result), class_="lead"), *numbers, *_privacy(result), *_caveats(result, target)]
+    content = [
+        tag("p", _lead(result), class_="lead"),
+        *_numbers(result, view),
+        *_magnitudes(result, view),
+        *_privacy(result),
+        *_caveats(result, view),
+        _provenance(result),
+    ]
     return document(heading, content, private=result.private, version=record_of(result).version)
 
 
@@ -90,7 +101,7 @@ def _lead(result: Inference) -> str:
     )
 
 
-def _numbers(result: Inference, level: float, target: Target) -> list[Html]:
+def _numbers(result: Inference, view: View) -> list[Html]:
     if result.interval_refusal is not None:
         shown = number_format(np.abs(result.params).max(), result.params)
         rows = [[name, f"{value:{shown}}"] for name, value in zip(result.names, result.params, strict=True)]
@@ -98,22 +109,31 @@ def _numbers(result: Inference, level: float, target: Target) -> list[Html]:
         return [
             section("numbers", "Parameters", data_table("Released parameters", ["parameter", "estimate"], rows), note)
         ]
-    intervals = result.conf_int(level=level, target=target)
-    percent = format_percent(level)
-    header, rows = estimate_table(result, level, target)
-    unit = "" if result.schema is None else " in the units of the table"
-    kind = "Released parameters" if target == "regularised" else "Coefficients without the ridge"
-    table = data_table(f"{kind}{unit}, {percent} intervals", ["parameter", *header[1:]], rows)
-    figure = forest_figure(intervals) if np.isfinite(intervals.lower).all() else Html("")
-    if result.schema is not None and figure:
-        figure = join([tag("p", "The plot has the parameters of the scaled columns.", class_="note"), figure])
+    kind = "Released parameters" if view.target == "regularised" else "Coefficients without the ridge"
+    table = _estimates(f"{kind}: {view.title(result)}", *estimate_table(result, view))
+    intervals = given_rows(view.drawn(result))
+    figure = [forest_figure(intervals)] if len(intervals) else []
+    if figure and view.in_units(result):
+        figure = [tag("p", _RANGES, class_="note"), *figure]
     return [
-        section("numbers", "Parameters", table, figure),
-        section("read", "How to read the numbers", bullets(_reading(result, percent))),
+        section("numbers", "Parameters", table, *figure),
+        section("read", "How to read the numbers", bullets(_reading(result, view))),
     ]
 
 
-def _reading(result: Inference, percent: str) -> list[Content]:
+def _estimates(caption: str, header: list[str], rows: list[list[str]]) -> Html:
+    """Return the table of estimates: intervals first, which a narrow screen shows, and units below the names."""
+    places = {name: place for place, name in enumerate(header)}
+    order = [name for name in _ORDER if name in places]
+    lines: list[list[str]] = []
+    for row in rows:
+        unit = [tag("small", row[places["unit"]])] if "unit" in places else []
+        lines.append([join([breakable(row[0]), *unit]), *(row[places[name]] for name in order)])
+    return data_table(caption, ["parameter", *order], lines)
+
+
+def _reading(result: Inference, view: View) -> list[Content]:
+    percent = format_percent(view.level)
     sign = "A positive parameter raises the predicted target."
     if result.classes is not None:
         sign = f"A positive parameter favours the class {result.classes[1]!r}."
@@ -122,27 +142,57 @@ def _reading(result: Inference, percent: str) -> list[Content]:
     spread = (
         "the typical distance of the estimate from its target, because the records are a sample and noise was added."
     )
-    bounds = (
-        f"an interval that covers the target in {percent} of such studies, each parameter by itself. Among many "
-        "intervals some will miss their targets; simultaneous intervals are longer."
-    )
+    bounds = f"an interval that covers the target in {percent} of such studies, each parameter by itself."
+    bounds += " Among many intervals some will miss their targets; simultaneous intervals are longer."
+    if view.simultaneous is not None:
+        bounds = f"intervals that all cover their targets at once in at least {percent} of such studies."
     return [
         f"Estimate: the released parameter, noise included. {sign}",
         f"Std error: {spread}",
         "P-value: the probability of an estimate at least this far from 0 if its target were 0.",
         f"Lower and upper: {bounds}",
-        *_reading_units(result),
+        *_reading_units(result, view),
     ]
 
 
-def _reading_units(result: Inference) -> list[Content]:
+def _reading_units(result: Inference, view: View) -> list[Content]:
     """Return how to read the columns that some tables have."""
     ridge = "Ridge: how far the regularisation moves the target, as released values tell; - where they do not."
-    unit = "Unit: what an estimate is per, or against. Scaled: the released parameter, of the scaled column."
+    unit = "Below a name: what an estimate is per, or against. Scaled: the released parameter, of the scaled column."
     return [
         *([ridge] if is_likelihood(record_of(result)) else []),
-        *([] if result.schema is None else [unit]),
+        *([unit] if view.in_units(result) else []),
     ]
+
+
+def _magnitudes(result: Inference, view: View) -> list[Html]:
+    """Return how much of the errors is noise, and how far the ridge reaches, as released values tell."""
+    if result.interval_refusal is not None:
+        return []
+    items: list[Content] = [*noise_shares(view.estimates(result)[1])]
+    noise = noise_note(result)
+    small = f"The noise in the released matrices is at most {result.moment_noise:.2g} times their least eigenvalue."
+    items += [small if noise is None else noise, *interval_notes(result)]
+    if is_likelihood(record_of(result)):
+        items.append(ridge_size(result, view))
+    return [section("magnitudes", "How much the noise and the ridge do", bullets(items))]
+
+
+def _provenance(result: Inference) -> Html:
+    """Return what ties the page to a file, a ledger and a schema."""
+    record = record_of(result)
+    paid = record.paid
+    rows = [
+        ["hash of the model", record.digest],
+        ["schema", "none: the rows came encoded" if record.table is None else record.table.digest],
+        ["ledger", "none was named" if paid is None else f"entry {paid['entry']} of {paid['ledger']}"],
+        ["date", "not recorded without a ledger" if paid is None else str(paid["time"])],
+        ["made with", f"dpci {record.version}"],
+    ]
+    note = "dpci verify holds the file of the model against its hash, its schema and its ledger."
+    return section(
+        "provenance", "Where this comes from", data_table("Provenance", ["what", "value"], rows), tag("p", note)
+    )
 
 
 def _privacy(result: Inference) -> list[Html]:
@@ -228,8 +278,8 @@ def _power(epsilon: float) -> str:
     return format_bound(math.exp(epsilon), 4) if epsilon < _GREAT else "more than 10⁷"
 
 
-def _caveats(result: Inference, target: Target) -> list[Html]:
-    items: list[Content] = [target_note(result, target), *refusal_notes(result, target)]
+def _caveats(result: Inference, view: View) -> list[Html]:
+    items: list[Content] = [target_note(result, view.target), *refusal_notes(result, view)]
     if result.interval_refusal is None:
         matrices = "as well as" if record_of(result).projection == NOISE_AWARE else "but not"
         accounted = (
@@ -237,9 +287,7 @@ def _caveats(result: Inference, target: Target) -> list[Html]:
             f"for the noise in the parameters and for their rounding, {matrices} for the noise in the two matrices "
             "from which they are computed."
         )
-        noise = noise_note(result)
-        items += [accounted, *([] if noise is None else [noise]), *interval_notes(result)]
-        items += ["Each of them is valid by itself, for a model that was chosen before the data were seen."]
+        items += [accounted, "P-values, and intervals unless they are simultaneous, are valid each by itself."]
     record = record_of(result)
     if record.on_violation == "clip":
         items.append(

@@ -19,15 +19,19 @@ li { margin: .3rem 0; overflow-wrap: anywhere; }
 .banner { border: 2px solid var(--alarm); border-radius: .4rem; padding: .7rem 1rem; color: var(--alarm);
   background: var(--alarm-paper); font-weight: 700; }
 .scroll { overflow-x: auto; margin: .75rem 0; }
+small { display: block; color: var(--soft); font-size: .85em; font-weight: 400; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .94rem; }
 caption { text-align: left; color: var(--soft); padding: .25rem 0; }
+caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2.5rem); }
 th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child { text-align: left; font-weight: 500; white-space: normal; overflow-wrap: anywhere; min-width: 7rem; }
+th:first-child { text-align: left; font-weight: 500; white-space: normal; overflow-wrap: anywhere; min-width: 8.5rem;
+  position: sticky; left: 0; background: var(--paper); }
 thead th, thead th:first-child { color: var(--soft); font-weight: 600; }
-tbody tr:nth-child(even) { background: var(--stripe); }
-section[aria-labelledby="budget"] td { text-align: left; white-space: normal; }
-section[aria-labelledby="budget"] thead th { text-align: left; }
-section[aria-labelledby="budget"] th:first-child { white-space: nowrap; overflow-wrap: normal; }
+tbody tr:nth-child(even), tbody tr:nth-child(even) th { background: var(--stripe); }
+:is([aria-labelledby="budget"], [aria-labelledby="provenance"]) td { text-align: left; white-space: normal;
+  overflow-wrap: anywhere; }
+:is([aria-labelledby="budget"], [aria-labelledby="provenance"]) thead th { text-align: left; }
+:is([aria-labelledby="budget"], [aria-labelledby="provenance"]) th:first-child { white-space: nowrap; min-width: 0; }
 figure { margin: 1.25rem 0 .5rem; }
 figcaption { color: var(--soft); font-size: .9rem; }
 .forest { display: grid; grid-template-columns: fit-content(42%) 1fr; font-size: .9rem; line-height: 1.25; }
@@ -45,7 +49,8 @@ figcaption { color: var(--soft); font-size: .9rem; }
 section[aria-labelledby="attacker"] table { width: auto; min-width: min(100%, 28rem); }
 footer { color: var(--soft); font-size: .88rem; margin: 2.5rem auto 2rem; border-top: 1px solid var(--line);
   padding-top: .75rem; }
-@media (max-width: 34rem) { body { font-size: 15px; } th, td { padding: .3rem .4rem; } h1 { font-size: 1.4rem; } }
+@media (max-width: 34rem) { body { font-size: 15px; } h1 { font-size: 1.4rem; } table { font-size: .87rem; }
+  th, td { padding: .3rem .3rem; } th:first-child { min-width: 7rem; max-width: 8rem; padding-left: 0; } }
 @page { size: A4; margin: 18mm 16mm; }
 @media print { :root { --ink: #000; --soft: #444; --paper: #fff; --line: #bbb; --stripe: #fff; --mark: #1f5fa8;
   --alarm: #a3161f; --alarm-paper: #fff; }

@@ -1,0 +1,134 @@
+"""The command ``tune``: chooses one of several public candidates with differential privacy, and fits it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpci.base.validation import check_choice
+from dpci.cli import options
+from dpci.cli.app import Command, app, wants_progress
+from dpci.cli.commands.fit import payer
+from dpci.cli.delivery import deliver
+from dpci.cli.options import CommonOptions, find_schema, in_rows, parse_loss, schema_files, with_model
+from dpci.cli.output import check_all_new, ledger_files
+from dpci.cli.rows import TableRows, find_tables
+from dpci.data.arrays import NamedRows
+from dpci.errors import InvalidInput
+from dpci.tuning import choose
+from dpci.tuning.selection import METHODS
+
+_EXAMPLES = """\
+dpci tune people.csv --schema people.toml --rho 1 --radius 3 --candidate l2_strength=.1 --candidate l2_strength=.5
+dpci tune people.csv --schema people.toml --epsilon 2 --candidate l2_strength=.1,radius=2 --json
+"""
+
+_TEXT = ("loss", "mechanism", "moments", "projection", "calibration")
+
+
+def tune(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them or a quoted pattern."),
+    ],
+    *,
+    schema: options.SchemaText,
+    formula: options.Formula = None,
+    target: options.Target = None,
+    delimiter: options.Delimiter = ",",
+    candidate: Annotated[
+        list[str],
+        typer.Option(
+            help="Candidate, such as l2_strength=0.01 or l2_strength=0.1,radius=2; given once for each. Public: not "
+            "chosen by looking at the data.",
+            rich_help_panel=options.MODEL,
+        ),
+    ],
+    method: Annotated[
+        str,
+        typer.Option(
+            help="repeat: the best of a random number of private runs. chunks: each candidate on a part of its own.",
+            rich_help_panel=options.MODEL,
+            autocompletion=options.completes("repeat", "chunks"),
+        ),
+    ] = "repeat",
+    selection_share: Annotated[
+        float, typer.Option(help="Share of the budget that chooses.", rich_help_panel=options.BUDGET)
+    ] = 0.5,
+    validation_radius: Annotated[
+        float | None,
+        typer.Option(
+            help="Radius of the ball in which candidates without a radius are compared.", rich_help_panel=options.MODEL
+        ),
+    ] = None,
+    model: options.ModelOptions,
+    level: options.Level = 0.95,
+    ledger: options.PayingLedger = None,
+    label: options.Label = None,
+    output: options.Model = None,
+    force: options.Force = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    progress: options.Progress = None,
+    threads: options.Threads = None,
+) -> None:
+    """Choose one of several candidates with privacy, and fit it.
+
+    A part of the budget chooses, the rest fits with the choice; both together spend the budget. The table is held in
+    memory.
+    """
+    # Whatever can be refused is refused before budget is spent.
+    view = options.view(level=level)
+    method = check_choice("method", method, tuple(name for name in METHODS if name != "public_rule"))
+    candidates = [parse_candidate(text) for text in candidate]
+    tables = find_tables(files)
+    read = [*tables, *schema_files(schema), *([] if ledger is None else ledger_files(ledger))]
+    check_all_new({"--output": output}, force=force, sources=read)
+    paying = payer(ledger, label)
+    if paying is not None and paying.errors == "private":
+        msg = "--ledger must have detailed errors for dpci tune, which reads the table first, got errors='private'"
+        raise InvalidInput(msg)
+    description, domain = in_rows(find_schema(schema, target, formula), model.rows)
+    keywords: dict[str, Any] = dict(model.keywords(domain))
+    keywords.pop("classes", None)
+    rows = TableRows(files=tables, schema=description, delimiter=delimiter)
+    X, y, names = rows.whole(progress=wants_progress(progress, quiet=quiet))
+    result = choose.tune(
+        NamedRows(X, names),
+        y,
+        schema=description,
+        candidates=candidates,
+        method=method,
+        selection_share=selection_share,
+        validation_radius=validation_radius,
+        ledger=paying,
+        n_threads=threads,
+        **keywords,
+    )
+    deliver(result, output=output, plot=None, page=None, view=view, force=force, json=json, quiet=quiet)
+
+
+def parse_candidate(text: str) -> dict[str, Any]:
+    """Return the keywords of a text such as ``l2_strength=0.1,loss=huber_hinge:0.5``.
+
+    Raises
+    ------
+    InvalidInput
+        For a part that is no name and value, or whose value is no number where one is needed.
+    """
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not name or name in found:
+            msg = f"--candidate must be NAME=VALUE, several separated by commas, each name once, got {text!r}"
+            raise InvalidInput(msg)
+        if name == "loss":
+            found[name] = parse_loss(value)
+        elif name in _TEXT:
+            found[name] = value
+        else:
+            (found[name],) = options.numbers(f"--candidate {name}", value)
+    return found
+
+
+app.command(cls=Command, epilog=_EXAMPLES)(with_model(tune, CommonOptions))

@@ -1,0 +1,66 @@
+"""Files of released results, read as whatever they hold: a fit, a tuning, a regression, a per-instance report."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from dpci.errors import InvalidInput
+from dpci.model.result import PrivateFit
+from dpci.per_instance import record as report_record
+from dpci.regression import result as regression_result
+from dpci.regression.result import LinearFit
+from dpci.tuning import result as tuning_result
+from dpci.tuning.result import TuneResult
+
+Saved: TypeAlias = PrivateFit | TuneResult | LinearFit | report_record.ReportRecord
+
+_KINDS: Final[dict[str, Callable[[bytes], Saved]]] = {
+    tuning_result.SCHEMA: TuneResult.from_json,
+    regression_result.SCHEMA: LinearFit.from_json,
+    report_record.SCHEMA: report_record.ReportRecord.from_json,
+}
+
+
+def read_saved_result(path: Path) -> Saved:
+    """Return what a file holds; whatever names no other kind is read as a fit.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that cannot be read, or that is damaged or no result.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        msg = f"a model must be a file that can be read, got {str(path)!r}: {error.strerror}"
+        raise InvalidInput(msg) from error
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        document = None  # the reader says what is wrong
+    kind = document.get("schema") if isinstance(document, dict) else None
+    read = _KINDS.get(kind) if isinstance(kind, str) else None
+    return PrivateFit.from_json(text) if read is None else read(text)
+
+
+def read_model(path: Path) -> PrivateFit:
+    """Return the released fit of a file: of a tuning, that which was fitted with the choice.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`read_saved_result`, and for a result of another kind.
+    """
+    found = read_saved_result(path)
+    if isinstance(found, TuneResult) and isinstance(found.result, PrivateFit):
+        return found.result
+    if isinstance(found, PrivateFit):
+        return found
+    kind = {
+        TuneResult: "a model that was selected by its own score",
+        LinearFit: "a regression",
+        report_record.ReportRecord: "a per-instance report",
+    }[type(found)]
+    msg = f"the file must hold a model of dpci fit or dpci tune, got {kind}: {str(path)!r}"
+    raise InvalidInput(msg)
