@@ -15,7 +15,7 @@ FAILURE_PROBABILITY = 2.0**-960
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The seal of one released vector (docs/privacy.md, "The seal").
+    """The seal of one released vector (docs/proofs/program.md, "The seal").
 
     Attributes
     ----------

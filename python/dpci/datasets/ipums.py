@@ -30,9 +30,9 @@ def read_ipums(path: Path) -> tuple[Table, Layout]:
     Parameters
     ----------
     path : Path
-        The file, with the target in the last column (docs/tables.md); blanks around a cell are left out. The values of
-        the target are compared as numbers if both are numbers, else as text: 1 is above 0, ">50K" above "<=50K", "yes"
-        above "no".
+        The file, with the target in the last column (docs/public_data.md); blanks around a cell are left out. The
+        values of the target are compared as numbers if both are numbers, else as text: 1 is above 0, ">50K" is above
+        "<=50K", "yes" is above "no".
 
     Returns
     -------

@@ -93,7 +93,7 @@ class Sources:
         if path is None:
             msg = (
                 f"{TITLES[name]} may not be redistributed: --{name} must name your extract, a CSV file with the "
-                "target in the last column (docs/tables.md); got none"
+                "target in the last column (docs/public_data.md); got none"
             )
             raise InvalidInput(msg)
         return read_ipums(path)
