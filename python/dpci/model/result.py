@@ -9,6 +9,7 @@ from dpci.inference.methods import Inference
 from dpci.inference.targets.unregularised import Target
 from dpci.released.saved import read_record
 from dpci.report.html.page import html_report
+from dpci.report.officer import officer_report
 from dpci.report.plot import Order, forest_plot
 from dpci.report.summary import summary_text
 
@@ -109,6 +110,33 @@ class PrivateFit(Inference):
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
+
+    def officer_report(self, path: "str | PathLike[str] | None" = None) -> str:
+        """Return a Markdown document for whoever has to approve the release (docs/approve.md).
+
+        It says who is protected, what the budget means in plain words, what the guarantee assumes, and what the file
+        can and cannot show. It answers the points of NIST SP 800-226 for this release and ends with a checklist to
+        sign. It holds what :meth:`to_json` holds and no more.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write the document to as well, in UTF-8; one that exists is replaced.
+
+        Returns
+        -------
+        str
+            The document.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        document = officer_report(self)
+        if path is not None:
+            Path(path).write_text(document, encoding="utf-8")
+        return document
 
     def to_json(self) -> str:
         """Return the whole result as JSON: released and public values only, floats exactly."""

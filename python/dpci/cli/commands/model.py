@@ -15,6 +15,7 @@ import typer
 from dpci.base.validation import check_fraction
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
+from dpci.cli.checks import findings
 from dpci.cli.delivery import write_page
 from dpci.cli.documents import result_document
 from dpci.cli.options import find_schema, schema_files
@@ -23,6 +24,7 @@ from dpci.cli.rows import TableRows, find_tables, progress_bar
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
+from dpci.report.officer import officer_report
 from dpci.rows import Blocks
 from dpci.schema.columns import ClassTarget, class_labels
 from dpci.schema.table import Schema, same_columns
@@ -38,6 +40,7 @@ _REPORT_EXAMPLES = """\
 dpci report model.json
 dpci report model.json --level 0.99 --json
 dpci report model.json --output report.html
+dpci report model.json --officer --output approval.md
 """
 
 Model = Annotated[
@@ -130,19 +133,37 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading of the page.", rich_help_panel=options.OUTPUT)] = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="Write one self-contained HTML page to this new file.", rich_help_panel=options.OUTPUT),
+        typer.Option(
+            help="Write one self-contained HTML page, or the Markdown of --officer, to this new file.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = None,
+    officer: Annotated[
+        bool,
+        typer.Option(
+            "--officer",
+            help="Show what an approval has to consider, with a checklist to sign, as Markdown.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
     force: options.Force = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Show a released model, or write it as one HTML page.
 
-    The page is one self-contained file with the table, a forest plot, the budget and the caveats.
+    The page is one self-contained file with the table, a forest plot, the budget and the caveats. With --officer the
+    report is a Markdown document for whoever has to approve the release: who is protected, what the budget means, what
+    the guarantee assumes, what was checked, the points of NIST SP 800-226, and a checklist.
     """
     level = check_fraction("level", level)
     check_new("--output", output, force=force, sources=[model])
     fitted = read_model(model)
+    if officer:
+        if title is not None or json:
+            raise InvalidInput("--officer must be given without --title and --json, got one of them")
+        _show_officer(fitted, output, force=force, quiet=quiet)
+        return
     if output is not None:
         write_page(fitted, output, level=level, title=title, option="--output", force=force, quiet=quiet)
     elif title is not None:
@@ -152,6 +173,17 @@ def report(
         show_json(result_document(fitted, level=level))
     elif output is None:
         typer.echo(fitted.summary(level=level))
+
+
+def _show_officer(fitted: PrivateFit, output: Path | None, *, force: bool, quiet: bool) -> None:
+    # The first two findings are in every such document.
+    text = officer_report(fitted, [(found.outcome, found.what) for found in findings(fitted, None, None)[2:]])
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    with new_file("--output", output, force=force) as path:
+        path.write_text(text, encoding="utf-8")
+    note(f"wrote {output}", quiet=quiet)
 
 
 def read_model(path: Path) -> PrivateFit:

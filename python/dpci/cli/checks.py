@@ -1,0 +1,123 @@
+"""What a file of a model can be held against: itself, a schema, and the ledger that paid for it."""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from dpci.ledger.entries import Entry
+from dpci.ledger.ledger import Ledger
+from dpci.model.result import PrivateFit
+from dpci.released.model import record_of
+from dpci.schema.columns import Column
+from dpci.schema.table import Schema
+
+_NEVER = (
+    "that the noise was drawn as the model says: no file can show it",
+    "that bounds, lists, formula and λ were chosen without the data, and that each person is one row",
+    "that nobody wrote file and hash anew: a hash is no signature (sign the file, or keep its hash elsewhere)",
+)
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    outcome: Literal["ok", "FAILED", "not checked"]
+    what: str
+
+
+def findings(fitted: PrivateFit, schema: Schema | None, ledger: Path | None) -> list[Finding]:
+    """Return what agrees, what does not and what cannot be checked. The file has been read, so its checksum holds."""
+    return [
+        Finding("ok", f"the file is as it was written: {fitted.digest}"),
+        Finding("ok", f"its fields agree with each other: {fitted.mechanism} perturbation, {fitted.spent}"),
+        _seeded(fitted),
+        *_against_schema(fitted, schema),
+        *_against_ledger(fitted, ledger),
+        *(Finding("not checked", what) for what in _NEVER),
+    ]
+
+
+def _seeded(fitted: PrivateFit) -> Finding:
+    if fitted.private:
+        return Finding("ok", "it says that its noise came from the operating system")
+    return Finding("FAILED", "its noise came from a seed: NOT PRIVATE")
+
+
+def _against_schema(fitted: PrivateFit, given: Schema | None) -> Iterator[Finding]:
+    known = fitted.schema
+    if known is None:
+        what = "the schema: the model was fitted to encoded rows and holds none"
+        yield Finding("not checked" if given is None else "FAILED", what)
+        return
+    yield Finding("ok", f"the schema in the file has the digest in the file: {known.digest}")
+    if given is None:
+        yield Finding("not checked", "that this is the schema that was agreed on: --schema names it")
+        return
+    given = dataclasses.replace(given, encoding=known.encoding)
+    if given.digest == known.digest:
+        yield Finding("ok", "the schema is that of --schema")
+    else:
+        yield Finding("FAILED", f"the schema must be that of --schema, got another one: {_difference(known, given)}")
+
+
+def _difference(known: Schema, given: Schema) -> str:
+    """Return the first thing in which two schemas differ, in words."""
+    if known.target != given.target:
+        return f"the target is {known.target} in the model, {given.target} in --schema"
+    ours, theirs = ({column.name: column for column in schema.columns} for schema in (known, given))
+    for name in ours | theirs:
+        if name not in ours or name not in theirs:
+            return f"column {name!r} is only in {'the model' if name in ours else '--schema'}"
+        if (fields := _fields(ours[name])) != (others := _fields(theirs[name])):
+            part = next(part for part in fields | others if fields.get(part) != others.get(part))
+            return f"column {name!r} has {part}={fields.get(part)!r} in the model, {others.get(part)!r} in --schema"
+    if known.terms != given.terms or known.intercept != given.intercept:
+        return (
+            f"the columns of the rows are {', '.join(known.names)} in the model, {', '.join(given.names)} in --schema"
+        )
+    return "the columns are in another order"
+
+
+def _fields(column: Column) -> dict[str, object]:
+    kept = {name: value for name, value in vars(column).items() if name not in {"source", "unit"}}
+    return {"kind": type(column).__name__, **kept}
+
+
+def _against_ledger(fitted: PrivateFit, path: Path | None) -> Iterator[Finding]:
+    paid = record_of(fitted).paid
+    if paid is None:
+        what = "that a ledger paid: the model names none"
+        yield Finding("not checked" if path is None else "FAILED", what)
+        return
+    where = f"entry {paid['entry']} of ledger {paid['ledger']}, {paid['time']}"
+    if path is None:
+        yield Finding("not checked", f"that {where}, paid for it: --ledger names the file")
+        return
+    with Ledger.open(path) as ledger:
+        yield Finding("ok", f"the ledger is undamaged: {len(ledger.history)} entries")
+        if ledger.id != paid["ledger"]:
+            yield Finding("FAILED", f"the ledger must be {paid['ledger']}, which the model names, got {ledger.id}")
+            return
+        entry = next((entry for entry in ledger.history if entry.number == paid["entry"]), None)
+        if entry is None:
+            yield Finding("FAILED", f"the ledger must have {where}, got none")
+            return
+        yield from _against_entry(fitted, entry, ledger.neighbors, where)
+        kept = ledger.models.get(entry.number)
+        if kept is None:
+            yield Finding("FAILED", f"entry {entry.number} must hold the hash of the model, got none")
+        elif kept != fitted.digest:
+            yield Finding("FAILED", f"entry {entry.number} must hold the hash of this model, got another: {kept}")
+        else:
+            yield Finding("ok", f"{where}, holds the hash of this model")
+
+
+def _against_entry(fitted: PrivateFit, entry: Entry, neighbors: str, where: str) -> Iterator[Finding]:
+    record = record_of(fitted)
+    paid = {"time": entry.time, "budget": str(entry.budget), "neighbours": neighbors}
+    own = {"time": (record.paid or {})["time"], "budget": str(fitted.budget), "neighbours": record.neighbors}
+    if other := next((name for name in paid if paid[name] != own[name]), None):
+        yield Finding("FAILED", f"{where}, must have the {other} of the model, {own[other]}, got {paid[other]}")
+    else:
+        yield Finding("ok", f"{where}, paid {entry.budget}")
