@@ -59,7 +59,7 @@ def seals_from(seals: Iterable[_core.Seal]) -> tuple[Seal, ...]:
 
 
 def seal_facts(seals: tuple[Seal, ...]) -> dict[str, Any]:
-    """Return what a machine-readable record says of the seals."""
+    """Return what a machine-readable record says about the seals."""
     return {"releases": [seal.to_dict() for seal in seals], "failure_probability": FAILURE_PROBABILITY}
 
 

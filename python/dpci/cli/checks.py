@@ -15,7 +15,7 @@ from dpci.schema.table import Schema
 _NEVER = (
     "that the noise was drawn as the model says: no file can show it",
     "that bounds, lists, formula and λ were chosen without the data, and that each person is one row",
-    "that nobody wrote file and hash anew: a hash is no signature (sign the file, or keep its hash elsewhere)",
+    "that nobody replaced the file and its hash: a hash is not a signature (sign the file, or keep its hash elsewhere)",
 )
 
 

@@ -130,7 +130,7 @@ class Inference(Coefficients):
         n_draws : int, optional
             Draws of the Monte Carlo method (None: 10,000) or behind "max_z" (None: 100,000, less for hundreds of rows).
         seed : int, optional
-            Seed of these draws. They are no release, so a seed here costs no privacy. None: entropy of the operating
+            Seed of these draws. They are not a release, so a seed here costs no privacy. None: entropy of the operating
             system for the Monte Carlo method, the seed 0 for "max_z", so that the same call gives the same intervals.
             Neither ``n_draws`` nor ``seed`` may be given where nothing is drawn.
 

@@ -46,7 +46,7 @@ class Sources:
         InvalidInput
             The data set is an extract that was not named, or its file has another layout or too few columns.
         DatasetUnavailable
-            The file of a public data set is not to be had.
+            The file of a public data set is not available.
         """
         n = wanted.n if self.file(wanted.dataset) is None else min(wanted.n, self.n_rows(wanted.dataset))
         X, y, _ = self._scaled(wanted.dataset, n, wanted.d)

@@ -247,7 +247,7 @@ def _in_table_terms(fitted: PrivateFit, schema: Schema, rows: NamedRows) -> list
 
 
 def _encoded_as(fitted: PrivateFit, schema: Schema) -> Schema:
-    """Return the schema in the encoding of a fit: rows in blocks come of the one that is not divided."""
+    """Return the schema in the encoding of a fit: rows in blocks come from the one that is not divided."""
     whole = dataclasses.replace(schema, encoding="full_range")
     if fitted.rows in (whole.rows, schema.rows):
         return whole if fitted.rows == whole.rows else schema
