@@ -11,7 +11,7 @@ from dpci.cli.app import note, show_json
 from dpci.cli.documents import Delivered, result_document
 from dpci.cli.output import NotDelivered, new_file
 from dpci.regression.result import LinearFit
-from dpci.report.plot import figure_height
+from dpci.report.plot import WIDTH, figure_height
 
 
 def deliver(
@@ -76,7 +76,7 @@ def draw(
     from matplotlib.figure import Figure  # noqa: PLC0415  # optional; found to be there before the fit
 
     # Not from pyplot, which keeps its figures open.
-    figure = Figure(figsize=(7, figure_height(len(result.names))), layout="constrained")
+    figure = Figure(figsize=(WIDTH, figure_height(len(result.names))), layout="constrained")
     result.plot(level=level, ax=figure.subplots())
     with new_file("--plot", plot, force=force) as path:
         figure.savefig(path, dpi=150, bbox_inches="tight")

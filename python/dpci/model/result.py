@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from dpci.inference.contrasts import Contrast
 from dpci.inference.methods import Inference
 from dpci.inference.targets.unregularised import Target
+from dpci.losses import describe
 from dpci.released.saved import read_record
 from dpci.report.html.page import html_report
 from dpci.report.officer import officer_report
 from dpci.report.plot import Order, forest_plot
+from dpci.report.style import caption, facts_of_release
 from dpci.report.summary import summary_text
 
 if TYPE_CHECKING:
@@ -68,7 +70,10 @@ class PrivateFit(Inference):
             If matplotlib is not installed.
         """
         intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
-        return forest_plot(intervals, private=self.private, order=order, ax=ax)
+        axes = forest_plot(intervals, private=self.private, order=order, ax=ax)
+        record = self._record
+        spent, count = facts_of_release(self.spent, record.n_samples, neighbors=record.neighbors, private=self.private)
+        return caption(axes, f"{describe(self.loss)} loss, {count}", spent)
 
     def to_html(
         self,
