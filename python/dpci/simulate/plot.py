@@ -36,7 +36,7 @@ def plot_coverage(names: tuple[str, ...], columns: dict[str, _F64], averages: Av
     lengths = None
     if ax is None:
         ax = new_axes(len(names) + 2)
-        lengths = _panel_beside(ax)
+        lengths = _panel_below(ax)
         _draw_lengths(columns, lengths)
     _draw_coverage(columns, averages, ax)
     name_rows(ax, names)
@@ -84,18 +84,18 @@ def _draw_lengths(columns: dict[str, _F64], ax: "Axes") -> None:
     ax.set_xlim(left=0.0)
     ax.set_xlabel("length of the intervals")
     ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0, labelleft=False)
+    ax.tick_params(axis="y", length=0)
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
 
 
-def _panel_beside(ax: "Axes") -> "Axes":
-    """Return new axes to the right of others, with the same rows."""
+def _panel_below(ax: "Axes") -> "Axes":
+    """Return new axes under others, with the same rows: side by side, letters would be too small on a telephone."""
     from matplotlib.gridspec import GridSpec  # noqa: PLC0415  # optional
 
     figure = ax.get_figure(root=True)
     if figure is None:
         raise TypeError("axes must belong to a figure, got none")
-    figure.set_figwidth(7.5)
-    grid = GridSpec(1, 2, figure, width_ratios=[3, 2])
+    figure.set_figheight(2.0 * figure.get_figheight())
+    grid = GridSpec(2, 1, figure)
     ax.set_subplotspec(grid[0])
     return figure.add_subplot(grid[1], sharey=ax)

@@ -235,7 +235,7 @@ class CoverageStudy(_Study):
         return None if not length else self.mean_length / length
 
     def plot(self, *, ax: "Axes | None" = None) -> "Axes":
-        """Draw the coverage of each parameter with two standard errors, and beside it the lengths; needs matplotlib.
+        """Draw the coverage of each parameter with two standard errors, and below it the lengths; needs matplotlib.
 
         Parameters
         ----------

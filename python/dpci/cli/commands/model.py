@@ -161,7 +161,8 @@ def report(
     fitted = read_model(model)
     if officer:
         if title is not None or json:
-            raise InvalidInput("--officer must be given without --title and --json, got one of them")
+            other = "--json" if json else f"--title {title}"
+            raise InvalidInput(f"--officer must be given without --title and --json, got {other}")
         _show_officer(fitted, output, force=force, quiet=quiet)
         return
     if output is not None:
