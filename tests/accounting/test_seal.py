@@ -62,7 +62,7 @@ def test_records_name_lattice_noise_and_cost(budget, mechanism, moments):
     k = len(result.params)
     for sealed in releases:
         dim = k if sealed["release"] == "params" else k * (k + 1) // 2
-        # The lemma of docs/privacy.md, with its own numbers: enough noise, and no more than rounding up makes of it.
+        # The lemma of docs/proofs/program.md, with its own numbers: enough noise, no more than rounding up makes of it.
         assert math.frexp(sealed["lattice"])[0] == 0.5
         assert sealed["distance"] / (2.0 * math.sqrt(dim)) < sealed["lattice"] <= sealed["distance"] / math.sqrt(dim)
         cost, pure = sealed["cost"], budget.notion == "pure"

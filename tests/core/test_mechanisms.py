@@ -240,7 +240,7 @@ def default_shares(budget, n, dim, relation, *, paper):
 
 
 def moment_scales(loss, spec, radius, split=None):
-    """Scales of Hessian and gradient covariance of rows of norm 1, recomputed from the formulas of docs/method.md."""
+    """Scales of Hessian and gradient covariance of rows of norm 1, from the formulas of docs/proofs/intervals.md."""
     budget, moments, relation = spec
     pure, paper = budget.notion == "pure", moments == "paper"
     n, records, root = (relation["n_public"], 1.0, 1.0) if relation else (N, 2.0, np.sqrt(2.0))

@@ -7,7 +7,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    *sorted(page for folder in (".", "guides", "reference") for page in (ROOT / "docs" / folder).glob("*.md")),
+    *sorted(
+        page for folder in (".", "guides", "proofs", "reference") for page in (ROOT / "docs" / folder).glob("*.md")
+    ),
     *(ROOT / f"{name}.md" for name in ("README", "SECURITY", "CONTRIBUTING")),
 ]
 

@@ -63,7 +63,7 @@ def called_by_users():
                 yield f"{module.__name__}.{name}", value
 
 
-# What they do needs files that are not in the package: each is shown in docs/data.md.
+# What they do needs files that are not in the package: each is shown in docs/public_data.md.
 NEED_FILES = {f"dpci.datasets.{name}" for name in ("load_adult", "load_bank", "load_credit_default", "load_kddcup99")}
 NEED_FILES |= {f"dpci.datasets.{name}" for name in ("load_table", "load_warfarin", "simulate_kddcup99")}
 NEED_FILES |= {f"dpci.datasets.{name}" for name in ("load_with_data_dependent_scaling", "read_ipums")}

@@ -204,7 +204,7 @@ CALLS = {
     "submodels": lambda made: made.submodels([["x0"], []], l2_strength=9.0),
     "summary": lambda made: made.summary(),
     "summary_frame": lambda made: made.summary_frame().to_dict(),
-    "to_html": lambda made: made.to_html(),
+    **{name: lambda made, name=name: getattr(made, name)() for name in ("officer_report", "to_html")},
     "to_json": lambda made: made.to_json(),
     "wald_test": lambda made: made.wald_test({"x0": 1}),
     "in_units": lambda made: made.in_units().conf_int(),

@@ -347,3 +347,18 @@ def test_plots_say_that_they_are_not_private(made):
         assert "NOT PRIVATE" in made.plot_bound_against_truth_not_private(X, Y, ax=axes).get_title()
     with pytest.warns(PrivacyLeakWarning):
         made.histogram(np.empty((0, D)), [], ax=axes)
+
+
+def test_a_plot_of_a_part_says_so_or_is_refused(made):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    few, n_public = 20, made.result.n_samples
+    with pytest.warns(PrivacyLeakWarning):
+        shown = made.histogram(X[:few], Y[:few]).get_xlabel()
+    assert f"{made.budget}, n_public = {n_public:,}" in shown
+    assert "20 records: a part of the data" in shown
+    with pytest.warns(PrivacyLeakWarning):
+        assert "a part of the data" not in made.histogram(X, Y).get_xlabel()
+    # Exact losses on a part of the data belong to another model.
+    with pytest.raises(InvalidInput, match=r"X must hold all training data.*got 20 rows"):
+        made.plot_bound_against_truth_not_private(X[:few], Y[:few])

@@ -55,7 +55,7 @@ class Guarantee:
 
         Pure DP: that of randomised response, the worst mechanism of its epsilon. zCDP: Canonne, Kamath & Steinke
         (2020). Gaussian output perturbation: exact (Balle & Wang 2018). Gaussian objective perturbation: see
-        docs/method.md.
+        docs/proofs/mechanisms.md.
 
         Raises
         ------

@@ -15,7 +15,7 @@ FAILURE_PROBABILITY = 2.0**-960
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The seal of one released vector (docs/privacy.md, "The seal").
+    """The seal of one released vector (docs/proofs/program.md, "The seal").
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ def seals_from(seals: Iterable[_core.Seal]) -> tuple[Seal, ...]:
 
 
 def seal_facts(seals: tuple[Seal, ...]) -> dict[str, Any]:
-    """Return what a machine-readable record says of the seals."""
+    """Return what a machine-readable record says about the seals."""
     return {"releases": [seal.to_dict() for seal in seals], "failure_probability": FAILURE_PROBABILITY}
 
 

@@ -148,7 +148,7 @@ class LowerBound:
 
     @property
     def private(self) -> bool:
-        """False: what a run on real data shows is no release."""
+        """False: what a run on real data shows is not a release."""
         return False
 
     def refutes(self, claim: Budget | None = None) -> bool:

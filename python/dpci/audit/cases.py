@@ -282,7 +282,7 @@ class SealCase(WorstCase):
 
 
 def delta_of(budget: Budget, fallback: float) -> float:
-    """Return the delta at which a claim speaks of epsilon: that of the budget, 0 under pure DP, else ``fallback``."""
+    """Return the delta that goes with the epsilon of a claim: the budget's, 0 under pure DP, otherwise ``fallback``."""
     if isinstance(budget, ApproxDP):
         return budget.delta
     return 0.0 if budget.notion == "pure" else fallback

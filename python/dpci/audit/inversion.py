@@ -117,8 +117,8 @@ def model_inversion(
         Targets, in the unit in which the model predicts.
     column : int, str or sequence of these
         The hidden attribute. An index or the name of a column: its values are the levels. A sequence: indicator
-        columns, 0 or ``on``, of which each record has at most one that is not zero. A name that is no column but stands
-        before "=" in some, as of a schema: these.
+        columns, 0 or ``on``, of which each record has at most one that is not zero. A name that is not a column but
+        stands before "=" in some, as of a schema: these.
     prior : mapping
         Public probability of each level; zeros are legal, the sum must be 1. Keys: the values of a coded column; the
         entries of the sequence; or what stands after "=". Of indicator columns one more key may be there: the
@@ -137,7 +137,7 @@ def model_inversion(
     Raises
     ------
     InvalidInput
-        For arguments out of range, a record whose level the prior does not list, or predictions that are no numbers.
+        For arguments out of range, a record whose level the prior does not list, or predictions that are not numbers.
 
     Warns
     -----
@@ -282,7 +282,7 @@ def _position(column: object, names: tuple[str, ...], n_columns: int) -> int:
 
 
 def _indicators(columns: Sequence[int], keys: tuple[Hashable, ...], levels: tuple[Hashable, ...], on: object) -> _F64:
-    """Levels of indicator columns; what stands for a level is public, else a guess would depend on the other rows."""
+    """Levels of indicator columns; which column is which level is public, or a guess would depend on other rows."""
     if not columns or len(set(columns)) != len(columns):
         raise InvalidInput(f"column must name different columns, at least one, got {list(keys)}")
     if missing := [key for key in keys if key not in levels]:

@@ -1,1 +1,1 @@
-"""Helpers that every folder may use; they know nothing of privacy or of statistics."""
+"""Helpers that every folder may use; they know nothing about privacy or statistics."""

@@ -139,7 +139,7 @@ def axes_of(schema: Schema, bins: int | Mapping[str, int] = 10) -> tuple[Axis, .
     Raises
     ------
     InvalidInput
-        For what is no schema, counts below 1, or names that are no numeric columns of the schema.
+        For what is not a schema, counts below 1, or names that are not numeric columns of the schema.
     """
     if not isinstance(schema, Schema):
         raise InvalidInput(f"schema must be a Schema, got {schema!r}")

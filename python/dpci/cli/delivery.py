@@ -12,7 +12,7 @@ from dpci.cli.documents import Delivered, result_document
 from dpci.cli.output import NotDelivered, new_file
 from dpci.model.result import PrivateFit
 from dpci.regression.result import LinearFit
-from dpci.report.plot import figure_height
+from dpci.report.plot import WIDTH, figure_height
 from dpci.report.view import View
 from dpci.tuning.result import TuneResult
 
@@ -88,7 +88,7 @@ def draw(
     from matplotlib.figure import Figure  # noqa: PLC0415  # optional; found to be there before the fit
 
     # Not from pyplot, which keeps its figures open.
-    figure = Figure(figsize=(7, figure_height(len(result.names))), layout="constrained")
+    figure = Figure(figsize=(WIDTH, figure_height(len(result.names))), layout="constrained")
     view = view or View()
     if isinstance(result, PrivateFit):
         result.plot(**vars(view), ax=figure.subplots())

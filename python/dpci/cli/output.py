@@ -1,4 +1,4 @@
-"""Files that commands write: checked before any work, complete or absent, and never in place of others unasked."""
+"""Files that commands write: checked before any work, complete or absent, never in place of others without --force."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
     option : str
         Which named it.
     path : Path, optional
-        None is no file.
+        None is not a file.
     force : bool
         Whether a file that exists may be replaced.
     sources : sequence of Path

@@ -132,7 +132,7 @@ def check_columns(features: Features, columns: tuple[str, ...], *, named: bool) 
 
 
 def as_features(table: Table) -> Features:
-    """Return a table as the core takes it: sparse if it is a SciPy sparse matrix or array, else as :func:`as_matrix`.
+    """Return a table as the core takes it: sparse if it is a sparse matrix or array of SciPy, or as :func:`as_matrix`.
 
     Numbers in float32 stay so, as the core converts them block by block. Sparse rows in canonical CSR form with float64
     or float32 values, int32 indices and int64 offsets are passed on without a copy.
@@ -261,7 +261,7 @@ def _check_offsets(table: Any) -> None:  # noqa: ANN401  # one of SciPy's compre
 
 
 def _float_type(array: NDArray[Any]) -> type[np.float32 | np.float64]:
-    """Return float32 for float32 in either byte order, else float64."""
+    """Return float32 for float32 in either byte order, otherwise float64."""
     return np.float32 if array.dtype.kind == "f" and array.dtype.itemsize == 4 else np.float64
 
 

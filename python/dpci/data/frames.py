@@ -30,7 +30,7 @@ def is_frame(table: object) -> bool:
 
 
 def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32], tuple[str, ...]]:  # noqa: ANN401  # of any library
-    """Return a frame as a C-contiguous matrix, float32 if all columns are, else float64, and the names of its columns.
+    """Return a frame as a C-contiguous matrix, float32 if all columns are, otherwise float64, with names.
 
     Besides the matrix no more than a few columns are in memory at a time.
 

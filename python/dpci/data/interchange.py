@@ -36,7 +36,7 @@ def arrow_table(table: Any) -> Any:  # noqa: ANN401  # of any library
     Raises
     ------
     InvalidInput
-        For columns that are no table.
+        For columns that are not a table.
     MissingExtra
         Without pyarrow.
     """

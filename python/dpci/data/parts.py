@@ -40,7 +40,7 @@ _Merged = TypeVar("_Merged", bound=Mergeable)
 
 @runtime_checkable
 class Partitions(Protocol):
-    """Rows with their targets, in parts that are read anew in every pass.
+    """Rows with their targets, in parts that are read again in every pass.
 
     A source that knows the public classes of its targets has them as ``classes``.
 
@@ -259,7 +259,7 @@ def check_smooth(loss: _core.Loss) -> None:
 
 
 def _rebuilt(cls: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  # as pickled
-    """Make a request or sums anew; arrays that came over a network may begin anywhere in memory."""
+    """Make a request or sums again; arrays that came over a network may begin anywhere in memory."""
     aligned = (np.require(a, requirements=["C", "ALIGNED"]) if isinstance(a, np.ndarray) else a for a in arguments)
     return cls(*aligned)
 

@@ -44,7 +44,7 @@ class ModelChoices(Protocol):
 class Rows:
     """Rows and targets as the core takes them, and what they are called; made by :func:`read`, and handed on.
 
-    Rows in memory are ``values`` and ``targets``; rows in parts, which every pass reads anew, are ``parts``.
+    Rows in memory are ``values`` and ``targets``; rows in parts, which every pass reads again, are ``parts``.
     """
 
     shape: tuple[int, int]

@@ -19,7 +19,7 @@ from dpci.errors import DpciError, InvalidInput
 
 
 class DatasetUnavailable(DpciError):  # named like the other exceptions of dpci
-    """A public data file is neither here nor to be had, or is not the published one; the message says what to do."""
+    """A public data file is not available, or is not the published one; the message says what to do."""
 
 
 class Found(NamedTuple):

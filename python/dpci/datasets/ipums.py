@@ -30,9 +30,9 @@ def read_ipums(path: Path) -> tuple[Table, Layout]:
     Parameters
     ----------
     path : Path
-        The file, with the target in the last column (docs/tables.md); blanks around a cell are left out. The values of
-        the target are compared as numbers if both are numbers, else as text: 1 is above 0, ">50K" above "<=50K", "yes"
-        above "no".
+        The file, with the target in the last column (docs/public_data.md); blanks around a cell are left out. The
+        values of the target are compared as numbers if both are numbers, otherwise as text: 1 is above 0, ">50K" is
+        above "<=50K", "yes" is above "no".
 
     Returns
     -------
@@ -82,7 +82,7 @@ def _check_cells(path: Path, name: str, cells: Sequence[str]) -> None:
 
 
 def _numbers(path: Path, name: str, cells: Sequence[str]) -> NDArray[np.float64] | None:
-    """Return the numbers of a column, or None if it is no column of numbers; refuse one that is for the most part."""
+    """Return the numbers of a column, or None if it is not a column of numbers; refuse one that mostly is."""
     words = {cell for cell in set(cells) if not _NUMBER.fullmatch(cell)}
     if not words:
         return _finite(path, name, cells)

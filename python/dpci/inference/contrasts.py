@@ -67,7 +67,7 @@ def _strings(contrast: object) -> object:
 def row_labels(table: object) -> tuple[str, ...] | None:
     """Return the labels of a pandas Series, or of the columns of a frame; None without labels that are strings.
 
-    Numbers that count, as pandas makes them, are no names: such rows are taken by position.
+    Numbers that count, as pandas makes them, are not names: such rows are taken by position.
     """
     if is_frame(table):
         labels = getattr(table, "column_names" if hasattr(type(table), "column_names") else "columns", ())

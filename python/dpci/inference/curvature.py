@@ -2,8 +2,8 @@
 
 The Huber hinge is linear below margin 1 - h, and the smooth hinge nearly so. With balanced classes the minimiser moves
 to the point where the curvature begins. The Hessian at the released parameters can then differ from the mean Hessian
-between them and their target, and intervals can be too short (docs/method.md, "Losses with a flat part"). The check
-uses released values only, so it is post-processing.
+between them and their target, and intervals can be too short (docs/proofs/intervals.md, "Losses with a flat part"). The
+check uses released values only, so it is post-processing.
 """
 
 import math

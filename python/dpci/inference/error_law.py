@@ -32,11 +32,11 @@ _BLOCK = 4096
 class ErrorLaw:
     """Law of ``target - params``: ``N(0, W (sampling + Omega * noise @ noise))`` given Omega and W.
 
-    Noise in the shape of blocks is no normal mixture: there it is ``sqrt(W) (N(0, sampling) + noise b)`` with b a gamma
-    number times a uniform point of the blocks.
+    Noise in the shape of blocks is not a normal mixture: there it is ``sqrt(W) (N(0, sampling) + noise b)`` with b a
+    gamma number times a uniform point of the blocks.
 
-    W is the true variance over the estimated one, which noise in the released matrices leaves open (docs/method.md,
-    "Intervals" and "Noise in the matrices").
+    W is the true variance over the estimated one, which noise in the released matrices leaves open
+    (docs/proofs/intervals.md, "Intervals" and "Noise in the matrices").
 
     Attributes
     ----------

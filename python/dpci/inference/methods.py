@@ -66,8 +66,8 @@ class Inference(Coefficients):
 
         It is an average over these rows, in standard errors of their predictors, computed from released values only.
         Below 3, intervals may be too short, because the released Hessian may differ from the Hessian between the
-        released parameters and their target (docs/method.md, "Losses with a flat part"). Below 0, the noise in the
-        Hessian is greater than the contribution of its rows.
+        released parameters and their target (docs/proofs/intervals.md, "Losses with a flat part"). Below 0, the noise
+        in the Hessian is greater than the contribution of its rows.
 
         It is defined for losses with a flat part: a Huber hinge with h below 1, or a smooth hinge with s below 0.5. It
         is None for other losses, and if the released Hessian shows no rows with curvature.
@@ -107,7 +107,7 @@ class Inference(Coefficients):
         coordinate, unless ``target`` asks for that of the risk without a ridge. Intervals account for sampling, for the
         noise of the coefficients and for that of their seal (as if it were normal); with ``projection="noise_aware"``
         also for the noise in the released matrices. Under add/remove the ridge of the target depends on the private
-        number of records, and the intervals are conservative (docs/method.md, "The number of records").
+        number of records, and the intervals are conservative (docs/proofs/intervals.md, "The number of records").
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class Inference(Coefficients):
         n_draws : int, optional
             Draws of the Monte Carlo method (None: 10,000) or behind "max_z" (None: 100,000, less for hundreds of rows).
         seed : int, optional
-            Seed of these draws. They are no release, so a seed here costs no privacy. None: entropy of the operating
+            Seed of these draws. They are not a release, so a seed here costs no privacy. None: entropy of the operating
             system for the Monte Carlo method, the seed 0 for "max_z", so that the same call gives the same intervals.
             Neither ``n_draws`` nor ``seed`` may be given where nothing is drawn.
 

@@ -33,7 +33,7 @@ def refusal(record: FitRecord) -> str | None:
     With ``radius`` W, intervals need a test at level :data:`FALSE_RATE` to reject "the minimiser over the ball lies on
     its boundary". Output perturbation: on the boundary the released norm would be that of a vector of length W plus the
     noise, whose law is known. Objective perturbation: the parameters would have fallen short of W by an error of the
-    size of the intervals. The noise in the released matrices is part of both (docs/domains.md, "Intervals").
+    size of the intervals. The noise in the released matrices is part of both (docs/proofs/domains.md, "Intervals").
     """
     if record.hessian is None or record.gradient_cov is None:
         return "intervals require released moments, got a fit with moments='none'"

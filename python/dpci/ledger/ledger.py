@@ -136,7 +136,7 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If there is no file, or it is damaged or foreign.
+            If the file is missing, damaged or foreign.
         """
         store = FileStore.open(check_path(path))
         return cls._around(store, _Accounts(store.identity.total), None)

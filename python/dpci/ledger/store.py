@@ -121,7 +121,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class FileStore:
-    """Entries in an SQLite file; every use opens it anew, so threads and forked children share no connection."""
+    """Entries in an SQLite file; every use opens it again, so threads and forked children share no connection."""
 
     def __init__(self, path: Path, identity: Identity) -> None:
         self.path = path

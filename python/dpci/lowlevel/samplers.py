@@ -57,7 +57,8 @@ def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
 def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     """Not private by itself. Draw differences of two Wishart matrices, shape (n, dim, dim).
 
-    Their density changes by at most exp(t / scale) under a shift of nuclear norm t (docs/method.md, "Noise").
+    Their density changes by at most exp(t / scale) under a shift of nuclear norm t (docs/proofs/mechanisms.md,
+    "Noise").
     """
     return check_finite(
         "every draw", _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))

@@ -112,9 +112,9 @@ def fit(
     X : array-like of shape (n_samples, n_features)
         Rows with Euclidean norm at most ``row_norm``, or in the domain ``rows``. Numbers of any type; frames keep their
         column names; SciPy's sparse matrices and arrays stay sparse. C-contiguous float64 and float32 arrays, also
-        mapped files, are not copied; docs/data.md has the list. Or rows in parts: :class:`dpci.Chunks`, read in several
-        passes, or a Dask array or frame (docs/scale.md). With ``schema`` the table as it is: a frame, a mapping of
-        columns, a structured array, a ``.csv``, ``.csv.gz`` or ``.parquet`` file, chunks of tables, or a Dask frame.
+        mapped files, are not copied; docs/inputs.md has the list. Or rows in parts: :class:`dpci.Chunks`, read in
+        several passes, or a Dask array or frame (docs/scale.md). With ``schema`` the table as it is: a frame, a mapping
+        of columns, a structured array, a ``.csv``, ``.csv.gz`` or ``.parquet`` file, chunks of tables, or a Dask frame.
     y : array-like of shape (n_samples,)
         Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``, in the
         order of the rows: where ``X`` and ``y`` both have an index, as in pandas, the two must be equal. A Dask array
@@ -141,13 +141,13 @@ def fit(
     split : sequence of three floats, optional
         Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.9, .05, .05) under
         PureDP, more for the matrices with few records and few parameters, and (.95, .025, .025) otherwise
-        (docs/method.md, "Accounting").
+        (docs/proofs/mechanisms.md, "Accounting").
     moments : {"joint", "separate", "none"}
         How Hessian and gradient covariance are released; "none" gives the whole budget to the coefficients, and there
         are no intervals.
     projection : {"auto", "floor", "cautious", "noise_aware"}
         How intervals treat the noise in the released matrices. "noise_aware" keeps the matrices as released and counts
-        their noise (docs/method.md, "Noise in the matrices"); "auto" is "noise_aware", or "floor" with
+        their noise (docs/proofs/intervals.md, "Noise in the matrices"); "auto" is "noise_aware", or "floor" with
         ``calibration="paper"``. "floor" and "cautious" do not count it: "floor" raises eigenvalues of the Hessian below
         ``l2_strength`` to it, and "cautious" also lowers those within the noise.
     calibration : {"tight", "paper"}

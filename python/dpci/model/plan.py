@@ -176,7 +176,7 @@ def plan(
         As for :func:`dpci.fit`: gives the number of columns and the domain of the rows.
     target : {"regularised", "unregularised"}
         What :attr:`Plan.recommended_l2_strength` is for: predictions, or intervals without the ridge, which take a
-        smaller λ and thereby more noise.
+        smaller λ and thus more noise.
     like : PrivateFit, optional
         An earlier fit of similar data with the same columns and loss, such as last year's release or a fit of a public
         sample. Its matrices then predict the length of the intervals, the noise in the new matrices included. Only its

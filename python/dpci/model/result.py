@@ -8,9 +8,12 @@ from dpci.inference.contrasts import Contrast
 from dpci.inference.methods import Inference
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.unregularised import Target
+from dpci.losses import describe
 from dpci.released.saved import read_record
 from dpci.report.html.page import html_report
+from dpci.report.officer import officer_report
 from dpci.report.plot import Order, forest_plot
+from dpci.report.style import caption, facts_of_release
 from dpci.report.summary import summary_text
 from dpci.report.view import Units, View
 
@@ -95,7 +98,10 @@ class PrivateFit(Inference):
         else:
             intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous, target=target)
             over = ""
-        return forest_plot(intervals, private=self.private, order=order, over=over, ax=ax)
+        axes = forest_plot(intervals, private=self.private, order=order, over=over, ax=ax)
+        record = self._record
+        spent, count = facts_of_release(self.spent, record.n_samples, neighbors=record.neighbors, private=self.private)
+        return caption(axes, f"{describe(self.loss)} loss, {count}", spent)
 
     def to_html(
         self,
@@ -142,6 +148,33 @@ class PrivateFit(Inference):
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
+
+    def officer_report(self, path: "str | PathLike[str] | None" = None) -> str:
+        """Return a Markdown document for whoever has to approve the release (docs/approve.md).
+
+        It says who is protected, what the budget means in plain words, what the guarantee assumes, and what the file
+        can and cannot show. It answers the points of NIST SP 800-226 for this release and ends with a checklist to
+        sign. It holds what :meth:`to_json` holds and no more.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write the document to as well, in UTF-8; one that exists is replaced.
+
+        Returns
+        -------
+        str
+            The document.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        document = officer_report(self)
+        if path is not None:
+            Path(path).write_text(document, encoding="utf-8")
+        return document
 
     def to_json(self) -> str:
         """Return the whole result as JSON: released and public values only, floats exactly."""

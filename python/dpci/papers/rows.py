@@ -96,7 +96,7 @@ def credit_default(sources: Sources) -> tuple[_F64, _F64]:
     Raises
     ------
     DatasetUnavailable
-        The file is not to be had.
+        The file is not available.
     """
     table, layout = sources.table("credit_default")
     left_out = {*NOMINAL, *layout.ignored, layout.target}

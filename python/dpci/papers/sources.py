@@ -46,7 +46,7 @@ class Sources:
         InvalidInput
             The data set is an extract that was not named, or its file has another layout or too few columns.
         DatasetUnavailable
-            The file of a public data set is not to be had.
+            The file of a public data set is not available.
         """
         n = wanted.n if self.file(wanted.dataset) is None else min(wanted.n, self.n_rows(wanted.dataset))
         X, y, _ = self._scaled(wanted.dataset, n, wanted.d)
@@ -93,7 +93,7 @@ class Sources:
         if path is None:
             msg = (
                 f"{TITLES[name]} may not be redistributed: --{name} must name your extract, a CSV file with the "
-                "target in the last column (docs/tables.md); got none"
+                "target in the last column (docs/public_data.md); got none"
             )
             raise InvalidInput(msg)
         return read_ipums(path)

@@ -22,6 +22,7 @@ from dpci.model.result import PrivateFit
 from dpci.per_instance.ex_post import ExPostLosses, check_member, ex_post_losses
 from dpci.per_instance.plot import draw_against_truth, draw_histogram
 from dpci.per_instance.record import ReportRecord
+from dpci.report.style import facts_of_release
 from dpci.rows import core_rows
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ class Report:
             stacklevel=2,
         )
         total = losses.total if self._record.data_dependent else None
-        return draw_histogram(losses.eps1, total, ax=ax)
+        return draw_histogram(losses.eps1, total, self._facts(len(losses.eps1)), ax=ax)
 
     def plot_bound_against_truth_not_private(self, X: Table, y: ArrayLike, *, ax: "Axes | None" = None) -> "Axes":
         """Scatter of eps1 against the exact loss over the training data; needs matplotlib. Not private.
@@ -243,9 +244,29 @@ class Report:
         -----
         PrivacyLeakWarning
             Always.
+
+        Raises
+        ------
+        InvalidInput
+            For fewer records than half of ``n_public``: without the others the exact losses belong to another model.
         """
+        bounds = self(X, y).eps1
+        n_public = self._record.fit.n_samples
+        if 2 * len(bounds) < n_public:
+            msg = (
+                "X must hold all training data, because exact losses on a part of them belong to another model, got "
+                f"{len(bounds):,} rows for n_public={n_public:,}"
+            )
+            raise InvalidInput(msg)
         truth = ex_post_losses_not_private(self, X, y, X, y, member=True, stacklevel=3)
-        return draw_against_truth(truth.absolute, self(X, y).eps1, ax=ax)
+        return draw_against_truth(truth.absolute, bounds, self._facts(len(bounds)), ax=ax)
+
+    def _facts(self, n_records: int) -> list[str]:
+        """Return what belongs below a plot of records: the release, and how many of the records are shown."""
+        fit = self._record.fit
+        few = "" if 2 * n_records >= fit.n_samples else ": a part of the data, perhaps unlike the rest"
+        spent, count = facts_of_release(self.budget, fit.n_samples, neighbors=fit.neighbors, private=self.private)
+        return [f"{spent}, {count}", f"{n_records:,} records{few}"]
 
     def to_json(self) -> str:
         """Return the whole report as JSON: released and public values, floats exactly; no code of a custom loss."""

@@ -1,11 +1,13 @@
 """Plots of per-instance privacy losses; matplotlib is optional."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci.report.plot import new_axes
+from dpci.report.style import BLUE, ORANGE, VERMILION, caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,30 +16,36 @@ _N_BINS = 60
 _NOT_PRIVATE = "NOT PRIVATE: computed from the records"
 
 
-def draw_histogram(eps1: NDArray[np.float64], total: NDArray[np.float64] | None, *, ax: "Axes | None") -> "Axes":
-    """Draw how eps1, and the total where more was released, spread over records."""
+def draw_histogram(
+    eps1: NDArray[np.float64], total: NDArray[np.float64] | None, facts: Sequence[str], *, ax: "Axes | None"
+) -> "Axes":
+    """Draw how eps1, and the total where more was released, spread over records; ``facts`` are below the plot."""
     ax = new_axes(8) if ax is None else ax
     series = {"eps1, of the parameters": eps1}
     if total is not None:
         series["eps1 + eps2 + eps3"] = total
     greatest = max((float(values.max()) for values in series.values() if values.size), default=1.0)
     bins = np.linspace(0.0, greatest if greatest > 0.0 else 1.0, _N_BINS + 1)
-    for label, values in series.items():
-        ax.hist(values, bins=bins.tolist(), histtype="stepfilled", alpha=0.5, label=label)
+    for (label, values), color in zip(series.items(), (BLUE, ORANGE), strict=False):
+        ax.hist(values, bins=bins.tolist(), histtype="stepfilled", alpha=0.5, label=label, color=color)
     ax.set_xlabel("bound on the privacy loss")
+    caption(ax, *facts)
     ax.set_ylabel("records")
-    ax.set_title(_NOT_PRIVATE, color="C3")
+    ax.set_title(_NOT_PRIVATE, color=VERMILION)
     ax.legend()
     return ax
 
 
-def draw_against_truth(truth: NDArray[np.float64], bound: NDArray[np.float64], *, ax: "Axes | None") -> "Axes":
-    """Scatter the bound against the exact loss, with the line where they agree."""
+def draw_against_truth(
+    truth: NDArray[np.float64], bound: NDArray[np.float64], facts: Sequence[str], *, ax: "Axes | None"
+) -> "Axes":
+    """Scatter the bound against the exact loss, with the line where they agree; ``facts`` are below the plot."""
     ax = new_axes(12) if ax is None else ax
-    ax.scatter(truth, bound, s=4, alpha=0.4)
+    ax.scatter(truth, bound, s=4, alpha=0.4, color=BLUE)
     end = float(max(truth.max(initial=0.0), bound.max(initial=0.0)))
     ax.plot([0.0, end], [0.0, end], color="0.6", linewidth=1)
     ax.set_xlabel("exact loss")
+    caption(ax, *facts)
     ax.set_ylabel("published bound eps1")
-    ax.set_title(_NOT_PRIVATE, color="C3")
+    ax.set_title(_NOT_PRIVATE, color=VERMILION)
     return ax

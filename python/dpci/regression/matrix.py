@@ -88,7 +88,7 @@ class MomentMatrix(ReleaseFacts):
         Raises
         ------
         InvalidInput
-            For names that are no columns, and where the regressors vary no more than the noise: the message names them.
+            For unknown names, and where the regressors vary no more than the noise: the message names them.
         """
         model = self._model(target, features, fit_intercept, l2_strength, covariance)
         return LinearFit(self._record, model, solve(self._record, model))

@@ -141,7 +141,7 @@ class LinearFit(ReleaseFacts):
         simultaneous : {"bonferroni", "max_z"}, optional
             As of :meth:`dpci.PrivateFit.conf_int`. Under pure DP "max_z" is the union bound, too.
         n_draws, seed : int, optional
-            Draws behind "max_z" (None: 20,000) and their seed (None: 0). They are no release and cost no privacy.
+            Draws behind "max_z" (None: 20,000) and their seed (None: 0). They are not a release and cost no privacy.
         """
         rows, names = contrast_rows(contrast, self.names)
         estimates = self._estimates().mapped(rows, np.zeros(len(rows)))

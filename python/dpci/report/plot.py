@@ -23,6 +23,8 @@ Order: TypeAlias = Literal["given", "estimate"]
 
 _COMFORTABLE = 40
 _LONGEST_NAME = 44
+# Inches; letters of 10 points can still be read where a telephone shows the figure 390 pixels wide.
+WIDTH = 5.5
 
 
 def forest_plot(
@@ -126,7 +128,7 @@ def new_axes(n_rows: int) -> "Axes":
     """Return the axes of a new figure that is tall enough for so many rows."""
     with optional("matplotlib", extra="plot", what="a plot"):
         import matplotlib.pyplot as plt  # noqa: PLC0415  # optional
-    return plt.subplots(figsize=(7, figure_height(n_rows)), layout="constrained")[1]
+    return plt.subplots(figsize=(WIDTH, figure_height(n_rows)), layout="constrained")[1]
 
 
 def figure_height(n_rows: int) -> float:

@@ -2,7 +2,7 @@
 
 A subset of the formulas of R: ``+``, ``-``, ``:``, ``*``, parentheses, ``C(x, ref="a")``, ``I(x**2)``, ``poly(x, 3)``,
 ``bs(x, df=6)`` or ``bs(x, knots=[30, 45], degree=3)``, names with other signs than letters, digits, ``_`` and ``.`` in
-backticks, and ``- 1``. No library of formulas is used: those at hand read levels, knots and centres off the data, drop
+backticks, and ``- 1``. No library of formulas is used: existing ones read levels, knots and centres off the data, drop
 rows with missing values, and evaluate Python that a formula holds.
 """
 

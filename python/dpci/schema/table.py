@@ -205,8 +205,8 @@ class Schema:
         Raises
         ------
         InvalidInput
-            A column is missing, columns differ in length, or a value is no finite number, or, where the schema asks for
-            an error, beyond its bounds or not in the list; names the column and the first such row, counted from 0.
+            A column is missing, columns differ in length, or a value is not a finite number, or, where the schema asks
+            for an error, beyond its bounds or not in the list; names the column and the first such row, counted from 0.
         """
         table = named_columns(table)
         cells = {column.name: column_of(table, column.name) for column in self.columns}
@@ -334,14 +334,14 @@ class Schema:
         formula : str
             Such as ``"income ~ age + C(education) + sex:age"``: terms joined by ``+``, ``-``, ``:`` and ``*``, with
             ``C(x, ref="a")``, ``I(x**2)``, ``poly(x, 3)`` and ``bs(x, df=6)``, and ``- 1`` for no intercept
-            (docs/data.md, "Models"). Without a target it is that of ``base``. Nothing of it is read off the data.
+            (docs/data.md, "Models"). Without a target it is that of ``base``. None of it is read off the data.
         base : Schema
             Describes the columns. Those that the formula does not name are left out; its own terms do not count.
 
         Raises
         ------
         InvalidInput
-            For what is no formula of these columns.
+            For what is not a formula of these columns.
         """
         described: object = base
         if not isinstance(described, Schema):

@@ -67,12 +67,12 @@ class Checkpoint:
         Parameters
         ----------
         nothing : mapping
-            The same with no replicates: what is returned if there is no file yet, and the shapes otherwise.
+            The same with no replicates: what is returned if there is not a file yet, and the shapes otherwise.
 
         Raises
         ------
         InvalidInput
-            If the file cannot be read, is damaged, is no checkpoint, or belongs to another study.
+            If the file cannot be read, is damaged, is not a checkpoint, or belongs to another study.
         """
         try:
             file = self.path.open("rb")

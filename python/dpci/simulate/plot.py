@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dpci.base.tables import format_percent
 from dpci.report.plot import name_rows, new_axes
+from dpci.report.style import BLUE, ORANGE, VERMILION, caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +27,8 @@ class Averages(NamedTuple):
     coverage: float
     coverage_se: float
     n_replicates: int
+    budget: str
+    n_samples: int
 
 
 def plot_coverage(names: tuple[str, ...], columns: dict[str, _F64], averages: Averages, ax: "Axes | None") -> "Axes":
@@ -33,12 +36,13 @@ def plot_coverage(names: tuple[str, ...], columns: dict[str, _F64], averages: Av
     lengths = None
     if ax is None:
         ax = new_axes(len(names) + 2)
-        lengths = _panel_beside(ax)
+        lengths = _panel_below(ax)
         _draw_lengths(columns, lengths)
     _draw_coverage(columns, averages, ax)
     name_rows(ax, names)
+    caption(ax, f"{averages.n_replicates:,} samples of n = {averages.n_samples:,}", averages.budget)
     # Above the legend, which narrow axes have no room beside.
-    ax.set_title("NOT PRIVATE", color="C3", loc="left", pad=_ABOVE_LEGEND)
+    ax.set_title("NOT PRIVATE", color=VERMILION, loc="left", pad=_ABOVE_LEGEND)
     return ax
 
 
@@ -56,7 +60,7 @@ def _draw_coverage(columns: dict[str, _F64], averages: Averages, ax: "Axes") -> 
         ax.axvspan(
             max(averages.coverage - half, 0.0),
             min(averages.coverage + half, 1.0),
-            color="C0",
+            color=BLUE,
             alpha=0.15,
             linewidth=0,
             label=label,
@@ -64,7 +68,7 @@ def _draw_coverage(columns: dict[str, _F64], averages: Averages, ax: "Axes") -> 
     ax.axvline(
         averages.level, color="0.35", linestyle="--", linewidth=1, label=f"level {format_percent(averages.level)}"
     )
-    ax.errorbar(coverage, rows, xerr=ends, fmt="o", color="C0", markersize=5, linewidth=1.4)
+    ax.errorbar(coverage, rows, xerr=ends, fmt="o", color=BLUE, markersize=5, linewidth=1.4)
     ax.set_xlabel("coverage ± 2 standard errors")
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
 
@@ -72,27 +76,26 @@ def _draw_coverage(columns: dict[str, _F64], averages: Averages, ax: "Axes") -> 
 def _draw_lengths(columns: dict[str, _F64], ax: "Axes") -> None:
     rows = np.arange(len(columns["mean_length"]))
     ax.errorbar(
-        columns["mean_length"], rows, xerr=columns["length_std"], fmt="o", color="C0", markersize=5, label="mean ± sd"
+        columns["mean_length"], rows, xerr=columns["length_std"], fmt="o", color=BLUE, markersize=5, label="mean ± sd"
     )
     if "variability_length" in columns:
-        ax.plot(
-            columns["variability_length"], rows, "|", color="C1", markersize=12, markeredgewidth=2, label="variability"
-        )
+        spread = columns["variability_length"]
+        ax.plot(spread, rows, "|", color=ORANGE, markersize=12, markeredgewidth=2, label="variability")
     ax.set_xlim(left=0.0)
     ax.set_xlabel("length of the intervals")
     ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0, labelleft=False)
+    ax.tick_params(axis="y", length=0)
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
 
 
-def _panel_beside(ax: "Axes") -> "Axes":
-    """Return new axes to the right of others, with the same rows."""
+def _panel_below(ax: "Axes") -> "Axes":
+    """Return new axes under others, with the same rows: side by side, letters would be too small on a telephone."""
     from matplotlib.gridspec import GridSpec  # noqa: PLC0415  # optional
 
     figure = ax.get_figure(root=True)
     if figure is None:
         raise TypeError("axes must belong to a figure, got none")
-    figure.set_figwidth(8.0)
-    grid = GridSpec(1, 2, figure, width_ratios=[3, 2])
+    figure.set_figheight(2.0 * figure.get_figheight())
+    grid = GridSpec(2, 1, figure)
     ax.set_subplotspec(grid[0])
     return figure.add_subplot(grid[1], sharey=ax)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.tables import format_facts, format_table, new_frame
+from dpci.budgets import Budget
 from dpci.simulate.plot import Averages, plot_coverage
 
 if TYPE_CHECKING:
@@ -153,6 +154,8 @@ class CoverageStudy(_Study):
     radius : float or None
         Of the ball over which was minimised. The intervals of all replicates are here, also those that a fit would
         refuse because its released values do not show that the ball does not bind.
+    budget : PureDP, ZCDP or ApproxDP, or None
+        Of the fits that were repeated.
     private : bool
         False, always.
     """
@@ -168,6 +171,7 @@ class CoverageStudy(_Study):
     n_samples: int
     n_distinct: int
     radius: float | None = None
+    budget: Budget | None = None
 
     @property
     def n_replicates(self) -> int:
@@ -231,7 +235,7 @@ class CoverageStudy(_Study):
         return None if not length else self.mean_length / length
 
     def plot(self, *, ax: "Axes | None" = None) -> "Axes":
-        """Draw the coverage of each parameter with two standard errors, and beside it the lengths; needs matplotlib.
+        """Draw the coverage of each parameter with two standard errors, and below it the lengths; needs matplotlib.
 
         Parameters
         ----------
@@ -248,7 +252,8 @@ class CoverageStudy(_Study):
         DpciError
             If matplotlib is not installed.
         """
-        averages = Averages(self.level, self.coverage, self.coverage_se, self.n_replicates)
+        budget = "" if self.budget is None else str(self.budget)
+        averages = Averages(self.level, self.coverage, self.coverage_se, self.n_replicates, budget, self.n_samples)
         return plot_coverage(self.names, self._columns(), averages, ax)
 
     def __repr__(self) -> str:

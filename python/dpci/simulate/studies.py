@@ -166,7 +166,13 @@ def coverage(
         variability = VariabilityStudy(params=read_only(spread[0]), **common) if counts["variability"] else None
         results.append(
             CoverageStudy(
-                params=params, lower=lower, upper=upper, variability=variability, radius=settings.radius, **common
+                params=params,
+                lower=lower,
+                upper=upper,
+                variability=variability,
+                radius=settings.radius,
+                budget=settings.budget,
+                **common,
             )
         )
     return results[0] if configs is None else results

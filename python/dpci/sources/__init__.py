@@ -1,1 +1,1 @@
-"""Where rows come from: files of tables, and chunks that are read anew in every pass."""
+"""Where rows come from: files of tables, and chunks that are read again in every pass."""

@@ -188,7 +188,7 @@ def csv_records(name: object, lines: Iterable[str], delimiter: str = ",") -> Ite
     Raises
     ------
     InvalidInput
-        For stray quotes, a record on several lines, and bytes that are no text.
+        For stray quotes, a record on several lines, and bytes that are not text.
     """
     reader = csv.reader(lines, delimiter=check_delimiter(delimiter), skipinitialspace=delimiter != " ", strict=True)
     before = 0

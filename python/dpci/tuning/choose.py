@@ -290,7 +290,7 @@ def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, floa
     Raises
     ------
     InvalidInput
-        For arguments out of range, and an epsilon at which λ is no finite number.
+        For arguments out of range, and an epsilon at which λ is not a finite number.
     """
     n = check_count("n_samples", n_samples)
     d = check_count("n_params", n_params)

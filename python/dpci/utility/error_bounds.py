@@ -117,7 +117,7 @@ def bound(
     of : {"training", "empirical", "regularized", "population"}
         Which risk, each above its least value on the ball of ``radius``: the regularised mean loss over the sample; the
         mean loss over the sample; the two over the population. Where the ball is in the way, other parameters outside
-        it are better by an amount that no bound here speaks of. Without a radius the first and the third are above
+        it are better by an amount that no bound here covers. Without a radius the first and the third are above
         their least value of all.
     failure_probability : float
         Of the bound; risks of the population share it between sample and noise so that the bound is least.

@@ -32,7 +32,7 @@ def tabulate(curve: Callable[[_F64], _F64], points: _F64) -> _F64:
     Notes
     -----
     The polynomial through the Chebyshev-Lobatto points of the range is accepted when the last third of its coefficients
-    sums to less than 1e-4 of the range of the curve; else the intervals are halved. Predictions from losses whose
+    sums to less than 1e-4 of the range of the curve; otherwise the intervals are halved. Predictions from losses whose
     curvature jumps have small jumps themselves, which no polynomial follows: monotone cubic pieces are accepted in its
     place when those through the points before the last halving met the new ones within 2e-3 of the range. Where as many
     points would be needed as were asked for, these are evaluated directly.

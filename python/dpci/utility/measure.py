@@ -56,7 +56,7 @@ def curve(
         The measuring budget. Other budgets differ from it in their first number, epsilon, or rho under zCDP; delta
         stays.
     metric : {"loss", "smoothed_accuracy"} or object
-        "loss" is the mean loss without the regulariser; else :class:`SmoothedAccuracy` or :class:`Metric`.
+        "loss" is the mean loss without the regulariser; otherwise :class:`SmoothedAccuracy` or :class:`Metric`.
     n_draws : int
         Draws of the noise whose utilities are averaged; each needs a fit.
     seed : int

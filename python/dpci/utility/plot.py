@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.report.plot import new_axes
+from dpci.report.style import BLUE, GREEN, GREY, ORANGE, VERMILION, caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +30,8 @@ class Measured(NamedTuple):
     utility: float
     metric: str
     n_draws: int
+    budget: str
+    """At which the curve was measured."""
 
 
 def plot_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes | None") -> "Axes":
@@ -48,31 +51,32 @@ def plot_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes | None") 
         if bounded:
             below = _panel_below(ax)
             _draw_bound(measured, columns, below)
-            below.plot(columns[measured.number], columns["expected"], color="C0", linestyle=":", label="mean")
-            below.plot([measured.at], [measured.utility], "o", color="C3")
+            below.plot(columns[measured.number], columns["expected"], color=BLUE, linestyle=":", label="mean")
+            below.plot([measured.at], [measured.utility], "o", color=VERMILION)
             low, high = columns["expected"].min(), columns["worst_case"].max()
             if 0.0 < _WIDE * low < high:
                 below.set_yscale("log")
             below.legend(frameon=False)
-    ax.set_title("NOT PRIVATE", color="C3")
+    ax.set_title("NOT PRIVATE", color=VERMILION)
     ax.legend(frameon=False)
     below.set_xlabel(measured.number)
+    caption(below, f"measured at {measured.budget}")
     return ax
 
 
 def _draw_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes") -> None:
     eps, newton = columns[measured.number], columns["newton"]
     low, high = (columns["expected"] + sign * columns["expected_std"] for sign in (-1.0, 1.0))
-    ax.fill_between(eps, low, high, color="C0", alpha=0.15, linewidth=0, label="mean over the noise ± 1 sd")
-    ax.plot(eps, columns["expected"], color="C0", linestyle=":")
+    ax.fill_between(eps, low, high, color=BLUE, alpha=0.15, linewidth=0, label="mean over the noise ± 1 sd")
+    ax.plot(eps, columns["expected"], color=BLUE, linestyle=":")
     draws = "this draw" if measured.n_draws == 1 else f"mean of {measured.n_draws} draws"
-    ax.plot(eps, newton, color="C0", label=f"predicted, {draws}")
+    ax.plot(eps, newton, color=BLUE, label=f"predicted, {draws}")
     if "newton_se" in columns:
         error = columns["newton_se"]
         label = "± 1 standard error"
-        ax.fill_between(eps, newton - error, newton + error, color="C2", alpha=0.4, linewidth=0, label=label)
-    ax.plot(eps, columns["first_order"], color="C7", linewidth=1, label="first order")
-    ax.plot([measured.at], [measured.utility], "o", color="C3", label="measured")
+        ax.fill_between(eps, newton - error, newton + error, color=GREEN, alpha=0.4, linewidth=0, label=label)
+    ax.plot(eps, columns["first_order"], color=GREY, linewidth=1, label="first order")
+    ax.plot([measured.at], [measured.utility], "o", color=VERMILION, label="measured")
     ax.set_xscale("log")
     _limit(ax, _measured(measured, columns))
     ax.set_ylabel(measured.metric.replace("_", " "))
@@ -80,7 +84,7 @@ def _draw_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes") -> Non
 
 def _draw_bound(measured: Measured, columns: dict[str, _F64], ax: "Axes") -> None:
     eps = columns[measured.number]
-    ax.plot(eps, columns["worst_case"], color="C1", linestyle="--", label="worst case (mean)")
+    ax.plot(eps, columns["worst_case"], color=ORANGE, linestyle="--", label="worst case (mean)")
 
 
 def _panel_below(ax: "Axes") -> "Axes":

@@ -310,7 +310,7 @@ class UtilityCurve:
 
         if eps is not None and np.size(eps) == 0:
             raise InvalidInput("eps must hold at least one budget to plot, got none")
-        measured = Measured(self.path.number, self.path.at, self.utility, self.metric, self.n_draws)
+        measured = Measured(self.path.number, self.path.at, self.utility, self.metric, self.n_draws, str(self.at))
         return plot_curve(measured, self.columns(eps), ax)
 
     def __repr__(self) -> str:

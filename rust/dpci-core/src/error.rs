@@ -141,7 +141,7 @@ pub enum Error {
         /// The number of rows.
         got: usize,
     },
-    /// No noise distribution exists at this regularisation and budget (docs/method.md, objective perturbation).
+    /// No noise distribution exists at this regularisation and budget (docs/proofs/mechanisms.md, objective perturbation).
     #[error(
         "l2_strength must be greater than {least} for this loss, row_norm, n_samples and budget (epsilon={epsilon}), got l2_strength={value}"
     )]

@@ -239,7 +239,7 @@ impl Blocks {
 
 impl Blocks {
     /// Variances `c_j = a²D/k` of a coordinate in a block of k, D coordinates in all: `Σ x_j²/c_j ≤ 1` for every row, and no other diagonal
-    /// for which that holds has a smaller product (docs/method.md, "Gaussian objective perturbation"). Rounded up.
+    /// for which that holds has a smaller product (docs/proofs/mechanisms.md, "Gaussian objective perturbation"). Rounded up.
     #[must_use]
     pub fn metric(&self) -> Vec<f64> {
         let dim = self.dim() as f64;

@@ -15,6 +15,7 @@ import typer
 from dpci.base.validation import check_choice
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
+from dpci.cli.checks import Held, findings
 from dpci.cli.delivery import show, write_page
 from dpci.cli.documents import comparison_document
 from dpci.cli.options import find_schema, schema_files
@@ -27,6 +28,7 @@ from dpci.inference import comparison
 from dpci.inference.targets.unregularised import TARGETS
 from dpci.model.result import PrivateFit
 from dpci.regression.result import LinearFit
+from dpci.report.officer import officer_report
 from dpci.report.view import View
 from dpci.rows import Blocks
 from dpci.schema.columns import ClassTarget, class_labels
@@ -45,6 +47,7 @@ dpci report model.json
 dpci report model.json --level 0.99 --json
 dpci report model.json --target unregularised --simultaneous max_z
 dpci report model.json --output report.html
+dpci report model.json --officer --output approval.md
 """
 
 _COMPARE_EXAMPLES = """\
@@ -145,19 +148,38 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading of the page.", rich_help_panel=options.OUTPUT)] = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="Write one self-contained HTML page to this new file.", rich_help_panel=options.OUTPUT),
+        typer.Option(
+            help="Write one self-contained HTML page, or the Markdown of --officer, to this new file.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = None,
+    officer: Annotated[
+        bool,
+        typer.Option(
+            "--officer",
+            help="Show what an approval has to consider, with a checklist to sign, as Markdown.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
     force: options.Force = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Show a released model, or write it as one HTML page.
 
-    The page is one self-contained file with the table, a forest plot, the budget and the caveats.
+    The page is one self-contained file with the table, a forest plot, the budget and the caveats. With --officer the
+    report is a Markdown document for whoever has to approve the release: who is protected, what the budget means, what
+    the guarantee assumes, what was checked, the points of NIST SP 800-226, and a checklist.
     """
     view = options.view(level=level, simultaneous=simultaneous, target=target, units=units)
     check_new("--output", output, force=force, sources=[model])
     found = read_saved_result(model)
+    if officer:
+        if title is not None or json or view != View(level=level):
+            msg = "--officer takes no --title, --json, --simultaneous, --target or --units, got one of them"
+            raise InvalidInput(msg)
+        _show_officer(read_model(model), model, output, force=force, quiet=quiet)
+        return
     tuned = found if isinstance(found, TuneResult) else None
     if output is not None and tuned is not None:
         msg = f"--output writes the page of one fit, got a tuning, which spent more than its fit: {str(model)!r}"
@@ -219,6 +241,18 @@ def compare(
         typer.echo(found.summary())
 
 
+def _show_officer(fitted: PrivateFit, model: Path, output: Path | None, *, force: bool, quiet: bool) -> None:
+    # The first two findings are in every such document.
+    checked = findings(Held.of(fitted, model), None, None)[2:]
+    text = officer_report(fitted, [(found.outcome, found.what) for found in checked])
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    with new_file("--output", output, force=force) as path:
+        path.write_text(text, encoding="utf-8")
+    note(f"wrote {output}", quiet=quiet)
+
+
 def _comparable(path: Path) -> PrivateFit | LinearFit:
     found = read_saved_result(path)
     return found if isinstance(found, LinearFit) else read_model(path)
@@ -275,7 +309,7 @@ def _in_table_terms(fitted: PrivateFit, schema: Schema, rows: NamedRows) -> list
 
 
 def _encoded_as(fitted: PrivateFit, schema: Schema) -> Schema:
-    """Return the schema in the encoding of a fit: rows in blocks come of the one that is not divided."""
+    """Return the schema in the encoding of a fit: rows in blocks come from the one that is not divided."""
     whole = dataclasses.replace(schema, encoding="full_range")
     if fitted.rows in (whole.rows, schema.rows):
         return whole if fitted.rows == whole.rows else schema

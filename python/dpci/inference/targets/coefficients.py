@@ -132,7 +132,7 @@ class Coefficients(FitFacts):
         Raises
         ------
         InvalidInput
-            For a fit without intervals, and losses that are no likelihoods.
+            For a fit without intervals, and losses that are not likelihoods.
         """
         return self._estimates("regularised").values() - self._estimates("unregularised").values()
 

@@ -30,7 +30,7 @@ def newton_step(record: FitRecord, law: ErrorLaw) -> _core.NewtonStep:
     Raises
     ------
     InvalidInput
-        For losses that are no likelihoods, and fits without a Hessian.
+        For losses that are not likelihoods, and fits without a Hessian.
     """
     if record.hessian is None:
         raise InvalidInput("the unregularised target needs a released Hessian, got a fit with moments='none'")

@@ -62,7 +62,7 @@ def curves(sources: Sources, run: Repeats) -> Finding:
     Raises
     ------
     DatasetUnavailable
-        A file is not to be had.
+        A file is not available.
     """
     start = time.perf_counter()
     found = _measure_all(cases(sources, run, wide=True), run)

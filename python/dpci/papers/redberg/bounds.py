@@ -151,7 +151,7 @@ def bounds(sources: Sources, run: Repeats) -> Finding:
     Raises
     ------
     DatasetUnavailable
-        The file is not to be had.
+        The file is not available.
     """
     start = time.perf_counter()
     cells, costs = [], []

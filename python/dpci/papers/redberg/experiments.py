@@ -132,7 +132,7 @@ def regularisation(sources: Sources, run: Repeats) -> Finding:
     Raises
     ------
     DatasetUnavailable
-        The file is not to be had.
+        The file is not available.
     """
     start = time.perf_counter()
     cells = []

@@ -100,8 +100,8 @@ def run_table(number: int, calibrations: tuple[Calibration, ...], sources: Sourc
 class FigureData:
     """What a figure draws: the panels whose data are here, and lengths by letter of the panel and label of the curve.
 
-    Where d varies, lengths are those of the first coordinate, else of the average one, as in the paper. ``n_samples``
-    is by data set, and means nothing where n varies.
+    Where d varies, lengths are those of the first coordinate, otherwise of the average one, as in the paper.
+    ``n_samples`` is by data set, and means nothing where n varies.
     """
 
     plan: FigurePlan

@@ -100,7 +100,7 @@ class Run:
         ------
         InvalidInput, DatasetUnavailable
             As for :func:`dpci.simulate.coverage` and :meth:`dpci.papers.sources.Sources.rows`; also for a user's
-            file with too few rows, or a checkpoint that is no folder.
+            file with too few rows, or a checkpoint that is not a folder.
 
         Warns
         -----

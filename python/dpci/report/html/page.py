@@ -3,11 +3,9 @@
 import math
 
 import numpy as np
-from scipy.special import expit
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound, format_percent, number_format
-from dpci.budgets import GDP, ApproxDP, GaussianBudget, PureDP
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
@@ -18,6 +16,7 @@ from dpci.report.html.elements import Content, Html, breakable, bullets, data_ta
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
 from dpci.report.magnitudes import noise_shares, ridge_size
+from dpci.report.meaning import Meaning, meaning_of
 from dpci.report.plot import given_rows
 from dpci.report.summary import estimate_table, fact_lines, interval_note, noise_note, refusal_notes, target_note
 from dpci.report.view import View
@@ -30,9 +29,6 @@ _SEEDED = (
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 # Shares of the budget's own epsilon at which the guarantee is shown.
 _SHARES = (0.0, 0.25, 0.5, 1.0, 2.0)
-_SMALL_DELTA = 1e-6
-# Points of the profile up to the own epsilon, and again as many beyond.
-_N_POINTS = 16
 _GREAT = 17.0
 # Columns of the table of estimates; a narrow screen shows the first ones.
 _ORDER = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "scaled")
@@ -206,61 +202,37 @@ def _privacy(result: Inference) -> list[Html]:
 
 def guarantee_section(guarantee: Guarantee, neighbors: str) -> Html:
     """Return what a guarantee says about one person, with its profile."""
-    whole = _own_epsilon(guarantee.budget)
-    points = [whole * share for share in _SHARES]
-    deltas = [float(delta) for delta in guarantee.delta(points)]
+    meaning = meaning_of(guarantee)
+    points = [meaning.epsilon * share for share in _SHARES]
+    deltas = guarantee.delta(points).tolist()
     # Upwards, epsilon too: with a greater epsilon or delta the guarantee holds all the more.
     rows = [
         [format_bound(eps, 4), _power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
     ]
     caption = "The release is (ε, δ)-differentially private for each of these pairs"
     profile = data_table(caption, ["ε", "e^ε", "δ"], rows)
-    attack = bullets(_attack(neighbors, whole, _distance(guarantee, whole), deltas[_SHARES.index(1.0)]))
+    attack = bullets(_attack(neighbors, meaning))
     return section("attacker", "What someone can learn about one person", attack, profile)
 
 
-def _own_epsilon(budget: GaussianBudget) -> float:
-    if isinstance(budget, PureDP | ApproxDP):
-        return budget.epsilon
-    if isinstance(budget, GDP):
-        budget = budget.to_zcdp()
-    # Bun and Steinke's conversion serves as a round place to look at; the delta there is the tight one.
-    return budget.rho + 2.0 * math.sqrt(budget.rho * math.log(1.0 / _SMALL_DELTA))
-
-
-def _distance(guarantee: Guarantee, whole: float) -> float:
-    """Return a bound on the total variation distance of neighbours, from every point of the profile.
-
-    (ε, δ)-DP in both directions implies ``1 - 2 (1 - delta) / (1 + e^epsilon)`` (Kairouz, Oh & Viswanath 2015).
-    """
-    points = [whole * i / _N_POINTS for i in range(2 * _N_POINTS + 1)]
-    bounds = [
-        1.0 - 2.0 * (1.0 - delta) * expit(-eps) for eps, delta in zip(points, guarantee.delta(points), strict=True)
-    ]
-    return float(min(bounds))
-
-
-def _attack(neighbors: str, epsilon: float, distance: float, delta: float) -> list[Content]:
-    """Say what the guarantee means; ``distance`` bounds the total variation, ``delta`` is the profile at epsilon."""
+def _attack(neighbors: str, meaning: Meaning) -> list[Content]:
+    """Say what the guarantee means."""
     doubt = "wants to know whether a person's record is among the data, which is as likely as not"
     if neighbors == "replace_one":
         doubt = "wants to know which of two equally likely records a person has"
-    percent = format_bound(50.0 * (1.0 + distance), 4)
+    percent = format_bound(100.0 * meaning.best_guess, 4)
     guess = (
         f"Suppose that someone knows every other record and everything about the method, and {doubt}. With this page "
         f"the best guess is right with probability at most {percent}%; without it, 50%."
     )
     odds = (
         "For every possible result, the odds of any statement about one person change by at most a factor of "
-        f"{_factor(epsilon)}."
+        f"{_factor(meaning.odds_exponent)}."
     )
-    if delta > 0.0:
-        # E (1 - e^(epsilon - loss))+ <= delta, and the expectation is at least (1 - e^-epsilon) P(loss > 2 epsilon).
-        # Odds fall as far with e^(-2 epsilon) times the probability with which they rise under the other record.
-        rare = min(1.0, (1.0 + math.exp(-2.0 * epsilon)) * delta / -math.expm1(-epsilon))
+    if meaning.delta > 0.0:
         odds = (
-            f"The odds of any statement about one person change by more than a factor of {_factor(2.0 * epsilon)} "
-            f"with probability at most {format_bound(rare, 3)}."
+            f"The odds of any statement about one person change by more than a factor of "
+            f"{_factor(meaning.odds_exponent)} with probability at most {format_bound(meaning.rare, 3)}."
         )
     group = "A person with m records has weaker protection: the guarantee for m changes at once."
     population = (

@@ -2,7 +2,7 @@
 //!
 //! The error of a contrast is normal with variance `v + a²σ²` under Gaussian noise. Under spherical Laplace noise it is
 //! normal with variance `v + a²Ω` given Ω, `Ω ~ Gamma((dim+1)/2, rate γ²/2)`, so that
-//! `P(|X| ≤ q) = E[2Φ(q/√(v+a²Ω)) - 1]` (docs/method.md, "Intervals"): no Monte-Carlo error and no number of draws.
+//! `P(|X| ≤ q) = E[2Φ(q/√(v+a²Ω)) - 1]` (docs/proofs/intervals.md, "Intervals"): no Monte-Carlo error and no number of draws.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
 

@@ -1,4 +1,4 @@
-//! One Newton step from released parameters to those without the ridge, and when it may be believed (docs/method.md, "Without the ridge").
+//! One Newton step from released parameters to those without the ridge, and when it may be believed (docs/proofs/intervals.md).
 //!
 //! At the regularised minimiser the gradient of the risk is `-λθ`, so that the unregularised one is near `θ + λH₀⁻¹θ`, with the Hessian
 //! `H₀` of the risk alone. The step is taken in the directions in which the released Hessian is clear of its noise. In the others the

@@ -1,4 +1,4 @@
-//! What noisy matrices say of those behind them, and how far that can be wrong (docs/method.md, "Noise in the matrices").
+//! What noisy matrices say of those behind them, and how far that can be wrong (docs/proofs/intervals.md, "Noise in the matrices").
 //!
 //! The noise of both matrices is invariant under rotations. So the eigenvectors `u_i` of the released Hessian are random around the
 //! true ones `w_j`, with overlaps `(u_iᵀw_j)²` whose law depends on the true eigenvalues alone. These are estimated from the released

@@ -1,6 +1,6 @@
 //! Errors under noise in the shape of blocks: the law of each contrast, whose noise is a gamma number times a sum over blocks.
 //!
-//! The noise of a contrast is `r·Σ_j m_j u_j`, r ~ Gamma(D+1) and u uniform in the unit ball of the blocks (docs/method.md, "Intervals"). The
+//! The noise of a contrast is `r·Σ_j m_j u_j`, r ~ Gamma(D+1) and u uniform in the unit ball of the blocks (docs/proofs/intervals.md, "Intervals"). The
 //! law of the sum comes from its characteristic function ([`super::block_sums`]); the gamma number, the normal part and the law of the
 //! matrices are integrated over it.
 

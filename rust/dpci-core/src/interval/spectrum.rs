@@ -1,4 +1,4 @@
-//! The spectrum of a Hessian whose release is noisy, and what its release would look like (docs/method.md, "Noise in the matrices").
+//! The spectrum of a Hessian whose release is noisy, and what its release would look like (docs/proofs/intervals.md, "Noise in the matrices").
 
 use super::MatrixDraws;
 use super::matrix_draws::Draw;

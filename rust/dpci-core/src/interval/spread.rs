@@ -47,7 +47,7 @@ impl ErrorShape {
 ///
 /// Spherical Laplace noise is a normal mixture, `b = √Ω·N(0, I)`, so `Ω/EΩ` is Gamma((dim+1)/2) over its mean; Gaussian noise
 /// mixes nothing. W is the gamma law of [`ErrorShape::matrices`]. Where only one of the two mixes, V is it. Where both do,
-/// `fixed + mixed·V` has the first three moments of their product (docs/method.md, "Intervals").
+/// `fixed + mixed·V` has the first three moments of their product (docs/proofs/intervals.md, "Intervals").
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spread {
     /// Standard deviation of the error.

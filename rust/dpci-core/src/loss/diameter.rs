@@ -5,7 +5,7 @@ use super::sigmoid_family::up;
 /// Diameter of the gradients in units of the bound on a row's norm, if the slope at margin z is at most `offset - tilt·z` for
 /// |z| ≤ `radius` and `rise = tilt·radius`: `max over s of 2·offset·cos s + rise·sin 2s`, rounded up.
 ///
-/// docs/domains.md, "Two gradients at one θ", has the proof.
+/// docs/proofs/domains.md, "Two gradients at one θ", has the proof.
 pub(super) fn below_line(offset: f64, rise: f64) -> f64 {
     // In units of the greater of the two, so that nothing overflows but the answer.
     let unit = offset.max(rise);
@@ -16,7 +16,7 @@ pub(super) fn below_line(offset: f64, rise: f64) -> f64 {
 }
 
 /// Length of the longest difference at a corner of the region of two slopes that Gaussian objective perturbation looks at, in units of
-/// the bound on a row's norm: both at most `greatest`, and their sum at most what the line allows at some θ (docs/domains.md,
+/// the bound on a row's norm: both at most `greatest`, and their sum at most what the line allows at some θ (docs/proofs/domains.md,
 /// "Corners of two slopes"). Rounded up.
 pub(super) fn corner_below_line(greatest: f64, offset: f64, rise: f64) -> f64 {
     let longest = 2.0 * greatest;

@@ -100,7 +100,7 @@ fn weighted_sum(values: impl IntoIterator<Item = f64>, weights: Option<&[f64]>) 
 /// need less (docs/certificates.md, "One record"); of a caller's slope and curvature 64 units in the last place are assumed.
 pub const VALUE_ROUNDINGS: usize = 256;
 
-/// A loss with its public bounds (docs/method.md, "Losses").
+/// A loss with its public bounds (docs/proofs/mechanisms.md, "Losses").
 pub trait Loss: Send + Sync + std::fmt::Debug {
     /// Name in results.
     fn name(&self) -> &'static str;
@@ -222,7 +222,7 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     }
 
     /// sup of `-l'(u; y)·u` over all predictors and targets, rounded up: the most that one record can hold against a shrinking of the
-    /// parameters, which bounds the norm of a minimiser (docs/domains.md, "The ball of the regulariser"). Infinite where none is known.
+    /// parameters, which bounds the norm of a minimiser (docs/proofs/domains.md, "The ball of the regulariser"). Infinite where none is known.
     fn greatest_pull(&self) -> f64 {
         f64::INFINITY
     }

@@ -19,9 +19,9 @@ const MAX_ITERATIONS: usize = 2000;
 /// # Privacy
 /// Through [`Sealing`](super::Sealing), relation and bounds as in `spec`: spends the cost of its step `coefficients`.
 /// Objective perturbation: Wang, Kifer & Lee, Theorem 1, with `γ = (ε - log(1 + κ))/Δ`, Δ how far the gradient of the sum moves between neighbours (2LR at most), or
-/// its variant of Chaudhuri, Monteleoni & Sarwate 2011; with Gaussian noise docs/method.md, "Gaussian objective
+/// its variant of Chaudhuri, Monteleoni & Sarwate 2011; with Gaussian noise docs/proofs/mechanisms.md, "Gaussian objective
 /// perturbation". Output perturbation: the argmin's sensitivity `Δ/(nλ)`. Over a ball all hold with the bounds of the loss on
-/// it (docs/domains.md). They speak of the exact minimiser: the seal hides the certified distance to it, and a point that misses its
+/// it (docs/proofs/domains.md). They speak of the exact minimiser: the seal hides the certified distance to it, and a point that misses its
 /// certificate is an error.
 ///
 /// # Errors

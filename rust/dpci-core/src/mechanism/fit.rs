@@ -228,7 +228,7 @@ pub(crate) fn margin_radius(spec: &Spec, params: &impl Values) -> f64 {
 /// Post-processing: adds the regulariser's parts and projects.
 ///
 /// Under add/remove the square of the mean gradient stays in the gradient covariance: of it only the share `n/N` would have to go, with
-/// the private number `N` of records, and nothing where `N` varies as a Poisson number does (docs/method.md, "The number of records").
+/// the private number `N` of records, and nothing where `N` varies as a Poisson number does (docs/proofs/intervals.md, "The number of records").
 ///
 /// # Errors
 /// [`Error::NotPositiveDefinite`] if an eigendecomposition fails.

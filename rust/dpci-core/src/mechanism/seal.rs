@@ -66,7 +66,7 @@ impl Seal {
     /// # Privacy
     /// Spends [`Self::cost`] on top of what the ideal values cost, provided that `values` lie within [`Self::distance`] of them: given
     /// the ideal ones, any two admissible inputs are hidden by the noise, so the output is an adaptive query on them, which are then
-    /// discarded (docs/privacy.md, "The seal").
+    /// discarded (docs/proofs/program.md, "The seal").
     ///
     /// # Errors
     /// [`Error::Length`] for another length, [`Error::NonFiniteRelease`] for NaN or infinity; nothing is released then.

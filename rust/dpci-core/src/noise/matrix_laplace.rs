@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// P has density `∝ exp(-γ tr P)` on the positive cone, so N has density
 /// `g(N) = exp(γ tr N)·∫ exp(-2γ tr P) dP` over `P ⪰ 0, P ⪰ N`, and `g(N+Δ) ≥ exp(-γ‖Δ‖_*)·g(N)`: the domain for N+Δ
 /// contains the domain for N shifted by the positive part of Δ. Added to a symmetric matrix of nuclear-norm sensitivity
-/// `Δ_*` with `γ = ε/Δ_*` it is therefore ε-DP (docs/method.md, "Noise"). In one dimension it is the Laplace law. One
+/// `Δ_*` with `γ = ε/Δ_*` it is therefore ε-DP (docs/proofs/mechanisms.md, "Noise"). In one dimension it is the Laplace law. One
 /// Wishart alone is not pure DP: neighbouring supports differ. Every isometric coordinate has standard deviation
 /// `√(dim+1)/γ`.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 /// The law with density `∝ exp(-γ‖b‖₂)` on `R^D`: a Gamma(D, 1/γ) radius times a uniform direction.
 ///
-/// The same law is `√Ω·N(0, I)` with `Ω ~ Gamma((D+1)/2, rate γ²/2)`, on which the exact intervals rest (docs/method.md,
+/// The same law is `√Ω·N(0, I)` with `Ω ~ Gamma((D+1)/2, rate γ²/2)`, on which the exact intervals rest (docs/proofs/mechanisms.md,
 /// "Noise"). Added to a query of L2 sensitivity Δ with `γ = ε/Δ` it is ε-DP (Chaudhuri, Monteleoni & Sarwate 2011).
 #[derive(Debug, Clone, Copy)]
 pub struct SphericalLaplace {

@@ -81,7 +81,7 @@ impl Budget {
     }
 }
 
-/// Share of every budget that pays for the seal of the released values, before any other share (docs/privacy.md, "The seal").
+/// Share of every budget that pays for the seal of the released values, before any other share (docs/proofs/program.md, "The seal").
 ///
 /// A thousandth: the noise that hides the data grows by as much, and intervals by less.
 pub const SEAL_SHARE: f64 = 1e-3;
@@ -124,7 +124,7 @@ impl Neighbors {
 /// Whose constants calibrate the noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Calibration {
-    /// The least that the proofs in docs/method.md allow.
+    /// The least that the proofs in docs/proofs allow.
     Tight,
     /// The printed constants of Wang, Kifer & Lee: private, but with more noise than needed.
     Paper,

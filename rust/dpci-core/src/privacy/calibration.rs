@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// for a nuclear-norm sensitivity.
 ///
 /// # Privacy
-/// ε-DP (Chaudhuri, Monteleoni & Sarwate 2011; docs/method.md, "Noise", for matrices).
+/// ε-DP (Chaudhuri, Monteleoni & Sarwate 2011; docs/proofs/mechanisms.md, "Noise", for matrices).
 ///
 /// # Errors
 /// [`Error::OutOfRange`] unless both are finite and positive.

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 const DELTA_ERROR: f64 = 8e-12;
 
 /// How the privacy loss of Gaussian objective perturbation splits: a log-determinant, and the loss of a Gaussian mechanism
-/// at the worst of a few shifts of the noise (docs/method.md, "Gaussian objective perturbation").
+/// at the worst of a few shifts of the noise (docs/proofs/mechanisms.md, "Gaussian objective perturbation").
 ///
 /// A shift is `a x` (add/remove) or `a x - a' x'` (replace-one) with slopes of size at most L: for a loss whose slope has one
 /// sign for each target the corners are 0, LR, LR and 2LR (0 and LR), else `±LRx ± LRx'` (`±LRx`).
@@ -52,7 +52,7 @@ impl ObjectiveProfile {
     }
 
     /// The same with slopes of two records that are not both at most L but in a smaller region, whose two corners beside (L, 0) and (0, L)
-    /// have shifts of at most `pair·LR`, `pair` at least 1 (docs/domains.md, "Corners of two slopes").
+    /// have shifts of at most `pair·LR`, `pair` at least 1 (docs/proofs/domains.md, "Corners of two slopes").
     #[must_use]
     pub fn with_pair(self, pair: f64) -> Self {
         // NaN is no smaller region.

@@ -1,6 +1,6 @@
 //! How far one record can move what a fit computes, from public bounds alone.
 //!
-//! docs/method.md, "Coefficients" and "Moments", has the proofs; under add/remove the public record count stands for `n`
+//! docs/proofs has the proofs; under add/remove the public record count stands for `n`
 //! everywhere, because the true one is private.
 
 use std::f64::consts::SQRT_2;
@@ -107,7 +107,7 @@ impl DataBounds {
     }
 
     /// Wu et al.'s bound for the minimiser over a ball of radius W: `4(LR + λW)/(nλ)`, half of it under add/remove. More than
-    /// twice [`Self::argmin`], which holds on the ball too (docs/domains.md).
+    /// twice [`Self::argmin`], which holds on the ball too (docs/proofs/domains.md).
     #[must_use]
     pub fn paper_ball_argmin(&self, slope_bound: f64, l2_strength: f64, radius: f64) -> f64 {
         let slope = slope_bound * self.row_norm + l2_strength * radius;

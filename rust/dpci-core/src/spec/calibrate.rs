@@ -197,7 +197,7 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
 }
 
 /// The shape of the noise: the blocks of the rows and the intercept, or `None` for a ball. Objective perturbation takes it wherever the
-/// rows have blocks: no ball gives all coordinates together less noise (docs/method.md, "Noise").
+/// rows have blocks: no ball gives all coordinates together less noise (docs/proofs/mechanisms.md, "Noise").
 pub(super) fn shape(c: &Choices) -> Result<Option<Arc<Blocks>>> {
     let offered = c.perturbation == Perturbation::Objective && c.calibration == Calibration::Tight;
     match c.noise {

@@ -120,7 +120,7 @@ fn greatest_predictor(bounds: &DataBounds, radius: f64) -> f64 {
 }
 
 /// Bound on the predictors of a minimiser, the one place where output perturbation compares gradients: it lies within `√(m/λ)` for
-/// every data set of n records, m the greatest pull of one (docs/domains.md, "The ball of the regulariser"). Objective perturbation
+/// every data set of n records, m the greatest pull of one (docs/proofs/domains.md, "The ball of the regulariser"). Objective perturbation
 /// compares gradients wherever its unbounded noise leads.
 fn minimiser_reach(c: &Choices, bounds: &DataBounds) -> f64 {
     match c.perturbation {
@@ -132,7 +132,7 @@ fn minimiser_reach(c: &Choices, bounds: &DataBounds) -> f64 {
 }
 
 /// What a declared `l'' ≥ m` adds to λ: `m·x²` for one parameter whose rows all have size `x`. With two parameters or more a
-/// function of the linear predictor is flat in some direction (docs/domains.md, "Strongly convex losses").
+/// function of the linear predictor is flat in some direction (docs/proofs/domains.md, "Strongly convex losses").
 fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
     let floor = c.loss.curvature_floor();
     if floor == 0.0 {

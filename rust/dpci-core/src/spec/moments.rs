@@ -11,7 +11,7 @@ use crate::unit::Unit;
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
 /// measurement, kept within `[L²/2t, L²/t]` for losses of another scale. At `k = L²/t` neither matrix is noisier than
-/// in separate releases of equal shares, at `L²/2t` the Hessian by at most a half (docs/method.md, "Moments").
+/// in separate releases of equal shares, at `L²/2t` the Hessian by at most a half (docs/proofs/intervals.md, "Moments").
 fn joint_weight(slope_bound: f64, loss: &dyn Loss) -> f64 {
     let greatest = slope_bound.powi(2) / loss.curvature_bound();
     2.0_f64.max(0.5 * greatest).min(greatest)
@@ -60,7 +60,7 @@ impl MomentNoise {
     }
 
     /// `r_H = 2√d·s`, `s` the standard deviation of an off-diagonal entry: where the spectrum of the Hessian's noise ends if
-    /// its entries are Gaussian; that of the matrix Laplace law ends up to 1.18 times as far (docs/method.md, "Projection").
+    /// its entries are Gaussian; that of the matrix Laplace law ends up to 1.18 times as far (docs/proofs/intervals.md, "Projection").
     #[must_use]
     pub fn spectral_radius(&self, dim: usize) -> f64 {
         self.hessian.map_or(0.0, |noise| noise.spectral_radius(dim))

@@ -1,7 +1,7 @@
 //! How a released vector is sealed: the lattice, the integer noise on it, and its cost.
 //!
 //! A value computed in floating point differs from the real number that a proof speaks of, in low bits that depend on the
-//! data (Mironov 2012). The seal hides that difference: docs/privacy.md, "The seal".
+//! data (Mironov 2012). The seal hides that difference: docs/proofs/program.md, "The seal".
 
 use crate::noise::{DiscreteGaussian, DiscreteLaplace, Family};
 use crate::privacy::{Calibration, Cost, approx_to_zcdp};

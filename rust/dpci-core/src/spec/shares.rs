@@ -4,7 +4,7 @@ use super::Choices;
 use crate::privacy::{Budget, Neighbors, Split};
 
 /// Share of both moments with Gaussian noise, and least share under pure DP: near the shortest intervals from 10 to 104 parameters
-/// (docs/method.md, "Accounting").
+/// (docs/proofs/mechanisms.md, "Accounting").
 const GAUSSIAN: f64 = 0.05;
 const PURE: f64 = 0.1;
 

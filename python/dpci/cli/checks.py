@@ -1,0 +1,163 @@
+"""What a released file can be held against: itself, a schema, and the ledger that paid for it."""
+
+import dataclasses
+from collections.abc import Iterator
+from json import loads as to_values
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from dpci.budgets import Budget
+from dpci.cli.saved import Saved
+from dpci.errors import InvalidInput
+from dpci.ledger.entries import Entry
+from dpci.ledger.ledger import Ledger
+from dpci.model.result import PrivateFit
+from dpci.per_instance.record import ReportRecord
+from dpci.released.model import record_of
+from dpci.released.record import FitRecord
+from dpci.schema.columns import Column
+from dpci.schema.table import Schema
+from dpci.tuning.result import TuneResult
+
+_WHOLES = {"dpci.tuning.tune": "a tuning", "dpci.per_instance.report": "a per-instance report"}
+"""Releases of which a fit is a part, by the names of their entries."""
+_NEVER = (
+    "that the noise was drawn as the model says: no file can show it",
+    "that bounds, lists, formula and λ were chosen without the data, and that each person is one row",
+    "that nobody replaced the file and its hash: a hash is not a signature (sign the file, or keep its hash elsewhere)",
+)
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    outcome: Literal["ok", "FAILED", "not checked"]
+    what: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """What a file holds, and what it says of itself."""
+
+    kind: str
+    digest: str
+    record: FitRecord
+    budget: Budget
+    never: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, saved: Saved, path: Path) -> "Held":
+        """Return that of a saved result."""
+        if isinstance(saved, PrivateFit):
+            return cls("a fit", saved.digest, record_of(saved), saved.budget)
+        if isinstance(saved, TuneResult):
+            chosen = "that the candidates were chosen without the data, and that the choice was made as the file says"
+            return cls("a tuning", saved.digest, record_of(saved.result), saved.budget, (chosen,))
+        if isinstance(saved, ReportRecord):
+            digest = str(to_values(saved.to_json())["checksum"])
+            values = "bounds that someone computed for records: they are not in the file, and are private"
+            return cls("a per-instance report", digest, saved.fit, saved.fit.total_budget(), (values,))
+        msg = f"dpci verify takes files of fits, tunings and per-instance reports, got a regression: {str(path)!r}"
+        raise InvalidInput(msg)
+
+
+def findings(held: Held, schema: Schema | None, ledger: Path | None) -> list[Finding]:
+    """Return what agrees, what does not and what cannot be checked. The file has been read, so its checksum holds."""
+    record = held.record
+    return [
+        Finding("ok", f"the file is as it was written: {held.digest}"),
+        Finding("ok", f"its fields agree with each other: {held.kind}, {record.mechanism} perturbation, {held.budget}"),
+        _seeded(record),
+        *_against_schema(record, schema),
+        *_against_ledger(held, ledger),
+        *(Finding("not checked", what) for what in (*_NEVER, *held.never)),
+    ]
+
+
+def _seeded(record: FitRecord) -> Finding:
+    if record.private:
+        return Finding("ok", "it says that its noise came from the operating system")
+    return Finding("FAILED", "its noise came from a seed: NOT PRIVATE")
+
+
+def _against_schema(record: FitRecord, given: Schema | None) -> Iterator[Finding]:
+    known = record.table
+    if known is None:
+        what = "the schema: the model was fitted to encoded rows and holds none"
+        yield Finding("not checked" if given is None else "FAILED", what)
+        return
+    yield Finding("ok", f"the schema in the file has the digest in the file: {known.digest}")
+    if given is None:
+        yield Finding("not checked", "that this is the schema that was agreed on: --schema names it")
+        return
+    given = dataclasses.replace(given, encoding=known.encoding)
+    if given.digest == known.digest:
+        yield Finding("ok", "the schema is that of --schema")
+    else:
+        yield Finding("FAILED", f"the schema must be that of --schema, got another one: {_difference(known, given)}")
+
+
+def _difference(known: Schema, given: Schema) -> str:
+    """Return the first thing in which two schemas differ, in words."""
+    if known.target != given.target:
+        return f"the target is {known.target} in the model, {given.target} in --schema"
+    ours, theirs = ({column.name: column for column in schema.columns} for schema in (known, given))
+    for name in ours | theirs:
+        if name not in ours or name not in theirs:
+            return f"column {name!r} is only in {'the model' if name in ours else '--schema'}"
+        if (fields := _fields(ours[name])) != (others := _fields(theirs[name])):
+            part = next(part for part in fields | others if fields.get(part) != others.get(part))
+            return f"column {name!r} has {part}={fields.get(part)!r} in the model, {others.get(part)!r} in --schema"
+    if known.terms != given.terms or known.intercept != given.intercept:
+        return (
+            f"the columns of the rows are {', '.join(known.names)} in the model, {', '.join(given.names)} in --schema"
+        )
+    return "the columns are in another order"
+
+
+def _fields(column: Column) -> dict[str, object]:
+    kept = {name: value for name, value in vars(column).items() if name not in {"source", "unit"}}
+    return {"kind": type(column).__name__, **kept}
+
+
+def _against_ledger(held: Held, path: Path | None) -> Iterator[Finding]:
+    paid = held.record.paid
+    if paid is None:
+        what = "that a ledger paid: the model names none"
+        yield Finding("not checked" if path is None else "FAILED", what)
+        return
+    where = f"entry {paid['entry']} of ledger {paid['ledger']}, {paid['time']}"
+    if path is None:
+        yield Finding("not checked", f"that {where}, paid for it: --ledger names the file")
+        return
+    with Ledger.open(path) as ledger:
+        yield Finding("ok", f"the ledger is undamaged: {len(ledger.history)} entries")
+        if ledger.id != paid["ledger"]:
+            yield Finding("FAILED", f"the ledger must be {paid['ledger']}, which the model names, got {ledger.id}")
+            return
+        entry = next((entry for entry in ledger.history if entry.number == paid["entry"]), None)
+        if entry is None:
+            yield Finding("FAILED", f"the ledger must have {where}, got none")
+            return
+        if held.kind == "a fit" and entry.source in _WHOLES:
+            what = f"what paid for it: {where}, paid for {_WHOLES[entry.source]}, whose own file holds this fit"
+            yield Finding("not checked", what)
+            return
+        yield from _against_entry(held, entry, ledger.neighbors, where)
+        kept = ledger.models.get(entry.number)
+        if kept is None:
+            yield Finding("FAILED", f"entry {entry.number} must hold the hash of the model, got none")
+        elif kept != held.digest:
+            yield Finding("FAILED", f"entry {entry.number} must hold the hash of this model, got another: {kept}")
+        else:
+            yield Finding("ok", f"{where}, holds the hash of this model")
+
+
+def _against_entry(held: Held, entry: Entry, neighbors: str, where: str) -> Iterator[Finding]:
+    record = held.record
+    paid = {"time": entry.time, "budget": str(entry.budget), "neighbours": neighbors}
+    own = {"time": (record.paid or {})["time"], "budget": str(held.budget), "neighbours": record.neighbors}
+    if other := next((name for name in paid if paid[name] != own[name]), None):
+        yield Finding("FAILED", f"{where}, must have the {other} of the model, {own[other]}, got {paid[other]}")
+    else:
+        yield Finding("ok", f"{where}, paid {entry.budget}")

@@ -1,0 +1,25 @@
+"""One style for all plots: colours that colour-blind readers tell apart, and a caption with the budget."""
+
+from typing import TYPE_CHECKING
+
+from dpci.budgets import GaussianBudget
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's palette, whose blue is next to that of matplotlib; each differs from the others in lightness too.
+BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+GREY = "0.45"
+
+
+def caption(ax: "Axes", *lines: str) -> "Axes":
+    """Write lines below the label of the horizontal axis, where they stay with the plot."""
+    ax.set_xlabel("\n".join(line for line in (ax.get_xlabel(), *lines) if line))
+    return ax
+
+
+def facts_of_release(budget: GaussianBudget, n_samples: int, *, neighbors: str, private: bool) -> tuple[str, str]:
+    """Return the budget of the release behind a plot, and the number of its records."""
+    spent = str(budget) if private else f"noise as for {budget}"
+    count = "n_public" if neighbors == "add_remove" else "n"
+    return spent, f"{count} = {n_samples:,}"

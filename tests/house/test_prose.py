@@ -1,0 +1,98 @@
+"""What a reader meets is plain: no word of the list in pages, docstrings and messages, no overlong sentence on a page.
+
+The package vale of the Python index downloads a program, and proselint takes code and formulas for prose. Hence these
+two rules, which need the standard library only.
+"""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RULES = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
+WORDS = [(re.compile(pattern.replace(" ", r"\s+")), instead) for pattern, instead in RULES["words"].items()]
+DOCS = ROOT / "docs"
+FOR_USERS = [
+    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")),
+    *sorted(page for folder in ("", "guides", "reference") for page in (DOCS / folder).glob("*.md")),
+]
+APPENDICES = sorted((DOCS / "proofs").glob("*.md"))
+# Pages for those who check proofs or work on the code; other pages end with their proofs.
+EXEMPT = {"architecture.md", "bounds.md", "certificates.md", "inference_formulas.md"}
+PROOFS = "\n## Appendix: proofs"
+
+
+def prose(text):
+    """The text of a page: without code, formulas and addresses of links, of which one word stays."""
+    for pattern, left in (
+        (re.compile(r"^```.*?^```\s*$", re.DOTALL | re.MULTILINE), "\n\n"),
+        (re.compile(r"<!--.*?-->", re.DOTALL), ""),
+        (re.compile(r"\$\$.*?\$\$", re.DOTALL), "M"),
+        (re.compile(r"\$[^$]*?\$"), "M"),
+        (re.compile(r"!?\[([^\]]*)\]\([^)]*\)"), r"\1"),
+        (re.compile(r"`[^`]*`"), "C"),
+    ):
+        text = pattern.sub(left, text)
+    return text
+
+
+def sentences(text):
+    """Sentences of a page's prose, without tables and headings."""
+    for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*|#>]|\d+\.)\s?)", text):
+        if not paragraph.lstrip().startswith(("|", "#")):
+            # A closing quotation mark or bracket may follow the full stop.
+            yield from re.split(r"""(?<=[.!?:;])["')*]*\s+(?=["'(*]*[A-Zλερδ]|\*[a-z])""", " ".join(paragraph.split()))
+
+
+def listed(text):
+    """Words of the list in a text, each with what stands around it."""
+    return [
+        f"{' '.join(text[max(0, hit.start() - 30) : hit.end() + 30].split())!r}: write {instead!r}"
+        for pattern, instead in WORDS
+        for hit in pattern.finditer(text)
+    ]
+
+
+@pytest.mark.parametrize("page", [*FOR_USERS, *APPENDICES], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_is_plain(page):
+    text = prose(page.read_text(encoding="utf-8"))
+    assert listed(text) == []
+    if page in FOR_USERS and page.name not in EXEMPT:
+        limit = RULES["longest_sentence"]
+        assert [sentence for sentence in sentences(text.partition(PROOFS)[0]) if len(sentence.split()) > limit] == []
+
+
+@pytest.mark.parametrize(
+    "room", sorted(path.name for path in (ROOT / "python" / "dpci").iterdir() if path.suffix != ".so")
+)
+def test_docstrings_and_messages_are_plain(room):
+    top = ROOT / "python" / "dpci" / room
+    files = [top] if top.suffix == ".py" else sorted(top.rglob("*.py"))
+    found = [
+        f"{file.relative_to(ROOT)}:{node.lineno} {hit}"
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+        for hit in listed(node.value)
+    ]
+    assert found == []
+
+
+def test_messages_of_the_core_are_plain():
+    for name in ("error", "refusals"):
+        assert listed((ROOT / "rust" / "dpci-core" / "src" / f"{name}.rs").read_text(encoding="utf-8")) == []
+
+
+def test_the_rules_find_what_they_are_for():
+    assert len(listed("The file is not to be had, and is read\nanew; else it is no release.")) == 4
+    assert listed("The file is not available. Otherwise nothing is released.") == []
+    text = prose("Of `a b c` and $x\n y$ [one two](three four.md)\n\n```python\nanew\n```\n")
+    assert text.split() == ["Of", "C", "and", "M", "one", "two"]
+    assert [len(sentence.split()) for sentence in sentences("One two. Three four five.\n\n| a | b |\n\n- Six\n")] == [
+        2,
+        3,
+        2,
+    ]

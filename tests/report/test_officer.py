@@ -1,0 +1,133 @@
+"""The document for whoever approves a release: it says what the record says, and a name in it is never a mark."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.cli.main import main
+from dpci.report.meaning import meaning_of
+from dpci.schema import NumericColumn, Schema
+from dpci.schema.columns import ClassTarget
+
+RNG = np.random.default_rng(5)
+X = RNG.uniform(-0.5, 0.5, (4_000, 2))
+Y = X[:, 0] + 0.3 * RNG.normal(size=len(X)) > 0
+PURE = dpci.PureDP(1.0)
+
+
+def fit(**keywords):
+    return dpci.fit(X, Y, **{"budget": PURE, "l2_strength": 0.05, **keywords})
+
+
+def rows_of(document):
+    """Cells of every table; an escaped or encoded bar is part of its cell."""
+    return [re.split(r"(?<!\\)\|", line)[1:-1] for line in document.splitlines() if line.startswith("|")]
+
+
+def test_a_pure_budget_in_plain_words():
+    text = fit().officer_report()
+    assert "right with probability at most 73.11%" in text
+    assert "by at most a factor of e^1 = 2.719, with certainty" in text
+    # Odds of e to 1 and of 1 to e, rounded outwards.
+    assert "| 50% | 26.894% | 73.106% |" in text
+    assert "| 5 | epsilon=5 (pure DP) |" in text
+    assert "wrong with probability" not in text
+    assert "| **none stated** |" in text
+
+
+def test_the_odds_of_an_approximate_budget_hold_but_for_a_rare_case():
+    result = fit(budget=dpci.ApproxDP(1.0, 1e-6), neighbors="add_remove", n_public=4_000, on_violation="clip")
+    text = result.officer_report()
+    meaning = meaning_of(result.guarantee)
+    delta = float(result.guarantee.delta([1.0])[0])
+    assert meaning.rare == pytest.approx((1 + math.exp(-2.0)) * delta / (1 - math.exp(-1.0)))
+    low, high = meaning.posterior(0.5)
+    assert high / (1 - high) == pytest.approx(math.exp(2.0))
+    assert low == pytest.approx(1 - high)
+    assert "the table is wrong with probability at most" in text
+    assert "One record is added or removed. The number of records is private." in text
+    assert "n_public = 4,000 was chosen without counting" in text
+    # Three records: epsilon, and delta (1 + e + e^2) for steps of e^1; here two, of 1 + e.
+    assert "| 2 | epsilon=2, delta=3.72e-06 (approximate DP) |" in text
+
+
+def test_groups_under_zcdp_grow_with_the_square():
+    assert "| 5 | rho=2.5 (zCDP) |" in fit(budget=dpci.ZCDP(0.1)).officer_report()
+
+
+def test_what_alone_refuses_a_release():
+    with pytest.warns(dpci.SeededNoiseWarning):
+        seeded = fit(seed=1).officer_report()
+    assert seeded.index("NOT PRIVATE") < seeded.index("- **Refuse.** The noise of this model was drawn from a seed")
+    assert "What the budget means" not in seeded
+    with pytest.warns(dpci.PrivacyLeakWarning):
+        inferred = dpci.fit(X, np.where(Y, "a", "b"), budget=PURE, l2_strength=0.05).officer_report()
+    assert "**Refuse, unless the two class labels are public.**" in inferred
+    assert "The two labels that occur are public" in inferred
+    assert "**Refuse, unless the two class labels" not in fit().officer_report()
+
+
+def test_persons_are_the_unit():
+    text = fit(persons=np.arange(len(X)) // 2).officer_report()
+    assert "One person with all of that person's rows" in text
+    assert "rows of one person | guarantee" not in text
+
+
+def test_a_release_without_intervals_promises_none():
+    assert "No intervals are released." in fit(moments="none").officer_report()
+
+
+def test_every_point_and_every_item_is_there():
+    text = fit(ledger=dpci.Ledger(PURE)).officer_report()
+    parts = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert parts == [
+        *("Decide first", "Who is protected", "What the budget means", "Assumptions", "Verified and not verified"),
+        *("NIST SP 800-226, point by point", "Checklist"),
+    ]
+    assert len(re.findall(r"^- \[ \] ", text, re.MULTILINE)) >= 10
+    assert "No ledger is named" not in text
+    assert "Name, role, date, signature:" in text
+
+
+def test_it_says_what_the_saved_file_says():
+    result = fit()
+    again = dpci.PrivateFit.from_json(result.to_json())
+    assert again.officer_report() == result.officer_report()
+    assert json.loads(result.to_json())["checksum"] in result.officer_report()
+
+
+def test_names_and_sources_are_shown_and_never_read_as_marks(tmp_path):
+    hostile = "a|b`<script>\n## Approved"
+    schema = Schema(
+        columns=(NumericColumn(name=hostile, lower=0, upper=1, source="[x](https://x.org) | <b>\n- [x] approved"),),
+        target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+    )
+    table = {hostile: RNG.uniform(size=2_000), "ill": np.where(RNG.uniform(size=2_000) > 0.5, "yes", "no")}
+    result = dpci.fit(table, schema=schema, budget=PURE, l2_strength=0.05)
+    text = result.officer_report(tmp_path / "approval.md")
+    assert (tmp_path / "approval.md").read_text(encoding="utf-8") == text
+    assert not re.search(r"^(## Approved|- \[x\])", text, re.MULTILINE)
+    # Outside of code no bracket, angle or bar of the schema is left.
+    outside = re.sub(r"`[^`\n]*`", "", text)
+    assert "<" not in outside
+    assert "](" not in outside
+    widths = {len(row) for row in rows_of(text)}
+    assert widths <= {2, 3}
+    (row,) = [row for row in rows_of(text) if "column a" in row[0]]
+    assert row[1].strip() == "`0 to 1`"
+
+
+def test_the_command_writes_it(tmp_path, capsys):
+    saved, written = tmp_path / "model.json", tmp_path / "approval.md"
+    saved.write_text(fit().to_json(), encoding="utf-8")
+    assert main(["report", str(saved), "--officer", "--output", str(written), "--quiet"]) == 0
+    text = written.read_text(encoding="utf-8")
+    assert "| not checked | that the noise was drawn as the model says: no file can show it |" in text
+    assert main(["report", str(saved), "--officer"]) == 0
+    assert capsys.readouterr().out == text
+    assert main(["report", str(saved), "--officer", "--json"]) == 2
+    assert "--officer must be given without --title and --json" in capsys.readouterr().err
