@@ -16,15 +16,20 @@ from dpci.base.validation import check_fraction
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
 from dpci.cli.delivery import write_page
-from dpci.cli.documents import result_document
+from dpci.cli.documents import Delivered, result_document
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_new, check_text, new_file
 from dpci.cli.rows import TableRows, find_tables, progress_bar
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
+from dpci.regression.matrix import MomentMatrix, whole_regression
+from dpci.regression.record import SCHEMA as MATRIX
+from dpci.regression.result import SCHEMA as REGRESSION
+from dpci.regression.result import LinearFit
+from dpci.released.rules import saved_schema
 from dpci.rows import Blocks
-from dpci.schema.columns import ClassTarget, class_labels
+from dpci.schema.columns import ClassTarget, NumericTarget, class_labels
 from dpci.schema.table import Schema, same_columns
 from dpci.sources.files import open_text
 
@@ -91,7 +96,7 @@ def predict(
     in chunks, so memory does not grow with the table.
     """
     kept = tuple(keep or ())
-    fitted = read_model(model)
+    fitted = _read(model)
     description = _schema_of(fitted, schema)
     tables = find_tables(files)
     check_text("--output", output)
@@ -142,7 +147,7 @@ def report(
     """
     level = check_fraction("level", level)
     check_new("--output", output, force=force, sources=[model])
-    fitted = read_model(model)
+    fitted = _read(model)
     if output is not None:
         write_page(fitted, output, level=level, title=title, option="--output", force=force, quiet=quiet)
     elif title is not None:
@@ -156,17 +161,32 @@ def report(
 
 def read_model(path: Path) -> PrivateFit:
     """Return the released model of a file."""
+    return PrivateFit.from_json(_contents(path))
+
+
+def _read(path: Path) -> Delivered:
+    """Return a released model or regression: of a moment matrix that of its target on all columns."""
+    text = _contents(path)
+    kind = saved_schema(text)
+    if kind == MATRIX:
+        return whole_regression(MomentMatrix.from_json(text), fit_intercept=True, l2_strength=0.0)
+    return LinearFit.from_json(text) if kind == REGRESSION else PrivateFit.from_json(text)
+
+
+def _contents(path: Path) -> bytes:
     try:
-        return PrivateFit.from_json(path.read_bytes())
+        return path.read_bytes()
     except OSError as error:
         msg = f"a model must be a file that can be read, got {str(path)!r}: {error.strerror}"
         raise InvalidInput(msg) from error
 
 
-def _schema_of(fitted: PrivateFit, schema: str | None) -> Schema:
+def _schema_of(fitted: Delivered, schema: str | None) -> Schema:
     """Return the schema of a model, or the one that is given for a model of encoded rows."""
     given = None if schema is None else find_schema(schema, None)
-    if given is not None and fitted.schema is None:
+    if isinstance(fitted, LinearFit):
+        _check_predicts(fitted)
+    elif given is not None and fitted.schema is None:
         return _encoded_as(fitted, given)
     known = fitted.schema
     if known is None:
@@ -179,6 +199,19 @@ def _schema_of(fitted: PrivateFit, schema: str | None) -> Schema:
     return known
 
 
+def _check_predicts(fitted: LinearFit) -> None:
+    """Refuse regressions that say nothing about the target of a table."""
+    if fitted.schema is None or fitted.target != MomentMatrix.of(fitted).target:
+        msg = (
+            "a regression must have a schema and be of its target, to predict for a table, got one "
+            f"{'without a schema' if fitted.schema is None else f'of {fitted.target}'} (LinearFit.predict in Python "
+            "takes the regressors)"
+        )
+        raise InvalidInput(msg)
+    if fitted.interval_refusal is not None:
+        raise InvalidInput(fitted.interval_refusal)
+
+
 def _started(columns: Iterator[list[Sequence[Any]]]) -> Iterator[list[Sequence[Any]]]:
     """Read the first chunk at once: what is wrong with the whole table is found before a header is written."""
     first = next(columns, None)
@@ -186,7 +219,7 @@ def _started(columns: Iterator[list[Sequence[Any]]]) -> Iterator[list[Sequence[A
 
 
 def _predicted(
-    fitted: PrivateFit, schema: Schema, rows: TableRows, kept: Sequence[str], *, proba: bool
+    fitted: Delivered, schema: Schema, rows: TableRows, kept: Sequence[str], *, proba: bool
 ) -> Iterator[list[Sequence[Any]]]:
     """Yield the columns of the output, chunk by chunk."""
     for table, values in rows.features(kept):
@@ -194,13 +227,20 @@ def _predicted(
         columns: list[Sequence[Any]] = [table[name] for name in kept]
         columns.append(_in_table_terms(fitted, schema, named))
         if proba:
+            if isinstance(fitted, LinearFit):
+                msg = "--proba must not be given for a linear regression, which predicts no probabilities"
+                raise InvalidInput(msg)
             columns.append(fitted.predict_proba(named)[:, 1].tolist())
         yield columns
 
 
-def _in_table_terms(fitted: PrivateFit, schema: Schema, rows: NamedRows) -> list[Any]:
+def _in_table_terms(fitted: Delivered, schema: Schema, rows: NamedRows) -> list[Any]:
     """Return predictions as the table has its target: labels in place of -1 and 1, and units in place of [-1, 1]."""
     target = schema.target
+    if isinstance(fitted, LinearFit):
+        assert isinstance(target, NumericTarget)  # noqa: S101  # for the type checker: the schema is of the release
+        offset, slope = target.scaling
+        return list(((fitted.predict(rows) - offset) / slope).tolist())
     if isinstance(target, ClassTarget):
         predicted = fitted.predict(rows).tolist()
         if fitted.classes != (-1, 1):
