@@ -181,6 +181,50 @@ def test_collinear_columns_are_named():
         matrix.fit()
 
 
+def test_a_private_ridge_is_the_least_that_the_noise_needs(exact):
+    # 0 where the regressors vary enough.
+    free = exact.fit(l2_strength="private")
+    assert free.l2_strength == 0.0
+    assert free.l2_rule == "private"
+    assert free.to_json() != exact.fit().to_json()
+    np.testing.assert_array_equal(free.params, exact.fit().params)
+    rows = np.column_stack([X, X[:, 1]])
+    bounds = ([*BOUNDS[0], -1], [*BOUNDS[1], 1])
+    matrix = regression.release(rows, Y, budget=dpci.ZCDP(50.0), bounds=bounds, target_bound=(-10, 24), seed=1)
+    fit = matrix.fit(l2_strength="private")
+    # The same from the public matrix: columns less their middle over half their width, and the constant of the record.
+    record = json.loads(matrix.to_json())
+    noisy = np.array(record["matrix"])
+    (step,) = record["steps"]
+    noise = step["scale"]  # the seal adds nothing visible
+    lack = 2.0 * np.sqrt(2.0 * 5) * noise - np.linalg.eigvalsh(noisy[:5, :5])[0]
+    assert fit.l2_strength == pytest.approx(2.0 * lack, rel=1e-7)
+    solution = np.linalg.solve(noisy[:5, :5] + lack * np.eye(5), noisy[:5, 5])
+    middle, half = np.mean(bounds, axis=0), 0.5 * np.diff(bounds, axis=0)[0]
+    slopes = solution[:4] / half / record["target_weight"]
+    np.testing.assert_allclose(fit.params[:4], slopes, rtol=1e-7)
+    intercept = solution[4] * record["constant"] / record["target_weight"] + 7 - slopes @ middle
+    assert fit.params[4] == pytest.approx(intercept, rel=1e-6)
+    assert "from the released matrix" in fit.summary()
+    again = regression.LinearFit.from_json(fit.to_json())
+    assert again.l2_strength == fit.l2_strength
+    np.testing.assert_array_equal(again.params, fit.params)
+    with pytest.raises(dpci.InvalidInput, match="l2_strength"):
+        dpci.compare(fit, matrix.fit(l2_strength=1.0))
+
+
+@pytest.mark.parametrize("budget", [dpci.PureDP(1e-3), dpci.ZCDP(1e-9), dpci.GDP(1e-6)], ids=str)
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_a_private_ridge_always_has_a_solution(budget, neighbors):
+    n_public = None if neighbors == "replace_one" else N
+    for seed in range(10):
+        matrix = released(budget, neighbors=neighbors, n_public=n_public, robust=False, seed=seed)
+        for features in (None, ["x0"], []):
+            fit = matrix.fit(features=features, l2_strength="private")
+            assert np.isfinite(fit.params).all()
+            assert np.all(fit.conf_int().length > 0)
+
+
 def test_a_matrix_of_noise_is_refused():
     matrix = released(dpci.PureDP(1e-3))
     for features in (None, ["x0"]):

@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dpci
 import dpci.sklearn
 from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
+from dpci.sklearn.linear import PrivateLinearRegression
 from dpci.sklearn.ridge import PrivateRidge
 from dpci.sklearn.search import PrivateGridSearch
 from dpci.sklearn.transformers import RowNormClipper
@@ -32,7 +33,7 @@ from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
 X, Y = make_rows()
 T = make_targets(X)
 CLASSIFIERS = [PrivateLogisticRegression(), PrivateLinearSVC()]
-ESTIMATORS = [*CLASSIFIERS, PrivateRidge()]
+ESTIMATORS = [*CLASSIFIERS, PrivateRidge(radius=1.0)]
 HUGE = 1e9
 
 # scikit-learn's checks have 1 to 200 rows: at this budget none is refused, and all noise is far above 1e-7.
@@ -52,7 +53,7 @@ def expected_failures(estimator):
     [
         PrivateLogisticRegression(**CHECKED),
         PrivateLinearSVC(**CHECKED),
-        PrivateRidge(**CHECKED),
+        *(PrivateRidge(**CHECKED), PrivateRidge(**CHECKED, radius=1.0), PrivateLinearRegression(**CHECKED)),
         PrivateGridSearch(PrivateLogisticRegression(**CHECKED), {"l2_strength": [0.1]}, validation_radius=4.0),
         RowNormClipper(),
     ],
@@ -62,11 +63,11 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC, PrivateRidge])
+@pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC, PrivateRidge, PrivateLinearRegression])
 def test_tags(kind):
     """Without these two, scikit-learn would hold a private model to what only exact ones can do."""
     tags = get_tags(kind())
-    poor = tags.regressor_tags if kind is PrivateRidge else tags.classifier_tags
+    poor = tags.regressor_tags if is_regressor(kind()) else tags.classifier_tags
     assert tags.non_deterministic and poor.poor_score and tags.input_tags.sparse  # noqa: PT018  # one thing: the tags
 
 
@@ -127,8 +128,7 @@ def test_attributes_are_those_of_the_fit(estimator):
     np.testing.assert_allclose(predict(X), score, rtol=0, atol=1e-12)
     assert model.n_features_in_ == D
     assert not hasattr(model, "feature_names_in_")
-    assert isinstance(model.result_, dpci.PrivateFit)
-    assert model.result_.private
+    assert isinstance(model.result_, dpci.PrivateFit) and model.result_.private  # noqa: PT018  # one thing: the result
     without = fitted(estimator, fit_intercept=False)
     assert np.all(np.ravel(without.intercept_) == 0.0)
     assert without.coef_.shape == shape
@@ -275,7 +275,7 @@ def test_intervals_are_those_of_the_result():
 
 
 def test_scores_say_that_they_are_not_private():
-    for estimator, y in ((PrivateLogisticRegression(epsilon=HUGE), Y), (PrivateRidge(epsilon=HUGE, radius=2.0), T)):
+    for estimator, y in ((PrivateLogisticRegression(epsilon=HUGE), Y), (PrivateRidge(epsilon=HUGE), T)):
         model = clone(estimator).set_params(l2_strength=0.02).fit(X, y)
         score, caught = warnings_of(lambda model=model, y=y: model.score(X, y))
         assert score > 0.5
@@ -392,7 +392,7 @@ def test_examples_of_the_page():
     pytest.importorskip("pandas", reason="the page has frames")
     page = (Path(__file__).parents[2] / "docs" / "sklearn.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names = {}
     for block in blocks:
         exec(block, names)

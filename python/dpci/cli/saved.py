@@ -8,16 +8,25 @@ from typing import Final, TypeAlias
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
 from dpci.per_instance import record as report_record
+from dpci.regression import record as matrix_record
 from dpci.regression import result as regression_result
+from dpci.regression.matrix import MomentMatrix, whole_regression
 from dpci.regression.result import LinearFit
 from dpci.tuning import result as tuning_result
 from dpci.tuning.result import TuneResult
 
 Saved: TypeAlias = PrivateFit | TuneResult | LinearFit | report_record.ReportRecord
 
+
+def _regression_on_all(text: bytes) -> LinearFit:
+    """Return the regression of the target of a moment matrix on all of its columns."""
+    return whole_regression(MomentMatrix.from_json(text), fit_intercept=True, l2_strength=0.0)
+
+
 _KINDS: Final[dict[str, Callable[[bytes], Saved]]] = {
     tuning_result.SCHEMA: TuneResult.from_json,
     regression_result.SCHEMA: LinearFit.from_json,
+    matrix_record.SCHEMA: _regression_on_all,
     report_record.SCHEMA: report_record.ReportRecord.from_json,
 }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack, o
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import warn_of_seed
+from dpci.base.validation import check_real, warn_of_seed
 from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
@@ -77,7 +77,7 @@ def fit(
     y: ArrayLike | None = None,
     *,
     budget: GaussianBudget,
-    l2_strength: float | None = None,
+    l2_strength: float | Literal["private"] | None = None,
     schema: Schema | None = None,
     loss: LossLike = "logistic",
     mechanism: MechanismLike | Literal["moments"] | None = None,
@@ -125,7 +125,8 @@ def fit(
         ApproxDP.
     l2_strength : float
         Regularisation λ > 0. It defines the target of the intervals and must not depend on the data. 0 is legal only
-        for a custom loss that declares strong convexity, and with ``mechanism="moments"``, where it is the default.
+        for a custom loss that declares strong convexity, and with ``mechanism="moments"``, where it is the default and
+        "private" is the least that the noise allows.
     schema : dpci.schema.Schema, optional
         What becomes of the columns of a table: it gives the bound on the rows, the names and the classes, and stays
         with the result, which then encodes tables by itself and gives numbers in the units of the table (docs/data.md).
@@ -260,7 +261,7 @@ def fit(
         raise TypeError("fit() missing required keyword-only argument: 'l2_strength'")
     settings = Settings.checked(
         budget=check_budget(budget),
-        l2_strength=l2_strength,
+        l2_strength=check_real("l2_strength", l2_strength),
         loss=loss,
         mechanism=mechanism,
         split=split,

@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from dpci.base.validation import check_flag, check_not_negative, warn_of_seed
+from dpci.base.validation import check_flag, warn_of_seed
 from dpci.budgets import Neighbors
 from dpci.data.rows import check_source
 from dpci.errors import InvalidInput, MomentNoiseWarning
@@ -13,6 +13,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Loss, Squared
 from dpci.model.tables import Source, check_schema, described
+from dpci.regression.equations import Ridge, check_ridge
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import choices_of_fit, release_matrix
 from dpci.regression.result import LinearFit
@@ -38,7 +39,7 @@ def fit_moments(
     y: ArrayLike | None,
     *,
     loss: Loss,
-    l2_strength: float | None,
+    l2_strength: Ridge | None,
     mechanism: object,  # noqa: ARG001  # of which this is one
     fit_intercept: bool,
     schema: Schema | None,
@@ -55,13 +56,8 @@ def fit_moments(
     """
     if not isinstance(loss, Squared):
         raise InvalidInput(f"loss must be 'squared' with mechanism='moments', got loss={loss!r}")
-    for name, default in _UNUSED.items():
-        value = others.pop(name)
-        if not (value is default or (isinstance(value, str | int | float) and value == default)):
-            raise InvalidInput(
-                f"{name} must be {default!r} with mechanism='moments', which does not use it, got {name}={value!r}"
-            )
-    l2_strength = check_not_negative("l2_strength", 0.0 if l2_strength is None else l2_strength)
+    others = used_keywords(others)
+    l2_strength = check_ridge("l2_strength", 0.0 if l2_strength is None else l2_strength)
     fit_intercept = check_flag("fit_intercept", fit_intercept)
     schema = None if schema is None else check_schema(schema)
     if schema is not None and schema.persons:
@@ -85,3 +81,20 @@ def fit_moments(
             stacklevel=3,
         )
     return result
+
+
+def used_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return keywords of :func:`dpci.fit` without those that only other mechanisms use.
+
+    Raises
+    ------
+    InvalidInput
+        If one of these is given.
+    """
+    for name, default in _UNUSED.items():
+        value = keywords.get(name, default)
+        if not (value is default or (isinstance(value, str | int | float) and value == default)):
+            raise InvalidInput(
+                f"{name} must be {default!r} with mechanism='moments', which does not use it, got {name}={value!r}"
+            )
+    return {name: value for name, value in keywords.items() if name not in _UNUSED}

@@ -82,7 +82,7 @@ _WITHOUT_MOMENTS: dict[str, Any] = {
 class OtherKeywords(TypedDict, total=False):
     """The keywords of :func:`dpci.fit` but those that decide what it returns, its budget, schema and ledger."""
 
-    l2_strength: float
+    l2_strength: float | Literal["private"]
     split: Sequence[float] | None
     moments: Moments
     projection: Projection

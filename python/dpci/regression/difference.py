@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from dpci.errors import InvalidInput
 from dpci.inference.comparison import ComparedFacts, DifferenceLaw, compared_facts, difference_law
 from dpci.regression.law import ErrorParts
-from dpci.regression.result import LinearFit, model_of, record_of, solution_of
+from dpci.regression.result import LinearFit, record_of, solution_of
 
 __all__: list[str] = []
 
@@ -15,12 +15,13 @@ _F64 = NDArray[np.float64]
 
 @compared_facts.register
 def _facts(result: LinearFit) -> ComparedFacts:
-    record, model = record_of(result), model_of(result)
+    record = record_of(result)
     moved = (record.middle.tolist(), record.scale.tolist(), record.row_norm, record.target_middle, record.target_half)
     facts = {
         "names": result.names,
         "target": result.target,
-        "l2_strength": model.l2_strength,
+        "l2_strength": result.l2_strength,
+        "units of l2_strength": result.l2_rule if result.l2_strength else None,
         "bounds, to which numbers were clipped,": moved if record.on_violation == "clip" else None,
     }
     return ComparedFacts(facts, record.matrix, record.table, private_n_samples=record.neighbors == "add_remove")

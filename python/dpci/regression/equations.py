@@ -2,22 +2,34 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
+from dpci.base.validation import check_not_negative
 from dpci.errors import InvalidInput
 from dpci.regression.law import ErrorParts, Noise, positive_part, shrunk
 from dpci.regression.record import INTERCEPT, MomentRecord
 
 _F64 = NDArray[np.float64]
 
+PRIVATE: Literal["private"] = "private"
+Ridge: TypeAlias = float | Literal["private"]
+
 # Every direction of the regressors must vary this many times more than the noise reaches.
 _CLEAR = 2.0
+# Rounding does not lower a private ridge to what is refused.
+_ABOVE = 1.0 + 1e-9
 # Regressors with at least this part of the greatest in the direction that does not are named.
 _NAMED = 0.3
+
+
+def check_ridge(name: str, value: object) -> Ridge:
+    """Return λ ≥ 0, or "private"."""
+    return PRIVATE if isinstance(value, str) and value == PRIVATE else check_not_negative(name, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +39,14 @@ class Model:
     target: str
     features: tuple[str, ...]
     fit_intercept: bool
-    l2_strength: float
+    l2_strength: Ridge
+    """λ of the ridge, or "private": the least that lifts every direction clear of the noise."""
     covariance: str
+
+    @property
+    def centred(self) -> bool:
+        """Whether columns are taken from the middle of their bounds."""
+        return self.fit_intercept and self.l2_strength in (0.0, PRIVATE)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,6 +73,8 @@ class Solution:
     residual_variance: float
     matrix_noise: float
     degrees: float
+    l2_strength: float
+    """λ of the ridge; of a private one on coefficients in units of the bounds."""
 
     def parts(self, rows: _F64) -> ErrorParts:
         """Return the parts of the errors of contrasts, one a row."""
@@ -120,18 +140,34 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     rows, response, back, shift = _equations(record, model)
     n = record.n_samples
     robust = model.covariance == "robust"
-    found = _core.moment_regression(
-        record.matrix,
-        np.ascontiguousarray(rows),
-        response,
-        ridge=0.5 * model.l2_strength * np.eye(len(rows)),
-        residual_moments=record.residual_moments if robust else None,
-    )
     noise = record.noise("moment_matrix")
-    _check_clear(model, found, noise)
+    needed = _CLEAR * noise * math.sqrt(2.0 * len(rows))
+
+    def solved(ridge: _F64) -> "_core.RegressionDict":
+        return _core.moment_regression(
+            record.matrix,
+            np.ascontiguousarray(rows),
+            response,
+            ridge=ridge,
+            residual_moments=record.residual_moments if robust else None,
+        )
+
+    if model.l2_strength == PRIVATE:
+        found = solved(np.zeros((len(rows), len(rows))))
+        strength = 2.0 * max(0.0, needed - found["least_eigenvalue"]) * _ABOVE
+        if strength > 0.0:
+            # rows @ rows.T is the identity in orthonormal combinations of the columns, where the noise is isotropic.
+            found = solved(0.5 * strength * rows @ rows.T)
+    else:
+        strength = float(model.l2_strength)
+        found = solved(0.5 * strength * np.eye(len(rows)))
+    _check_clear(model, found, needed)
     # Under add/remove the number of records is known from the noisy mean of the constant's square.
     counted = record.matrix[-2, -2] / record.constant**2 if record.neighbors == "add_remove" else 1.0
     free = counted * n - found["degrees"]
+    if model.l2_strength == PRIVATE:
+        # It always has a solution: where there are hardly any records the intervals are as wide as can be.
+        free = max(free, 1.0)
     if not free > 0.0:
         raise InvalidInput(f"a regression needs more records than coefficients, got {n} records")
     factor = n / free
@@ -159,6 +195,7 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         residual_variance=float(variance),
         matrix_noise=noise,
         degrees=math.inf if record.is_gaussian else 0.5 * (len(record.columns) + 3),
+        l2_strength=strength,
     )
 
 
@@ -174,10 +211,10 @@ def _equations(record: MomentRecord, model: Model) -> tuple[_F64, _F64, _F64, _F
     """Return regressors and response as combinations of the matrix's columns, and the way back to the caller's units.
 
     With an intercept and no ridge all are taken from the middle of their bounds, which changes the intercept alone and
-    loses no digits where bounds are far from 0.
+    loses no digits where bounds are far from 0. A private ridge is defined there.
     """
     k = len(record.columns)
-    centred = model.fit_intercept and model.l2_strength == 0.0
+    centred = model.centred
     constant = np.zeros(k + 2)
     constant[k] = 1.0 / record.constant
 
@@ -200,8 +237,7 @@ def _equations(record: MomentRecord, model: Model) -> tuple[_F64, _F64, _F64, _F
     return np.array(rows), response, back, shift
 
 
-def _check_clear(model: Model, found: "_core.RegressionDict", noise: float) -> None:
-    needed = _CLEAR * noise * math.sqrt(2.0 * len(model.names))
+def _check_clear(model: Model, found: "_core.RegressionDict", needed: float) -> None:
     least = found["least_eigenvalue"]
     if least > needed:
         return
@@ -210,6 +246,6 @@ def _check_clear(model: Model, found: "_core.RegressionDict", noise: float) -> N
     what = "varies" if len(named) == 1 else "vary together"
     raise InvalidInput(
         f"the regressors must vary more than the noise in the matrix: {listed} {what} by {least:.3g} in the least "
-        f"direction, where at least {needed:.3g} is needed (leave out a column, use an l2_strength, narrower bounds or "
-        "a greater budget)"
+        f"direction, where at least {needed:.3g} is needed (leave out a column, use l2_strength='private', narrower "
+        "bounds or a greater budget)"
     )

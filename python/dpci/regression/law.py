@@ -5,6 +5,7 @@ freedom, which count that the variances are estimated from a noisy matrix; under
 mixed over the two gamma variables that make this noise normal.
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,6 +115,7 @@ class ErrorParts:
         return np.sqrt(spread), weights
 
 
+@functools.lru_cache(maxsize=64)
 def _gamma_rule(degrees: float, n_nodes: int) -> tuple[_F64, _F64]:
     """Return nodes and weights of a gamma variable of mean 1."""
     if np.isinf(degrees):

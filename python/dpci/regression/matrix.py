@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.tables import format_facts
-from dpci.base.validation import check_choice, check_flag, check_not_negative
+from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
-from dpci.regression.equations import Model, attempt, solve
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.regression.columns import Columns
+from dpci.regression.equations import Model, Ridge, attempt, check_ridge, solve
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
 from dpci.regression.result import LinearFit, record_of
 
@@ -60,7 +62,7 @@ class MomentMatrix(ReleaseFacts):
         features: Sequence[str] | None = None,
         *,
         fit_intercept: bool = True,
-        l2_strength: float = 0.0,
+        l2_strength: Ridge = 0.0,
         covariance: Literal["classical", "robust"] = "classical",
     ) -> LinearFit:
         """Regress one of the columns on others: post-processing, at no cost.
@@ -73,9 +75,12 @@ class MomentMatrix(ReleaseFacts):
             The regressors. None: all columns of X but the target. None of them: the mean of the target.
         fit_intercept : bool
             Whether a constant is among the regressors.
-        l2_strength : float
+        l2_strength : float or "private"
             λ ≥ 0 of the target: the minimiser of the mean of (y - xθ)² plus (λ/2)‖θ‖², the intercept included, as of
-            ``dpci.fit(loss="squared")``. 0: ordinary least squares.
+            ``dpci.fit(loss="squared")``. 0: ordinary least squares. "private": the least λ that lifts every direction
+            of the regressors clear of the noise, from the released matrix, so that there always is a solution; 0 where
+            they vary enough. It is on coefficients in units of the bounds: of columns less the middle of their bounds,
+            over half their width. The result's ``l2_strength`` has it.
         covariance : {"classical", "robust"}
             "classical": the errors have one variance. "robust": they need not (HC0); for y on all columns with an
             intercept and without a ridge, if the release was made with ``robust=True``.
@@ -99,7 +104,7 @@ class MomentMatrix(ReleaseFacts):
         target: str | None = None,
         *,
         fit_intercept: bool = True,
-        l2_strength: float = 0.0,
+        l2_strength: Ridge = 0.0,
     ) -> tuple[LinearFit, ...]:
         """Fit one regression for each set of features, as :meth:`fit` does.
 
@@ -110,12 +115,87 @@ class MomentMatrix(ReleaseFacts):
         common = {"fit_intercept": fit_intercept, "l2_strength": l2_strength}
         return tuple(self.fit(target, features, **common) for features in feature_sets)  # type: ignore[arg-type]  # keywords of fit, passed on
 
+    def means(self, columns: Sequence[str] | None = None, *, level: float = 0.95) -> ConfidenceIntervals:
+        """Means of columns in the population, each with an interval: post-processing, at no cost.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Of the columns of X and :attr:`target`. None: all of them.
+        level : float
+            Strictly between 0 and 1. Each interval holds by itself.
+
+        Returns
+        -------
+        ConfidenceIntervals
+            In the caller's units; with a schema those of the encoded columns. They count the sampling and the noise.
+
+        Raises
+        ------
+        InvalidInput
+            For names that are no columns.
+        """
+        return Columns(self._record).means(self._names(columns), check_fraction("level", level))
+
+    def variances(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+        assume: Literal["bounded", "normal"] = "bounded",
+    ) -> ConfidenceIntervals:
+        """Variances of columns in the population, each with an interval, as :meth:`means`.
+
+        Their sampling error depends on fourth moments, which are not released.
+
+        Parameters
+        ----------
+        columns, level
+            As of :meth:`means`.
+        assume : {"bounded", "normal"}
+            "bounded": the greatest sampling error that the bounds of the columns allow, which holds for every
+            distribution and may be far too long. "normal": that of a normal column; too short for heavier tails.
+        """
+        normal = check_choice("assume", assume, ("bounded", "normal")) == "normal"
+        return Columns(self._record).variances(self._names(columns), check_fraction("level", level), normal=normal)
+
+    def correlations(self, columns: Sequence[str] | None = None, *, level: float = 0.95) -> ConfidenceIntervals:
+        """Correlations of all pairs of columns in the population, each with an interval, as :meth:`means`.
+
+        The sampling error is that of columns that are normal together: their fourth moments are not released. It is
+        right for independent columns of any distribution, and too short for strongly correlated ones with heavy tails.
+
+        Parameters
+        ----------
+        columns, level
+            As of :meth:`means`.
+
+        Returns
+        -------
+        ConfidenceIntervals
+            One for each pair, "x0:x1"; where a column varies no more than the noise NaN, with the reason in
+            ``refusals``. An estimate may lie beyond ±1.
+        """
+        names = self._names(columns)
+        if len(names) < 2:
+            raise InvalidInput(f"correlations need at least two columns, got {names}")
+        return Columns(self._record).correlations(names, check_fraction("level", level))
+
+    def _names(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+        known = (*self._record.columns, self._record.target)
+        if columns is None:
+            return known
+        names = _chosen("columns", columns, known)
+        if not names or len(set(names)) < len(names):
+            raise InvalidInput(f"columns must differ from each other, and be at least one, got {names}")
+        return names
+
     def _model(
         self,
         target: str | None,
         features: Sequence[str] | None,
         fit_intercept: bool,  # noqa: FBT001  # private
-        l2_strength: float,
+        l2_strength: object,
         covariance: str,
     ) -> Model:
         record = self._record
@@ -123,17 +203,15 @@ class MomentMatrix(ReleaseFacts):
         target = record.target if target is None else _column("target", target, known)
         if features is None:
             chosen = tuple(name for name in record.columns if name != target)
-        elif isinstance(features, str) or not isinstance(features, Iterable):
-            raise InvalidInput(f"features must be a sequence of names, got features={features!r}")
         else:
-            chosen = tuple(_column("features", name, known) for name in features)
+            chosen = _chosen("features", features, known)
         if len(set(chosen)) < len(chosen) or target in chosen:
             raise InvalidInput(f"features must differ from each other and from the target, got {chosen}")
         model = Model(
             target=target,
             features=chosen,
             fit_intercept=check_flag("fit_intercept", fit_intercept),
-            l2_strength=check_not_negative("l2_strength", l2_strength),
+            l2_strength=check_ridge("l2_strength", l2_strength),
             covariance=check_choice("covariance", covariance, ("classical", "robust")),
         )
         if not model.names:
@@ -154,7 +232,7 @@ class MomentMatrix(ReleaseFacts):
             raise InvalidInput(
                 "covariance='robust' is for the regression of y on all columns with an intercept and l2_strength=0, "
                 f"whose residuals were released, got {model.target!r} on {', '.join(model.names)} with "
-                f"l2_strength={model.l2_strength:g}"
+                f"l2_strength={model.l2_strength!r}"
             )
 
     def summary(self) -> str:
@@ -186,11 +264,19 @@ class MomentMatrix(ReleaseFacts):
         return f"<MomentMatrix: {len(self.columns)} columns and {self.target}, {self.spent}{seeded}>"
 
 
-def whole_regression(matrix: MomentMatrix, *, fit_intercept: bool, l2_strength: float) -> LinearFit:
+def whole_regression(
+    matrix: MomentMatrix, *, fit_intercept: bool, l2_strength: Ridge, covariance: str = "classical"
+) -> LinearFit:
     """Regress y on all columns; what hides the regression is the result's :attr:`LinearFit.interval_refusal`."""
     record = matrix._record  # noqa: SLF001  # of this module's own class
-    model = matrix._model(None, None, fit_intercept, l2_strength, "classical")  # noqa: SLF001  # as above
+    model = matrix._model(None, None, fit_intercept, l2_strength, covariance)  # noqa: SLF001  # as above
     return LinearFit(record, model, attempt(record, model))
+
+
+def _chosen(name: str, values: object, known: tuple[str, ...]) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name} must be a sequence of names, got {name}={values!r}")
+    return tuple(_column(name, value, known) for value in values)
 
 
 def _column(name: str, value: object, known: tuple[str, ...]) -> str:

@@ -18,8 +18,8 @@ from dpci.errors import InvalidInput, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Squared
-from dpci.regression.bounds import SPARSE, Bounds, StandardisedParts, plain_bounds, target_interval
-from dpci.regression.choices import MatrixChoices
+from dpci.regression.choices.bounds import SPARSE, Bounds, StandardisedParts, plain_bounds, target_interval
+from dpci.regression.choices.matrix import MatrixChoices
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.rows import Ball, Blocks, RowDomain, row_domain
@@ -112,14 +112,12 @@ def release(
     >>> matrix.fit().names
     ('x0', 'x1', 'intercept')
     """
-    middle, half = target_interval(target_bound)
-    placed, domain = _place(bounds, row_norm, rows)
-    choices = MatrixChoices(
+    choices = matrix_choices(
         budget=budget,
-        bounds=placed,
-        domain=domain,
-        target_middle=middle,
-        target_half=half,
+        bounds=bounds,
+        row_norm=row_norm,
+        rows=rows,
+        target_bound=target_bound,
         robust=robust,
         on_violation=on_violation,
         neighbors=neighbors,
@@ -134,6 +132,26 @@ def release(
     if not matrix.private:
         warn_of_seed("result", 3)
     return matrix
+
+
+def matrix_choices(
+    *,
+    bounds: tuple[ArrayLike, ArrayLike] | None,
+    row_norm: float | None,
+    rows: RowDomain | None,
+    target_bound: float | tuple[float, float],
+    **keywords: Any,  # noqa: ANN401  # of MatrixChoices
+) -> MatrixChoices:
+    """Return the choices that the keywords of :func:`release` make.
+
+    Raises
+    ------
+    InvalidInput
+        For values out of range or that contradict each other.
+    """
+    middle, half = target_interval(target_bound)
+    placed, domain = _place(bounds, row_norm, rows)
+    return MatrixChoices(bounds=placed, domain=domain, target_middle=middle, target_half=half, **keywords)
 
 
 def choices_of_fit(

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.base.tables import format_facts, format_percent, format_table, new_frame
-from dpci.base.validation import check_choice, check_flag, check_not_negative
+from dpci.base.validation import check_choice, check_flag
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.units import TableUnits
-from dpci.regression.equations import Model, Solution, attempt
+from dpci.regression.equations import PRIVATE, Model, Solution, attempt, check_ridge
 from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
 from dpci.regression.show import NOTE, coefficient_table, fact_lines, in_target_units, regression_page, units_of
@@ -75,8 +75,16 @@ class LinearFit(ReleaseFacts):
 
     @property
     def l2_strength(self) -> float:
-        """λ of the ridge, which is part of the definition of the target of the intervals."""
-        return self._model.l2_strength
+        """λ of the ridge, which is part of the definition of the target of the intervals.
+
+        With a private one (:attr:`l2_rule`) of coefficients in units of the bounds, as :meth:`MomentMatrix.fit` says.
+        """
+        return solution_of(self).l2_strength if self._model.l2_strength == PRIVATE else float(self._model.l2_strength)
+
+    @property
+    def l2_rule(self) -> str:
+        """Who chose λ: "given" by the caller, or "private", from the released matrix."""
+        return PRIVATE if self._model.l2_strength == PRIVATE else "given"
 
     @property
     def covariance(self) -> str:
@@ -130,7 +138,8 @@ class LinearFit(ReleaseFacts):
         """Confidence intervals of the coefficients or of contrasts of them, each by itself or all at once.
 
         They count the sampling of the records and the noise in the matrix. The target is the coefficient in the
-        population: of ordinary least squares, or of the ridge regression at this ``l2_strength``.
+        population: of ordinary least squares, or of the ridge regression at this :attr:`l2_strength`, taken as given
+        also where it is private.
 
         Parameters
         ----------
@@ -279,7 +288,7 @@ class LinearFit(ReleaseFacts):
                 target=check_choice("target", values["target"], tuple(known)),
                 features=check_names("features", values["features"]),
                 fit_intercept=check_flag("fit_intercept", values["fit_intercept"]),
-                l2_strength=check_not_negative("l2_strength", values["l2_strength"]),
+                l2_strength=check_ridge("l2_strength", values["l2_strength"]),
                 covariance=check_choice("covariance", values["covariance"], ("classical", "robust")),
             )
         except KeyError as error:
@@ -308,6 +317,8 @@ class LinearFit(ReleaseFacts):
         known = record.table
         if schema is not None and (known is None or not same_columns(known, schema)):
             raise InvalidInput("schema must be that of the release, or one of equal columns, got another one")
+        if isinstance(X, NamedRows) and set(wanted) <= set(X.names):
+            X = NamedRows(np.ascontiguousarray(X.values[:, [X.names.index(name) for name in wanted]]), wanted)
         in_schema = known is not None and set(wanted) <= set(known.names)
         encoded = encoded_table(known if in_schema else None, X)
         if known is not None and encoded is not None:

@@ -9,7 +9,7 @@ from dpci.base.tables import format_percent, format_pvalue, number_format
 from dpci.base.validation import check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.targets.units import TableUnits
-from dpci.regression.equations import Model, Solution
+from dpci.regression.equations import PRIVATE, Model, Solution
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions, release_lines
 from dpci.report.html.elements import bullets, data_table, section, tag
@@ -107,8 +107,17 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
         ("budget spent", f"{record.total_budget()}, by the moment matrix"),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
         ("residual std dev", f"{spread:.4g}"),
-        *([("lambda", f"{model.l2_strength:g}")] if model.l2_strength else []),
+        *ridge_line(model, solution),
     ]
+
+
+def ridge_line(model: Model, solution: Solution) -> list[tuple[str, str]]:
+    """Return the fact of the ridge, where there is one."""
+    if model.l2_strength == PRIVATE:
+        text = f"{solution.l2_strength:.4g}, from the released matrix, on coefficients in units of the bounds"
+    else:
+        text = f"{solution.l2_strength:g}"
+    return [("lambda", text)] if solution.l2_strength else []
 
 
 def regression_page(
@@ -130,7 +139,11 @@ def regression_page(
     unit = " in the units of the table" if has_units(record, model) else ""
     intervals = LinearEstimates.of(solution).conf_int(model.names, level=level)
     lines = [*fact_lines(record, model, solution), *release_lines(record)]
-    target = "the regularised coefficient" if model.l2_strength else "the coefficient of ordinary least squares"
+    target = (
+        "the regularised coefficient at this lambda"
+        if solution.l2_strength
+        else "the coefficient of ordinary least squares"
+    )
     caveats = [
         f"Each interval covers its target, {target} in the population, in {percent} of such studies.",
         NOTE if not has_units(record, model) else "The intervals count the sampling and the noise.",

@@ -14,7 +14,7 @@ from dpci.losses import HuberHinge, Logistic
 from dpci.mechanisms import MechanismLike
 from dpci.model.settings import Moments, Projection
 from dpci.rows import RowDomain
-from dpci.sklearn.base import PrivateClassifier
+from dpci.sklearn.classes import PrivateClassifier
 
 
 class PrivateLogisticRegression(PrivateClassifier):

@@ -1,26 +1,30 @@
-"""Private ridge regression over a ball of parameters."""
+"""Private ridge regression, from one released moment matrix or over a ball of parameters."""
 
 from collections.abc import Sequence
+from typing import Any, Literal, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
-from sklearn.utils import Tags
+from numpy.typing import ArrayLike
 
 from dpci.budgets import Calibration, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Squared
 from dpci.mechanisms import MechanismLike
+from dpci.model.moments import used_keywords
 from dpci.model.settings import Moments, Projection
+from dpci.regression.equations import PRIVATE, check_ridge
+from dpci.regression.mechanism import choices_of_fit
 from dpci.rows import RowDomain
-from dpci.sklearn.base import PrivateLinearEstimator
-from dpci.sklearn.leaks import warn_of_score
+from dpci.sklearn.base import PrivateLinearEstimator, budget_of
+from dpci.sklearn.leaks import warn_of_fitting
+from dpci.sklearn.linear import MomentEstimator
 
 
-class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
-    """Ridge regression over a ball of parameters with differential privacy and confidence intervals.
+class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
+    """Ridge regression with differential privacy and confidence intervals.
 
+    Without a ``radius`` it is computed from one released moment matrix, which has far less noise
+    (docs/linear_regression.md); with one by perturbation over the ball of this radius.
     Private: the fitted attributes, for the budget at each call of ``fit``. Not private: parameters, which have to be
     public and must not be chosen by looking at the data; and scores. The keywords are those of :func:`dpci.fit`, which
     says more about each.
@@ -34,11 +38,13 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
     rho : float, optional
         Zero-concentrated differential privacy (``dpci.ZCDP``), with ``epsilon=None`` and ``delta=None``.
     l2_strength : float, optional
-        Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
-        intervals. scikit-learn's ``alpha`` is n_samples·λ/2.
-        None: what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_`` has it.
-    radius : float
-        Public bound on the norm of the parameters, intercept included; without one the loss is not bounded.
+        Regularisation λ of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
+        intervals. scikit-learn's ``alpha`` is n_samples·λ/2. None without a radius: the least λ that the noise allows,
+        from the released matrix (``l2_strength="private"``); with one: what public values recommend for predictions
+        (docs/sklearn.md, "The default λ"). ``result_`` has it.
+    radius : float, optional
+        Public bound on the norm of the parameters, intercept included. None: a moment matrix, which takes none of
+        ``intercept_scale``, ``split``, ``moments``, ``projection`` and ``calibration``.
     target_bound : float
         Public bound on the size of a target.
     row_norm : float, optional
@@ -53,8 +59,8 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
     intercept_scale : float
         Size of the constant column behind the intercept; a greater one weakens the regularisation of the intercept and
         needs more noise.
-    mechanism : {"objective", "output"} or object of dpci.mechanisms
-        Where the noise enters.
+    mechanism : {"objective", "output", "moments"} or object of dpci.mechanisms, optional
+        Where the noise enters. None: "moments", the matrix, without a radius, otherwise "objective".
     split : sequence of three floats, optional
         Shares of the budget of coefficients, Hessian and gradient covariance.
     moments : {"joint", "separate", "none"}
@@ -86,7 +92,7 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, where X is a frame with text for names.
-    result_ : PrivateFit
+    result_ : LinearFit of dpci.regression, or PrivateFit with a radius
         Everything that was released, with its intervals and its record of privacy.
 
     References
@@ -111,14 +117,14 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
         delta: float | None = None,
         rho: float | None = None,
         l2_strength: float | None = None,
-        radius: float = 1.0,
+        radius: float | None = None,
         target_bound: float = 1.0,
         row_norm: float | None = None,
         rows: RowDomain | None = None,
         on_violation: OnViolation = "clip",
         fit_intercept: bool = True,
         intercept_scale: float = 1.0,
-        mechanism: MechanismLike = "objective",
+        mechanism: MechanismLike | Literal["moments"] | None = None,
         split: Sequence[float] | None = None,
         moments: Moments = "joint",
         projection: Projection = "auto",
@@ -153,22 +159,33 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
         )
         self.target_bound = target_bound
 
-    def predict(self, X: Table) -> NDArray[np.float64]:
-        """Predicted target of each row, shape (n_samples,)."""
-        return self._linear_predictor(X)
+    def fit(self, X: Table, y: ArrayLike, *, persons: ArrayLike | None = None, max_rows: int | None = None) -> Self:
+        """Fit with differential privacy, spending the budget once more at every call.
 
-    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Coefficient of determination R²; not private, with a warning, unless the rows are public.
-
-        ``sample_weight`` weights the score only; no fit has one.
+        Parameters, errors and warnings are those of :meth:`PrivateLogisticRegression.fit`; ``persons`` and ``max_rows``
+        need a ``radius``.
         """
-        warn_of_score()
-        return float(super().score(X, y, sample_weight=sample_weight))
+        if not self._by_moments():
+            return super().fit(X, y, persons=persons, max_rows=max_rows)
+        warn_of_fitting()
+        keywords: dict[str, Any] = self.get_params(deep=False)
+        for name in ("ledger", "fit_intercept", "mechanism", "target_bound"):
+            keywords.pop(name)
+        l2_strength = keywords.pop("l2_strength")
+        budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
+        used = used_keywords({**keywords, "persons": persons, "max_rows": max_rows})
+        choices = choices_of_fit(loss=self._loss(), schema=None, budget=budget, **used)
+        strength = PRIVATE if l2_strength is None else check_ridge("l2_strength", l2_strength)
+        return self._fit_by_moments(X, y, choices, l2_strength=strength)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
+    def _by_moments(self) -> bool:
+        if self.mechanism is None:
+            return self.radius is None
+        return isinstance(self.mechanism, str) and self.mechanism == "moments"
+
+    def _fit_keywords(self) -> dict[str, Any]:
+        keywords = super()._fit_keywords()
+        return {**keywords, "mechanism": "objective" if self.mechanism is None else self.mechanism}
 
     def _loss(self) -> Squared:
         return Squared(target_bound=self.target_bound)

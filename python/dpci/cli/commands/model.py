@@ -27,6 +27,7 @@ from dpci.errors import InvalidInput
 from dpci.inference import comparison
 from dpci.inference.targets.unregularised import TARGETS
 from dpci.model.result import PrivateFit
+from dpci.regression.matrix import MomentMatrix
 from dpci.regression.result import LinearFit
 from dpci.report.officer import officer_report
 from dpci.report.view import View
@@ -106,7 +107,7 @@ def predict(
     in chunks, so memory does not grow with the table.
     """
     kept = tuple(keep or ())
-    fitted = read_model(model)
+    fitted = _model_or_regression(model)
     description = _schema_of(fitted, schema)
     tables = find_tables(files)
     check_text("--output", output)
@@ -190,7 +191,7 @@ def report(
     if tuned is not None:
         show(tuned, view, json=json)
         return
-    fitted = found if isinstance(found, LinearFit) else read_model(model)
+    fitted = _model_or_regression(model)
     if isinstance(fitted, LinearFit) and view != View(level=level):
         msg = "--simultaneous, --target and --units must keep their defaults for a regression, got another one"
         raise InvalidInput(msg)
@@ -226,7 +227,7 @@ def compare(
     Prints the differences of their coefficients with intervals and p-values. Costs nothing and reads no data. Without
     --shared-data the two must come from different people: no file can tell.
     """
-    first, second = (_comparable(path) for path in (model, other))
+    first, second = (_model_or_regression(path) for path in (model, other))
     found = comparison.compare(
         first,
         second,
@@ -253,15 +254,17 @@ def _show_officer(fitted: PrivateFit, model: Path, output: Path | None, *, force
     note(f"wrote {output}", quiet=quiet)
 
 
-def _comparable(path: Path) -> PrivateFit | LinearFit:
+def _model_or_regression(path: Path) -> PrivateFit | LinearFit:
     found = read_saved_result(path)
     return found if isinstance(found, LinearFit) else read_model(path)
 
 
-def _schema_of(fitted: PrivateFit, schema: str | None) -> Schema:
+def _schema_of(fitted: PrivateFit | LinearFit, schema: str | None) -> Schema:
     """Return the schema of a model, or the one that is given for a model of encoded rows."""
     given = None if schema is None else find_schema(schema, None)
-    if given is not None and fitted.schema is None:
+    if isinstance(fitted, LinearFit):
+        _check_predicts(fitted)
+    elif given is not None and fitted.schema is None:
         return _encoded_as(fitted, given)
     known = fitted.schema
     if known is None:
@@ -274,6 +277,19 @@ def _schema_of(fitted: PrivateFit, schema: str | None) -> Schema:
     return known
 
 
+def _check_predicts(fitted: LinearFit) -> None:
+    """Refuse regressions that say nothing about the target of a table."""
+    if fitted.schema is None or fitted.target != MomentMatrix.of(fitted).target:
+        msg = (
+            "a regression must have a schema and be of its target, to predict for a table, got one "
+            f"{'without a schema' if fitted.schema is None else f'of {fitted.target}'} (LinearFit.predict in Python "
+            "takes the regressors)"
+        )
+        raise InvalidInput(msg)
+    if fitted.interval_refusal is not None:
+        raise InvalidInput(fitted.interval_refusal)
+
+
 def _started(columns: Iterator[list[Sequence[Any]]]) -> Iterator[list[Sequence[Any]]]:
     """Read the first chunk at once: what is wrong with the whole table is found before a header is written."""
     first = next(columns, None)
@@ -281,7 +297,7 @@ def _started(columns: Iterator[list[Sequence[Any]]]) -> Iterator[list[Sequence[A
 
 
 def _predicted(
-    fitted: PrivateFit, schema: Schema, rows: TableRows, kept: Sequence[str], *, proba: bool
+    fitted: PrivateFit | LinearFit, schema: Schema, rows: TableRows, kept: Sequence[str], *, proba: bool
 ) -> Iterator[list[Sequence[Any]]]:
     """Yield the columns of the output, chunk by chunk."""
     for table, values in rows.features(kept):
@@ -289,13 +305,18 @@ def _predicted(
         columns: list[Sequence[Any]] = [table[name] for name in kept]
         columns.append(_in_table_terms(fitted, schema, named))
         if proba:
+            if isinstance(fitted, LinearFit):
+                msg = "--proba must not be given for a linear regression, which predicts no probabilities"
+                raise InvalidInput(msg)
             columns.append(fitted.predict_proba(named)[:, 1].tolist())
         yield columns
 
 
-def _in_table_terms(fitted: PrivateFit, schema: Schema, rows: NamedRows) -> list[Any]:
+def _in_table_terms(fitted: PrivateFit | LinearFit, schema: Schema, rows: NamedRows) -> list[Any]:
     """Return predictions as the table has its target: labels in place of -1 and 1, and units in place of [-1, 1]."""
     target = schema.target
+    if isinstance(fitted, LinearFit):
+        return list(fitted.predict(rows).tolist())
     if isinstance(target, ClassTarget):
         predicted = fitted.predict(rows).tolist()
         if fitted.classes != (-1, 1):

@@ -1,10 +1,11 @@
 """The command ``regress``: linear regression of a table from one released moment matrix."""
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 import typer
 
+from dpci.base.validation import check_not_negative
 from dpci.budgets import GDP, Neighbors
 from dpci.cli import options
 from dpci.cli.app import Command, app, wants_progress
@@ -44,8 +45,13 @@ def regress(
         float | None, typer.Option(help="Gaussian DP, in place of the other three.", rich_help_panel=options.BUDGET)
     ] = None,
     l2_strength: Annotated[
-        float, typer.Option(help="Ridge; 0 for ordinary least squares.", rich_help_panel=options.MODEL)
-    ] = 0.0,
+        str,
+        typer.Option(
+            help="Ridge; 0 for ordinary least squares, private for the least that the noise allows.",
+            metavar="FLOAT|private",
+            rich_help_panel=options.MODEL,
+        ),
+    ] = "0",
     intercept: options.Intercept = True,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
@@ -73,6 +79,7 @@ def regress(
         msg = f"--mu must be given without --epsilon, --delta and --rho, got --mu {mu}"
         raise InvalidInput(msg)
     budget = parse_budget(epsilon, delta, rho) if mu is None else GDP(mu)
+    ridge = _ridge(l2_strength)
     tables = find_tables(files)
     if any(is_stream(table) for table in tables):
         msg = "tables must be files, because they are read several times, got the standard input (-)"
@@ -98,7 +105,7 @@ def regress(
         loss="squared",
         mechanism="moments",
         budget=budget,
-        l2_strength=l2_strength,
+        l2_strength=ridge,
         fit_intercept=intercept,
         on_violation="clip",
         neighbors=cast("Neighbors", neighbors or "replace_one"),
@@ -107,3 +114,13 @@ def regress(
         n_threads=threads,
     )
     deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
+
+
+def _ridge(text: str) -> float | Literal["private"]:
+    if text == "private":
+        return "private"
+    try:
+        return check_not_negative("l2_strength", float(text))
+    except ValueError as error:
+        msg = f"--l2-strength must be a number of at least 0 or 'private', got {text!r}"
+        raise InvalidInput(msg) from error

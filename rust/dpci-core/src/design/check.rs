@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::blocks::{BlockCheck, BlockScales, of_dense, of_sparse};
 use super::{Design, RowBounds, Rows};
 use crate::exec::{BLOCK, Executor, blocks};
-use crate::linalg::vector;
+use crate::linalg::{all_within, vector};
 use crate::loss::Targets;
 use crate::row_domain::{Blocks, RowDomain};
 use crate::{Error, Result};
@@ -96,8 +96,7 @@ fn block_scales(
                 Rows::Dense(dense) => {
                     let width = design.rows.n_columns();
                     let rows = dense.rows(&range);
-                    let within = rows.iter().fold(true, |all, v| all & (v.abs() <= least));
-                    if singles && within {
+                    if singles && all_within(&rows, least) {
                         continue;
                     }
                     for (i, row) in range.zip(rows.chunks_exact(width)) {

@@ -95,8 +95,19 @@ impl<'a> Dense<'a> {
     }
 
     pub(super) fn pack(&self, range: Range<usize>, last: Option<f64>, block: &mut PackedBlock) {
+        self.pack_rows(&self.rows(&range), range, last, block);
+    }
+
+    /// Packs what [`Dense::rows`] returned for this range.
+    pub(super) fn pack_rows(
+        &self,
+        rows: &[f64],
+        range: Range<usize>,
+        last: Option<f64>,
+        block: &mut PackedBlock,
+    ) {
         let scales = self.scales.as_ref().map(|s| &s[range.clone()]);
-        block.fill(range.len(), &self.rows(&range), scales, last);
+        block.fill(range.len(), rows, scales, last);
     }
 
     pub(super) fn times_vector(&self, range: Range<usize>, vector: &[f64], out: &mut [f64]) {
@@ -109,11 +120,22 @@ impl<'a> Dense<'a> {
     }
 
     pub(super) fn add_weighted(&self, range: Range<usize>, weights: &mut [f64], out: &mut [f64]) {
+        self.add_weighted_of(&self.rows(&range), range, weights, out);
+    }
+
+    /// The same of what [`Dense::rows`] returned for this range.
+    pub(super) fn add_weighted_of(
+        &self,
+        rows: &[f64],
+        range: Range<usize>,
+        weights: &mut [f64],
+        out: &mut [f64],
+    ) {
         if let Some(scales) = &self.scales {
-            for (w, s) in weights.iter_mut().zip(&scales[range.clone()]) {
+            for (w, s) in weights.iter_mut().zip(&scales[range]) {
                 *w *= s;
             }
         }
-        vector::add_weighted_rows(&self.rows(&range), weights, out);
+        vector::add_weighted_rows(rows, weights, out);
     }
 }

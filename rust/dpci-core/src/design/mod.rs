@@ -323,6 +323,30 @@ impl<'a> Design<'a> {
         }
     }
 
+    /// Both of the above, for which dense rows are made once; the first weights are scratch space, as there.
+    pub fn add_rows_and_gram(
+        &self,
+        range: Range<usize>,
+        (weights, out): (&mut [f64], &mut [f64]),
+        gram_weights: &[f64],
+        gram: &mut [GramAccumulator; 1],
+        block: &mut PackedBlock,
+    ) {
+        let Rows::Dense(dense) = &self.rows else {
+            self.add_weighted_rows(range.clone(), weights, out);
+            self.add_grams(range, [gram_weights], gram, block);
+            return;
+        };
+        let (coefficients, constant) = out.split_at_mut(self.rows.n_columns());
+        if let (Some(scale), Some(last)) = (self.intercept, constant.first_mut()) {
+            *last += scale * weights.iter().sum::<f64>();
+        }
+        let rows = dense.rows(&range);
+        dense.pack_rows(&rows, range.clone(), self.intercept, block);
+        dense.add_weighted_of(&rows, range, weights, coefficients);
+        gram[0].add(block, gram_weights);
+    }
+
     /// Writes a range of rows one after another, `n_params` numbers each, zeros of sparse rows included.
     pub fn write_rows(&self, range: Range<usize>, out: &mut [f64]) {
         for (i, out) in range.zip(out.chunks_exact_mut(self.n_params())) {

@@ -43,7 +43,7 @@ pub struct MomentRegression {
     pub fitted_noise: f64,
     /// Effective number of parameters: `tr A⁻¹(A - ridge)`.
     pub degrees: f64,
-    /// `A⁻¹(A - ridge)A⁻¹`: times σ²/n the sampling variance.
+    /// `A⁻¹(A - ridge)A⁻¹`, A - ridge without negative eigenvalues: times σ²/n the sampling variance.
     pub classical: Vec<f64>,
     /// `A⁻¹ΣA⁻¹`: over n the robust sampling variance.
     pub robust: Option<Vec<f64>>,
@@ -73,6 +73,11 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
     let half = product(&inverse, equations.ridge, f);
     let mut a = symmetric(f, |i, j| dot(row(&half, f, i), row(&inverse, f, j)));
     a.iter_mut().zip(&plain).for_each(|(a, p)| *a += p);
+    let varying = if equations.ridge.iter().all(|r| *r == 0.0) {
+        plain
+    } else {
+        positive_part(&plain, f)?
+    };
 
     let eigen = Eigen::new(&a, f, NAME)?;
     let least_eigenvalue = eigen.values.first().copied().unwrap_or_default();
@@ -124,12 +129,21 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
         residual_norm2,
         residual_square: dot(&v, &times_matrix(&v)),
         fitted_noise: 0.5 * (trace * residual_norm2 + dot(&qv, &cholesky.solve(&qv))),
-        degrees: dot(&w, &plain),
-        classical: form(&plain),
+        degrees: dot(&w, &varying),
+        classical: form(&varying),
         robust,
         least_eigenvalue,
         direction,
     })
+}
+
+/// The matrix without its negative eigenvalues: second moments have none, and a ridge can hide those that noise makes.
+fn positive_part(matrix: &[f64], dim: usize) -> Result<Vec<f64>> {
+    let eigen = Eigen::new(matrix, dim, NAME)?;
+    let pairs = || eigen.values.iter().zip(eigen.vectors.chunks_exact(dim));
+    Ok(symmetric(dim, |i, j| {
+        pairs().map(|(l, v)| l.max(0.0) * v[i] * v[j]).sum()
+    }))
 }
 
 /// The answer where there is no solution: what is said about it, and numbers that are none.

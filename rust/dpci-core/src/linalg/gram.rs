@@ -1,5 +1,7 @@
 //! Weighted Gram matrices `Σ wᵢ xᵢ xᵢᵀ` from blocks of rows: packed panels, register tiles, lower triangle only.
 
+use std::ops::Range;
+
 use pulp::{Simd, WithSimd};
 
 use super::compensated::CompensatedSum;
@@ -232,18 +234,27 @@ impl WithSimd for AddBlock<'_> {
             let (right, _) = self.right[q * self.right_stride..][..n * RIGHT].as_chunks();
             // The last tile of a panel meets the diagonal with its right half alone.
             let from = if p % 2 == 1 && p / 2 == q { LEFT } else { 0 };
+            // And the last panel may have columns in its left half alone.
+            let to = if self.dim - q * RIGHT <= LEFT {
+                LEFT
+            } else {
+                RIGHT
+            };
+            let columns = from..to;
             match S::F64_LANES {
                 // 512 bit: 16 accumulators of 32 registers; 256 bit: 8 of 16; narrower: plain code.
-                8 if from > 0 => tile_kernel::<S, 8, 1, LEFT>(simd, left, 0, right, from, tile),
-                8 => tile_kernel::<S, 8, 2, LEFT>(simd, left, 0, right, from, tile),
-                4 | 2 => tile_kernel::<S, 4, 2, LEFT>(simd, left, 0, right, from, tile),
-                _ => tile_kernel::<S, 4, 1, LEFT>(simd, left, 0, right, from, tile),
+                8 if columns.len() < RIGHT => {
+                    tile_kernel::<S, 8, 1, LEFT>(simd, left, 0, right, columns, tile);
+                }
+                8 => tile_kernel::<S, 8, 2, LEFT>(simd, left, 0, right, columns, tile),
+                4 | 2 => tile_kernel::<S, 4, 2, LEFT>(simd, left, 0, right, columns, tile),
+                _ => tile_kernel::<S, 4, 1, LEFT>(simd, left, 0, right, columns, tile),
             }
         }
     }
 }
 
-/// `tile += leftᵀ · right`: eight columns of `left` from `left_from`, columns of `right` from `from`, in sub-tiles of
+/// `tile += leftᵀ · right`: eight columns of `left` from `left_from`, these columns of `right`, in sub-tiles of
 /// `ROWS` × (`VECTORS` · lanes) register accumulators.
 #[inline(always)]
 pub(super) fn tile_kernel<S: Simd, const ROWS: usize, const VECTORS: usize, const WIDTH: usize>(
@@ -251,11 +262,11 @@ pub(super) fn tile_kernel<S: Simd, const ROWS: usize, const VECTORS: usize, cons
     left: &[[f64; WIDTH]],
     left_from: usize,
     right: &[[f64; RIGHT]],
-    from: usize,
+    columns: Range<usize>,
     tile: &mut [f64],
 ) {
     let width = VECTORS * S::F64_LANES;
-    for column in (from..RIGHT).step_by(width) {
+    for column in columns.step_by(width) {
         for row in (0..LEFT).step_by(ROWS) {
             let mut sums = [[simd.splat_f64s(0.0); VECTORS]; ROWS];
             for (l, r) in left.iter().zip(right) {

@@ -264,9 +264,9 @@ fn add_tile<S: Simd, const W: usize>(
     tile: &mut [f64],
 ) {
     match S::F64_LANES {
-        8 => tile_kernel::<S, 8, 2, W>(simd, products, from, weights, 0, tile),
-        4 | 2 => tile_kernel::<S, 4, 2, W>(simd, products, from, weights, 0, tile),
-        _ => tile_kernel::<S, 4, 1, W>(simd, products, from, weights, 0, tile),
+        8 => tile_kernel::<S, 8, 2, W>(simd, products, from, weights, 0..RIGHT, tile),
+        4 | 2 => tile_kernel::<S, 4, 2, W>(simd, products, from, weights, 0..RIGHT, tile),
+        _ => tile_kernel::<S, 4, 1, W>(simd, products, from, weights, 0..RIGHT, tile),
     }
 }
 

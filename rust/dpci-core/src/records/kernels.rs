@@ -133,6 +133,7 @@ impl Pass<'_> {
             }
             _ => 1,
         };
+        let at_zero = params.iter().all(|p| *p == 0.0);
         let mut sums = Sums::default();
         let mut gram = [GramAccumulator::new(if with_hessian { dim } else { 0 })];
         let mut packed = PackedBlock::new(dim, if with_hessian { BLOCK } else { 0 });
@@ -145,7 +146,11 @@ impl Pass<'_> {
             let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
             let multiplicity = self.weights.of(&range, multiplicity);
             let mut value = 0.0;
-            self.design.linear_predictor(range.clone(), params, u);
+            if at_zero {
+                u.fill(0.0);
+            } else {
+                self.design.linear_predictor(range.clone(), params, u);
+            }
             let out = Batch {
                 total: Some(&mut value),
                 slope: Some(&mut *slope),
@@ -160,14 +165,20 @@ impl Pass<'_> {
             }
             block_sums.fill(0.0);
             block_sums[dim] = value;
-            self.design
-                .add_weighted_rows(range.clone(), slope, &mut block_sums[..dim]);
-            sums.slopes.add(&block_sums);
+            let gradient = &mut block_sums[..dim];
             if with_hessian && (range.start / BLOCK).is_multiple_of(stride) {
                 sums.gram_rows += n;
-                self.design
-                    .add_grams(range, [curvature], &mut gram, &mut packed);
+                self.design.add_rows_and_gram(
+                    range,
+                    (slope, gradient),
+                    curvature,
+                    &mut gram,
+                    &mut packed,
+                );
+            } else {
+                self.design.add_weighted_rows(range, slope, gradient);
             }
+            sums.slopes.add(&block_sums);
         }
         if with_hessian {
             sums.grams = gram.into();

@@ -19,7 +19,7 @@ from dpci.budgets import (
 from dpci.data.arrays import OnViolation
 from dpci.data.parts import PartRules
 from dpci.losses import Squared
-from dpci.regression.bounds import Bounds, Standardise, domain_of
+from dpci.regression.choices.bounds import Bounds, Standardise, domain_of
 from dpci.rows import Ball, Blocks, RowDomain, core_rows
 from dpci.schema.table import Schema
 

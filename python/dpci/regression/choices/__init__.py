@@ -1,0 +1,1 @@
+"""The public choices of a moment matrix: bounds of columns, and the rest."""

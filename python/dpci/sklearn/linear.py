@@ -1,0 +1,269 @@
+"""Private linear regression by least squares, from one released moment matrix."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+
+from dpci.base.validation import check_flag, warn_of_seed
+from dpci.budgets import GDP, GaussianBudget, Neighbors
+from dpci.data.arrays import OnViolation, Table
+from dpci.errors import InvalidInput, MomentNoiseWarning
+from dpci.ledger.ledger import Ledger
+from dpci.ledger.payment import Payment
+from dpci.regression.choices.matrix import MatrixChoices
+from dpci.regression.equations import PRIVATE, Ridge
+from dpci.regression.matrix import whole_regression
+from dpci.regression.mechanism import matrix_choices, release_matrix
+from dpci.regression.result import LinearFit
+from dpci.rows import RowDomain
+from dpci.sklearn.base import PrivateEstimator, budget_of, restored_on_error
+from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_score
+
+
+class MomentEstimator(RegressorMixin, PrivateEstimator):
+    """What estimators share that are fitted from a released moment matrix."""
+
+    ledger: Ledger | None
+
+    def predict(self, X: Table) -> NDArray[np.float64]:
+        """Predicted target of each row, shape (n_samples,)."""
+        return self._linear_predictor(X)
+
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Coefficient of determination R²; not private, with a warning, unless the rows are public.
+
+        ``sample_weight`` weights the score only; no fit has one.
+        """
+        warn_of_score()
+        return float(super().score(X, y, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _fit_by_moments(
+        self, X: Table, y: ArrayLike, choices: MatrixChoices, *, l2_strength: Ridge, covariance: str = "classical"
+    ) -> Self:
+        """Release the matrix, and take the regression of y on all columns."""
+        fit_intercept = check_flag("fit_intercept", self.fit_intercept)
+        payment = Payment.due(
+            f"dpci.sklearn.{type(self).__name__}",
+            self.ledger,
+            budget=choices.charge,
+            neighbors=choices.neighbors,
+            seed=choices.seed,
+        )
+        level = level_of_user()
+        with restored_on_error(self):
+            matrix = release_matrix(X, y, choices, payment=payment, prepare=self._check_data, stacklevel=level + 1)
+            if not matrix.private:
+                warn_of_seed("result", level + 1)
+            result = whole_regression(
+                matrix, fit_intercept=fit_intercept, l2_strength=l2_strength, covariance=covariance
+            )
+            if result.interval_refusal is not None:
+                refusal = result.interval_refusal
+                result = whole_regression(matrix, fit_intercept=fit_intercept, l2_strength=PRIVATE)
+                _warn_of_ridge(refusal, result, level)
+            return self._take(result)
+
+
+class PrivateLinearRegression(MomentEstimator):
+    """Linear regression by least squares with differential privacy and confidence intervals.
+
+    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: parameters, which have to be
+    public and must not be chosen by looking at the data; and scores. There is no regularisation and no ball of
+    parameters. The keywords are those of :func:`dpci.regression.release`, which says more about each.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        Privacy loss of the fit; alone it is pure differential privacy (``dpci.PureDP``).
+    delta : float, optional
+        With ``epsilon``: approximate differential privacy (``dpci.ApproxDP``), whose noise is much less with many
+        columns.
+    rho : float, optional
+        Zero-concentrated differential privacy (``dpci.ZCDP``), with ``epsilon=None`` and ``delta=None``.
+    mu : float, optional
+        Gaussian differential privacy (``dpci.GDP``), with none of the other three.
+    bounds : (lower, upper), optional
+        Public bounds of the columns: each a number for all, or one for each column. Give these if you know them.
+    row_norm : float, optional
+        In place of ``bounds``: a public bound on the Euclidean norm of a row. None without bounds: 1.
+    rows : Ball or Blocks of dpci.rows, optional
+        In place of both: the public domain of the rows.
+    target_bound : float or (lower, upper)
+        Public bound on the size of a target, or bounds of the targets.
+    robust : bool
+        Intervals that do not assume errors of equal variance (HC0), for a tenth of the budget; needs the intercept.
+    on_violation : {"clip", "error"}
+        What to do with numbers beyond their bounds: move them to the bounds, which is part of the model, or refuse the
+        data.
+    fit_intercept : bool
+        Whether there is an intercept.
+    neighbors : {"replace_one", "add_remove"}
+        Data sets that must be hard to tell apart.
+    n_public : int, optional
+        Public stand-in for the number of rows, for "add_remove".
+    ledger : Ledger, optional
+        Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
+        fitted model is saved for others.
+    n_threads : int, optional
+        Threads; None: all cores.
+    seed : int, optional
+        For tests and simulations only: noise from a seed is not private, and a warning says so.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+        Released coefficients.
+    intercept_ : float
+        Released intercept; 0 without one.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X is a frame with text for names.
+    result_ : dpci.regression.LinearFit
+        The regression with its intervals. ``dpci.regression.MomentMatrix.of(result_)`` has the release, for other
+        regressions at no cost.
+
+    Notes
+    -----
+    Where the noise hides the regression, ``fit`` warns and takes the ridge regression of ``l2_strength="private"``;
+    then this is also what the intervals are for, and ``result_.l2_strength`` is above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpci.sklearn import PrivateLinearRegression
+    >>> X = np.random.default_rng(0).uniform(0, 10, (5000, 2))
+    >>> model = PrivateLinearRegression(epsilon=2.0, bounds=(0, 10), target_bound=20).fit(X, X @ [1.0, -0.5])
+    >>> model.coef_.shape, model.conf_int().names
+    ((2,), ('x0', 'x1', 'intercept'))
+    """
+
+    result_: LinearFit
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = 1.0,
+        delta: float | None = None,
+        rho: float | None = None,
+        mu: float | None = None,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        row_norm: float | None = None,
+        rows: RowDomain | None = None,
+        target_bound: float | tuple[float, float] = 1.0,
+        robust: bool = False,
+        on_violation: OnViolation = "clip",
+        fit_intercept: bool = True,
+        neighbors: Neighbors = "replace_one",
+        n_public: int | None = None,
+        ledger: Ledger | None = None,
+        n_threads: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.mu = mu
+        self.bounds = bounds
+        self.row_norm = row_norm
+        self.rows = rows
+        self.target_bound = target_bound
+        self.robust = robust
+        self.on_violation = on_violation
+        self.fit_intercept = fit_intercept
+        self.neighbors = neighbors
+        self.n_public = n_public
+        self.ledger = ledger
+        self.n_threads = n_threads
+        self.seed = seed
+
+    def fit(self, X: Table, y: ArrayLike) -> Self:
+        """Fit with differential privacy, spending the budget once more at every call.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; sparse ones only without ``bounds``.
+        y : array-like of shape (n_samples,)
+            Targets.
+
+        Returns
+        -------
+        self
+            With the attributes above, which hold released and public values only.
+
+        Raises
+        ------
+        InvalidInput
+            For parameters out of range or that contradict each other, before the data are looked at, and for data that
+            :func:`dpci.regression.release` refuses.
+        ValueError
+            For data that scikit-learn refuses.
+        RowNormViolation, BudgetExceeded, LedgerError, ReleaseFailed
+            As :func:`dpci.regression.release`. Nothing is released by any error.
+
+        Warns
+        -----
+        MomentNoiseWarning
+            Where the noise hides the regression.
+        PrivacyLeakWarning
+            If the fit is called by a package of scikit-learn that compares fits, repeats them or reads the data itself
+            (docs/sklearn.md).
+        SeededNoiseWarning
+            If a seed is given.
+        """
+        warn_of_fitting()
+        keywords: dict[str, Any] = self.get_params(deep=False)
+        keywords.pop("ledger")
+        intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
+        budget = _gaussian_budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho", "mu")))
+        choices = matrix_choices(budget=budget, **keywords)
+        if choices.robust and not intercept:
+            raise InvalidInput("robust must be False without an intercept, got robust=True and fit_intercept=False")
+        covariance = "robust" if choices.robust else "classical"
+        return self._fit_by_moments(X, y, choices, l2_strength=0.0, covariance=covariance)
+
+    def _check_data(self, X: Table, y: ArrayLike) -> tuple[Table, NDArray[Any]]:
+        rows, targets = super()._check_data(X, y)
+        # Before anything is spent. The number of records is public, or an error shows it to the holder of the data.
+        if len(targets) <= self.n_features_in_ + bool(self.fit_intercept):
+            raise InvalidInput(
+                f"a regression needs more records than coefficients, got n_samples={len(targets)} and "
+                f"{self.n_features_in_} columns"
+            )
+        return rows, targets
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.bounds is None
+        return tags
+
+
+def _gaussian_budget_of(
+    epsilon: float | None, delta: float | None, rho: float | None, mu: float | None
+) -> GaussianBudget:
+    if mu is None:
+        return budget_of(epsilon, delta, rho)
+    if not (epsilon is None and delta is None and rho is None):
+        raise InvalidInput(
+            f"epsilon, delta and rho must be None if mu is given, got {epsilon=}, {delta=}, {rho=}, {mu=}"
+        )
+    return GDP(mu)
+
+
+def _warn_of_ridge(refusal: str, result: LinearFit, stacklevel: int) -> None:
+    warnings.warn(
+        f"{refusal}; the coefficients and intervals are those of the ridge regression with l2_strength='private', "
+        f"{result.l2_strength:.3g}",
+        MomentNoiseWarning,
+        stacklevel=stacklevel + 1,
+    )

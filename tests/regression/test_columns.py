@@ -1,0 +1,133 @@
+"""Means, variances and correlations from a moment matrix: their numbers, their coverage, and what is refused."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+import dpci
+from dpci import regression
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
+
+N = 2000
+BOUNDS = ([-4, 0, -1], [4, 10, 3])
+
+
+def table(seed, n=N):
+    rng = np.random.default_rng(seed)
+    one = np.clip(rng.normal(size=n), -4, 4)
+    rows = np.column_stack([one, rng.uniform(0, 10, n), np.where(rng.random(n) < 0.25, 3.0, -1.0)])
+    return rows, np.clip(0.6 * one + 0.8 * rng.normal(size=n), -5, 5)
+
+
+X, Y = table(0)
+TABLE = np.column_stack([X, Y])
+
+
+def released(x=X, y=Y, **keywords):
+    given = {"budget": dpci.GDP(1e7), "bounds": BOUNDS, "target_bound": 5.0, "seed": 1}
+    return regression.release(x, y, **{**given, **keywords})
+
+
+@pytest.mark.parametrize("relation", [{}, {"neighbors": "add_remove", "n_public": N // 2}], ids=["replace", "add"])
+def test_without_noise_they_are_those_of_the_sample(relation):
+    matrix = released(**relation)
+    z = special.stdtrit(N - 1, 0.975)
+    means = matrix.means()
+    assert means.names == ("x0", "x1", "x2", "y")
+    np.testing.assert_allclose(means.estimate, TABLE.mean(axis=0), atol=1e-4)
+    np.testing.assert_allclose(means.length / 2, z * TABLE.std(axis=0, ddof=1) / np.sqrt(N), rtol=2e-3)
+    variance = TABLE.var(axis=0, ddof=1)
+    normal = matrix.variances(assume="normal", level=0.9)
+    np.testing.assert_allclose(normal.estimate, variance, rtol=1e-4)
+    np.testing.assert_allclose(normal.length / 2, 1.645 * variance * np.sqrt(2 / N), rtol=5e-3)
+    bounded = matrix.variances(["x2", "x0"], level=0.9)
+    reach = np.array([2.0 + abs(X[:, 2].mean() - 1), 4.0 + abs(X[:, 0].mean())])
+    spread = np.sqrt(variance[[2, 0]] * (reach**2 - variance[[2, 0]]) / N)
+    np.testing.assert_allclose(bounded.length / 2, 1.645 * spread, rtol=1e-2)
+    found = matrix.correlations()
+    assert found.names[:4] == ("x0:x1", "x0:x2", "x0:y", "x1:x2")
+    np.testing.assert_allclose(found.estimate, np.corrcoef(TABLE.T)[np.triu_indices(4, 1)], atol=1e-4)
+    np.testing.assert_allclose(np.tanh(np.arctanh(found.estimate[2]) + 1.96 / np.sqrt(N)), found.upper[2], atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("budget", "relation"),
+    [
+        (dpci.GDP(2.0), {}),
+        (dpci.GDP(1.0), {"neighbors": "add_remove", "n_public": N}),
+        (dpci.PureDP(10.0), {}),
+    ],
+    ids=str,
+)
+def test_noise_is_counted(budget, relation):
+    """Of one data set the noise alone moves the estimates: at an n so great that the sampling is a small part."""
+    columns = ["x0", "y"]
+    names = ("means", "variances", "correlations")
+    found, stated = ({name: [] for name in names} for _ in range(2))
+    for seed in range(150):
+        matrix = released(budget=budget, seed=seed, **relation)
+        for name in names:
+            intervals = getattr(matrix, name)(columns, level=0.9)
+            found[name].append(intervals.estimate)
+            stated[name].append(intervals.length / 2 / 1.645)
+    exact = released(**relation)
+    for name in names:
+        moved = np.std(found[name], axis=0)
+        sampling = getattr(exact, name)(columns, level=0.9).length / 2 / 1.645
+        spread = np.sqrt(np.mean(np.square(stated[name]), axis=0) - sampling**2)
+        # Standard deviations of 150 draws err by 6%; linearisation and truncation have the rest.
+        assert np.all(np.abs(np.log(spread / moved)) < 0.3), (name, spread, moved)
+        gap = np.mean(found[name], axis=0) - getattr(exact, name)(columns).estimate
+        assert np.all(np.abs(gap) < 0.35 * moved), name
+
+
+def test_columns_that_noise_hides_have_no_correlation():
+    matrix = released(budget=dpci.GDP(0.02))
+    found = matrix.correlations(["x0", "y"])
+    assert np.isnan(found.lower).all()
+    assert "vary no more than the noise" in found.refusals[0]
+    assert np.isfinite(matrix.variances().length).all()
+    assert np.all(matrix.variances().lower >= 0)
+    assert np.isfinite(matrix.means().length).all()
+
+
+def test_a_correlation_near_one_stays_within_its_bounds():
+    rows = np.column_stack([X[:, 0], X[:, 0], X[:, 2]])
+    bounds = ([-4, -4, -1], [4, 4, 3])
+    for seed in range(20):
+        matrix = released(rows, Y, bounds=bounds, budget=dpci.GDP(5.0), seed=seed)
+        found = matrix.correlations(["x0", "x1"], level=0.999)
+        assert found.upper[0] == 1.0
+        assert 0.5 < found.lower[0] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.means(["z"]), "columns must be of the columns"),
+        (lambda m: m.means("x0"), "sequence of names"),
+        (lambda m: m.means([]), "at least one"),
+        (lambda m: m.variances(["x0", "x0"]), "differ"),
+        (lambda m: m.variances(assume="uniform"), "assume"),
+        (lambda m: m.means(level=1.0), "level"),
+        (lambda m: m.correlations(["x0"]), "at least two"),
+    ],
+)
+def test_bad_arguments_are_refused(call, message):
+    with pytest.raises(dpci.InvalidInput, match=message):
+        call(released())
+
+
+@pytest.mark.parametrize(
+    "domain", [{"row_norm": 12.0}, {"rows": dpci.rows.Blocks([4.0, 10.0, 3.0])}, {"rows": dpci.rows.Blocks([10.0] * 3)}]
+)
+def test_bounds_of_any_domain(domain):
+    matrix = released(bounds=None, **domain)
+    np.testing.assert_allclose(matrix.means().estimate, TABLE.mean(axis=0), atol=1e-3)
+    np.testing.assert_allclose(matrix.variances().estimate, TABLE.var(axis=0, ddof=1), rtol=1e-3)
+    reach = {"row_norm": [12.0] * 3, "rows": None}[next(iter(domain))]
+    reach = np.array(reach or domain["rows"].block_bounds) + np.abs(X.mean(axis=0))
+    variance = X.var(axis=0, ddof=1)
+    half = 1.96 * np.sqrt(variance * (reach**2 - variance) / N)
+    np.testing.assert_allclose(matrix.variances(["x0", "x1", "x2"]).length / 2, half, rtol=2e-2)
