@@ -169,6 +169,12 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert age["lower"] < -1.0 + 0.1 < age["upper"] + 0.2
     assert (age["unit"], intercept["name"], document["classes"]) == ("per unit", "intercept", None)
     assert dpci.regression.LinearFit.from_json(model.read_text()).budget == dpci.GDP(2.0)
+    assert main(["report", str(model), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["in_units"] == document["in_units"]
+    assert main(["predict", str(model), arguments[1], "--quiet"]) == 0
+    assert len(capsys.readouterr().out.split()) == 1 + document["n_samples"]
+    assert "no probabilities" in refused(capsys, "predict", str(model), arguments[1], "--proba")
+    assert "--l2-strength must be" in refused(capsys, *regress, "--l2-strength", "least")
     assert "without --epsilon" in refused(capsys, *regress, "--epsilon", "1")
     hidden = ["regress", *arguments[1:4], "--mu", "1e-6", "--json"]
     with warnings.catch_warnings():
