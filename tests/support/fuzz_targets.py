@@ -48,7 +48,8 @@ class Left:
         "AuditReport", "BaselineFit", "Comparison", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded",
         "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Layout", "LowerBound", "Minimum", "Panel",
         "ModelInversion", "OracleSearch", "Plan", "PlanEntry", "PlanTable", "PrivateFit", "RecordLosses", "Report",
-        "SchemaCheck", "SelectedFit", "TableUnits", "TuneResult", "UtilityCurve", "VariabilityStudy", "WaldTest", "WorstCase",
+        "SchemaCheck", "SelectedFit", "TableUnits", "TuneResult", "UtilityCurve", "VariabilityStudy",
+        "WaldTest", "WorstCase",
     })  # fmt: skip
     # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample;
     # or is NaN by its documentation.
