@@ -47,8 +47,9 @@ class Left:
     RESULTS = frozenset({
         "AuditReport", "BaselineFit", "Comparison", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded",
         "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Layout", "LowerBound", "Minimum", "Panel",
-        "ModelInversion", "OracleSearch", "Plan", "PrivateFit", "RecordLosses", "Report", "SchemaCheck", "SelectedFit",
-        "TableUnits", "TuneResult", "UtilityCurve", "VariabilityStudy", "WaldTest", "WorstCase",
+        "ModelInversion", "OracleSearch", "Plan", "PlanEntry", "PlanTable", "PrivateFit", "RecordLosses", "Report",
+        "SchemaCheck", "SelectedFit", "TableUnits", "TuneResult", "UtilityCurve", "VariabilityStudy",
+        "WaldTest", "WorstCase",
     })  # fmt: skip
     # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample;
     # or is NaN by its documentation.
