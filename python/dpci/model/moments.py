@@ -30,6 +30,9 @@ _UNUSED: dict[str, object] = {
     "persons": None,
     "contribution": None,
     "max_rows": None,
+    "weights": None,
+    "weight_bound": None,
+    "weight_total": None,
 }
 
 

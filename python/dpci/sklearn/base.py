@@ -1,7 +1,7 @@
 """What the private estimators share: parameters become keywords of a fit, and a fit becomes fitted attributes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, cast
 
@@ -16,6 +16,7 @@ from dpci.budgets import ZCDP, ApproxDP, Budget, Calibration, Neighbors, PureDP
 from dpci.data.arrays import NamedRows, OnViolation, Table, as_features
 from dpci.data.frames import decoded, is_frame
 from dpci.data.labels import check_classes, check_present, is_boolean, label_array
+from dpci.data.weights import ClassWeights, check_weighted
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.ledger.ledger import Ledger
@@ -61,6 +62,8 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         radius: float | None,
         neighbors: Neighbors,
         n_public: int | None,
+        weight_bound: float | None,
+        weight_total: float | None,
         ledger: Ledger | None,
         n_threads: int | None,
         seed: int | None,
@@ -82,11 +85,21 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         self.radius = radius
         self.neighbors = neighbors
         self.n_public = n_public
+        self.weight_bound = weight_bound
+        self.weight_total = weight_total
         self.ledger = ledger
         self.n_threads = n_threads
         self.seed = seed
 
-    def fit(self, X: Table, y: ArrayLike, *, persons: ArrayLike | None = None, max_rows: int | None = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        persons: ArrayLike | None = None,
+        max_rows: int | None = None,
+    ) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
         Parameters
@@ -95,6 +108,8 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
             Rows; those beyond their bounds are scaled into them with ``on_violation="clip"``.
         y : array-like of shape (n_samples,)
             Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts: from 0 to the public ``weight_bound`` (docs/weights.md).
         persons : array-like of shape (n_samples,), optional
             Whose each row is, where a person may have several: the unit of privacy is then the person, and the mean of
             their rows counts (docs/persons.md). Not for searches and cross-validation, which split rows.
@@ -129,8 +144,8 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
         recommended = keywords["l2_strength"] is None
         if recommended:
             keywords["l2_strength"] = 1.0  # until the rule has one
-        contribution = person_rule(persons, None, max_rows)
-        settings = Settings.checked(**keywords, contribution=contribution, max_rows=max_rows)
+        weights = self._weights(sample_weight, keywords)
+        settings = Settings.checked(**keywords, contribution=person_rule(persons, None, max_rows), max_rows=max_rows)
         payment = Payment.due(
             f"dpci.sklearn.{type(self).__name__}",
             self.ledger,
@@ -148,6 +163,7 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
                     payment=payment,
                     prepare=self._check_data,
                     persons=persons,
+                    weights=weights,
                     recommended=recommended,
                     stacklevel=level + 1,
                 )
@@ -195,10 +211,17 @@ class PrivateLinearEstimator(BaseEstimator, ABC):
     def _loss(self) -> Loss:
         """Return the loss that the parameters name."""
 
+    def _weights(self, sample_weight: ArrayLike | None, keywords: dict[str, Any]) -> ArrayLike | ClassWeights | None:
+        """Return how much rows count; what is public of it becomes part of the keywords."""
+        if sample_weight is not None:
+            check_weighted(sample_weight, self.weight_bound, self.weight_total)
+            keywords.update(weight_bound=self.weight_bound, weight_total=self.weight_total)
+        return sample_weight
+
     def _fit_keywords(self) -> dict[str, Any]:
         """Return the keywords of :func:`dpci.fit` but the ledger: all parameters, some under another name."""
         keywords = self.get_params(deep=False)
-        for name in ("ledger", "h", "target_bound"):
+        for name in ("ledger", "h", "target_bound", "class_weight", "weight_bound", "weight_total"):
             keywords.pop(name, None)
         budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
         return {**keywords, "budget": budget, "loss": self._loss()}
@@ -247,6 +270,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
     """A private linear model of two classes."""
 
     classes: Sequence[Any] | None
+    class_weight: Mapping[Any, float] | None
     classes_: NDArray[Any]
 
     def decision_function(self, X: Table) -> NDArray[np.float64]:
@@ -259,10 +283,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
         return self.classes_[positive.astype(np.intp)]
 
     def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of rows that are classified correctly; not private, with a warning, unless the rows are public.
-
-        ``sample_weight`` weights the score only; no fit has one.
-        """
+        """(Weighted) share of rows that are classified correctly; not private, unless the rows are public."""
         warn_of_score()
         return float(super().score(X, y, sample_weight=sample_weight))
 
@@ -271,6 +292,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         return tags
+
+    def _weights(self, sample_weight: ArrayLike | None, keywords: dict[str, Any]) -> ArrayLike | ClassWeights | None:
+        of_rows = super()._weights(sample_weight, keywords)
+        if self.class_weight is None:
+            return of_rows
+        weights = ClassWeights.checked(self.class_weight, self.classes, of_rows)
+        keywords["weight_bound"] = weights.bound * (1.0 if of_rows is None else keywords["weight_bound"])
+        return weights
 
     def _fit_keywords(self) -> dict[str, Any]:
         if self.classes is not None:

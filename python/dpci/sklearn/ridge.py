@@ -67,6 +67,10 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
         Data sets that must be hard to tell apart.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
+    weight_bound : float, optional
+        The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
+    weight_total : float, optional
+        What divides weighted sums: public. None: the number of rows.
     ledger : Ledger, optional
         Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
         fitted model is saved for others.
@@ -125,6 +129,8 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
         calibration: Calibration = "tight",
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
         seed: int | None = None,
@@ -147,6 +153,8 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
             calibration=calibration,
             neighbors=neighbors,
             n_public=n_public,
+            weight_bound=weight_bound,
+            weight_total=weight_total,
             ledger=ledger,
             n_threads=n_threads,
             seed=seed,
@@ -158,10 +166,7 @@ class PrivateRidge(RegressorMixin, PrivateLinearEstimator):
         return self._linear_predictor(X)
 
     def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Coefficient of determination R²; not private, with a warning, unless the rows are public.
-
-        ``sample_weight`` weights the score only; no fit has one.
-        """
+        """(Weighted) coefficient of determination R²; not private, with a warning, unless the rows are public."""
         warn_of_score()
         return float(super().score(X, y, sample_weight=sample_weight))
 
