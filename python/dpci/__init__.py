@@ -40,6 +40,8 @@ from dpci.model.plan import Plan, plan
 from dpci.model.plan_table import PlanEntry, PlanTable, plan_table
 from dpci.model.result import PrivateFit
 from dpci.sources.chunks import Chunks
+from dpci.strata.fit import fit_strata
+from dpci.strata.result import StrataFit
 
 __all__ = [
     "GDP",
@@ -72,6 +74,7 @@ __all__ = [
     "ReleaseFailed",
     "RowNormViolation",
     "SeededNoiseWarning",
+    "StrataFit",
     "TableUnits",
     "WaldTest",
     "__version__",
@@ -83,6 +86,7 @@ __all__ = [
     "errors",
     "fit",
     "fit_many",
+    "fit_strata",
     "losses",
     "lowlevel",
     "papers",
