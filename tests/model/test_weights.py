@@ -64,6 +64,8 @@ def test_without_noise_a_fit_is_the_weighted_one_with_design_based_errors(mechan
         assert found.n_samples == N
         assert found.params == pytest.approx(params, abs=2e-3)
         assert found.hessian == pytest.approx(hessian, abs=5e-4)
+        # In shares of the bound, so that N/W stands for n in the sandwich.
+        assert found.gradient_cov == pytest.approx(centred.T @ centred / (BOUND * (total or N)), abs=5e-4)
         assert found.std_errors == pytest.approx(np.sqrt(np.diag(sandwich @ sandwich.T)), rel=0.01)
 
 

@@ -199,6 +199,11 @@ def test_strata_are_saved_and_read(tmp_path):
     page = tmp_path / "page.html"
     assert page.write_text(found.to_html(page)) > 0
     text = found.to_json()
+    cheap = dpci.StrataFit(
+        by="state", budget=dpci.PureDP(0.1), neighbors="add_remove", charged=dpci.PureDP(0.1), fits=found
+    )
+    with pytest.raises(InvalidInput, match="at the budget of all"):
+        dpci.StrataFit.from_json(cheap.to_json())
     for broken in (text.replace('"add_remove"', '"replace_one"', 1), text[:-5], "[]", text.replace('"A"', '"B"', 1)):
         with pytest.raises(InvalidInput):
             dpci.StrataFit.from_json(broken)

@@ -253,8 +253,8 @@ class StrataFit(Mapping[str, PrivateFit]):
         """Refuse models that are no strata of one table, and a charge that is not theirs."""
         for name, fit in self.items():
             same = fit.names == self._first.names and fit.privacy["relation"] == "add_remove"
-            if not same or fit.privacy["budget"] != self._first.privacy["budget"]:
-                raise InvalidInput(f"strata must be models of one kind at one budget, got another one of {name!r}")
+            if not same or fit.budget != self.budget:
+                raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
         least = charged_for(self.budget, self.neighbors)
         if self.charged != least:
             raise InvalidInput(f"charged must be what the strata cost together, {least}, got {self.charged}")
