@@ -1,4 +1,4 @@
-"""Coverage in every stratum of tables with private strata; the argument is the number of tables."""
+"""Coverage in every stratum of tables with private strata; arguments: the number of tables, and the first seed."""
 
 import sys
 import warnings
@@ -47,8 +47,9 @@ def target(stratum: str) -> np.ndarray:
 def main() -> None:
     """Print the table of docs/evidence/strata_coverage.md."""
     n_tables = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     warnings.simplefilter("ignore")
-    command = f"python benches/strata_coverage.py {n_tables}"
+    command = f"python benches/strata_coverage.py {n_tables} {first}"
     print(f"`{command}`, commit {commit()}, {now()}, {n_tables} tables a line, seeded noise.\n")
     print("| budget of all strata | mechanism | " + " | ".join(f"{name}: covered | length" for name in STRATA) + " |")
     print("|---|---|" + "---|---|" * len(STRATA))
@@ -56,7 +57,7 @@ def main() -> None:
     for budget in BUDGETS:
         for mechanism in ("objective", "output"):
             covered, lengths = ({name: [] for name in STRATA} for _ in range(2))
-            for seed in range(n_tables):
+            for seed in range(first, first + n_tables):
                 fits = dpci.fit_strata(
                     simulate(N_RECORDS, seed), by="where", strata=tuple(STRATA), schema=SCHEMA, n_public=PUBLIC,
                     budget=budget, mechanism=mechanism, l2_strength=STRENGTH, seed=seed,

@@ -136,6 +136,18 @@ def test_noise_grows_with_the_bound():
     assert spent.guarantee.delta(1.0) == pytest.approx(1e-6, rel=1e-3)
 
 
+def test_functions_that_do_not_take_weights_say_so():
+    X, y, weights = survey()
+    found = quiet(X, y, weights=weights, weight_bound=BOUND, budget=dpci.PureDP(10.0))
+    same = {"n_samples": N, "n_features": 2, "budget": dpci.PureDP(10.0), "l2_strength": STRENGTH}
+    with pytest.raises(InvalidInput, match="like must be without weights"):
+        dpci.plan(**same, like=found)
+    rule = {"weight_bound": BOUND, "budget": dpci.PureDP(1.0), "l2_strength": STRENGTH, "classes": (-1, 1)}
+    for function in (dpci.simulate.coverage, dpci.simulate.variability):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'weight_bound'"):
+            function(X, y, **rule)
+
+
 def test_persons_with_weights():
     X, y, _ = survey()
     ids = np.arange(N) // 3
