@@ -212,8 +212,13 @@ class Spec:
         neighbors: Literal["replace_one", "add_remove"],
         persons: bool = False,
         max_rows: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
     ) -> Spec:
-        """n_samples is the public n (n_public under add_remove), of persons where they are the records."""
+        """n_samples is the public n (n_public under add_remove), of persons where they are the records.
+
+        weight_total is what divides weighted sums; None: n_samples.
+        """
 
     l2_strength: float
     """With what the variant cms11 added to it."""
@@ -222,6 +227,8 @@ class Spec:
     curvature_bound: float
     strong_convexity: float
     """Of the objective, for every data set."""
+    divisor: float
+    """What divides sums over records that weigh at most 1: n_samples, or the total over the greatest weight."""
     noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
     noise_scale: float
     """Of the coefficients: 1/rate or standard deviation."""
@@ -250,6 +257,8 @@ def check_rows(
     intercept: float | None,
     clip: bool,
     n_threads: int | None,
+    weights: _F64 | None = None,
+    weight_bound: float | None = None,
 ) -> None:
     """Raise what a release of these rows would raise before it draws noise: finite, within the bounds, not empty."""
 
@@ -262,6 +271,7 @@ def fit(
     n_threads: int | None,
     seed: int | None,
     persons: NDArray[np.int64] | None = None,
+    weights: _F64 | None = None,
 ) -> FitDict:
     """y holds the targets (-1/1 or reals); persons are numbered from 0. seed=None: operating-system entropy."""
 
@@ -311,6 +321,8 @@ def fit_many(
     clip: bool,
     n_threads: int | None,
     seed: int | None,
+    persons: Sequence[NDArray[np.int64]] | None = None,
+    weights: Sequence[_F64] | None = None,
 ) -> list[FitDict]:
     """As fit, of many groups, each on one thread; the noise of a group with a seed is that of its own stream."""
 
@@ -328,7 +340,7 @@ def fit_parts(
     """
 
 def error_components(
-    hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str, contrast: _F64
+    hessian: _F64, gradient_cov: _F64, n_samples: float, mechanism: str, contrast: _F64
 ) -> tuple[_F64, _F64]:
     """For each row c of contrast (m, d): sampling variance v = c'Vc and noise multiplier a."""
 
@@ -342,7 +354,7 @@ class ErrorLaw:
     factor: float
     shape: float
     @staticmethod
-    def plug_in(hessian: _F64, gradient_cov: _F64, n_samples: int, mechanism: str) -> ErrorLaw: ...
+    def plug_in(hessian: _F64, gradient_cov: _F64, n_samples: float, mechanism: str) -> ErrorLaw: ...
 
 @final
 class NoisyMatrices:
@@ -352,7 +364,7 @@ class NoisyMatrices:
         cls,
         hessian: _F64,
         gradient_cov: _F64,
-        n_samples: int,
+        n_samples: float,
         mechanism: str,
         noise_law: str,
         noise_scale: float,
@@ -385,7 +397,7 @@ class NewtonStep:
         l2_strength: float,
         hessian_noise: tuple[str, float] | None,
         curvature: float | None,
-        n_samples: int,
+        n_samples: float,
         mechanism: str,
     ) -> NewtonStep: ...
     def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:

@@ -32,6 +32,8 @@ from dpci.model.plan import Plan, plan
 from dpci.model.plan_table import PlanEntry, PlanTable, plan_table
 from dpci.model.result import PrivateFit
 from dpci.sources.chunks import Chunks
+from dpci.strata.fit import fit_strata
+from dpci.strata.result import StrataFit
 
 __all__ = [
     "GDP",
@@ -64,12 +66,14 @@ __all__ = [
     "ReleaseFailed",
     "RowNormViolation",
     "SeededNoiseWarning",
+    "StrataFit",
     "TableUnits",
     "WaldTest",
     "compare",
     "errors",
     "fit",
     "fit_many",
+    "fit_strata",
     "losses",
     "lowlevel",
     "plan",

@@ -58,7 +58,7 @@ def test_a_fit_without_coefficients_has_no_guarantee():
     facts |= {
         "mechanism": "objective",
         "calibration": "tight",
-        "n_samples": 100,
+        "divisor": 100,
         "n_params": 2,
         "persons": None,
         "slope_bound": 1.0,

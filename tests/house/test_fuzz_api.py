@@ -44,7 +44,7 @@ def test_legal_arguments_give_results():
     rng = random.Random(5)
     fit = next(target for target in fuzz_targets.targets() if target.name == "dpci.fit")
     outcomes = [fuzzing.judge(fit, fit.typical(rng)) for _ in range(100)]
-    assert outcomes.count("result") > 60
+    assert outcomes.count("result") > 45
 
 
 NEEDS_INTERVALS = ("conf_int", "wald_test", "predict_conf_int", "summary_frame", "odds_ratios")

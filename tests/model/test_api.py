@@ -12,7 +12,8 @@ import pytest
 
 import dpci
 from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge
-from dpci.model.settings import KEYWORDS, PERSON_KEYWORDS, FitKeywords
+from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS
+from dpci.model.settings import FitKeywords
 from support.fits import PURE, SETTINGS, D, N, make_rows
 from support.seal import left_of
 
@@ -301,9 +302,9 @@ def test_fit_from_many_threads(rows):
 
 def test_keywords_are_the_same_everywhere():
     signature = inspect.signature(dpci.fit).parameters
-    others = {"X", "y", "ledger", "schema", "persons", *PERSON_KEYWORDS}
+    others = {"X", "y", "ledger", "schema", "persons", "weights", *UNIT_KEYWORDS}
     assert tuple(name for name in signature if name not in others) == KEYWORDS
-    assert set(FitKeywords.__annotations__) == {*KEYWORDS, *PERSON_KEYWORDS}
+    assert set(FitKeywords.__annotations__) == {*KEYWORDS, *UNIT_KEYWORDS}
     assert all(p.kind is p.KEYWORD_ONLY for name, p in signature.items() if name not in {"X", "y"})
 
 

@@ -218,7 +218,7 @@ KEYWORDS = {
         InvalidInput,
         r'output perturbation under ZCDP and ApproxDP takes noise="gaussian"',
     ),
-    "unknown keyword": ({"weights": None}, TypeError, r"unexpected keyword argument 'weights'"),
+    "unknown keyword": ({"sample_weight": None}, TypeError, r"unexpected keyword argument 'sample_weight'"),
     "misspelt keyword": ({"l2_strenght": 1.0}, TypeError, r"unexpected keyword argument 'l2_strenght'"),
 }
 

@@ -7,6 +7,7 @@ import pytest
 
 from dpci import _core
 from dpci.data.persons import Persons
+from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.losses import BUILT_IN, declaration
 from dpci.released import consistency
@@ -20,7 +21,7 @@ BUDGETS = {
 MECHANISMS = list(itertools.product(("objective", "output"), ("standard", "cms11"), (False, True)))
 
 
-def is_offered(loss, notion, law, mechanism, radius, moments, persons):
+def is_offered(loss, notion, law, mechanism, radius, moments, persons, weight_bound):
     """Whether the core has a fit with these choices."""
     place, variant, project = mechanism
     try:
@@ -28,14 +29,14 @@ def is_offered(loss, notion, law, mechanism, radius, moments, persons):
             n_samples=1000, n_columns=2, intercept=None, row_norm=1.0, loss=loss.to_core(), l2_strength=1.0,
             radius=radius, budget=BUDGETS[notion], mechanism=place, noise=law, variant=variant, project=project,
             split=None, moments=moments, projection="auto", calibration="tight", neighbors="replace_one",
-            persons=persons,
+            persons=persons, weight_bound=weight_bound,
         )  # fmt: skip
     except InvalidInput:
         return False
     return True
 
 
-def is_readable(loss, notion, law, mechanism, radius, moments, persons):
+def is_readable(loss, notion, law, mechanism, radius, moments, persons, weight_bound):
     """Whether a saved fit may say that it was made with these choices."""
     place, variant, project = mechanism
     core_loss = loss.to_core()
@@ -53,6 +54,8 @@ def is_readable(loss, notion, law, mechanism, radius, moments, persons):
         classes_inferred=False,
         blocks=None,
         persons=Persons() if persons else None,
+        weights=None if weight_bound is None else Weights(weight_bound),
+        divisor=1000.0 / (weight_bound or 1.0),
         calibration="tight",
     )
     return not any(broken for broken, _, _ in consistency._contradictions(record, selected=False))
@@ -70,6 +73,7 @@ def test_what_is_offered_may_be_saved_and_nothing_else(name, monkeypatch):
         (None, 1.0),
         ("joint", "separate", "none"),
         (False, True),
+        (None, 2.0),
     )
     for choice in choices:
         offered = is_offered(BUILT_IN[name](), *choice)

@@ -108,7 +108,7 @@ def test_standard_deviations_of_noise_in_the_shape_of_the_rows():
     rng = np.random.default_rng(2)
     n = 400_000
     settings = Settings.checked(budget=dpci.PureDP(1.0), l2_strength=0.1, rows=ROWS, intercept_scale=3.0)
-    spec = SimpleNamespace(noise_law="shaped_laplace", noise_scale=0.5)
+    spec = SimpleNamespace(noise_law="shaped_laplace", noise_scale=0.5, divisor=1000.0)
     # Uniform in each block, by exponentials with random signs, at a radius of Gamma(D + 1).
     point = np.empty((n, 6))
     for columns, bound in (([0], 1.0), ([2], 0.5), ([1, 3, 4], 2.0), ([5], 3.0)):
@@ -116,5 +116,5 @@ def test_standard_deviations_of_noise_in_the_shape_of_the_rows():
         signs = rng.choice([-1.0, 1.0], size=(n, len(columns)))
         point[:, columns] = bound * signs * parts[:, :-1] / parts.sum(axis=1, keepdims=True)
     draws = 0.5 * rng.gamma(7.0, size=(n, 1)) * point / 1000
-    found = noise_std_devs(settings, spec, 1000, 6)
+    found = noise_std_devs(settings, spec, 6)
     np.testing.assert_allclose(draws.std(axis=0), found, rtol=0.01)

@@ -112,7 +112,9 @@ def test_a_null_among_dictionary_encoded_labels_is_missing():
 ENCODING = {
     "voting": lambda model, y=TEXT: VotingClassifier([("a", model)]).fit(X, y),
     "stacking": lambda model, y=TEXT: StackingClassifier([("a", model)], cv=2).fit(X, y),
-    "bagging": lambda model, y=TEXT: BaggingClassifier(model, n_estimators=1, bootstrap=False).fit(X, y),
+    "bagging": lambda model, y=TEXT: BaggingClassifier(
+        model.set_params(weight_bound=1.0), n_estimators=1, bootstrap=False
+    ).fit(X, y),
     "rest": lambda model, y=TEXT: OneVsRestClassifier(model).fit(X, y),
     "calibration": lambda model, y=TEXT: CalibratedClassifierCV(model, cv=2, ensemble=False).fit(X, y),
     "prediction": lambda model, y=TEXT: cross_val_predict(model, X, y, cv=2, method="predict_proba"),

@@ -29,6 +29,8 @@ T = make_targets(X)
 THREE = np.arange(len(X)) % 3
 # So great a budget that no fit is refused. Tools that encode labels hand 0 and 1 to it.
 LOGISTIC = PrivateLogisticRegression(epsilon=1e3, classes=(0, 1))
+# Weights of a bootstrap: how often a record was drawn.
+WEIGHTED = clone(LOGISTIC).set_params(weight_bound=3.0)
 RIDGE = PrivateRidge(epsilon=1e3, radius=2.0)
 SEARCH = PrivateGridSearch(LOGISTIC, {"l2_strength": [0.1, 0.2]}, validation_radius=4.0)
 
@@ -45,7 +47,7 @@ def leaks_of(call):
 @pytest.mark.parametrize(
     ("package", "call"),
     [
-        ("ensemble", lambda: BaggingClassifier(LOGISTIC, n_estimators=2).fit(X, Y)),
+        ("ensemble", lambda: BaggingClassifier(WEIGHTED, n_estimators=2).fit(X, Y)),
         ("ensemble", lambda: BaggingClassifier(make_pipeline(RowNormClipper(), LOGISTIC), n_estimators=2).fit(X, Y)),
         ("ensemble", lambda: BaggingClassifier(SEARCH, n_estimators=2).fit(X, Y)),
         ("ensemble", lambda: AdaBoostRegressor(RIDGE, n_estimators=2).fit(X, T)),
@@ -70,15 +72,17 @@ def test_what_fits_other_estimators_is_noticed(package, call):
     assert len(use(X[:2])) == 2
 
 
-def test_a_fit_of_each_member_pays_and_a_repeated_record_is_not_counted():
+def test_a_fit_of_each_member_pays_and_repeated_records_are_weights():
     ledger = dpci.Ledger(dpci.PureDP(1e4))
-    bagging = BaggingClassifier(clone(LOGISTIC).set_params(ledger=ledger), n_estimators=3, random_state=1)
+    bagging = BaggingClassifier(clone(WEIGHTED).set_params(ledger=ledger), n_estimators=3, random_state=1)
     leaks_of(lambda: bagging.fit(X, Y))
     assert ledger.spent == {"epsilon": 3e3}
-    # What the ledger cannot know: in one fit alone, some records are there several times.
+    # Some records were drawn more often than the bound: they count by it.
     assert max(np.bincount(sample).max() for sample in bagging.estimators_samples_) > 3
-    leaks_of(lambda: bagging.set_params(bootstrap=False).fit(X, Y))
-    assert max(np.bincount(sample).max() for sample in bagging.estimators_samples_) == 1
+    assert bagging.estimators_[0].result_.privacy["constants"]["weights"]["bound"] == 3.0
+    assert bagging.estimators_[0].result_.n_samples == len(X)
+    with pytest.raises(dpci.InvalidInput, match="weight_bound"):
+        leaks_of(lambda: bagging.set_params(estimator__weight_bound=None).fit(X, Y))
 
 
 def test_inspection_is_noticed_where_it_predicts():

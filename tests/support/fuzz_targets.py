@@ -170,7 +170,7 @@ TYPICAL = {
     "records": (X[:3],),
     "targets": (CLASSES[:3],),
     "member": (np.array([True, True, True]),),
-    "weights": (np.ones(N),),
+    "weights": (*[None] * 11, np.linspace(0.0, 1.0, N)),
     "params": (np.zeros(3), np.zeros(2)),
     "linear_term": (np.full(3, 0.1), np.full(2, 0.1)),
     "start": (np.zeros(3), np.ones(2)),
@@ -246,6 +246,8 @@ TYPICAL = {
     "persons": (None, np.arange(N) // 2, [f"p{i}" for i in range(N)], "who"),
     "contribution": (None, "mean"),
     "max_rows": (None, 2),
+    "weight_bound": (*[None] * 11, 1.0),
+    "weight_total": (None,),
 }
 # A default would take seconds.
 _SMALL = frozenset({"n_draws", "n_replicates", "n_variability", "n_runs"})

@@ -30,7 +30,7 @@ GUARANTEE_FACTS = (
     "curvature_bound",
     "persons",
 )
-"""Fields of a record that :func:`guarantee_of` needs besides the numbers of samples and of parameters."""
+"""Fields of a record that :func:`guarantee_of` needs besides the divisor of sums and the number of parameters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +117,7 @@ def guarantee_of(
     *,
     mechanism: str,
     calibration: str,
-    n_samples: int,
+    divisor: float,
     n_params: int,
     row_norm: float,
     intercept_scale: float | None,
@@ -130,7 +130,8 @@ def guarantee_of(
 ) -> Guarantee:
     """Return the guarantee of a fit from its steps, seals and public facts.
 
-    ``row_norm`` bounds the rows without intercept, ``slope_bound`` and ``curvature_bound`` the loss on the domain.
+    ``divisor`` divides the sums over the records, ``row_norm`` bounds the rows without intercept, ``slope_bound`` and
+    ``curvature_bound`` the loss on the domain.
     """
     if not isinstance(budget, ApproxDP):
         return Guarantee(budget, None, 0.0, 0.0)
@@ -153,7 +154,7 @@ def guarantee_of(
     norm = 1.0 if coefficients.noise == "shaped_gaussian" else math.hypot(row_norm, intercept_scale or 0.0)
     steepest = slope_bound * norm
     profile = _core.ObjectiveProfile(
-        n_samples=n_samples,
+        n_samples=divisor,
         row_norm=row_norm,
         intercept=intercept_scale,
         curvature_bound=curvature_bound,

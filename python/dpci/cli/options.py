@@ -95,6 +95,16 @@ Persons = Annotated[
 MaxRows = Annotated[
     int | None, _option(BUDGET, "With --persons: the first so many rows of each count, in place of the mean of all.")
 ]
+Weights = Annotated[
+    str | None,
+    _option(BUDGET, "Column of weights, by which rows count; needs --weight-bound. The table is held in memory."),
+]
+WeightBound = Annotated[
+    float | None, _option(BUDGET, "Public: the greatest weight that any row could have. The noise grows with it.")
+]
+WeightTotal = Annotated[
+    float | None, _option(BUDGET, "Public: what divides weighted sums, in place of the number of records.")
+]
 NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under add_remove.")]
 
 L2Strength = Annotated[float, _option(MODEL, "Strength of the L2 regularisation of the mean objective.")]

@@ -108,17 +108,20 @@ class TableRows:
         assert rows is not None  # noqa: S101  # for the type checker: nothing is more than infinity
         return rows
 
-    def of_persons(self, column: str) -> tuple[tuple[NamedRows, NDArray[np.float64]], list[Any]]:
-        """Return all rows and targets at once, and the id of each row."""
-        ids: list[Any] = []
+    def beside(
+        self, columns: Sequence[str | None]
+    ) -> tuple[tuple[NamedRows, NDArray[np.float64]], list[list[Any] | None]]:
+        """Return all rows and targets at once, and the cells of other columns as they are written; None for no name."""
+        names = tuple(name for name in columns if name is not None)
+        cells: dict[str, list[Any]] = {name: [] for name in names}
         parts: list[Encoded] = []
-        for table, rows in self._chunks(self.schema.transform, (self.schema.target.column, column), exact=(column,)):
-            ids += list(table[column])
+        for table, rows in self._chunks(self.schema.transform, (self.schema.target.column, *names), exact=names):
+            for name in names:
+                # Nothing is how a file of text writes a missing cell.
+                cells[name] += [None if cell == "" else cell for cell in table[name]]
             parts.append(rows)
-        # Nothing is how a file of text writes a missing id.
-        found = [None if cell == "" else cell for cell in ids]
         X, y = (np.concatenate([part[i] for part in parts]) for i in range(2))
-        return (NamedRows(X, self.schema.names), y), found
+        return (NamedRows(X, self.schema.names), y), [None if name is None else cells[name] for name in columns]
 
     def held(self, most_bytes: float, *, progress: bool = False) -> Encoded | None:
         """Return all rows and targets at once, or None where the rows take more memory than that."""

@@ -14,6 +14,7 @@ from dpci.data.frames import check_same_index
 from dpci.data.labels import Classes, encode
 from dpci.data.parts import DescribedParts, Partitions, PartRules, check_smooth, describe
 from dpci.data.persons import numbered
+from dpci.data.weights import row_weights
 from dpci.errors import InvalidInput
 from dpci.rows import RowDomain
 
@@ -59,6 +60,8 @@ class Rows:
     """Whether the classes were inferred from the labels, so that they are not public."""
     persons: NDArray[np.int64] | None = None
     """The number of the person of each row; None where rows are records of their own."""
+    weights: NDArray[np.float64] | None = None
+    """The weight of each row; None where each counts once."""
     parts: DescribedParts | None = None
     held: tuple[Floats | Csr, NDArray[np.float64]] | None = None
     place: Place | None = None
@@ -96,6 +99,7 @@ def read(
     *,
     parts: PartRules | None = None,
     persons: Any = None,  # noqa: ANN401  # ids of any library
+    weights: Any = None,  # noqa: ANN401  # a column of any library
     stacklevel: int | None = None,
 ) -> tuple[Rows, _Resolved]:
     """Return the rows, and what ``resolve`` makes of their numbers of records and columns.
@@ -113,6 +117,8 @@ def read(
         How rows in parts are understood and checked; None: they are refused.
     persons : array-like, optional
         Whose each row is, where the records are persons.
+    weights : array-like or ClassWeights, optional
+        How much each row counts.
     stacklevel : int, optional
         Where a warning about inferred classes points: 1 is this function, 2 its caller. None: no such warning, for
         results that are marked as not private anyway.
@@ -124,8 +130,7 @@ def read(
     """
     partitions = None if parts is None else as_partitions(X, y)
     if parts is not None and partitions is not None:
-        if persons is not None:
-            check_in_memory(X)
+        check_in_memory(X, persons, weights)
         found = describe(partitions, parts)
         names = _param_names(found.names, found.n_columns, choices)
         rows = Rows(
@@ -153,6 +158,7 @@ def read(
         classes=targets.classes,
         classes_inferred=targets.classes_inferred,
         persons=numbers,
+        weights=None if weights is None else row_weights(weights, targets.values, X),
         held=(features.values, targets.values),
         place=features.place,
     )
@@ -195,17 +201,18 @@ def known_shape(X: object) -> tuple[int | None, int | None]:
     return rows, columns
 
 
-def check_in_memory(X: object) -> None:
-    """Refuse rows in parts for persons, by the kind of the argument, before anything is paid or read.
+def check_in_memory(X: object, persons: object, weights: object) -> None:
+    """Refuse rows in parts for persons and weights, by the kind of the argument, before anything is paid or read.
 
     Raises
     ------
     InvalidInput
         For a source of parts and a Dask collection.
     """
-    if _is_source(X) or is_dask(X):
+    given = "persons" if persons is not None else "weights" if weights is not None else None
+    if given is not None and (_is_source(X) or is_dask(X)):
         raise InvalidInput(
-            f"persons need all rows in memory, got rows in parts of type {type(X).__name__} (pass them as one array or "
+            f"{given} need all rows in memory, got rows in parts of type {type(X).__name__} (pass them as one array or "
             "table)"
         )
 

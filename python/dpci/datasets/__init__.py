@@ -1,7 +1,7 @@
 """Public data sets: a packaged sample, loaders that verify checksums, and the schemas that bound their rows.
 
 `simulate_kddcup99` makes rows of the shape of a file that is too large to be everywhere, `simulate_panel` persons with
-several rows.
+several rows, `simulate_survey` rows with weights.
 `load_with_data_dependent_scaling` and `scale_by_the_data` are the exception: they read scales off the data, as the
 published tables did.
 """
@@ -21,7 +21,7 @@ from dpci.datasets.loaders import (
     schema_names,
 )
 from dpci.datasets.paper import load_with_data_dependent_scaling, scale_by_the_data
-from dpci.datasets.people import Panel, simulate_panel
+from dpci.datasets.people import Panel, Survey, simulate_panel, simulate_survey
 from dpci.datasets.simulated import simulate_kddcup99
 from dpci.datasets.tables import load_layout, load_table
 from dpci.datasets.warfarin import load_warfarin
@@ -31,6 +31,7 @@ __all__ = [
     "DatasetUnavailable",
     "Layout",
     "Panel",
+    "Survey",
     "load_adult",
     "load_adult_sample",
     "load_bank",
@@ -46,6 +47,7 @@ __all__ = [
     "schema_names",
     "simulate_kddcup99",
     "simulate_panel",
+    "simulate_survey",
 ]
 
 name_publicly(__name__, __all__)

@@ -1,4 +1,4 @@
-"""Simulated people: panels, in which every person has several rows that resemble each other."""
+"""Simulated people: panels, in which a person has rows that resemble each other, and surveys with weights."""
 
 from typing import NamedTuple
 
@@ -82,3 +82,72 @@ def simulate_panel(
     odds = 3.0 * X[:, 0] + effect * rng.normal(size=n_persons)[persons]
     y = np.where(odds + rng.logistic(size=len(persons)) > 0.0, 1.0, -1.0)
     return Panel(X, y, persons)
+
+
+class Survey(NamedTuple):
+    """A sample of a population in which some were drawn more often than others."""
+
+    X: _F64
+    """Rows of norm at most 1."""
+    y: _F64
+    """-1 and 1."""
+    weights: _F64
+    """The reciprocals of the probabilities with which the rows were drawn, with mean 1."""
+    weight_bound: float
+    """The greatest of them, from the design alone."""
+
+
+# Of everyone with y = -1 a quarter was asked, and of those with x1 <= 0 a half answered.
+_ASKED, _ANSWERED = 0.25, 0.5
+
+
+def simulate_survey(n_samples: int, *, n_features: int = 3, effect: float = 4.0, seed: int) -> Survey:
+    """Simulate a survey that drew people by their outcome and by x1.
+
+    The log odds are 2 x0 where x1 is at most 0, and (2 + effect) x0 elsewhere. Rows without weights are no sample of
+    the population: four fifths of them have y = 1 in place of a half, and two thirds have x1 above 0.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows.
+    n_features : int
+        Columns, at least 2.
+    effect : float
+        By how much the effect of x0 differs, which a linear model averages over the population.
+    seed : int
+        Of the simulation.
+
+    Returns
+    -------
+    Survey
+        ``X``, ``y``, ``weights`` and ``weight_bound``.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range.
+
+    Examples
+    --------
+    >>> survey = simulate_survey(1000, seed=0)
+    >>> survey.X.shape, survey.weight_bound, bool(abs(survey.weights.mean() - 1.0) < 0.1)
+    ((1000, 3), 3.75, True)
+    """
+    n_samples, n_features = check_count("n_samples", n_samples), check_count("n_features", n_features, least=2)
+    if not np.isfinite(effect):
+        raise InvalidInput(f"effect must be finite, got effect={effect}")
+    rng = np.random.default_rng(check_seed(seed))
+    found: list[tuple[_F64, _F64, _F64]] = []
+    while sum(len(y) for _, y, _ in found) < n_samples:
+        X = 0.5 * rng.normal(size=(2 * n_samples + 100, n_features))
+        X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True) * (1.0 + 1e-12))
+        odds = X[:, 0] * (2.0 + effect * (X[:, 1] > 0.0))
+        y = np.where(odds + rng.logistic(size=len(X)) > 0.0, 1.0, -1.0)
+        chance = np.where(y > 0, 1.0, _ASKED) * np.where(X[:, 1] > 0, 1.0, _ANSWERED)
+        drawn = rng.random(len(X)) < chance
+        found.append((X[drawn], y[drawn], chance[drawn]))
+    X, y, chance = (np.concatenate([part[i] for part in found])[:n_samples] for i in range(3))
+    # The outcome and x1 > 0 are independent, and each is as likely as not: x0 has either sign.
+    mean = (1.0 + _ASKED) / 2.0 * (1.0 + _ANSWERED) / 2.0
+    return Survey(X, y, mean / chance, mean / (_ASKED * _ANSWERED))

@@ -222,7 +222,7 @@ def _new_law(record: FitRecord) -> _core.ErrorLaw:
     hessian, gradient_cov = _released_matrices(record)
     if record.projection == NOISE_AWARE:
         return _noisy_matrices(record, hessian, gradient_cov).law()
-    return _core.ErrorLaw.plug_in(hessian, gradient_cov, record.n_samples, record.mechanism)
+    return _core.ErrorLaw.plug_in(hessian, gradient_cov, record.divisor, record.mechanism)
 
 
 def estimated_matrices(record: FitRecord) -> tuple[_F64, _F64]:
@@ -246,7 +246,7 @@ def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _co
     return _core.NoisyMatrices(
         hessian,
         gradient_cov,
-        record.n_samples,
+        record.divisor,
         record.mechanism,
         record.noise_law,
         record.noise_scale,
@@ -254,8 +254,8 @@ def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _co
         strong_convexity(record),
         matrix_noise(record, "hessian"),
         noise,
-        # Rows of one person are dependent: their gradients are not those of a likelihood of independent records.
-        is_likelihood(record) and record.persons is None,
+        # Neither the gradients of persons, whose rows are dependent, nor weighted ones are those of a likelihood.
+        is_likelihood(record) and record.persons is None and record.weights is None,
         noise_blocks(record),
     )
 

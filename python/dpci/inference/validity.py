@@ -62,7 +62,7 @@ def _shows_slack(
     try:
         convexity = least_curvature(record, hessian, level)
         variance = greatest_variance(record, gradient_cov, convexity, level)
-        gain = 1.0 / (record.n_samples * convexity)
+        gain = 1.0 / (record.divisor * convexity)
     except (ArithmeticError, np.linalg.LinAlgError):
         return False
     # Saved records may hold any numbers; those beyond the range of floats show nothing.
@@ -100,7 +100,7 @@ def gradient_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
     if noise == 0.0:
         return 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        whole = record.n_samples * (hessian @ cov @ hessian)
+        whole = record.divisor * (hessian @ cov @ hessian)
     least = float(np.linalg.eigvalsh(whole)[0]) if np.isfinite(whole).all() else 0.0
     return noise / least if least > 0.0 else math.inf
 
@@ -129,9 +129,9 @@ def greatest_variance(record: FitRecord, gradient_cov: NDArray[np.float64], conv
     L² / (8 lambda n) without any release, since the covariance is at most L² / 2 times the Hessian's data part.
     """
     greatest = float(np.linalg.eigvalsh(gradient_cov)[-1]) + noise_norm(record, "gradient_cov", level)
-    variance = max(greatest, 0.0) / (convexity**2 * record.n_samples)
+    variance = max(greatest, 0.0) / (convexity**2 * record.divisor)
     if record.loss["name"] == "squared":
-        variance = min(variance, record.slope_bound**2 / (8.0 * record.l2_strength * record.n_samples))
+        variance = min(variance, record.slope_bound**2 / (8.0 * record.l2_strength * record.divisor))
     return variance
 
 

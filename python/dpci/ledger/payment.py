@@ -198,6 +198,7 @@ class Till(Generic[_Resolved]):
         *,
         sums: bool = True,
         persons: Any = None,  # noqa: ANN401  # whatever the caller has
+        weights: Any = None,  # noqa: ANN401
         stacklevel: int,
     ) -> tuple[Rows, _Resolved]:
         """Read the data and check them as the release will, then write the spend, unless it is written.
@@ -210,6 +211,8 @@ class Till(Generic[_Resolved]):
             Whether the release sums over the records: the rounding of sums is bounded only up to a number of them.
         persons : array-like, optional
             Whose each row is, where the records are persons.
+        weights : array-like, optional
+            How much each row counts.
         stacklevel : int
             Where a warning about inferred classes points: 1 is this function, 2 its caller.
 
@@ -231,10 +234,11 @@ class Till(Generic[_Resolved]):
         """
         choices = self._choices
         above = None if choices.seed is not None else stacklevel + 1
-        rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, persons=persons, stacklevel=above)
+        counts = {"persons": persons, "weights": weights}
+        rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, **counts, stacklevel=above)
         if self._payment.ledger is not None and not self._is_paid:
             if rows.parts is None:  # those in parts were checked when they were described
-                _core.check_rows(rows.for_core, rows.targets, **choices.row_bounds())
+                _core.check_rows(rows.for_core, rows.targets, weights=rows.weights, **choices.row_bounds())
             if sums and choices.n_public is not None:
                 _core.check_excess(choices.n_public, rows.n_records)
             self._pay()

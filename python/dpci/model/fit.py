@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack, overload
 
@@ -14,19 +14,17 @@ from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_b
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
 from dpci.data.rows import Rows, check_in_memory, check_source
-from dpci.errors import CurvatureWarning, DpciWarning, MomentNoiseWarning
-from dpci.inference.curvature import TRUSTED_ROOM, shown
-from dpci.inference.error_law import NOISE_AWARE, strong_convexity
-from dpci.inference.methods import room_of
+from dpci.data.weights import ClassWeights, check_weighted
+from dpci.errors import DpciWarning
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import LossLike, Squared, check_loss
 from dpci.mechanisms import MechanismLike, check_mechanism
-from dpci.model.recommend import TRUSTED_RATIO, recommended_l2_strength
+from dpci.model.recommend import recommended_l2_strength
+from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
-from dpci.model.tables import Source, check_person_column, described, person_ids, person_rule
-from dpci.released.model import record_of
+from dpci.model.tables import Source, check_unit_columns, column_values, described, person_rule
 from dpci.rows import RowDomain
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
@@ -97,6 +95,9 @@ def fit(
     persons: ArrayLike | str | None = None,
     contribution: Literal["mean"] | None = None,
     max_rows: int | None = None,
+    weights: ArrayLike | str | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -191,6 +192,15 @@ def fit(
         their number.
     max_rows : int, optional
         Instead of ``contribution``: the first ``max_rows`` rows of each person count, by ``1 / max_rows`` each.
+    weights : array-like of shape (n_samples,) or str, optional
+        How much each row counts, such as survey weights: numbers from 0 to ``weight_bound``, or with ``schema`` the
+        column of the table that has them. A weight belongs to its record and is protected with it (docs/weights.md).
+    weight_bound : float, optional
+        The greatest weight, required with ``weights``. It is public and must not be taken from the data. Greater
+        weights are refused, or lowered to it with ``on_violation="clip"``. The noise grows with it.
+    weight_total : float, optional
+        What divides weighted sums: public, such as the size of the population that the weights represent. None: the
+        number of records, for weights with mean 1.
     ledger : Ledger, optional
         The ledger that pays for the fit. The spend is recorded before noise is drawn. If the remaining budget is too
         small, the fit is refused before anything is computed.
@@ -279,15 +289,25 @@ def fit(
         n_public=n_public,
         contribution=person_rule(persons, contribution, max_rows),
         max_rows=max_rows,
+        weight_bound=weight_bound,
+        weight_total=weight_total,
         n_threads=n_threads,
         seed=seed,
         schema=schema,
     )
+    check_weighted(weights, weight_bound, weight_total)
     payment = Payment.due("dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed)
     source = Source(X, y, None) if settings.schema is None else described(X, y, settings.schema)
-    check_person_column(persons, settings.schema, source.X)
+    check_unit_columns(settings.schema, source.X, persons=persons, weights=weights)
     return release_fit(
-        source.X, source.y, settings, payment=payment, prepare=source.prepare, persons=persons, stacklevel=3
+        source.X,
+        source.y,
+        settings,
+        payment=payment,
+        prepare=source.prepare,
+        persons=persons,
+        weights=weights,
+        stacklevel=3,
     )
 
 
@@ -299,6 +319,7 @@ def release_fit(
     payment: Payment,
     prepare: Prepare | None = None,
     persons: ArrayLike | str | None = None,
+    weights: ArrayLike | str | ClassWeights | None = None,
     recommended: bool = False,
     stacklevel: int,
 ) -> PrivateFit:
@@ -315,15 +336,14 @@ def release_fit(
             chosen = dataclasses.replace(settings, l2_strength=strength)
         return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
 
-    if persons is not None:
-        check_in_memory(X)
+    check_in_memory(X, persons, weights)
     if prepare is None:
         check_source(X, y, settings.core_loss)
     with payment.release(X, y, settings, resolve, parts=settings.part_rules(), persons=persons is not None) as till:
-        ids = person_ids(X, persons)
+        counts = {"persons": column_values(X, persons), "weights": column_values(X, weights)}
         if prepare is not None:
             X, y = prepare(X, y)
-        rows, (spec, chosen) = till.read(X, y, persons=ids, stacklevel=stacklevel + 1)
+        rows, (spec, chosen) = till.read(X, y, **counts, stacklevel=stacklevel + 1)
         fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
     till.keep(lambda: fitted.result.digest, stacklevel=stacklevel + 1)
     fitted.announce(stacklevel + 1)
@@ -348,9 +368,15 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Mapping[
     """Release a fit of rows that are read and paid for, at the budget of ``spec``; ``paid``: by which entry."""
     clip = settings.on_violation == "clip"
     if rows.parts is None:
-        n_threads = settings.n_threads
         release = _core.fit(
-            spec, rows.values, rows.targets, persons=rows.persons, clip=clip, n_threads=n_threads, seed=settings.seed
+            spec,
+            rows.values,
+            rows.targets,
+            persons=rows.persons,
+            weights=rows.weights,
+            clip=clip,
+            n_threads=settings.n_threads,
+            seed=settings.seed,
         )
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
@@ -360,32 +386,4 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Mapping[
 def as_fitted(release: Mapping[str, Any], rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
     """Return what the core released, with the warnings about it."""
     result = PrivateFit(settings.record(spec, rows, release))
-    return Fitted(result, (*_remarks(result), *_remarks_on_curvature(result)))
-
-
-def _remarks(result: PrivateFit) -> Iterator[DpciWarning]:
-    record = record_of(result)
-    # With output perturbation the Hessian enters the sampling error alone.
-    if record.projection != NOISE_AWARE or record.mechanism == "output":
-        return
-    ratio = record.noise_spectral_radius / strong_convexity(record)
-    if ratio > TRUSTED_RATIO:
-        other = "a zCDP or (epsilon, delta) budget, " if record.notion == "pure" else ""
-        message = (
-            f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, so the coverage of "
-            f"the intervals is less certain; to reduce the noise, use {other}larger moment shares in split or a "
-            "greater l2_strength"
-        )
-        yield MomentNoiseWarning(message, ratio=ratio)
-
-
-def _remarks_on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
-    room = room_of(result)
-    if room is not None and room < TRUSTED_ROOM:
-        loss = result.loss["name"].replace("_", " ")
-        message = (
-            f"the rows with curvature under the {loss} must be at least {TRUSTED_ROOM:g} standard errors of their "
-            f"predictors from the point where its curvature changes, got {shown(room)}: intervals may be too short; "
-            "use more records, a loss with a wider curved part, or a greater l2_strength"
-        )
-        yield CurvatureWarning(message, room=room)
+    return Fitted(result, tuple(remarks(result)))

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack
 
 from numpy.typing import ArrayLike
@@ -112,46 +113,85 @@ def fit_many(
             "ledger must have errors='detailed' for many groups, because an error would have to hide which group it is "
             "of, got errors='private' (call dpci.fit for each group)"
         )
-    single = settings.budget if ledger is None else rounded_down(settings.budget)  # as a ledger counts it
-    tables = [_read(key, group, settings, single) for key, group in groups.items()]
+    tables = {key: _checked(key, group) for key, group in groups.items()}
+    fits = release_groups(tables, dict.fromkeys(tables, settings), payment)
+    announce(fits)
+    return {key: fitted.result for key, fitted in fits.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The rows of one group, which are read once."""
+
+    X: Any
+    y: Any
+    persons: Any = None
+    weights: Any = None
+
+
+def release_groups(
+    groups: Mapping[_Key, Group], settings: Mapping[_Key, Settings], payment: Payment
+) -> dict[_Key, Fitted]:
+    """Check all groups, pay for them once, and release a fit of each; their budgets are those of their settings.
+
+    Raises
+    ------
+    InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError
+        As :func:`dpci.fit`, with a note that names the group.
+    """
+    tables = {key: _read(key, group, settings[key], paid=payment.ledger is not None) for key, group in groups.items()}
     paid = payment.receipt(payment.settle())
+    read, common = [rows for rows, _ in tables.values()], next(iter(settings.values()))
+    persons, weights = ([getattr(rows, name) for rows in read] for name in ("persons", "weights"))
     released = _core.fit_many(
-        [spec for _, spec in tables],
-        [rows.values for rows, _ in tables],
-        [rows.targets for rows, _ in tables],
-        clip=settings.on_violation == "clip",
-        n_threads=settings.n_threads,
-        seed=settings.seed,
+        [spec for _, spec in tables.values()],
+        [rows.values for rows in read],
+        [rows.targets for rows in read],
+        persons=None if common.persons is None else persons,
+        weights=None if common.weights is None else weights,
+        clip=common.on_violation == "clip",
+        n_threads=common.n_threads,
+        seed=common.seed,
     )
-    fits = [
-        as_fitted({**release, "paid": paid}, *table, settings) for release, table in zip(released, tables, strict=True)
-    ]
-    _announce(dict(zip(groups, fits, strict=True)))
-    return {key: fitted.result for key, fitted in zip(groups, fits, strict=True)}
+    return {
+        key: as_fitted({**release, "paid": paid}, *table, settings[key])
+        for release, (key, table) in zip(released, tables.items(), strict=True)
+    }
 
 
-def _read(key: object, group: object, settings: Settings, budget: Budget) -> tuple[Rows, _core.Spec]:
+def _checked(key: object, group: object) -> Group:
+    if not isinstance(group, tuple) or len(group) != 2:
+        raise _in_group(InvalidInput(f"a group must be a tuple (X, y), got {_described(group)}"), key)
+    return Group(*group)
+
+
+def _in_group(error: DpciError, key: object) -> DpciError:
+    error.add_note(f"(in group {key!r})")
+    return error
+
+
+def _read(key: object, group: Group, settings: Settings, *, paid: bool) -> tuple[Rows, _core.Spec]:
     """Return the rows of a group, checked as the release will, and what is calibrated for their number."""
+    budget = rounded_down(settings.budget) if paid else settings.budget  # as a ledger counts it
+    counts = {"persons": group.persons, "weights": group.weights}
     try:
-        if not isinstance(group, tuple) or len(group) != 2:
-            raise InvalidInput(f"a group must be a tuple (X, y), got {_described(group)}")
-        rows, spec = read(*group, settings, lambda n, k: settings.spec(n, k, budget=budget))
+        rows, spec = read(group.X, group.y, settings, lambda n, k: settings.spec(n, k, budget=budget), **counts)
         if rows.classes_inferred:
             raise InvalidInput(
                 "classes=(negative, positive) must be given for many groups unless every y has a boolean data type, "
                 "got classes=None"
             )
-        _core.check_rows(rows.values, rows.targets, **settings.row_bounds())
+        _core.check_rows(rows.values, rows.targets, weights=rows.weights, **settings.row_bounds())
         if settings.n_public is not None:
             _core.check_excess(settings.n_public, rows.n_records)
     except DpciError as error:
-        error.add_note(f"(in group {key!r})")
+        _in_group(error, key)
         raise
     return rows, spec
 
 
-def _announce(fits: Mapping[Any, Fitted]) -> None:
-    """Warn of each kind of remark once, for the caller of :func:`fit_many`."""
+def announce(fits: Mapping[Any, Fitted]) -> None:
+    """Warn of each kind of remark once, for the caller of the public function that calls this."""
     if any(not fitted.result.private for fitted in fits.values()):
         warn_of_seed("results", 4)
     said: set[type[Warning]] = set()

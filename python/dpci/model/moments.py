@@ -31,6 +31,9 @@ _UNUSED: dict[str, object] = {
     "persons": None,
     "contribution": None,
     "max_rows": None,
+    "weights": None,
+    "weight_bound": None,
+    "weight_total": None,
 }
 
 
@@ -94,7 +97,11 @@ def used_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
     for name, default in _UNUSED.items():
         value = keywords.get(name, default)
         if not (value is default or (isinstance(value, str | int | float) and value == default)):
+            # Arrays are records, which no message shows.
+            shown = (
+                f"{name}={value!r}" if isinstance(value, str | int | float) else f"an object of {type(value).__name__}"
+            )
             raise InvalidInput(
-                f"{name} must be {default!r} with mechanism='moments', which does not use it, got {name}={value!r}"
+                f"{name} must be {default!r} with mechanism='moments', which does not use it, got {shown}"
             )
     return {name: value for name, value in keywords.items() if name not in _UNUSED}

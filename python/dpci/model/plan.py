@@ -15,17 +15,10 @@ from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
 from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.losses import describe
+from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS, asks_add_remove, check_keywords, check_n_planned
 from dpci.model.recommend import noise_std_devs, recommended_l2_strength
 from dpci.model.result import PrivateFit
-from dpci.model.settings import (
-    KEYWORDS,
-    PERSON_KEYWORDS,
-    FitKeywords,
-    Settings,
-    asks_add_remove,
-    check_keywords,
-    check_n_planned,
-)
+from dpci.model.settings import FitKeywords, Settings
 from dpci.model.tables import check_schema
 from dpci.released.model import record_of
 from dpci.rows import Ball, RowDomain, same_blocks
@@ -183,7 +176,7 @@ def plan(
         released values are used.
     **keywords
         Keywords of :func:`dpci.fit`; ``budget`` is required. Without ``l2_strength`` it is the recommended one. With
-        ``contribution`` or ``max_rows`` the samples are persons.
+        ``contribution`` or ``max_rows`` the samples are persons; ``weight_bound`` plans a fit with weights.
 
     Returns
     -------
@@ -210,7 +203,7 @@ def plan(
     check_choice("target", target, TARGETS)
     if asks_add_remove(keywords):
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
-    check_keywords("plan", keywords, allowed=(*KEYWORDS, *PERSON_KEYWORDS), required=("budget",))
+    check_keywords("plan", keywords, allowed=(*KEYWORDS, *UNIT_KEYWORDS), required=("budget",))
     by_rule = keywords.get("l2_strength") is None
     if by_rule:
         keywords["l2_strength"] = 1.0  # until the rule has one
@@ -231,13 +224,13 @@ def plan(
         rows=settings.rows,
         recommended_l2_strength=recommended,
         target=target,
-        noise_std_devs=tuple(noise_std_devs(settings, spec, settings.public_n(n_samples), core["n_params"]).tolist()),
+        noise_std_devs=tuple(noise_std_devs(settings, spec, core["n_params"]).tolist()),
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         guarantee=guarantee_of(
             settings.budget,
             steps,
             seals,
-            n_samples=settings.public_n(n_samples),
+            divisor=spec.divisor,
             n_params=core["n_params"],
             **{name: record[name] for name in GUARANTEE_FACTS},
         ),
@@ -258,6 +251,8 @@ def _interval_length(
     if like.interval_refusal is not None:
         raise InvalidInput(f"like must be a fit with intervals: {like.interval_refusal}")
     earlier = record_of(like)
+    if planned["weights"] is not None or earlier.weights is not None:
+        raise InvalidInput("like must be without weights, as the plan, because lengths are not predicted with weights")
     # The blocks of a schema and the ball around them have norms that differ by rounding.
     same_norm = math.isclose(planned["row_norm"], earlier.row_norm, rel_tol=1e-9)
     for same, name, expected, got in [

@@ -9,9 +9,9 @@ from dpci.base.tables import format_table
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
+from dpci.model.keywords import KEYWORDS, check_keywords
 from dpci.model.plan import Plan, n_planned_columns, plan
 from dpci.model.result import PrivateFit
-from dpci.model.settings import KEYWORDS, check_keywords
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, row_domain
 from dpci.schema.table import Schema
 

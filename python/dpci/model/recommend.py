@@ -59,7 +59,7 @@ def recommended_l2_strength(
         return _MULTIPLE_WITHOUT_RIDGE * float(least)
     n_params, n_public = n_columns + settings.fit_intercept, settings.public_n(n_samples)
     for _ in range(3):  # the noise hardly depends on λ
-        found = settings.row_norm * _gradient_noise(settings, spec, n_public, n_params)
+        found = settings.row_norm * _gradient_noise(settings, spec, n_params)
         trusted = _ROOM * spec.plan()["noise_spectral_radius"] / TRUSTED_RATIO
         trusted = 0.0 if settings.mechanism.name == "output" else trusted
         strength = max(found, trusted, scale / n_public, _MULTIPLE_OF_LEAST * least)
@@ -67,10 +67,10 @@ def recommended_l2_strength(
     return float(strength)
 
 
-def noise_std_devs(settings: Settings, spec: _core.Spec, n_samples: int, n_params: int) -> NDArray[np.float64]:
+def noise_std_devs(settings: Settings, spec: _core.Spec, n_params: int) -> NDArray[np.float64]:
     """Return the standard deviations of the coefficients' noise, in the mean gradient or in the parameters."""
-    # Objective perturbation adds its draw to n times the gradient.
-    scale = spec.noise_scale / (n_samples if settings.mechanism.name == "objective" else 1)
+    # Objective perturbation adds its draw to the sum of the gradients.
+    scale = spec.noise_scale / (spec.divisor if settings.mechanism.name == "objective" else 1)
     if spec.noise_law == "gaussian":
         return np.full(n_params, scale)
     shape = core_blocks(settings.rows, settings.intercept)
@@ -82,9 +82,9 @@ def noise_std_devs(settings: Settings, spec: _core.Spec, n_samples: int, n_param
     return np.asarray(scale * np.sqrt((n_params + 1.0) * (n_params + 2.0) * shape.variances()))
 
 
-def _gradient_noise(settings: Settings, spec: _core.Spec, n_samples: int, n_params: int) -> float:
+def _gradient_noise(settings: Settings, spec: _core.Spec, n_params: int) -> float:
     """Return the standard deviation of the noise in a coordinate of the gradient, or what stands for it."""
-    squares = np.square(noise_std_devs(settings, spec, n_samples, n_params))
+    squares = np.square(noise_std_devs(settings, spec, n_params))
     size = math.sqrt(float(np.mean(squares)))
     return size if settings.mechanism.name == "objective" else size * spec.l2_strength
 

@@ -1,8 +1,8 @@
 """The keywords of a fit: validated together before any data are looked at, then one specification for the core."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
@@ -13,7 +13,6 @@ from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
 from dpci.base.validation import (
     check_choice,
-    check_count,
     check_flag,
     check_not_negative,
     check_positive,
@@ -27,6 +26,7 @@ from dpci.data.labels import Classes, check_classes
 from dpci.data.parts import PartRules
 from dpci.data.persons import Persons, check_contribution
 from dpci.data.rows import Rows
+from dpci.data.weights import Weights, check_weights
 from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
@@ -97,6 +97,9 @@ class OtherKeywords(TypedDict, total=False):
     persons: ArrayLike | str | None
     contribution: Literal["mean"] | None
     max_rows: int | None
+    weights: ArrayLike | str | None
+    weight_bound: float | None
+    weight_total: float | None
     n_public: int | None
     n_threads: int | None
     seed: int | None
@@ -134,6 +137,8 @@ class FitKeywords(ModelKeywords, total=False):
 
     contribution: Literal["mean"] | None
     max_rows: int | None
+    weight_bound: float | None
+    weight_total: float | None
     n_threads: int | None
     seed: int | None
 
@@ -211,6 +216,7 @@ class Settings(DerivedFacts):
     neighbors: Neighbors = "replace_one"
     n_public: int | None = None
     persons: Persons | None = None
+    weights: Weights | None = None
     n_threads: int | None = None
     seed: int | None = None
     schema: Schema | None = None
@@ -227,11 +233,12 @@ class Settings(DerivedFacts):
         values: dict[str, Any] = {**keywords}
         rows, row_norm = values.pop("rows", None), values.pop("row_norm", None)
         persons = check_contribution(values.pop("contribution", None), values.pop("max_rows", None))
+        weights = check_weights(values.pop("weight_bound", None), values.pop("weight_total", None))
         if schema is not None and rows is None and row_norm is None:
             rows = check_schema(schema).domain
         checked = {name: _RULES[name](value) if name in _RULES else value for name, value in values.items()}
         kept = None if schema is None else check_schema(schema)
-        return cls(**checked, rows=row_domain(row_norm, rows), persons=persons, schema=kept)
+        return cls(**checked, rows=row_domain(row_norm, rows), persons=persons, weights=weights, schema=kept)
 
     def __post_init__(self) -> None:
         # Without regularisation only for a loss that declares strong convexity, which the core looks at.
@@ -291,7 +298,13 @@ class Settings(DerivedFacts):
             neighbors=self.neighbors,
             persons=self.persons is not None,
             max_rows=None if self.persons is None else self.persons.max_rows,
+            weight_bound=None if self.weights is None else self.weights.bound,
+            weight_total=None if self.weights is None else self.weights.total,
         )
+
+    def row_bounds(self) -> dict[str, Any]:
+        """Return the bounds that rows and weights are checked against, as the core takes them."""
+        return {**super().row_bounds(), "weight_bound": None if self.weights is None else self.weights.bound}
 
     def part_rules(self) -> PartRules:
         """Return how the rows and the targets of a part are understood and checked."""
@@ -329,6 +342,7 @@ class Settings(DerivedFacts):
             "curvature_bound": spec.curvature_bound if math.isfinite(spec.curvature_bound) else None,
             "loss": declaration(self.loss, self.core_loss),
             "persons": self.persons,
+            "weights": self.weights,
             "blocks": self.rows if isinstance(self.rows, Blocks) else None,
             "mechanism": self.mechanism.name,
             "variant": self.mechanism.variant,
@@ -337,63 +351,3 @@ class Settings(DerivedFacts):
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
         }
-
-
-def asks_add_remove(keywords: Mapping[str, object]) -> bool:
-    """Whether keywords that nobody has looked at yet ask for add/remove; an array compares to no truth value."""
-    neighbors = keywords.get("neighbors")
-    return isinstance(neighbors, str) and neighbors == "add_remove"
-
-
-def check_n_planned(n_samples: int, n_public: object) -> int:
-    """Return the public number of records of a plan, which may be given twice but not in two sizes."""
-    if n_public is not None and check_count("n_public", n_public) != n_samples:
-        raise InvalidInput(
-            f"n_public must equal n_samples={n_samples}, the public number of samples, got n_public={n_public!r}"
-        )
-    return n_samples
-
-
-def check_no_ledger(function: str, keyword: str) -> None:
-    """Refuse a ledger for a function whose results no budget covers."""
-    if keyword == "ledger":
-        raise InvalidInput(f"{function}() takes no ledger, because it makes no private release, got ledger=")
-
-
-_KEPT_AS = {"rows": ("row_norm", "rows"), "persons": ("contribution", "max_rows")}
-
-# Of the two names for the rows, ``rows`` alone is kept. A schema is for functions that take tables: what others read is
-# encoded. Those that take persons say so.
-KEYWORDS = tuple(
-    name
-    for part in fields(Settings)
-    if part.name not in {"schema", "persons"}
-    for name in (("row_norm", "rows") if part.name == "rows" else (part.name,))
-)
-PERSON_KEYWORDS = ("contribution", "max_rows")
-MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
-
-
-def check_keywords(
-    function: str,
-    keywords: Collection[str],
-    *,
-    allowed: Collection[str] = MODEL_KEYWORDS,
-    required: Collection[str] = ("budget", "l2_strength"),
-) -> None:
-    """Refuse what ``function``, which passes keywords on, does not know or cannot do without, in Python's own words.
-
-    Raises
-    ------
-    TypeError
-        For the first such keyword.
-    InvalidInput
-        For a ledger, by functions that are not private or cost nothing.
-    """
-    for name in keywords:
-        check_no_ledger(function, name)
-        if name not in allowed:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-    for name in required:
-        if name not in keywords:
-            raise TypeError(f"{function}() missing required keyword-only argument: {name!r}")

@@ -99,17 +99,18 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
     return Source(RawTable(X, schema), y, _encoded)
 
 
-def check_person_column(persons: object, schema: Schema | None, X: object) -> None:
-    """Refuse a column of ids without a schema, and rows without persons where the schema has such a column."""
-    if isinstance(persons, str) and schema is None:
-        raise InvalidInput(
-            "persons must be an array of ids without a schema, because all columns of X are used, got the name of a "
-            "column"
-        )
-    if isinstance(persons, str) and isinstance(X, NamedRows):
-        raise InvalidInput(
-            "persons must be an array of ids for rows that are encoded already, got the name of a column"
-        )
+def check_unit_columns(schema: Schema | None, X: object, *, persons: object, weights: object) -> None:
+    """Refuse names of columns without a schema, and rows without persons where the schema has a column of ids."""
+    for name, values, what in (("persons", persons, "ids"), ("weights", weights, "numbers")):
+        if isinstance(values, str) and schema is None:
+            raise InvalidInput(
+                f"{name} must be an array of {what} without a schema, because all columns of X are used, got the name "
+                "of a column"
+            )
+        if isinstance(values, str) and isinstance(X, NamedRows):
+            raise InvalidInput(
+                f"{name} must be an array of {what} for rows that are encoded already, got the name of a column"
+            )
     # Chunks may know a schema that the fit was not given.
     known = schema if schema is not None else X.schema if isinstance(X, Chunks) else None
     named = known.persons if isinstance(known, Schema) else None
@@ -120,11 +121,11 @@ def check_person_column(persons: object, schema: Schema | None, X: object) -> No
         )
 
 
-def person_ids(X: Any, persons: Any) -> Any:  # noqa: ANN401  # ids of any library
-    """Return the ids of persons, of a table those of the column that has them."""
-    if not isinstance(persons, str):
-        return persons
-    return column_of(X.columns if isinstance(X, RawTable) else X, persons)
+def column_values(X: Any, values: Any) -> Any:  # noqa: ANN401  # a column of any library
+    """Return ids or weights, of a table those of the column that is named."""
+    if not isinstance(values, str):
+        return values
+    return column_of(X.columns if isinstance(X, RawTable) else X, values)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

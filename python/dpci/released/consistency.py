@@ -83,12 +83,17 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
         "classes_inferred must be False for real targets",
         "classes_inferred=True with classes=None",
     )
-    if record.persons is not None:
-        yield record.calibration != "tight", "calibration must be 'tight' with persons", f"{record.calibration!r}"
-        yield record.variant != "standard", "variant must be 'standard' with persons", f"{record.variant!r}"
-        yield hinge, "the loss must have a second derivative with persons", f"loss={loss!r}"
+    for what, given in (("persons", record.persons), ("weights", record.weights)):
+        if given is None:
+            continue
+        yield record.calibration != "tight", f"calibration must be 'tight' with {what}", f"{record.calibration!r}"
+        yield record.variant != "standard", f"variant must be 'standard' with {what}", f"{record.variant!r}"
+        yield hinge, f"the loss must have a second derivative with {what}", f"loss={loss!r}"
         strong = record.loss["strong_convexity"] > 0.0
-        yield strong, "strong_convexity must be 0 with persons", f"{record.loss['strong_convexity']}"
+        yield strong, f"strong_convexity must be 0 with {what}", f"{record.loss['strong_convexity']}"
+    if record.weights is not None:
+        small = not 1.0 <= record.divisor < math.inf
+        yield small, "the total of the weights must be at least their bound", f"{record.weights}"
     if record.blocks is not None:
         norm, n_columns = record.blocks.norm, len(record.columns)
         # The C libraries of two machines may round a hypotenuse differently.

@@ -103,7 +103,7 @@ class FitFacts(Released[FitRecord]):
         facts = {name: getattr(record, name) for name in GUARANTEE_FACTS}
         n_params = len(record.names)
         steps, seals = record.steps, record.seals
-        return guarantee_of(self.budget, steps, seals, n_samples=record.n_samples, n_params=n_params, **facts)
+        return guarantee_of(self.budget, steps, seals, divisor=record.divisor, n_params=n_params, **facts)
 
 
 def constants(record: FitRecord) -> dict[str, Any]:
@@ -111,6 +111,7 @@ def constants(record: FitRecord) -> dict[str, Any]:
     return {
         "n_public": record.n_samples,
         "persons": None if record.persons is None else record.persons.to_dict(),
+        "weights": None if record.weights is None else record.weights.to_dict(),
         "l2_strength": record.l2_strength,
         "radius": record.radius,
         "slope_bound": record.slope_bound,

@@ -13,6 +13,7 @@ from dpci.accounting.steps import Step
 from dpci.budgets import Budget, budget_from_parameters, core_budget
 from dpci.data.labels import Classes
 from dpci.data.persons import Persons
+from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.released.rules import saved_table, saved_text
 from dpci.rows import Ball, Blocks, RowDomain
@@ -70,6 +71,8 @@ class FitRecord:
     """The blocks that bound the rows, of Euclidean norm ``row_norm``; None for the ball of that norm."""
     persons: Persons | None = None
     """How much the rows of a person count, where the records are persons; None where they are rows."""
+    weights: Weights | None = None
+    """What is public of the weights of records; None where each counts once."""
     table: Schema | None = None
     """The public schema that encoded the table; None for rows that came encoded."""
     paid: dict[str, Any] | None = None
@@ -95,6 +98,11 @@ class FitRecord:
         return Ball(self.row_norm) if self.blocks is None else self.blocks
 
     @property
+    def divisor(self) -> float:
+        """What divides sums over records that weigh at most 1: their number, or the total weight over the greatest."""
+        return self.n_samples if self.weights is None else self.weights.divisor(self.n_samples)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of the rows: those of the parameters without the intercept."""
         return self.names if self.intercept_scale is None else self.names[:-1]
@@ -112,6 +120,10 @@ class FitRecord:
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
         values["persons"] = None if self.persons is None else self.persons.to_dict()
+        if self.weights is None:
+            del values["weights"]  # which the first files of this version lack: their hashes stay
+        else:
+            values["weights"] = self.weights.to_dict()
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
         values["table"] = saved_table(self.table)
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)

@@ -5,6 +5,7 @@ from typing import Any
 
 from dpci.base.validation import check_count, check_flag, check_not_negative, check_positive
 from dpci.data.persons import Persons
+from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.losses import NAMES, PARAMETERS, declaration, from_declaration
 from dpci.released.consistency import check_consistent
@@ -42,7 +43,8 @@ def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
         version=SCHEMA_VERSION,
         before={"blocks": None, "persons": None, "table": None},
     )
-    values.setdefault("paid", None)  # which the first files of this version lack
+    for name in ("paid", "weights"):
+        values.setdefault(name, None)  # which the first files of this version lack
     names = [part.name for part in fields(FitRecord)]
     missing = [name for name in names if name not in values]
     if missing or len(values) > len(names):
@@ -129,6 +131,7 @@ _RULES: dict[str, Rule] = {
     "version": check_text,
     "blocks": optional(lambda _, value: Blocks.from_dict(value)),
     "persons": optional(lambda _, value: Persons.from_dict(value)),
+    "weights": optional(lambda _, value: Weights.from_dict(value)),
     "table": optional(check_table),
     "paid": optional(_check_paid),
 }

@@ -121,6 +121,7 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         ("  seal", describe_seals(record.seals)),
         ("neighbours", f"{change} {unit_of_privacy}"),
         *([] if record.persons is None else [("persons", str(record.persons))]),
+        *([] if record.weights is None else [("weights", str(record.weights))]),
         ("rows", str(record.rows) + (", clipped" if record.on_violation == "clip" else "")),
         (n_name, f"{result.n_samples:,}"),
         ("lambda", f"{result.l2_strength:g}" + (", raised by cms11" if _was_raised(record) else "")),

@@ -15,7 +15,8 @@ from dpci.data.arrays import Csr, Floats, Table, read_only
 from dpci.data.rows import read
 from dpci.errors import InvalidInput
 from dpci.losses import declaration
-from dpci.model.settings import MODEL_KEYWORDS, ModelKeywords, Settings, check_keywords
+from dpci.model.keywords import MODEL_KEYWORDS, check_keywords
+from dpci.model.settings import ModelKeywords, Settings
 from dpci.simulate.checkpoint import Checkpoint, Outcomes, array_hash
 from dpci.simulate.replicates import Phase, Problem, run_phases
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpci.budgets import ZCDP, ApproxDP, Budget, Calibration, Neighbors, PureDP
 from dpci.data.arrays import NamedRows, OnViolation, Table, as_features
 from dpci.data.frames import decoded, is_frame
+from dpci.data.weights import ClassWeights, check_weighted
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.ledger.ledger import Ledger
@@ -144,6 +145,8 @@ class PrivateLinearEstimator(PrivateEstimator):
         radius: float | None,
         neighbors: Neighbors,
         n_public: int | None,
+        weight_bound: float | None,
+        weight_total: float | None,
         ledger: Ledger | None,
         n_threads: int | None,
         seed: int | None,
@@ -165,11 +168,21 @@ class PrivateLinearEstimator(PrivateEstimator):
         self.radius = radius
         self.neighbors = neighbors
         self.n_public = n_public
+        self.weight_bound = weight_bound
+        self.weight_total = weight_total
         self.ledger = ledger
         self.n_threads = n_threads
         self.seed = seed
 
-    def fit(self, X: Table, y: ArrayLike, *, persons: ArrayLike | None = None, max_rows: int | None = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        persons: ArrayLike | None = None,
+        max_rows: int | None = None,
+    ) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
         Parameters
@@ -178,6 +191,8 @@ class PrivateLinearEstimator(PrivateEstimator):
             Rows; those beyond their bounds are scaled into them with ``on_violation="clip"``.
         y : array-like of shape (n_samples,)
             Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts: from 0 to the public ``weight_bound`` (docs/weights.md).
         persons : array-like of shape (n_samples,), optional
             Whose each row is, where a person may have several: the unit of privacy is then the person, and the mean of
             their rows counts (docs/persons.md). Not for searches and cross-validation, which split rows.
@@ -212,8 +227,8 @@ class PrivateLinearEstimator(PrivateEstimator):
         recommended = keywords["l2_strength"] is None
         if recommended:
             keywords["l2_strength"] = 1.0  # until the rule has one
-        contribution = person_rule(persons, None, max_rows)
-        settings = Settings.checked(**keywords, contribution=contribution, max_rows=max_rows)
+        weights = self._weights(sample_weight, keywords)
+        settings = Settings.checked(**keywords, contribution=person_rule(persons, None, max_rows), max_rows=max_rows)
         payment = Payment.due(
             f"dpci.sklearn.{type(self).__name__}",
             self.ledger,
@@ -230,6 +245,7 @@ class PrivateLinearEstimator(PrivateEstimator):
                 payment=payment,
                 prepare=self._check_data,
                 persons=persons,
+                weights=weights,
                 recommended=recommended,
                 stacklevel=level + 1,
             )
@@ -239,10 +255,17 @@ class PrivateLinearEstimator(PrivateEstimator):
     def _loss(self) -> Loss:
         """Return the loss that the parameters name."""
 
+    def _weights(self, sample_weight: ArrayLike | None, keywords: dict[str, Any]) -> ArrayLike | ClassWeights | None:
+        """Return how much rows count; what is public of it becomes part of the keywords."""
+        if sample_weight is not None:
+            check_weighted(sample_weight, self.weight_bound, self.weight_total)
+            keywords.update(weight_bound=self.weight_bound, weight_total=self.weight_total)
+        return sample_weight
+
     def _fit_keywords(self) -> dict[str, Any]:
         """Return the keywords of :func:`dpci.fit` but the ledger: all parameters, some under another name."""
         keywords = self.get_params(deep=False)
-        for name in ("ledger", "h", "target_bound"):
+        for name in ("ledger", "h", "target_bound", "class_weight", "weight_bound", "weight_total"):
             keywords.pop(name, None)
         budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
         return {**keywords, "budget": budget, "loss": self._loss()}

@@ -1,6 +1,6 @@
 """What private classifiers share: labels, their order and their types."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import type_of_target
 from dpci.data.arrays import Table
 from dpci.data.frames import decoded
 from dpci.data.labels import check_classes, check_present, is_boolean, label_array
+from dpci.data.weights import ClassWeights
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
 from dpci.regression.result import LinearFit
@@ -23,6 +24,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
     """A private linear model of two classes."""
 
     classes: Sequence[Any] | None
+    class_weight: Mapping[Any, float] | None
     classes_: NDArray[Any]
 
     def decision_function(self, X: Table) -> NDArray[np.float64]:
@@ -35,10 +37,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
         return self.classes_[positive.astype(np.intp)]
 
     def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of rows that are classified correctly; not private, with a warning, unless the rows are public.
-
-        ``sample_weight`` weights the score only; no fit has one.
-        """
+        """(Weighted) share of rows that are classified correctly; not private, unless the rows are public."""
         warn_of_score()
         return float(super().score(X, y, sample_weight=sample_weight))
 
@@ -47,6 +46,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         return tags
+
+    def _weights(self, sample_weight: ArrayLike | None, keywords: dict[str, Any]) -> ArrayLike | ClassWeights | None:
+        of_rows = super()._weights(sample_weight, keywords)
+        if self.class_weight is None:
+            return of_rows
+        weights = ClassWeights.checked(self.class_weight, self.classes, of_rows)
+        keywords["weight_bound"] = weights.bound * (1.0 if of_rows is None else keywords["weight_bound"])
+        return weights
 
     def _fit_keywords(self) -> dict[str, Any]:
         if self.classes is not None:

@@ -1,6 +1,6 @@
 """Private linear classifiers: logistic regression and a support vector machine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,13 @@ class PrivateLogisticRegression(PrivateClassifier):
         Data sets that must be hard to tell apart.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
+    weight_bound : float, optional
+        The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
+    weight_total : float, optional
+        What divides weighted sums: public. None: the number of rows.
+    class_weight : mapping, optional
+        Public weights of the two classes, such as ``{0: 1.0, 1: 5.0}``, by which rows count. The noise grows with the
+        greater one. Weights that are computed from the labels, as "balanced" ones are, would not be private.
     ledger : Ledger, optional
         Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
         fitted model is saved for others.
@@ -130,6 +137,9 @@ class PrivateLogisticRegression(PrivateClassifier):
         radius: float | None = None,
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
+        class_weight: Mapping[Any, float] | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
         seed: int | None = None,
@@ -152,11 +162,14 @@ class PrivateLogisticRegression(PrivateClassifier):
             radius=radius,
             neighbors=neighbors,
             n_public=n_public,
+            weight_bound=weight_bound,
+            weight_total=weight_total,
             ledger=ledger,
             n_threads=n_threads,
             seed=seed,
         )
         self.classes = classes
+        self.class_weight = class_weight
 
     def predict_proba(self, X: Table) -> NDArray[np.float64]:
         """Probabilities of both classes by row, shape (n_samples, 2), in the order of ``classes_``."""
@@ -223,6 +236,13 @@ class PrivateLinearSVC(PrivateClassifier):
         Data sets that must be hard to tell apart.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
+    weight_bound : float, optional
+        The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
+    weight_total : float, optional
+        What divides weighted sums: public. None: the number of rows.
+    class_weight : mapping, optional
+        Public weights of the two classes, such as ``{0: 1.0, 1: 5.0}``, by which rows count. The noise grows with the
+        greater one. Weights that are computed from the labels, as "balanced" ones are, would not be private.
     ledger : Ledger, optional
         Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
         fitted model is saved for others.
@@ -284,6 +304,9 @@ class PrivateLinearSVC(PrivateClassifier):
         radius: float | None = None,
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
+        class_weight: Mapping[Any, float] | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
         seed: int | None = None,
@@ -306,11 +329,14 @@ class PrivateLinearSVC(PrivateClassifier):
             radius=radius,
             neighbors=neighbors,
             n_public=n_public,
+            weight_bound=weight_bound,
+            weight_total=weight_total,
             ledger=ledger,
             n_threads=n_threads,
             seed=seed,
         )
         self.classes = classes
+        self.class_weight = class_weight
         self.h = h
 
     def _loss(self) -> HuberHinge:

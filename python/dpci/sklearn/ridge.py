@@ -73,6 +73,10 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
         Data sets that must be hard to tell apart.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
+    weight_bound : float, optional
+        The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
+    weight_total : float, optional
+        What divides weighted sums: public. None: the number of rows.
     ledger : Ledger, optional
         Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
         fitted model is saved for others.
@@ -131,6 +135,8 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
         calibration: Calibration = "tight",
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
         seed: int | None = None,
@@ -153,27 +159,37 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
             calibration=calibration,
             neighbors=neighbors,
             n_public=n_public,
+            weight_bound=weight_bound,
+            weight_total=weight_total,
             ledger=ledger,
             n_threads=n_threads,
             seed=seed,
         )
         self.target_bound = target_bound
 
-    def fit(self, X: Table, y: ArrayLike, *, persons: ArrayLike | None = None, max_rows: int | None = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        persons: ArrayLike | None = None,
+        max_rows: int | None = None,
+    ) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
-        Parameters, errors and warnings are those of :meth:`PrivateLogisticRegression.fit`; ``persons`` and ``max_rows``
-        need a ``radius``.
+        Parameters, errors and warnings are those of :meth:`PrivateLogisticRegression.fit`; ``sample_weight``,
+        ``persons`` and ``max_rows`` need a ``radius``.
         """
         if not self._by_moments():
-            return super().fit(X, y, persons=persons, max_rows=max_rows)
+            return super().fit(X, y, sample_weight, persons=persons, max_rows=max_rows)
         warn_of_fitting()
         keywords: dict[str, Any] = self.get_params(deep=False)
         for name in ("ledger", "fit_intercept", "mechanism", "target_bound"):
             keywords.pop(name)
         l2_strength = keywords.pop("l2_strength")
         budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
-        used = used_keywords({**keywords, "persons": persons, "max_rows": max_rows})
+        used = used_keywords({**keywords, "persons": persons, "max_rows": max_rows, "weights": sample_weight})
         choices = choices_of_fit(loss=self._loss(), schema=None, budget=budget, **used)
         strength = PRIVATE if l2_strength is None else check_ridge("l2_strength", l2_strength)
         return self._fit_by_moments(X, y, choices, l2_strength=strength)

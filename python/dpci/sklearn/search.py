@@ -281,6 +281,10 @@ def _checked_grid(param_grid: object, estimator: PrivateLinearEstimator) -> list
 
 
 def _fit_keywords(estimator: PrivateLinearEstimator) -> dict[str, Any]:
+    if (weights := getattr(estimator, "class_weight", None)) is not None:
+        raise InvalidInput(
+            f"class_weight must be None in a search, which takes no weights, got class_weight={weights!r}"
+        )
     return estimator._fit_keywords()  # noqa: SLF001  # the base class of this package
 
 

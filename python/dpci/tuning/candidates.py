@@ -10,7 +10,8 @@ from dpci.base.validation import check_real
 from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, LossLike, check_loss
-from dpci.model.settings import KEYWORDS, BudgetlessKeywords, Settings, check_no_ledger
+from dpci.model.keywords import KEYWORDS, check_no_ledger
+from dpci.model.settings import BudgetlessKeywords, Settings
 from dpci.tuning.selection import Method
 
 Candidates: TypeAlias = Iterable[Mapping[str, Any]]

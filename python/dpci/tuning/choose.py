@@ -18,7 +18,7 @@ from dpci.losses import LossLike
 from dpci.model.fit import Fitted, Prepare, fit_rows
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Settings
-from dpci.model.tables import Source, check_person_column, check_schema, described
+from dpci.model.tables import Source, check_schema, check_unit_columns, described
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.tuning.candidates import (
@@ -147,7 +147,7 @@ def tune(
     source = Source(X, y, None)
     if schema is not None:
         source = described(X, y, check_schema(schema))
-        check_person_column(None, schema, source.X)
+        check_unit_columns(schema, source.X, persons=None, weights=None)
         if source.prepare is None and not isinstance(source.X, NamedRows):
             raise InvalidInput(f"a tuning needs a table in memory, got {type(X).__name__} (read it into a frame)")
     return release_tuned(

@@ -11,7 +11,8 @@ from scipy.special import chdtri, gammainccinv
 from dpci.base.tables import format_facts
 from dpci.base.validation import check_choice, check_count, check_fraction, check_not_negative, check_reals
 from dpci.errors import InvalidInput
-from dpci.model.settings import ModelKeywords, Settings, asks_add_remove, check_keywords, check_n_planned
+from dpci.model.keywords import asks_add_remove, check_keywords, check_n_planned
+from dpci.model.settings import ModelKeywords, Settings
 
 Risk: TypeAlias = Literal["training", "empirical", "regularized", "population"]
 

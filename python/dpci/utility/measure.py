@@ -14,7 +14,8 @@ from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.data.arrays import Table, as_vector
 from dpci.data.rows import read
 from dpci.errors import InvalidInput, PrivacyLeakWarning
-from dpci.model.settings import MODEL_KEYWORDS, ModelKeywords, Settings, asks_add_remove, check_keywords
+from dpci.model.keywords import MODEL_KEYWORDS, asks_add_remove, check_keywords
+from dpci.model.settings import ModelKeywords, Settings
 from dpci.utility.metrics import MetricLike, SmoothedAccuracy, check_metric, evaluator
 from dpci.utility.path import BudgetPath
 from dpci.utility.result import UtilityCurve

@@ -43,6 +43,7 @@ fn main() -> Result<()> {
         calibration: Calibration::Tight,
         neighbors: Neighbors::ReplaceOne,
         unit: Unit::Row,
+        weighting: None,
     })?;
 
     // Rows are checked once against these choices: here a longer one would be scaled into the ball.

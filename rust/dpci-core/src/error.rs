@@ -78,6 +78,18 @@ pub enum Error {
         /// Offending value.
         value: f64,
     },
+    /// A weight is none, or greater than the public bound.
+    #[error(
+        "weights must be finite, at least 0 and at most weight_bound={bound}, got {value} in row {row} (on_violation=\"clip\" lowers greater ones)"
+    )]
+    Weight {
+        /// Row index.
+        row: usize,
+        /// Offending value.
+        value: f64,
+        /// The public bound.
+        bound: f64,
+    },
     /// A row is longer than the public bound.
     #[error(
         "every row of X must have Euclidean norm at most row_norm={bound}, got {norm} in row {row} (scale the columns with public bounds, or pass on_violation=\"clip\")"
@@ -268,6 +280,7 @@ impl Error {
             Self::RowTooLong { .. } => "row_too_long",
             Self::RowTooShort { .. } => "row_too_short",
             Self::RowsChanged(_) => "rows_changed",
+            Self::Weight { .. } => "weight_not_allowed",
             Self::TooManyRecords { .. } => "too_many_records",
             Self::RegularizationTooSmall { .. } => "regularization_too_small",
             Self::RidgeBelowNoise { .. } => "ridge_below_noise",

@@ -1,4 +1,4 @@
-//! Whose privacy a release protects: a row, or a person with several rows; numbers only.
+//! Whose privacy a release protects: a row, or a person with several rows, and how much records may weigh; numbers only.
 
 use crate::{Error, Result};
 
@@ -92,6 +92,43 @@ impl Unit {
     }
 }
 
+/// What is public of the weights of records: the greatest one W, and the total N that divides weighted sums (docs/weights.md).
+///
+/// A weight over W is a share: at most 1, as the shares of a person's rows are. The sums of the shares over N/W are those of the weights over N.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weighting {
+    /// W.
+    pub bound: f64,
+    /// N.
+    pub total: f64,
+}
+
+impl Weighting {
+    /// Checked public values.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless both are finite and positive, and the total is at least the bound.
+    pub fn new(bound: f64, total: f64) -> Result<Self> {
+        let refused = |name, rule, value| Err(Error::OutOfRange { name, rule, value });
+        for (name, value) in [("weight_bound", bound), ("weight_total", total)] {
+            if !(value > 0.0 && value.is_finite()) {
+                return refused(name, "finite and > 0", value);
+            }
+        }
+        let weighting = Self { bound, total };
+        if !(weighting.divisor() >= 1.0 && weighting.divisor().is_finite()) {
+            return refused("weight_total", "at least weight_bound", total);
+        }
+        Ok(weighting)
+    }
+
+    /// N/W: what divides sums over records that weigh at most 1.
+    #[must_use]
+    pub fn divisor(self) -> f64 {
+        self.total / self.bound
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +160,18 @@ mod tests {
         assert_eq!(most.share(9), (1.0 / 3.0, 3));
         assert!(together_at_most_one(most.share(9).0, 3));
         assert!(Unit::persons(Some(0)).is_err());
+    }
+
+    #[test]
+    fn weights_have_a_public_bound_and_total() {
+        let weighting = Weighting::new(4.0, 1000.0).unwrap();
+        assert_eq!(weighting.divisor().to_bits(), 250.0_f64.to_bits());
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Weighting::new(bad, 10.0).is_err());
+            assert!(Weighting::new(1.0, bad).is_err());
+        }
+        assert!(Weighting::new(10.0, 9.99).is_err());
+        assert!(Weighting::new(1e-300, 1e300).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::row_domain::RowDomain;
+use dpci_core::unit::Weighting;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
@@ -13,7 +14,7 @@ use crate::rows::Rows;
 use crate::task;
 
 #[pyfunction]
-#[pyo3(signature = (x, y, *, loss, row_norm, intercept, clip, n_threads))]
+#[pyo3(signature = (x, y, *, loss, row_norm, intercept, clip, n_threads, weights=None, weight_bound=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "keyword-only: one per public bound"
@@ -27,8 +28,11 @@ pub(crate) fn check_rows(
     intercept: Option<f64>,
     clip: bool,
     n_threads: Option<usize>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
+    weight_bound: Option<f64>,
 ) -> PyResult<()> {
     let data = Data::new(&x, &y)?;
+    let weights = weights.as_ref().map(|w| w.as_slice()).transpose()?;
     let rows = match row_norm.domain() {
         RowDomain::Ball(norm) => data
             .rows()
@@ -44,6 +48,13 @@ pub(crate) fn check_rows(
     };
     task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        Design::new(data.rows(), data.targets(), intercept, &bounds, &exec).map(|_| ())
+        let design = Design::new(data.rows(), data.targets(), intercept, &bounds, &exec)?;
+        match (weights, weight_bound) {
+            // Of the two public values the bound alone decides which weights pass.
+            (Some(weights), Some(bound)) => design
+                .weighted(weights, Weighting::new(bound, bound)?)
+                .map(|_| ()),
+            _ => Ok(()),
+        }
     })
 }

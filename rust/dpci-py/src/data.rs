@@ -1,8 +1,9 @@
 //! Rows as Python passes them: a contiguous matrix, or the parts of a compressed sparse one, in double or single precision.
 
-use dpci_core::Result;
-use dpci_core::design::{Csr, Design, Numbers, OnViolation, Rows};
+use dpci_core::design::{Csr, Design, Numbers, OnViolation, Persons, Rows};
 use dpci_core::exec::Executor;
+use dpci_core::spec::Choices;
+use dpci_core::{Error, Result};
 use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
@@ -174,6 +175,45 @@ impl<'a> Data<'a> {
             &spec.row_bounds(clip),
             exec,
         )
+    }
+}
+
+/// Whose the rows are, and what they weigh.
+pub(crate) struct Counts<'a> {
+    persons: Option<&'a [i64]>,
+    weights: Option<&'a [f64]>,
+}
+
+impl<'a> Counts<'a> {
+    pub(crate) fn new(
+        persons: Option<&'a PyReadonlyArray1<'_, i64>>,
+        weights: Option<&'a PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            persons: persons.map(|p| p.as_slice()).transpose()?,
+            weights: weights.map(|w| w.as_slice()).transpose()?,
+        })
+    }
+
+    /// The design in which rows count so; equal records are merged where each counts once.
+    pub(crate) fn on<'d>(
+        &self,
+        mut design: Design<'d>,
+        choices: &Choices,
+        exec: &Executor<'_>,
+    ) -> Result<Design<'d>> {
+        if let Some(numbers) = self.persons {
+            design = design.of_persons(Persons::new(numbers, choices.unit)?)?;
+        }
+        match (self.weights, choices.weighting) {
+            (Some(weights), Some(weighting)) => design.weighted(weights, weighting),
+            (Some(_), None) => Err(Error::Unsupported(
+                "weight_bound must be given with weights, got weight_bound=None".into(),
+            )),
+            // That weights are missing is found where rows and choices meet.
+            (None, _) if self.persons.is_some() => Ok(design),
+            (None, _) => design.compacted(exec),
+        }
     }
 }
 

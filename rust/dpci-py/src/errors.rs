@@ -74,6 +74,11 @@ fn describe(raised: &Bound<'_, PyAny>, error: &Error) -> PyResult<()> {
             count("row", row)?;
             number("value", value)
         }
+        Error::Weight { row, value, bound } => {
+            count("row", row)?;
+            number("value", value)?;
+            number("bound", bound)
+        }
         Error::RowNorm { row, norm, bound } => {
             count("row", row)?;
             number("norm", norm)?;

@@ -1,7 +1,6 @@
 //! The private fit.
 
 use dpci_core::Result;
-use dpci_core::design::Persons;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{Fit, Values, release_fit};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
@@ -11,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{seals, steps};
-use crate::data::{Data, Features};
+use crate::data::{Counts, Data, Features};
 use crate::parts::{Facts, FirstPass, with_parts};
 use crate::spec::Spec;
 use crate::task;
@@ -20,7 +19,7 @@ use crate::task;
 const PASSES: usize = 8;
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None))]
+#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None, weights=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
 pub(crate) fn fit<'py>(
     py: Python<'py>,
@@ -31,19 +30,15 @@ pub(crate) fn fit<'py>(
     n_threads: Option<usize>,
     seed: Option<u64>,
     persons: Option<PyReadonlyArray1<'py, i64>>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = Data::new(&x, &y)?;
-    let persons = persons.as_ref().map(|p| p.as_slice()).transpose()?;
+    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
     let spec = spec.get();
     let fit = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, data.elements(), cancel)?;
         let design = data.design(spec, clip, &exec)?;
-        let design = match persons {
-            None => design.compacted(&exec)?,
-            Some(numbers) => {
-                design.of_persons(Persons::new(numbers, spec.inner.choices().unit)?)?
-            }
-        };
+        let design = counts.on(design, spec.inner.choices(), &exec)?;
         release(spec, &design, seed, 0, &exec)
     })?;
     to_dict(py, spec, fit, seed.is_none())
@@ -51,7 +46,8 @@ pub(crate) fn fit<'py>(
 
 /// One fit for each group, on one thread each, in the order of the groups. A seed gives each group a stream of its own.
 #[pyfunction]
-#[pyo3(signature = (specs, xs, ys, *, clip, n_threads, seed))]
+#[pyo3(signature = (specs, xs, ys, *, clip, n_threads, seed, persons=None, weights=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
 pub(crate) fn fit_many<'py>(
     py: Python<'py>,
     specs: Vec<Bound<'py, Spec>>,
@@ -60,22 +56,30 @@ pub(crate) fn fit_many<'py>(
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
+    persons: Option<Vec<PyReadonlyArray1<'py, i64>>>,
+    weights: Option<Vec<PyReadonlyArray1<'py, f64>>>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let groups: Vec<(&Spec, Data<'_>)> = specs
+    let groups: Vec<(&Spec, Data<'_>, Counts<'_>)> = specs
         .iter()
         .zip(xs.iter().zip(&ys))
-        .map(|(spec, (x, y))| Ok((spec.get(), Data::new(x, y)?)))
+        .enumerate()
+        .map(|(group, (spec, (x, y)))| {
+            let persons = persons.as_ref().and_then(|of| of.get(group));
+            let weights = weights.as_ref().and_then(|of| of.get(group));
+            Ok((spec.get(), Data::new(x, y)?, Counts::new(persons, weights)?))
+        })
         .collect::<PyResult<_>>()?;
     let fits = task::run(py, |cancel| {
         let elements = groups
             .iter()
-            .map(|(_, data)| data.elements())
+            .map(|(_, data, _)| data.elements())
             .sum::<usize>();
         let exec = Executor::new(n_threads, elements.saturating_mul(PASSES), cancel)?;
         exec.map(groups.len(), |group| {
-            let (spec, data) = &groups[group];
+            let (spec, data, counts) = &groups[group];
             let one = Executor::sequential(cancel);
-            let design = data.design(spec, clip, &one)?.compacted(&one)?;
+            let design = data.design(spec, clip, &one)?;
+            let design = counts.on(design, spec.inner.choices(), &one)?;
             release(spec, &design, seed, group as u64, &one)
         })
     })?;

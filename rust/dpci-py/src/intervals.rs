@@ -25,7 +25,7 @@ pub(crate) fn error_components<'py>(
     py: Python<'py>,
     hessian: PyReadonlyArray2<'py, f64>,
     gradient_cov: PyReadonlyArray2<'py, f64>,
-    n_samples: usize,
+    n_samples: f64,
     mechanism: &str,
     contrast: PyReadonlyArray2<'py, f64>,
 ) -> PyResult<Pair<'py>> {
@@ -37,7 +37,7 @@ pub(crate) fn error_components<'py>(
     );
     let mechanism = perturbation(mechanism)?;
     let parts: Result<Vec<(f64, f64)>> = py.detach(|| {
-        let law = core::ErrorLaw::plug_in(hessian, gradient_cov, dim, n_samples as f64, mechanism)?;
+        let law = core::ErrorLaw::plug_in(hessian, gradient_cov, dim, n_samples, mechanism)?;
         contrast
             .chunks(width.max(1))
             .map(|c| law.components(c))
@@ -76,7 +76,7 @@ impl NoisyMatrices {
     fn new(
         hessian: PyReadonlyArray2<'_, f64>,
         gradient_cov: PyReadonlyArray2<'_, f64>,
-        n_samples: usize,
+        n_samples: f64,
         mechanism: &str,
         noise_law: &str,
         noise_scale: f64,
@@ -94,7 +94,7 @@ impl NoisyMatrices {
             hessian: hessian.as_slice()?.to_vec(),
             gradient_cov: gradient_cov.as_slice()?.to_vec(),
             dim,
-            n_samples: n_samples as f64,
+            n_samples,
             perturbation: perturbation(mechanism)?,
             law: NoiseLaw::from_name(noise_law, dim, noise_scale, blocks).map_err(to_python)?,
             l2_strength,
@@ -165,13 +165,12 @@ impl ErrorLaw {
         py: Python<'_>,
         hessian: PyReadonlyArray2<'_, f64>,
         gradient_cov: PyReadonlyArray2<'_, f64>,
-        n_samples: usize,
+        n_samples: f64,
         mechanism: &str,
     ) -> PyResult<Self> {
         let dim = hessian.shape()[0];
         let (hessian, gradient_cov) = (hessian.as_slice()?, gradient_cov.as_slice()?);
         let mechanism = perturbation(mechanism)?;
-        let n_samples = n_samples as f64;
         let inner = py
             .detach(|| core::ErrorLaw::plug_in(hessian, gradient_cov, dim, n_samples, mechanism))
             .map_err(to_python)?;
@@ -239,7 +238,7 @@ impl NewtonStep {
         l2_strength: f64,
         hessian_noise: Option<(String, f64)>,
         curvature: Option<f64>,
-        n_samples: usize,
+        n_samples: f64,
         mechanism: &str,
     ) -> PyResult<Self> {
         let dim = params.len();
@@ -254,7 +253,7 @@ impl NewtonStep {
             l2_strength,
             noise: noise.map_or(0.0, |law| law.isometric_std_dev(dim)),
             curvature,
-            n_samples: n_samples as f64,
+            n_samples,
             perturbation: perturbation(mechanism)?,
         };
         let inner = py

@@ -6,7 +6,7 @@ use dpci_core::design::RowBounds;
 use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
 use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Variant};
 use dpci_core::study::{Reference, expected_lengths};
-use dpci_core::unit::Unit;
+use dpci_core::unit::{Unit, Weighting};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -38,7 +38,7 @@ impl Spec {
 #[pymethods]
 impl Spec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, l2_strength, radius, budget, mechanism, noise, variant, project, split, moments, projection, calibration, neighbors, persons=false, max_rows=None))]
+    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, l2_strength, radius, budget, mechanism, noise, variant, project, split, moments, projection, calibration, neighbors, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
@@ -63,6 +63,8 @@ impl Spec {
         neighbors: &str,
         persons: bool,
         max_rows: Option<u32>,
+        weight_bound: Option<f64>,
+        weight_total: Option<f64>,
     ) -> PyResult<Self> {
         let choices = Choices {
             n_samples,
@@ -102,6 +104,7 @@ impl Spec {
             calibration: calibration_of(calibration)?,
             neighbors: neighbors_of(neighbors)?,
             unit: unit_of(persons, max_rows)?,
+            weighting: weighting_of(weight_bound, weight_total, n_samples)?,
         };
         Ok(Self {
             inner: core::Spec::new(choices).map_err(to_python)?,
@@ -142,6 +145,12 @@ impl Spec {
     #[getter]
     fn strong_convexity(&self) -> f64 {
         self.inner.strong_convexity()
+    }
+
+    /// What divides the sums over the records.
+    #[getter]
+    fn divisor(&self) -> f64 {
+        self.inner.bounds().n
     }
 
     #[getter]
@@ -231,6 +240,23 @@ pub(crate) fn unit_of(persons: bool, max_rows: Option<u32>) -> PyResult<Unit> {
     } else {
         Ok(Unit::Row)
     }
+}
+
+/// What is public of weights; the total is the number of records where none is given.
+fn weighting_of(
+    bound: Option<f64>,
+    total: Option<f64>,
+    n_samples: usize,
+) -> PyResult<Option<Weighting>> {
+    if bound.is_none() && total.is_some() {
+        return Err(InvalidInput::new_err(
+            "weight_bound must be given with weight_total, got weight_bound=None",
+        ));
+    }
+    bound
+        .map(|bound| Weighting::new(bound, total.unwrap_or(n_samples as f64)))
+        .transpose()
+        .map_err(to_python)
 }
 
 fn noise_kind(name: &str) -> PyResult<NoiseKind> {

@@ -3,7 +3,7 @@
 import math
 import warnings
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
@@ -21,6 +21,7 @@ from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.rows import Passes, TableRows, find_tables
 from dpci.cli.saved import read_model
 from dpci.data.arrays import NamedRows
+from dpci.data.weights import check_weighted
 from dpci.datasets.loaders import load_adult_sample, load_schema
 from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
@@ -99,6 +100,9 @@ def fit(
     n_public: options.NPublic = None,
     persons: options.Persons = None,
     max_rows: options.MaxRows = None,
+    weights: options.Weights = None,
+    weight_bound: options.WeightBound = None,
+    weight_total: options.WeightTotal = None,
     level: options.Level = 0.95,
     simultaneous: options.Simultaneous = None,
     units: options.Units = "table",
@@ -146,17 +150,32 @@ def fit(
             "--progress must not be given with a ledger that has errors='private', because it shows the number of rows"
         )
         raise InvalidInput(msg)
-    _check_persons(persons, max_rows, description, held=not is_private and chunk_rows is None)
+    _check_persons(persons, max_rows, description)
+    check_weighted(weights, weight_bound, weight_total)
+    beside = persons is not None or weights is not None
+    if beside and (is_private or chunk_rows is not None):
+        msg = (
+            f"--{'weights' if persons is None else 'persons'} holds the table in memory and reads it before the budget "
+            "is spent, got it with --chunk-rows or a ledger with errors='private'"
+        )
+        raise InvalidInput(msg)
     shown = not is_private and wants_progress(progress, quiet=quiet)
     most_bytes = math.inf if stream is not None else _MOST_BYTES
     # With private errors nothing is read before the budget is spent.
-    held = (
-        None if chunk_rows is not None or is_private or persons is not None else rows.held(most_bytes, progress=shown)
-    )
-    if persons is not None:
-        found, ids = rows.of_persons(persons)
+    held = None if chunk_rows is not None or is_private or beside else rows.held(most_bytes, progress=shown)
+    if beside:
+        found, (ids, cells) = rows.beside((persons, weights))
         result = fitting.fit(
-            *found, persons=ids, schema=description, max_rows=max_rows, ledger=paying, n_threads=threads, **keywords
+            *found,
+            persons=ids,
+            max_rows=max_rows,
+            weights=None if cells is None else _numbers(cells),
+            weight_bound=weight_bound,
+            weight_total=weight_total,
+            schema=description,
+            ledger=paying,
+            n_threads=threads,
+            **keywords,
         )
     elif held is None:
         source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
@@ -168,7 +187,7 @@ def fit(
     deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
 
 
-def _check_persons(persons: str | None, max_rows: int | None, schema: Schema, *, held: bool) -> None:
+def _check_persons(persons: str | None, max_rows: int | None, schema: Schema) -> None:
     """Refuse what the options of persons rule out, before anything is read."""
     if persons is None and schema.persons:
         msg = f"--persons {schema.persons} must be given with this schema, which names the column of persons, got none"
@@ -176,12 +195,15 @@ def _check_persons(persons: str | None, max_rows: int | None, schema: Schema, *,
     if persons is None and max_rows is not None:
         msg = f"--max-rows must go with --persons, got --max-rows {max_rows} alone"
         raise InvalidInput(msg)
-    if persons is not None and not held:
-        msg = (
-            "--persons holds the table in memory and reads it before the budget is spent, got it with --chunk-rows or "
-            "a ledger with errors='private'"
-        )
-        raise InvalidInput(msg)
+
+
+def _numbers(cells: list[Any]) -> list[float]:
+    """Return the weights that cells of a file say."""
+    try:
+        return [float(cell) for cell in cells]
+    except (TypeError, ValueError):
+        msg = "the column of --weights must have a number in every row, got another cell"
+        raise InvalidInput(msg) from None
 
 
 @app.command(cls=Command, epilog=_PLAN_EXAMPLES)

@@ -46,7 +46,7 @@ def newton_step(record: FitRecord, law: ErrorLaw) -> _core.NewtonStep:
         l2_strength=record.l2_strength,
         hessian_noise=matrix_noise(record, "hessian"),
         curvature=None if record.loss["name"] == "squared" else mean_curvature(record, record.hessian),
-        n_samples=record.n_samples,
+        n_samples=record.divisor,
         mechanism=record.mechanism,
     )
 

@@ -15,14 +15,14 @@ const SAMPLE: usize = 4096;
 
 impl Design<'_> {
     /// The same records, merged where that halves the rows or better, to judge by a sample of them. Those of a mapped file stay apart, and
-    /// those of persons: equal rows of two persons are no equal records.
+    /// those of persons, of whom equal rows of two are no equal records, and weighted ones.
     ///
     /// # Errors
     /// [`crate::Error::Interrupted`].
     pub fn compacted(self, exec: &Executor<'_>) -> Result<Self> {
         let n = self.n_rows();
         if self.multiplicities.is_some()
-            || self.persons.is_some()
+            || self.shares().is_some()
             || n < 4 * SAMPLE
             || self.rows.is_mapped()
         {
@@ -44,7 +44,7 @@ impl Design<'_> {
     /// The same records with equal ones merged, in order of first appearance; owned, with clipping applied to the values.
     ///
     /// # Errors
-    /// [`crate::Error::Interrupted`]; [`crate::Error::Unsupported`] for rows of persons.
+    /// [`crate::Error::Interrupted`]; [`crate::Error::Unsupported`] for rows of persons and weighted ones.
     pub fn merged(&self, exec: &Executor<'_>) -> Result<Design<'static>> {
         self.check_rows_are_records("merging equal records")?;
         let builder = DefaultHashBuilder::default();
@@ -69,6 +69,7 @@ impl Design<'_> {
         let all: Vec<usize> = (0..self.n_rows()).collect();
         let mut owned = self.selected(&all, self.multiplicities.clone());
         owned.persons.clone_from(&self.persons);
+        owned.weights.clone_from(&self.weights);
         owned
     }
 
@@ -94,6 +95,7 @@ impl Design<'_> {
             targets: Cow::Owned(rows.iter().map(|&i| self.targets[i]).collect()),
             multiplicities,
             persons: None,
+            weights: None,
             n_records: self.n_records,
             intercept: self.intercept,
             bounds: self.bounds.clone(),

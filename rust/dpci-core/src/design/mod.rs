@@ -11,6 +11,7 @@ mod merge;
 mod numbers;
 mod persons;
 mod placement;
+mod weights;
 
 pub use check::OnViolation;
 use check::Scales;
@@ -19,6 +20,7 @@ pub use dense::Dense;
 pub use numbers::Numbers;
 pub use persons::Persons;
 use placement::Placement;
+use weights::Weights;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -145,6 +147,7 @@ pub struct Design<'a> {
     targets: Cow<'a, [f64]>,
     multiplicities: Option<Vec<u32>>,
     persons: Option<Persons>,
+    weights: Option<Weights>,
     n_records: usize,
     intercept: Option<f64>,
     bounds: RowBounds,
@@ -194,6 +197,7 @@ impl<'a> Design<'a> {
             targets: check::checked_targets(targets, bounds)?,
             multiplicities: None,
             persons: None,
+            weights: None,
             n_records,
             intercept,
             bounds: bounds.clone(),

@@ -2,6 +2,7 @@
 
 use super::Design;
 use crate::error::check_length;
+use crate::linalg::vector;
 use crate::unit::Unit;
 use crate::{Error, Result};
 
@@ -100,6 +101,11 @@ impl Persons {
     pub fn shares(&self) -> &[f64] {
         &self.shares
     }
+
+    /// Multiplies each row's share by one of at most 1, after which a person's still add up to at most 1.
+    pub(super) fn scale(&mut self, shares: &[f64]) {
+        vector::multiply(&mut self.shares, shares);
+    }
 }
 
 impl Design<'_> {
@@ -109,9 +115,10 @@ impl Design<'_> {
     /// [`Error::Length`] for persons of another number of rows; [`Error::Unsupported`] where equal records were merged.
     pub fn of_persons(mut self, persons: Persons) -> Result<Self> {
         check_length("persons", self.n_rows(), persons.shares.len())?;
-        if self.multiplicities.is_some() {
+        if self.multiplicities.is_some() || self.weights.is_some() {
             return Err(Error::Unsupported(
-                "persons need rows that were not merged, got merged ones".into(),
+                "persons need rows that were neither merged nor weighted before, got such rows"
+                    .into(),
             ));
         }
         self.n_records = persons.len();
@@ -131,16 +138,18 @@ impl Design<'_> {
         self.persons.as_ref().map_or(Unit::Row, Persons::unit)
     }
 
-    /// Refuses persons for a computation that takes every row for a record.
+    /// Refuses persons and weights for a computation that takes every row for a record that counts once.
     ///
     /// # Errors
     /// [`Error::Unsupported`].
     pub fn check_rows_are_records(&self, what: &str) -> Result<()> {
-        if self.persons.is_none() {
-            return Ok(());
-        }
+        let got = match (&self.persons, &self.weights) {
+            (None, None) => return Ok(()),
+            (Some(_), _) => "persons with several rows",
+            (None, Some(_)) => "weights",
+        };
         Err(Error::Unsupported(format!(
-            "{what} is not offered for persons with several rows yet, got persons"
+            "{what} is not offered for persons with several rows or for weights yet, got {got}"
         )))
     }
 }

@@ -4,20 +4,15 @@ use super::coefficients::{moment_point, release_coefficients};
 use super::gate::{Gate, Sealing};
 use super::moments::release_moments;
 use super::projection::{project_gradient_cov, project_hessian};
+use super::row_facts::check_design;
 use super::seal::{Sealed, Values};
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, vector};
-use crate::loss::Targets;
 use crate::moments::{DataMoments, data_moments};
 use crate::noise::NoiseGenerator;
 use crate::privacy::{Calibration, Neighbors};
 use crate::records::{Records, Request};
-use crate::row_domain::RowDomain;
-use crate::spec::{
-    MomentNoise, Projection, ROUNDING_ROOM, Seal, Spec, Step, check_excess, greatest_rows,
-    least_row_norm,
-};
-use crate::unit::Unit;
+use crate::spec::{MomentNoise, Projection, ROUNDING_ROOM, Seal, Spec, Step, least_row_norm};
 use crate::{Error, Result};
 
 /// Everything that left the mechanism, before post-processing; of a study, [`Simulated`](super::Simulated) values.
@@ -103,81 +98,6 @@ pub(crate) fn release_from_coefficients<G: Gate>(
     })
 }
 
-/// Refuses rows of another shape than the calibration assumes, or checked against other bounds.
-pub(crate) fn check_design(spec: &Spec, records: &dyn Records) -> Result<()> {
-    let choices = spec.choices();
-    check_rows(
-        records,
-        &RowFacts {
-            n_params: spec.n_params(),
-            n_samples: choices.n_samples,
-            neighbors: choices.neighbors,
-            rows: choices.rows.clone(),
-            targets: choices.loss.targets(),
-            intercept: choices.intercept,
-            unit: choices.unit,
-        },
-    )
-}
-
-/// What a calibration assumes about the rows.
-pub(super) struct RowFacts {
-    pub(super) n_params: usize,
-    pub(super) n_samples: usize,
-    pub(super) neighbors: Neighbors,
-    pub(super) rows: RowDomain,
-    pub(super) targets: Targets,
-    pub(super) intercept: Option<f64>,
-    pub(super) unit: Unit,
-}
-
-/// Refuses rows for which the assumptions do not hold.
-pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> {
-    if records.n_params() != facts.n_params {
-        return Err(Error::Length {
-            name: "the rows of X",
-            expected: facts.n_params,
-            got: records.n_params(),
-        });
-    }
-    if records.unit() != facts.unit {
-        return Err(Error::Unsupported(format!(
-            "the rows must be those of the unit that the mechanism protects, {}, got those of {}",
-            describe_unit(facts.unit),
-            describe_unit(records.unit())
-        )));
-    }
-    let bounds = records.bounds();
-    let same_intercept = facts.intercept.map(f64::to_bits) == records.intercept().map(f64::to_bits);
-    if !facts.rows.contains(&bounds.rows) || bounds.targets != facts.targets || !same_intercept {
-        return Err(Error::Unsupported(format!(
-            "rows must be checked against the bounds of the mechanism, {}, got {}",
-            describe_bounds(&facts.rows, facts.intercept, facts.targets),
-            describe_bounds(&bounds.rows, records.intercept(), bounds.targets)
-        )));
-    }
-    check_excess(
-        facts.n_samples as f64,
-        facts.neighbors,
-        records.n_records() as f64,
-    )?;
-    let greatest = greatest_rows(facts.n_samples as f64, facts.neighbors, facts.unit);
-    if facts.unit != Unit::Row && records.n_rows() > greatest {
-        return Err(Error::TooManyRows {
-            greatest,
-            got: records.n_rows(),
-        });
-    }
-    if facts.neighbors == Neighbors::ReplaceOne && records.n_records() != facts.n_samples {
-        return Err(Error::Length {
-            name: "X",
-            expected: facts.n_samples,
-            got: records.n_records(),
-        });
-    }
-    Ok(())
-}
-
 /// Refuses rows that are shorter than a declared strong convexity counts on.
 ///
 /// # Errors
@@ -200,23 +120,6 @@ pub(super) fn check_strong_convexity(
     Err(Error::RowTooShort {
         norm: shortest.sqrt(),
     })
-}
-
-/// A unit in words.
-fn describe_unit(unit: Unit) -> String {
-    match unit {
-        Unit::Row => "a row".into(),
-        Unit::Person { max_rows: None } => "a person".into(),
-        Unit::Person {
-            max_rows: Some(most),
-        } => format!("a person with max_rows={most}"),
-    }
-}
-
-/// Bounds on rows and targets in words.
-fn describe_bounds(rows: &RowDomain, intercept: Option<f64>, targets: Targets) -> String {
-    let intercept = intercept.map_or("none".into(), |constant| constant.to_string());
-    format!("row_norm={rows}, intercept {intercept} and targets {targets}")
 }
 
 /// The greatest margin `R‖θ̃‖` that any row can have, rounded up past the rounding of the norm.
@@ -263,9 +166,11 @@ pub fn project_release<V: Values>(spec: &Spec, release: &Release<V>) -> Result<F
             };
             let mut gradient_cov = noisy.values().to_vec();
             if spec.choices().neighbors == Neighbors::ReplaceOne {
+                // Of n records with weights the squared mean is the square of the sum over n, not over the divisor.
+                let share = spec.bounds().n / spec.bounds().records;
                 for (i, a) in point.iter().enumerate() {
                     for (j, b) in point.iter().enumerate() {
-                        gradient_cov[i * dim + j] -= (lambda * a) * (lambda * b);
+                        gradient_cov[i * dim + j] -= share * (lambda * a) * (lambda * b);
                     }
                 }
             }
@@ -319,7 +224,9 @@ mod tests {
     use crate::loss::Logistic;
     use crate::mechanism::Simulated;
     use crate::privacy::{Budget, Perturbation};
+    use crate::row_domain::RowDomain;
     use crate::spec::{Choices, Moments, Variant};
+    use crate::unit::Unit;
 
     /// The gradient covariance that is made of `2I`, released with the parameters (1, -2), at λ = 0.5.
     fn gradient_cov(neighbors: Neighbors, calibration: Calibration) -> Vec<f64> {
@@ -347,6 +254,7 @@ mod tests {
             calibration,
             neighbors,
             unit: Unit::Row,
+            weighting: None,
         })
         .unwrap();
         let release = Release {
@@ -374,21 +282,5 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn bounds_are_told_apart_in_words() {
-        let targets = Targets::Interval {
-            lower: -2.0,
-            upper: 2.0,
-        };
-        assert_eq!(
-            describe_bounds(&RowDomain::Ball(1.0), Some(0.5), targets),
-            "row_norm=1, intercept 0.5 and targets [-2, 2]"
-        );
-        assert_eq!(
-            describe_bounds(&RowDomain::Ball(1.5), None, Targets::Signs),
-            "row_norm=1.5, intercept none and targets two classes"
-        );
     }
 }

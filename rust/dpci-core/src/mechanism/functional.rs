@@ -3,7 +3,7 @@
 //! Zhang, Zhang, Xiao, Yang & Winslett 2012, "Functional mechanism: regression analysis under differential privacy";
 //! docs/baselines.md has what differs from the paper.
 
-use super::fit::{RowFacts, check_rows};
+use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
 use crate::Result;
 use crate::design::Design;
@@ -81,6 +81,7 @@ pub fn release_functional_mechanism(
             targets: c.polynomial.targets(),
             intercept: c.intercept,
             unit: Unit::Row,
+            weight_bound: None,
         },
     )?;
     let (dim, [square_unit, cross_unit]) = (spec.n_params(), spec.units());

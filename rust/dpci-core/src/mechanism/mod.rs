@@ -9,6 +9,7 @@ mod moment_matrix;
 mod moments;
 mod projection;
 mod report;
+mod row_facts;
 pub mod seal;
 mod selection;
 mod tuning;
@@ -17,13 +18,14 @@ pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
     draw_coefficient_noise, linear_term, moment_point, release_minimum, solver_options,
 };
+pub(crate) use fit::release_from_coefficients;
 pub use fit::{Fit, Release, project_release, release, release_fit};
-pub(crate) use fit::{check_design, release_from_coefficients};
 pub use functional::release_functional_mechanism;
 pub use gate::{Gate, Sealing, Simulated, Simulating};
 pub use histogram::{CellRegression, fit_histogram, release_histogram};
 pub use moment_matrix::{MomentMatrixRelease, release_moment_matrix};
 pub use report::{ReportRelease, release_report};
+pub(crate) use row_facts::check_design;
 pub use seal::{Sealed, Values};
 pub(crate) use selection::mean_loss;
 pub(crate) use tuning::release_model;

@@ -1,6 +1,6 @@
 //! Linear regression from one moment matrix: the noisy mean of `zzᵀ`, and where planned that of the squared residuals' moments.
 
-use super::fit::{RowFacts, check_rows};
+use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
 use crate::Result;
 use crate::exec::Executor;
@@ -71,6 +71,7 @@ pub fn release_moment_matrix(
             targets: spec.loss().targets(),
             intercept: Some(spec.intercept()),
             unit: Unit::Row,
+            weight_bound: None,
         },
     )?;
     let matrix = noisy(

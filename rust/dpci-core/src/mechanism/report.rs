@@ -3,8 +3,8 @@
 //! Redberg & Wang 2021, "Privately publishable per-instance privacy", Algorithm 2 (`docs/per_instance.md`).
 
 use super::coefficients::release_coefficients;
-use super::fit::check_design;
 use super::gate::Sealing;
+use super::row_facts::check_design;
 use super::seal::{Sealed, Values};
 use crate::design::Design;
 use crate::exec::Executor;

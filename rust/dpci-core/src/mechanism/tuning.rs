@@ -1,8 +1,9 @@
 //! Releases a choice among public candidates, with the private model that it was chosen by (`docs/tuning.md`).
 
 use super::coefficients::release_coefficients;
-use super::fit::{check_design, check_strong_convexity};
+use super::fit::check_strong_convexity;
 use super::gate::Sealing;
+use super::row_facts::check_design;
 use super::seal::{Sealed, Values};
 use super::selection::{mean_loss, release_index, scalar_noise};
 use crate::design::Design;

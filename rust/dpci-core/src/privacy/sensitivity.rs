@@ -8,14 +8,18 @@ use std::f64::consts::SQRT_2;
 use super::rounding::up;
 use super::{Calibration, Neighbors, check_positive};
 use crate::bugs::{self, Bug};
-use crate::unit::Unit;
+use crate::unit::{Unit, Weighting};
 use crate::{Error, Result};
 
 /// The public facts about the rows on which sensitivities rest. All results are rounded up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataBounds {
-    /// Public number of records.
+    /// What divides the sums over the records: their public number, and with weights the public total over the greatest weight.
     pub n: f64,
+    /// Public number of records.
+    pub records: f64,
+    /// The public number of records over what divides their sums: 1 without weights.
+    pub mass: f64,
     /// R: bound on the Euclidean norm of a row, the intercept column included.
     pub row_norm: f64,
     /// The neighbouring relation.
@@ -43,6 +47,8 @@ impl DataBounds {
         }
         Ok(Self {
             n,
+            records: n,
+            mass: 1.0,
             row_norm,
             neighbors,
             params,
@@ -54,6 +60,20 @@ impl DataBounds {
     #[must_use]
     pub fn of(self, unit: Unit) -> Self {
         Self { unit, ..self }
+    }
+
+    /// The same where records have weights.
+    #[must_use]
+    pub fn weighted(self, weighting: Option<Weighting>) -> Self {
+        let Some(weighting) = weighting else {
+            return self;
+        };
+        let n = weighting.divisor();
+        Self {
+            n,
+            mass: up(self.records / n),
+            ..self
+        }
     }
 
     /// `κ = tR²/(nλ)`: bound on the trace of one unit's Hessian over `nλ`, t the curvature bound and λ the L2 strength; of a row, on the

@@ -31,17 +31,17 @@ enum Weights<'a> {
     One,
     /// As many records as it stands for.
     Counts(&'a [u32]),
-    /// A share of its person.
+    /// A share of its person, or of the greatest weight.
     Shares(&'a [f64]),
 }
 
 impl<'a> Weights<'a> {
     fn new(design: &'a Design<'_>, weights: Option<&'a [u32]>) -> Result<Self> {
-        if let Some(persons) = design.persons() {
+        if let Some(shares) = design.shares() {
             if weights.is_some() {
                 design.check_rows_are_records("weighting the rows")?;
             }
-            return Ok(Self::Shares(persons.shares()));
+            return Ok(Self::Shares(shares));
         }
         Ok(weights
             .or(design.multiplicities())
@@ -94,7 +94,7 @@ pub(super) fn sums(
         (Request::Moments { params }, Some(persons)) => {
             return pass.moments_of_persons(&chunks, params, limits, persons);
         }
-        (Request::CappedSlopes { .. }, Some(_)) => {
+        (Request::CappedSlopes { .. }, _) => {
             design.check_rows_are_records("a second moment of residuals")?;
         }
         _ => {}
@@ -226,12 +226,23 @@ impl Pass<'_> {
                 .evaluate(u, self.design.targets(range.clone()), out)?;
             vector::clamp(curvature, 0.0, most_curved);
             vector::clamp(slope, -steepest, steepest);
+            let weights = self.weights.of(&range, multiplicity);
+            // Equal records add up; the gradient of a weighted one is squared with its weight.
+            let (counts, shares) = match self.weights {
+                Weights::Shares(_) => (None, weights),
+                _ => (weights, None),
+            };
+            if let Some(shares) = shares {
+                vector::multiply(slope, shares);
+            }
             for s in slope.iter_mut() {
                 *s *= *s;
             }
-            if let Some(multiplicity) = self.weights.of(&range, multiplicity) {
-                vector::multiply(slope, multiplicity);
-                vector::multiply(curvature, multiplicity);
+            if let Some(counts) = counts {
+                vector::multiply(slope, counts);
+            }
+            if let Some(weights) = weights {
+                vector::multiply(curvature, weights);
             }
             self.design
                 .add_grams(range, [curvature, slope], &mut grams, &mut packed);

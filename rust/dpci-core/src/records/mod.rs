@@ -164,6 +164,9 @@ pub trait Records: Debug + Sync {
     /// What is protected: the unit that [`Self::n_records`] counts.
     fn unit(&self) -> Unit;
 
+    /// The bound by which the weights of records were divided; `None` without weights.
+    fn weight_bound(&self) -> Option<f64>;
+
     /// The rows themselves, where they are in memory.
     fn design(&self) -> Option<&Design<'_>>;
 
@@ -206,6 +209,10 @@ impl Records for Design<'_> {
         Design::unit(self)
     }
 
+    fn weight_bound(&self) -> Option<f64> {
+        Design::weight_bound(self)
+    }
+
     fn design(&self) -> Option<&Design<'_>> {
         Some(self)
     }
@@ -238,3 +245,6 @@ mod tests;
 
 #[cfg(test)]
 mod person_tests;
+
+#[cfg(test)]
+mod weight_tests;

@@ -101,6 +101,10 @@ impl Records for Parts<'_> {
         Unit::Row
     }
 
+    fn weight_bound(&self) -> Option<f64> {
+        None
+    }
+
     fn design(&self) -> Option<&Design<'_>> {
         None
     }

@@ -6,7 +6,7 @@ use crate::linalg::check_matrix_dim;
 use crate::loss::Loss;
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
 use crate::row_domain::RowDomain;
-use crate::unit::Unit;
+use crate::unit::{Unit, Weighting};
 use crate::{Error, Result};
 
 /// Which moments are released for the intervals.
@@ -83,6 +83,24 @@ pub struct Choices {
     pub neighbors: Neighbors,
     /// Whose privacy is protected; `n_samples` is their number.
     pub unit: Unit,
+    /// What is public of the weights of records; `None`: each counts once.
+    pub weighting: Option<Weighting>,
+}
+
+impl Choices {
+    /// What divides the sums over the records.
+    #[must_use]
+    pub fn divisor(&self) -> f64 {
+        self.weighting
+            .map_or(self.n_samples as f64, Weighting::divisor)
+    }
+
+    /// Whether the gradients are those of a likelihood of independent records: neither those of persons' rows, which are dependent, nor
+    /// weighted ones are.
+    #[must_use]
+    pub fn is_likelihood(&self) -> bool {
+        self.loss.is_likelihood() && self.unit == Unit::Row && self.weighting.is_none()
+    }
 }
 
 /// How the noise in the released matrices is treated.
@@ -239,11 +257,14 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
     }
 }
 
-/// Refuses persons where the proof is one of single rows (docs/persons.md, "What is refused").
+/// Refuses persons and weights where the proof is one of single rows that count once (docs/persons.md, "What is refused").
 fn check_unit(c: &Choices) -> Result<()> {
-    let got = if c.unit == Unit::Row {
-        return Ok(());
-    } else if c.calibration == Calibration::Paper {
+    let what = match (c.unit, c.weighting) {
+        (Unit::Row, None) => return Ok(()),
+        (Unit::Row, Some(_)) => ["weights", "weights"],
+        _ => ["persons with several rows", "persons"],
+    };
+    let got = if c.calibration == Calibration::Paper {
         "calibration=\"paper\", whose constants are those of single rows: use calibration=\"tight\""
     } else if c.variant == Variant::Cms11 {
         "variant=\"cms11\": use variant=\"standard\""
@@ -255,7 +276,8 @@ fn check_unit(c: &Choices) -> Result<()> {
         return Ok(());
     };
     Err(Error::Unsupported(format!(
-        "this fit is not offered for persons with several rows, got persons with {got}"
+        "this fit is not offered for {}, got {} with {got}",
+        what[0], what[1]
     )))
 }
 

@@ -4,7 +4,7 @@ use super::domain::Bounded;
 use super::solvable::Solvable;
 use super::{Part, Seal};
 use crate::noise::NoiseLaw;
-use crate::privacy::{Budget, Cost, Neighbors, Perturbation};
+use crate::privacy::{Budget, Cost, DataBounds, Neighbors, Perturbation};
 use crate::unit::Unit;
 use crate::{Error, Result};
 
@@ -63,7 +63,7 @@ pub(super) fn coefficient_seal(
     Seal::new(Part::Params, bounds.params, distance, cost)
 }
 
-/// `(N/n)·LR/λ` for the greatest number N of records, or W: no minimiser without noise has a greater norm.
+/// `(N/n)·LR/λ` for the greatest number N of records, each weighing at most 1, or W: no minimiser without noise has a greater norm.
 pub(super) fn greatest_minimiser(of: Bounded<'_>) -> f64 {
     let Bounded {
         choices: c,
@@ -71,8 +71,7 @@ pub(super) fn greatest_minimiser(of: Bounded<'_>) -> f64 {
         domain,
     } = of;
     let convexity = c.l2_strength + domain.extra_convexity;
-    let greatest =
-        greatest_excess(bounds.neighbors) * domain.slope_bound * bounds.row_norm / convexity;
+    let greatest = greatest_mass(bounds) * domain.slope_bound * bounds.row_norm / convexity;
     greatest.min(c.radius.unwrap_or(f64::INFINITY))
 }
 
@@ -97,6 +96,11 @@ pub(crate) fn greatest_excess(neighbors: Neighbors) -> f64 {
         Neighbors::ReplaceOne => 1.0,
         Neighbors::AddRemove => GREATEST_EXCESS,
     }
+}
+
+/// The greatest number of records that a release lets pass, over what divides their sums.
+pub(crate) fn greatest_mass(bounds: &DataBounds) -> f64 {
+    greatest_excess(bounds.neighbors) * bounds.mass
 }
 
 /// Refuses more records under add/remove than the rounding of sums was bounded for.

@@ -120,13 +120,15 @@ fn greatest_predictor(bounds: &DataBounds, radius: f64) -> f64 {
 }
 
 /// Bound on the predictors of a minimiser, the one place where output perturbation compares gradients: it lies within `√(m/λ)` for
-/// every data set of n records, m the greatest pull of one (docs/proofs/domains.md, "The ball of the regulariser"). Objective perturbation
+/// every data set of n records, m the greatest pull of one, with weights times its mass (docs/proofs/domains.md, "The ball of the
+/// regulariser"). Objective perturbation
 /// compares gradients wherever its unbounded noise leads.
 fn minimiser_reach(c: &Choices, bounds: &DataBounds) -> f64 {
     match c.perturbation {
         Perturbation::Objective => f64::INFINITY,
         Perturbation::Output => {
-            greatest_predictor(bounds, (c.loss.greatest_pull() / c.l2_strength).sqrt())
+            let pull = bounds.mass * c.loss.greatest_pull();
+            greatest_predictor(bounds, (pull / c.l2_strength).sqrt())
         }
     }
 }

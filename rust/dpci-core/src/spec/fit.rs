@@ -75,7 +75,8 @@ impl Spec {
             choices.neighbors,
             params,
         )?
-        .of(choices.unit);
+        .of(choices.unit)
+        .weighted(choices.weighting);
         let domain = Domain::new(&choices, &bounds)?;
         let of = Bounded {
             choices: &choices,

@@ -1,7 +1,7 @@
 //! Calibrates the noise of the Hessian and the gradient covariance from public values and the released parameters' norm.
 
 use super::choices::Moments;
-use super::distances::{greatest_excess, unit_mean_rounding};
+use super::distances::{greatest_mass, unit_mean_rounding};
 use super::{Part, Query, Seal, Spec, Step};
 use crate::Result;
 use crate::loss::{Loss, moment_rounding, person_rounding};
@@ -103,9 +103,12 @@ impl Spec {
     /// Relative rounding of a mean over the records, from that of a sum over so many rows.
     pub(super) fn rounding(&self, of_rows: fn(usize) -> f64) -> f64 {
         let DataBounds {
-            n, neighbors, unit, ..
+            records,
+            neighbors,
+            unit,
+            ..
         } = self.bounds;
-        unit_mean_rounding(of_rows, n, neighbors, unit)
+        self.bounds.mass * unit_mean_rounding(of_rows, records, neighbors, unit)
     }
 
     /// The seal of a matrix whose records' terms are at most `greatest·R²`: it hides the rounding of the terms and of their sum, of the noise
@@ -118,12 +121,13 @@ impl Spec {
         tail_roundings: f64,
     ) -> Result<Seal> {
         let dim = self.n_params();
-        // The covariance of persons is one of their gradients, each a sum itself.
-        let of_rows = match (part, self.bounds.unit) {
-            (Part::GradientCov, Unit::Person { .. }) => person_rounding,
+        // The covariance of persons is one of their gradients, each a sum itself, and that of weighted rows has one factor more.
+        let is_plain = self.bounds.unit == Unit::Row && self.choices.weighting.is_none();
+        let of_rows = match part {
+            Part::GradientCov if !is_plain => person_rounding,
             _ => moment_rounding,
         };
-        let tail = greatest_excess(self.bounds.neighbors) * tail_roundings * 0.5 * f64::EPSILON;
+        let tail = greatest_mass(&self.bounds) * tail_roundings * 0.5 * f64::EPSILON;
         let data = self.bounds.row_norm.powi(2)
             * greatest
             * (self.rounding(of_rows) + tail * (1.0 + 1e-6));

@@ -12,6 +12,7 @@ use crate::noise::{Family, symmetric};
 use crate::privacy::{
     Budget, Calibration, Cost, Neighbors, Perturbation, gaussian_mu, gaussian_std_dev,
 };
+use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// Rounding in three shares of a caller may move their sum this far from 1.
@@ -217,11 +218,12 @@ fn check_supported(c: &Choices) -> Result<(f64, f64)> {
     let works = c.neighbors == Neighbors::AddRemove
         && c.perturbation == Perturbation::Objective
         && c.moments == Moments::None
+        && (c.unit, c.weighting) == (Unit::Row, None)
         && c.noise != Some(NoiseKind::ShapedGaussian);
     match c.budget {
         Budget::Approx { epsilon, delta } if works => Ok((epsilon, delta)),
         _ => Err(Error::Unsupported(
-            "a per-instance report takes ApproxDP, objective perturbation, neighbors=\"add_remove\", moments=\"none\" and noise of one spread in all directions".into(),
+            "a per-instance report takes ApproxDP, objective perturbation, neighbors=\"add_remove\", moments=\"none\", rows that are records of their own without weights, and noise of one spread in all directions".into(),
         )),
     }
 }

@@ -57,7 +57,7 @@ fn wanted(c: &Choices, epsilon: f64) -> f64 {
         Neighbors::ReplaceOne => 2.0,
         Neighbors::AddRemove => 1.0,
     };
-    let radius = (2.0 * dim * (dim + 1.0)).sqrt() * change / (0.5 * epsilon * c.n_samples as f64);
+    let radius = (2.0 * dim * (dim + 1.0)).sqrt() * change / (0.5 * epsilon * c.divisor());
     radius / NOISE
 }
 

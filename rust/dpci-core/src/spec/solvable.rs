@@ -4,7 +4,7 @@
 //! of the systems of Newton's method. Both have bounds that hold for all data and noise (docs/certificates.md, "Every data set").
 
 use super::Choices;
-use super::distances::{greatest_excess, greatest_rows};
+use super::distances::{greatest_mass, greatest_rows};
 use super::domain::{Bounded, Domain};
 use crate::linalg::{DOUBLED_EPSILON, MAX_MATRIX_DIM};
 use crate::loss::{
@@ -53,7 +53,7 @@ impl<'a> Solvable<'a> {
             bounds,
             domain,
         } = of;
-        let excess = greatest_excess(bounds.neighbors);
+        let excess = greatest_mass(bounds);
         let linear = match c.perturbation {
             Perturbation::Objective => law.greatest_norm(bounds.params) / bounds.n,
             Perturbation::Output => 0.0,
@@ -64,7 +64,7 @@ impl<'a> Solvable<'a> {
             excess,
             n_params: bounds.params,
             row_norm: bounds.row_norm,
-            n_rows: greatest_rows(bounds.n, bounds.neighbors, bounds.unit),
+            n_rows: greatest_rows(bounds.records, bounds.neighbors, bounds.unit),
             convexity: c.l2_strength + domain.extra_convexity,
             linear,
         }

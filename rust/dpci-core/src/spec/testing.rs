@@ -39,6 +39,7 @@ pub(crate) fn choices(perturbation: Perturbation, budget: Budget) -> Choices {
         calibration: Calibration::Tight,
         neighbors: Neighbors::ReplaceOne,
         unit: Unit::Row,
+        weighting: None,
     }
 }
 

@@ -7,7 +7,6 @@ use crate::mechanism::{
 use crate::moments::DataMoments;
 use crate::noise::SimulationGenerator;
 use crate::spec::{Projection, Spec};
-use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// What a replicate leaves behind: parameters, and the bounds of its intervals where they were asked for.
@@ -57,7 +56,7 @@ pub(super) fn matrix_draws(spec: &Spec) -> Result<Option<MatrixDraws>> {
 fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> Result<ErrorLaw> {
     let [hessian, gradient_cov] = fit.matrices.as_ref().ok_or_else(no_moments)?;
     let choices = spec.choices();
-    let n_samples = choices.n_samples as f64;
+    let n_samples = choices.divisor();
     match (draws, &fit.matrix_noise) {
         (Some(draws), Some(noise)) => {
             let matrices = NoisyMatrices {
@@ -70,7 +69,7 @@ fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> 
                 n_samples,
                 perturbation: choices.perturbation,
                 law: spec.law().clone(),
-                is_likelihood: choices.loss.is_likelihood() && choices.unit == Unit::Row,
+                is_likelihood: choices.is_likelihood(),
             };
             ErrorLaw::noise_aware(&matrices, draws)
         }

@@ -58,6 +58,7 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec
         calibration: Calibration::Tight,
         neighbors: Neighbors::ReplaceOne,
         unit: Unit::Row,
+        weighting: None,
     })
     .unwrap()
 }

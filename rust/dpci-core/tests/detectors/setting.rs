@@ -36,6 +36,7 @@ pub(crate) fn choices(dim: usize, budget: Budget, perturbation: Perturbation) ->
         calibration: Calibration::Tight,
         neighbors: Neighbors::ReplaceOne,
         unit: Unit::Row,
+        weighting: None,
     }
 }
 

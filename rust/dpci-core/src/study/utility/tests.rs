@@ -12,7 +12,6 @@ use crate::objective::HessianRows;
 use crate::privacy::{Budget, Calibration, Neighbors};
 use crate::row_domain::RowDomain;
 use crate::spec::{Choices, Moments, Projection, Variant};
-use crate::unit::Unit;
 
 const N: usize = 700;
 const WIDTH: usize = 5;
@@ -58,7 +57,7 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, epsilon: f64) -> Spec {
         projection: Projection::Floor,
         calibration: Calibration::Tight,
         neighbors: Neighbors::ReplaceOne,
-        unit: Unit::Row,
+        ..crate::spec::testing::choices(Perturbation::Output, Budget::Zcdp { rho: 1.0 })
     })
     .unwrap()
 }

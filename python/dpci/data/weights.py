@@ -1,0 +1,167 @@
+"""How much each row counts: what is public of weights, and a column of them as numbers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.validation import check_positive
+from dpci.data.arrays import as_numbers
+from dpci.data.frames import same_index
+from dpci.errors import InvalidInput
+
+_F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What is public of the weights of records (docs/weights.md)."""
+
+    bound: float
+    """The greatest weight."""
+    total: float | None = None
+    """What divides weighted sums; None: the number of records."""
+
+    def __str__(self) -> str:
+        total = "" if self.total is None else f", sums divided by {self.total:g}"
+        return f"from 0 to {self.bound:g}{total}"
+
+    def divisor(self, n_samples: int) -> float:
+        """Return what divides sums over records that weigh at most 1."""
+        return (n_samples if self.total is None else self.total) / self.bound
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return the public values as a record keeps them."""
+        return {"bound": self.bound, "total": self.total}
+
+    @classmethod
+    def from_dict(cls, value: Any) -> "Weights":  # noqa: ANN401  # a file can hold anything
+        """Return the public values that a record keeps."""
+        if not isinstance(value, dict) or set(value) != {"bound", "total"}:
+            raise InvalidInput(f"weights must have the fields 'bound' and 'total' and no other, got weights={value!r}")
+        found = check_weights(value["bound"], value["total"])
+        if found is None:
+            raise InvalidInput(f"weights must have a bound, got weights={value!r}")
+        return found
+
+
+def check_weights(bound: object, total: object) -> Weights | None:
+    """Return what is public of weights; None without weights.
+
+    Raises
+    ------
+    InvalidInput
+        For a total without a bound, and values out of range.
+    """
+    if bound is None:
+        if total is not None:
+            raise InvalidInput(f"weight_bound must be given with weight_total, got weight_total={total!r} alone")
+        return None
+    return Weights(
+        check_positive("weight_bound", bound), None if total is None else check_positive("weight_total", total)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassWeights:
+    """Public weights of the two classes, times those of the rows where these have some."""
+
+    negative: float
+    positive: float
+    of_rows: Any = None
+
+    @classmethod
+    def checked(cls, weights: object, classes: Sequence[Any] | None, of_rows: object) -> "ClassWeights":
+        """Return the weights that a mapping from public classes to numbers describes.
+
+        Raises
+        ------
+        InvalidInput
+            For weights that would be read from the labels, and anything but one positive weight for each class.
+        """
+        if isinstance(weights, str):
+            raise InvalidInput(
+                "class_weight must be a mapping from classes to public weights, because weights that are computed from "
+                f"the labels are not private, got class_weight={weights!r}"
+            )
+        if not isinstance(weights, Mapping):
+            raise InvalidInput(f"class_weight must be a mapping from classes to weights or None, got {weights!r}")
+        # A boolean target makes its classes public.
+        negative, positive = (False, True) if classes is None else classes
+        if len(weights) != 2 or negative not in weights or positive not in weights:
+            raise InvalidInput(
+                f"class_weight must have a weight for each of the classes {(negative, positive)!r} and no other, got "
+                f"class_weight={dict(weights)!r}" + ("" if classes is not None else " and classes=None")
+            )
+        return cls(
+            check_positive("class_weight", weights[negative]),
+            check_positive("class_weight", weights[positive]),
+            of_rows,
+        )
+
+    @property
+    def bound(self) -> float:
+        """The greatest of the two."""
+        return max(self.negative, self.positive)
+
+    def values(self, targets: _F64, X: object) -> _F64:
+        """Return the weight of each row, of targets -1 and 1."""
+        by_class = np.where(targets > 0.0, self.positive, self.negative)
+        return by_class if self.of_rows is None else by_class * weight_values(self.of_rows, len(targets), X)
+
+
+def check_weighted(weights: object, bound: object, total: object) -> None:
+    """Refuse weights without their public bound, and the public values without weights.
+
+    Raises
+    ------
+    InvalidInput
+        For one without the other.
+    """
+    if weights is not None and bound is None:
+        raise InvalidInput(
+            "weight_bound, the greatest weight that any record could have, must be given with weights, because it must "
+            "not depend on the data, got weight_bound=None"
+        )
+    if weights is None and (bound is not None or total is not None):
+        raise InvalidInput(
+            f"weights must be given with weight_bound or weight_total, got weight_bound={bound!r}, "
+            f"weight_total={total!r} and weights=None"
+        )
+
+
+def weight_values(weights: object, n_rows: int, X: object = None) -> _F64:
+    """Return the weight of each row; their range is checked where rows are.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_rows,)
+        Numbers of any type, in the order of the rows.
+    n_rows : int
+        Number of rows.
+    X : table, optional
+        The rows: an index of theirs must be that of the weights, where both have one.
+
+    Raises
+    ------
+    InvalidInput
+        For values that are no numbers, masked ones, another shape and another index.
+    """
+    values = as_numbers("weights", weights)
+    if values.shape != (n_rows,):
+        raise InvalidInput(f"weights must have one number for each of the {n_rows} rows, got shape {values.shape}")
+    if not same_index(X, weights):
+        raise InvalidInput(
+            "the index of weights must be that of X, got another one (weights.loc[X.index] brings them into the order "
+            "of X; weights without an index are paired by position: weights.to_numpy())"
+        )
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def row_weights(weights: object, targets: _F64, X: object) -> _F64:
+    """Return the weight of each row, as it is given or by its class."""
+    if isinstance(weights, ClassWeights):
+        return weights.values(targets, X)
+    return weight_values(weights, len(targets), X)

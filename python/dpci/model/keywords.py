@@ -1,0 +1,66 @@
+"""Which keywords functions take that pass them on to a fit, and what they refuse."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+
+from dpci.base.validation import check_count
+from dpci.errors import InvalidInput
+from dpci.model.settings import Settings
+
+
+def asks_add_remove(keywords: Mapping[str, object]) -> bool:
+    """Whether keywords that nobody has looked at yet ask for add/remove; an array compares to no truth value."""
+    neighbors = keywords.get("neighbors")
+    return isinstance(neighbors, str) and neighbors == "add_remove"
+
+
+def check_n_planned(n_samples: int, n_public: object) -> int:
+    """Return the public number of records of a plan, which may be given twice but not in two sizes."""
+    if n_public is not None and check_count("n_public", n_public) != n_samples:
+        raise InvalidInput(
+            f"n_public must equal n_samples={n_samples}, the public number of samples, got n_public={n_public!r}"
+        )
+    return n_samples
+
+
+def check_no_ledger(function: str, keyword: str) -> None:
+    """Refuse a ledger for a function whose results no budget covers."""
+    if keyword == "ledger":
+        raise InvalidInput(f"{function}() takes no ledger, because it makes no private release, got ledger=")
+
+
+# Of the two names for the rows, ``rows`` alone is kept. A schema is for functions that take tables: what others read is
+# encoded. Those that take persons or weights say so.
+KEYWORDS = tuple(
+    name
+    for part in fields(Settings)
+    if part.name not in {"schema", "persons", "weights"}
+    for name in (("row_norm", "rows") if part.name == "rows" else (part.name,))
+)
+UNIT_KEYWORDS = ("contribution", "max_rows", "weight_bound", "weight_total")
+MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
+
+
+def check_keywords(
+    function: str,
+    keywords: Collection[str],
+    *,
+    allowed: Collection[str] = MODEL_KEYWORDS,
+    required: Collection[str] = ("budget", "l2_strength"),
+) -> None:
+    """Refuse what ``function``, which passes keywords on, does not know or cannot do without, in Python's own words.
+
+    Raises
+    ------
+    TypeError
+        For the first such keyword.
+    InvalidInput
+        For a ledger, by functions that are not private or cost nothing.
+    """
+    for name in keywords:
+        check_no_ledger(function, name)
+        if name not in allowed:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+    for name in required:
+        if name not in keywords:
+            raise TypeError(f"{function}() missing required keyword-only argument: {name!r}")

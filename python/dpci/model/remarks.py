@@ -1,0 +1,45 @@
+"""Warnings about a fit, from released values alone."""
+
+from collections.abc import Iterator
+
+from dpci.errors import CurvatureWarning, DpciWarning, MomentNoiseWarning
+from dpci.inference.curvature import TRUSTED_ROOM, shown
+from dpci.inference.error_law import NOISE_AWARE, strong_convexity
+from dpci.inference.methods import room_of
+from dpci.model.recommend import TRUSTED_RATIO
+from dpci.model.result import PrivateFit
+from dpci.released.model import record_of
+
+
+def remarks(result: PrivateFit) -> Iterator[DpciWarning]:
+    """Yield what a caller should know about the intervals."""
+    yield from _on_noise(result)
+    yield from _on_curvature(result)
+
+
+def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
+    record = record_of(result)
+    # With output perturbation the Hessian enters the sampling error alone.
+    if record.projection != NOISE_AWARE or record.mechanism == "output":
+        return
+    ratio = record.noise_spectral_radius / strong_convexity(record)
+    if ratio > TRUSTED_RATIO:
+        other = "a zCDP or (epsilon, delta) budget, " if record.notion == "pure" else ""
+        message = (
+            f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, so the coverage of "
+            f"the intervals is less certain; to reduce the noise, use {other}larger moment shares in split or a "
+            "greater l2_strength"
+        )
+        yield MomentNoiseWarning(message, ratio=ratio)
+
+
+def _on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
+    room = room_of(result)
+    if room is not None and room < TRUSTED_ROOM:
+        loss = result.loss["name"].replace("_", " ")
+        message = (
+            f"the rows with curvature under the {loss} must be at least {TRUSTED_ROOM:g} standard errors of their "
+            f"predictors from the point where its curvature changes, got {shown(room)}: intervals may be too short; "
+            "use more records, a loss with a wider curved part, or a greater l2_strength"
+        )
+        yield CurvatureWarning(message, room=room)

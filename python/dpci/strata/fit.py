@@ -1,0 +1,264 @@
+"""``fit_strata``: one private model for each public category of a column, paid once by parallel composition."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci.base.validation import check_choice, check_count
+from dpci.budgets import Budget, Calibration, Neighbors
+from dpci.data.arrays import NamedRows, OnViolation
+from dpci.data.interchange import named_columns
+from dpci.data.labels import CodedLabels
+from dpci.data.persons import numbered
+from dpci.data.weights import check_weighted, weight_values
+from dpci.errors import InvalidInput
+from dpci.ledger.ledger import Ledger
+from dpci.ledger.payment import Payment
+from dpci.losses import LossLike
+from dpci.mechanisms import MechanismLike
+from dpci.model.fit_many import Group, announce, release_groups
+from dpci.model.settings import Moments, Projection, Settings
+from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table, person_rule
+from dpci.rows import RowDomain
+from dpci.schema.cells import column_of
+from dpci.schema.columns import CategoricalColumn
+from dpci.schema.table import Schema
+from dpci.schema.table import Table as NamedTable
+from dpci.strata.cost import charged_for
+from dpci.strata.result import StrataFit
+
+__all__ = ["fit_strata"]
+
+
+class StrataKeywords(TypedDict, total=False):
+    """The keywords of :func:`dpci.fit` that say what is fitted in every stratum."""
+
+    l2_strength: float
+    loss: LossLike
+    mechanism: MechanismLike
+    split: Sequence[float] | None
+    moments: Moments
+    projection: Projection
+    calibration: Calibration
+    radius: float | None
+    fit_intercept: bool
+    intercept_scale: float
+    row_norm: float | None
+    rows: RowDomain | None
+    on_violation: OnViolation
+
+
+def fit_strata(
+    table: NamedTable,
+    *,
+    by: str,
+    schema: Schema,
+    budget: Budget,
+    n_public: int | Mapping[str, int],
+    strata: Sequence[str] | None = None,
+    neighbors: Neighbors = "add_remove",
+    persons: ArrayLike | str | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
+    weights: ArrayLike | str | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | None = None,
+    ledger: Ledger | None = None,
+    n_threads: int | None = None,
+    seed: int | None = None,
+    **keywords: Unpack[StrataKeywords],
+) -> StrataFit:
+    """Fit the same private model in each stratum of a table, such as each state, at the cost of one fit.
+
+    A record is in one stratum, so a record that is added or removed changes one of the fits: all of them together are
+    private at ``budget``, by parallel composition. A record that is replaced may leave one stratum and enter another:
+    with ``neighbors="replace_one"`` the ledger is charged for two changes (docs/strata.md).
+
+    Parameters
+    ----------
+    table : frame, mapping of columns or structured array
+        A table in memory with the columns of the schema, its target and ``by``.
+    by : str
+        The column of strata. Where the schema has it among its columns it is left out of the models, in each of which
+        it is the same for all rows.
+    schema : dpci.schema.Schema
+        What becomes of the columns.
+    budget : PureDP, ZCDP or ApproxDP
+        Of each fit, and of all of them together under "add_remove". Under "replace_one" all together cost twice a pure
+        budget, four times a zCDP budget, and (2 ε, (1 + exp(ε)) δ).
+    n_public : int or mapping
+        A public stand-in for the number of records of each stratum, or one for all: the true numbers are private,
+        because a record may be in another stratum.
+    strata : sequence of str, optional
+        The public categories of ``by``. None: those of the schema, which must have ``by`` as a categorical column. A
+        row of another category is an error before anything is spent.
+    neighbors : {"add_remove", "replace_one"}
+        By which relation the whole is charged; each fit by itself is for "add_remove".
+    persons, contribution, max_rows
+        As in :func:`dpci.fit`; all rows of a person must be in one stratum, which is checked.
+    weights, weight_bound, weight_total
+        As in :func:`dpci.fit`; ``weight_total`` is that of each stratum.
+    ledger : Ledger, optional
+        Pays for all strata in one entry, before noise is drawn. It must have detailed errors, and the relation of
+        ``neighbors``.
+    n_threads : int, optional
+        Threads, each of which fits one stratum at a time; None: all cores. Results do not depend on it.
+    seed : int, optional
+        For simulations and tests. Each stratum has a stream of noise of its own, by its position.
+    **keywords
+        Those of :func:`dpci.fit` that say what is fitted.
+
+    Returns
+    -------
+    StrataFit
+        A :class:`PrivateFit` of each stratum, in the order of the categories.
+
+    Raises
+    ------
+    InvalidInput, RowNormViolation, RegularizationTooSmall
+        As :func:`dpci.fit`, with a note that names the stratum; also for a stratum without records.
+    NotConverged
+        If the minimiser of one stratum could not be certified. Nothing is released by any error.
+    BudgetExceeded
+        If the ledger does not cover all strata together.
+    LedgerError
+        If the ledger cannot be read or written.
+
+    Warns
+    -----
+    MomentNoiseWarning, CurvatureWarning, SeededNoiseWarning
+        As :func:`dpci.fit`: once of each kind, for the first stratum that has it.
+
+    Examples
+    --------
+    >>> import numpy as np, dpci
+    >>> from dpci.schema import ClassTarget, NumericColumn, Schema
+    >>> schema = Schema(
+    ...     columns=(NumericColumn(name="age", lower=18, upper=90),),
+    ...     target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+    ... )
+    >>> age = np.tile([30, 50, 70, 80], 3000)
+    >>> table = {"age": age, "ill": np.where(age > 60, "yes", "no"), "state": np.repeat(["A", "B"], 6000)}
+    >>> ledger = dpci.Ledger(dpci.ZCDP(rho=1.0), neighbors="add_remove")
+    >>> fits = dpci.fit_strata(
+    ...     table, by="state", strata=("A", "B"), schema=schema, n_public=6000, budget=dpci.ZCDP(0.5), ledger=ledger,
+    ...     l2_strength=0.01,
+    ... )
+    >>> list(fits), fits["B"].names, ledger.remaining
+    (['A', 'B'], ('age', 'intercept'), ZCDP(rho=0.5))
+    """
+    column, model_schema = _strata(by, check_schema(schema), strata)
+    check_choice("neighbors", neighbors, ("add_remove", "replace_one"))
+    public = _public_numbers(n_public, column.categories)
+    check_weighted(weights, weight_bound, weight_total)
+    common = Settings.checked(
+        budget=budget,
+        neighbors="add_remove",
+        n_public=1,
+        contribution=person_rule(persons, contribution, max_rows),
+        max_rows=max_rows,
+        weight_bound=weight_bound,
+        weight_total=weight_total,
+        n_threads=n_threads,
+        seed=seed,
+        schema=model_schema,
+        **keywords,
+    )
+    settings = {name: dataclasses.replace(common, n_public=n) for name, n in public.items()}
+    payment = Payment.due(
+        f"dpci.fit_strata, {len(public)} strata of {by!r}",
+        ledger,
+        budget=charged_for(common.budget, neighbors),
+        neighbors=neighbors,
+        seed=common.seed,
+    )
+    if payment.private:
+        raise InvalidInput(
+            "ledger must have errors='detailed' for strata, because an error would have to hide which stratum it is "
+            "of, got errors='private'"
+        )
+    source = described(table, None, model_schema)
+    if source.prepare is None:
+        raise InvalidInput(f"strata need a table in memory, got {type(table).__name__}")
+    check_unit_columns(schema, source.X, persons=persons, weights=weights)
+    columns = named_columns(table)
+    groups = _groups(columns, column, model_schema, column_values(columns, persons), column_values(columns, weights))
+    fits = release_groups(groups, settings, payment)
+    announce(fits)
+    return StrataFit(
+        by=by,
+        budget=common.budget,
+        neighbors=neighbors,
+        charged=payment.charged,
+        fits={name: fitted.result for name, fitted in fits.items()},
+    )
+
+
+def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[CategoricalColumn, Schema]:
+    """Return the column of strata with its public categories, and the schema of the models without it."""
+    if not isinstance(by, str):
+        raise InvalidInput(f"by must be the name of a column, got by={by!r}")
+    if by == schema.target.column:
+        raise InvalidInput(f"by must not be the target, got by={by!r}")
+    found = next((column for column in schema.columns if column.name == by), None)
+    if strata is None and not isinstance(found, CategoricalColumn):
+        raise InvalidInput(
+            f"strata, the public categories of {by!r}, must be given unless the schema has them, got strata=None"
+        )
+    if any(by in term.columns and len(term.columns) > 1 for term in schema.terms):
+        raise InvalidInput(f"by must be in no term with another column, got by={by!r}")
+    missing = found.missing if isinstance(found, CategoricalColumn) and strata is None else None
+    listed = found.categories if isinstance(found, CategoricalColumn) and strata is None else strata
+    column = CategoricalColumn(name=by, categories=tuple(listed or ()), unknown="error", missing=missing)
+    if found is None:
+        return column, schema
+    rest = tuple(other for other in schema.columns if other.name != by)
+    if not rest:
+        raise InvalidInput(f"the schema must have a column besides {by!r}, got none")
+    terms = tuple(term for term in schema.terms if by not in term.columns)
+    return column, dataclasses.replace(schema, columns=rest, terms=terms)
+
+
+def _public_numbers(n_public: object, categories: Sequence[str]) -> dict[str, int]:
+    if isinstance(n_public, Mapping):
+        if set(n_public) != set(categories):
+            other = sorted({str(name) for name in set(n_public) ^ set(categories)})
+            raise InvalidInput(
+                f"n_public must have a number for each stratum and no other, got a difference in {other}"
+            )
+        return {name: check_count("n_public", n_public[name]) for name in categories}
+    return dict.fromkeys(categories, check_count("n_public", n_public))
+
+
+def _groups(
+    columns: Any,  # noqa: ANN401  # tables of any library
+    column: CategoricalColumn,
+    schema: Schema,
+    ids: Any,  # noqa: ANN401
+    weights: Any,  # noqa: ANN401
+) -> dict[str, Group]:
+    """Return the rows of each stratum; every record is in one, and all rows of a person."""
+    whose: NDArray[np.intp] = column.indicators(column_of(columns, column.name)).argmax(axis=1)
+    rows, labels = encode_table(columns, None, schema)
+    people = None if ids is None else numbered(ids, len(whose), columns)
+    weighed = None if weights is None else weight_values(weights, len(whose), columns)
+    if people is not None and len(people):
+        of_person = np.zeros(int(people.max()) + 1, dtype=np.intp)
+        of_person[people] = whose
+        if np.any(of_person[people] != whose):
+            raise InvalidInput("all rows of a person must be in one stratum, got a person in several")
+    groups = {}
+    for code, name in enumerate(column.categories):
+        inside = np.flatnonzero(whose == code)
+        coded = isinstance(labels, CodedLabels)
+        targets = CodedLabels(labels.values[inside], labels.classes) if coded else np.asarray(labels)[inside]
+        groups[name] = Group(
+            NamedRows(rows.values[inside], rows.names),
+            targets,
+            None if people is None else people[inside],
+            None if weighed is None else weighed[inside],
+        )
+    return groups

@@ -1,0 +1,316 @@
+"""The models of all strata of a table: side by side as text, plot and page, compared, saved and read."""
+
+import json
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpci.base.tables import format_facts, format_percent, format_table, number_format
+from dpci.base.validation import check_choice, check_fraction
+from dpci.budgets import Budget, budget_from_parameters
+from dpci.errors import InvalidInput
+from dpci.inference.comparison import Comparison, compare
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.coefficients import estimates_of
+from dpci.inference.targets.units import row_of_text
+from dpci.model.result import PrivateFit
+from dpci.released.rules import check_text, read_saved, saved_text
+from dpci.report.html.elements import Html, data_table, section, tag
+from dpci.report.html.forest import forest_figure
+from dpci.report.html.page import document
+from dpci.report.plot import Order, forest_plot
+from dpci.strata.cost import charged_for
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["StrataFit"]
+
+_SCHEMA, _VERSION = "dpci.StrataFit", 1
+_HEADER = ["stratum", "n (public)", "estimate", "std error", "p-value", "lower", "upper"]
+
+
+class StrataFit(Mapping[str, PrivateFit]):
+    """A model of each stratum, by the name of its category. Holds released and public values only.
+
+    Attributes
+    ----------
+    by : str
+        The column of strata.
+    budget : PureDP, ZCDP or ApproxDP
+        Of each fit.
+    neighbors : str
+        The relation by which all of them together were charged.
+    charged : PureDP, ZCDP or ApproxDP
+        What all of them together cost: the budget once under "add_remove".
+    """
+
+    __slots__ = ("_fits", "budget", "by", "charged", "neighbors")
+
+    def __init__(
+        self, *, by: str, budget: Budget, neighbors: str, charged: Budget, fits: Mapping[str, PrivateFit]
+    ) -> None:
+        self.by = by
+        self.budget = budget
+        self.neighbors = neighbors
+        self.charged = charged
+        self._fits = dict(fits)
+
+    def __getitem__(self, stratum: str) -> PrivateFit:
+        """Return the model of a stratum."""
+        return self._fits[stratum]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the strata in the order of the categories."""
+        return iter(self._fits)
+
+    def __len__(self) -> int:
+        """Return the number of strata."""
+        return len(self._fits)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same."""
+        return isinstance(other, StrataFit) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        """Hash what it says."""
+        return hash(self.to_json())
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise was not seeded."""
+        return all(fit.private for fit in self.values())
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of what every model estimates, in the units of the table."""
+        return estimates_of(self._first, "regularised")[0]
+
+    def conf_int(self, parameter: str, *, level: float = 0.95) -> ConfidenceIntervals:
+        """Return the intervals of one parameter, a row for each stratum.
+
+        Parameters
+        ----------
+        parameter : str
+            One of :attr:`parameters`.
+        level : float
+            Of each interval by itself.
+
+        Raises
+        ------
+        InvalidInput
+            For another name, a level out of range, or fits without intervals.
+        """
+        index = self._index(parameter)
+        level = check_fraction("level", level)
+        found = [fit_intervals(fit, level) for fit in self.values()]
+        estimate, lower, upper = (
+            np.array([getattr(each, name)[index] for each in found]) for name in ("estimate", "lower", "upper")
+        )
+        return ConfidenceIntervals(tuple(self), estimate, lower, upper, level, found[0].method)
+
+    def compare(self, first: str, second: str, **keywords: Any) -> Comparison:  # noqa: ANN401  # those of ``compare``
+        """Return the differences between the models of two strata, which share no record; see :func:`dpci.compare`.
+
+        Raises
+        ------
+        InvalidInput
+            For an unknown stratum, and as :func:`dpci.compare`.
+        """
+        for name in (first, second):
+            check_choice("a stratum", name, tuple(self))
+        return compare(self[first], self[second], **keywords)
+
+    def summary(self, parameter: str | None = None, *, level: float = 0.95) -> str:
+        """Return a table of one parameter in all strata, or of all, and what they cost together."""
+        names = self.parameters if parameter is None else (self.parameters[self._index(parameter)],)
+        percent = format_percent(check_fraction("level", level))
+        tables = [
+            f"{name}: {percent} confidence intervals by {self.by}\n{format_table(_HEADER, self._rows(name, level))}"
+            for name in names
+        ]
+        text = "\n\n".join([*tables, format_facts(self._facts())])
+        return text if self.private else f"NOT PRIVATE (seeded)\n\n{text}\n\nNOT PRIVATE (seeded)"
+
+    def plot(self, parameter: str, *, level: float = 0.95, order: Order = "given", ax: "Axes | None" = None) -> "Axes":
+        """Forest plot of one parameter, a row for each stratum; needs matplotlib.
+
+        Parameters
+        ----------
+        parameter, level
+            As in :meth:`conf_int`.
+        order : {"given", "estimate"}
+            Strata as they come, or the greatest estimate on top.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+
+        Raises
+        ------
+        InvalidInput
+            As :meth:`conf_int`.
+        DpciError
+            If matplotlib is not installed.
+        """
+        axes = forest_plot(self.conf_int(parameter, level=level), private=self.private, order=order, ax=ax)
+        axes.set_ylabel(self.by)
+        return axes
+
+    def to_html(
+        self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None
+    ) -> str:
+        """Return one self-contained page: of each parameter a forest plot by stratum and a table, and the cost.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write the page to as well; one that exists is replaced.
+        level : float
+            Of each interval.
+        title : str, optional
+            Heading of the page.
+
+        Raises
+        ------
+        InvalidInput
+            For arguments out of range, and fits without intervals.
+        OSError
+            If the file cannot be written.
+        """
+        if title is not None and not isinstance(title, str):
+            raise InvalidInput(f"title must be a string or None, got title={title!r}")
+        content: list[Html] = [tag("p", _lead(self), class_="lead")]
+        for i, name in enumerate(self.parameters):
+            intervals = self.conf_int(name, level=level)
+            table = data_table(f"{name} by {self.by}", _HEADER, self._rows(name, level))
+            content.append(section(f"parameter-{i}", name, forest_figure(intervals), table))
+        facts = data_table("What all models have in common", ["fact", "value"], [[*fact] for fact in self._facts()])
+        content.append(section("privacy", "Budget", facts))
+        page = document(
+            f"Private models by {self.by}" if title is None else title,
+            content,
+            private=self.private,
+            version=str(self._first.privacy["version"]),
+        )
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def to_json(self) -> str:
+        """Return all models as JSON: released and public values only, floats exactly."""
+        values = {
+            "by": self.by,
+            "neighbors": self.neighbors,
+            "notion": self.budget.notion,
+            "budget": self.budget.parameters(),
+            "charged": self.charged.parameters(),
+            "strata": [[name, json.loads(fit.to_json())] for name, fit in self.items()],
+        }
+        return saved_text(values, schema=_SCHEMA, version=_VERSION)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "StrataFit":
+        """Rebuild the models from :meth:`to_json`.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not such a file, or of another schema version.
+        """
+        values = read_saved(text, what="saved strata", schema=_SCHEMA, version=_VERSION)
+        expected = {"by", "neighbors", "notion", "budget", "charged", "strata"}
+        if set(values) != expected:
+            raise InvalidInput(
+                f"saved strata must have the fields {sorted(expected)} and no other, got {sorted(values)}"
+            )
+        saved = values["strata"]
+        if not isinstance(saved, list) or not saved or any(not isinstance(e, list) or len(e) != 2 for e in saved):
+            raise InvalidInput(f"strata must be a list of at least one name and model, got {type(saved).__name__}")
+        fits = {check_text("a stratum", name): PrivateFit.from_json(json.dumps(model)) for name, model in saved}
+        if len(fits) < len(saved):
+            raise InvalidInput(f"strata must have different names, got {[name for name, _ in saved]}")
+        check_choice("neighbors", values["neighbors"], ("add_remove", "replace_one"))
+        found = cls(
+            by=check_text("by", values["by"]),
+            budget=budget_from_parameters(values["notion"], values["budget"]),
+            neighbors=values["neighbors"],
+            charged=budget_from_parameters(values["notion"], values["charged"]),
+            fits=fits,
+        )
+        found._check()
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StrataFit.from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
+        return f"<StrataFit: {len(self)} strata of {self.by!r}, {self.charged} together{seeded}>"
+
+    def _check(self) -> None:
+        """Refuse models that are no strata of one table, and a charge that is not theirs."""
+        for name, fit in self.items():
+            same = fit.names == self._first.names and fit.privacy["relation"] == "add_remove"
+            if not same or fit.budget != self.budget:
+                raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
+        least = charged_for(self.budget, self.neighbors)
+        if self.charged != least:
+            raise InvalidInput(f"charged must be what the strata cost together, {least}, got {self.charged}")
+
+    @property
+    def _first(self) -> PrivateFit:
+        return next(iter(self._fits.values()))
+
+    def _index(self, parameter: str) -> int:
+        check_choice("parameter", parameter, self.parameters)
+        return self.parameters.index(parameter)
+
+    def _rows(self, parameter: str, level: float) -> list[list[str]]:
+        index, rows = self._index(parameter), []
+        for stratum, fit in self.items():
+            names, estimates = estimates_of(fit, "regularised")
+            intervals = estimates.conf_int(names, level=level)
+            columns = (
+                estimates.values(),
+                estimates.std_errors(),
+                estimates.pvalues(),
+                intervals.lower,
+                intervals.upper,
+            )
+            numbers = [float(column[index]) for column in columns]
+            text = row_of_text(*numbers, shown=number_format(numbers[1], numbers[0]))
+            rows.append([stratum, f"{fit.n_samples:,}", *text])
+        return rows
+
+    def _facts(self) -> list[tuple[str, str]]:
+        first = self._first
+        unit = "record" if first.privacy["unit"] == "row" else "person"
+        change = {
+            "add_remove": f"add or remove one {unit}",
+            "replace_one": f"replace one {unit}, also by one of another stratum",
+        }
+        return [
+            ("strata", f"{len(self)} categories of {self.by}"),
+            ("budget of each fit", str(self.budget)),
+            ("all together", str(self.charged)),
+            ("neighbours", change[self.neighbors]),
+            ("mechanism", f"{first.mechanism} perturbation"),
+            ("lambda", f"{first.l2_strength:g}"),
+        ]
+
+
+def fit_intervals(fit: PrivateFit, level: float) -> ConfidenceIntervals:
+    """Return the intervals of a fit in the units of its table."""
+    names, estimates = estimates_of(fit, "regularised")
+    return estimates.conf_int(names, level=level)
+
+
+def _lead(result: StrataFit) -> str:
+    if not result.private:
+        return f"Models of {len(result)} strata, with noise as for {result.budget} each."
+    return (
+        f"Models of {len(result)} strata under differential privacy, {result.charged} for all of them together. Every "
+        "number on this page is released or public, and computations from it cost no further privacy."
+    )

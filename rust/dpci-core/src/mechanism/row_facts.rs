@@ -1,0 +1,136 @@
+//! What a calibration assumes about the rows, and the refusal of others.
+
+use crate::loss::Targets;
+use crate::privacy::Neighbors;
+use crate::records::Records;
+use crate::row_domain::RowDomain;
+use crate::spec::{Spec, check_excess, greatest_rows};
+use crate::unit::Unit;
+use crate::{Error, Result};
+
+/// Refuses rows of another shape than the calibration assumes, or checked against other bounds.
+pub(crate) fn check_design(spec: &Spec, records: &dyn Records) -> Result<()> {
+    let choices = spec.choices();
+    check_rows(
+        records,
+        &RowFacts {
+            n_params: spec.n_params(),
+            n_samples: choices.n_samples,
+            neighbors: choices.neighbors,
+            rows: choices.rows.clone(),
+            targets: choices.loss.targets(),
+            intercept: choices.intercept,
+            unit: choices.unit,
+            weight_bound: choices.weighting.map(|w| w.bound),
+        },
+    )
+}
+
+/// What a calibration assumes about the rows.
+pub(super) struct RowFacts {
+    pub(super) n_params: usize,
+    pub(super) n_samples: usize,
+    pub(super) neighbors: Neighbors,
+    pub(super) rows: RowDomain,
+    pub(super) targets: Targets,
+    pub(super) intercept: Option<f64>,
+    pub(super) unit: Unit,
+    pub(super) weight_bound: Option<f64>,
+}
+
+/// Refuses rows for which the assumptions do not hold.
+pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> {
+    if records.n_params() != facts.n_params {
+        return Err(Error::Length {
+            name: "the rows of X",
+            expected: facts.n_params,
+            got: records.n_params(),
+        });
+    }
+    if records.unit() != facts.unit {
+        return Err(Error::Unsupported(format!(
+            "the rows must be those of the unit that the mechanism protects, {}, got those of {}",
+            describe_unit(facts.unit),
+            describe_unit(records.unit())
+        )));
+    }
+    if records.weight_bound().map(f64::to_bits) != facts.weight_bound.map(f64::to_bits) {
+        return Err(Error::Unsupported(format!(
+            "the weights must be checked against the bound of the mechanism, {}, got {}",
+            describe_weights(facts.weight_bound),
+            describe_weights(records.weight_bound())
+        )));
+    }
+    let bounds = records.bounds();
+    let same_intercept = facts.intercept.map(f64::to_bits) == records.intercept().map(f64::to_bits);
+    if !facts.rows.contains(&bounds.rows) || bounds.targets != facts.targets || !same_intercept {
+        return Err(Error::Unsupported(format!(
+            "rows must be checked against the bounds of the mechanism, {}, got {}",
+            describe_bounds(&facts.rows, facts.intercept, facts.targets),
+            describe_bounds(&bounds.rows, records.intercept(), bounds.targets)
+        )));
+    }
+    check_excess(
+        facts.n_samples as f64,
+        facts.neighbors,
+        records.n_records() as f64,
+    )?;
+    let greatest = greatest_rows(facts.n_samples as f64, facts.neighbors, facts.unit);
+    if facts.unit != Unit::Row && records.n_rows() > greatest {
+        return Err(Error::TooManyRows {
+            greatest,
+            got: records.n_rows(),
+        });
+    }
+    if facts.neighbors == Neighbors::ReplaceOne && records.n_records() != facts.n_samples {
+        return Err(Error::Length {
+            name: "X",
+            expected: facts.n_samples,
+            got: records.n_records(),
+        });
+    }
+    Ok(())
+}
+
+/// A unit in words.
+fn describe_unit(unit: Unit) -> String {
+    match unit {
+        Unit::Row => "a row".into(),
+        Unit::Person { max_rows: None } => "a person".into(),
+        Unit::Person {
+            max_rows: Some(most),
+        } => format!("a person with max_rows={most}"),
+    }
+}
+
+/// A bound on weights in words.
+fn describe_weights(bound: Option<f64>) -> String {
+    bound.map_or("no weights".into(), |bound| format!("weight_bound={bound}"))
+}
+
+/// Bounds on rows and targets in words.
+fn describe_bounds(rows: &RowDomain, intercept: Option<f64>, targets: Targets) -> String {
+    let intercept = intercept.map_or("none".into(), |constant| constant.to_string());
+    format!("row_norm={rows}, intercept {intercept} and targets {targets}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_told_apart_in_words() {
+        let targets = Targets::Interval {
+            lower: -2.0,
+            upper: 2.0,
+        };
+        assert_eq!(
+            describe_bounds(&RowDomain::Ball(1.0), Some(0.5), targets),
+            "row_norm=1, intercept 0.5 and targets [-2, 2]"
+        );
+        assert_eq!(
+            describe_bounds(&RowDomain::Ball(1.5), None, Targets::Signs),
+            "row_norm=1.5, intercept none and targets two classes"
+        );
+    }
+}

@@ -1,0 +1,254 @@
+"""Fits with weights: limits without noise, design-based errors, what is refused, and what a record keeps."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import dpci
+from dpci.data.weights import Weights
+from dpci.errors import InvalidInput
+from dpci.released.consistency import check_consistent
+from dpci.released.model import record_of
+
+N, BOUND, STRENGTH, SPLIT = 600, 4.0, 0.05, (0.8, 0.1, 0.1)
+BUDGETS = (dpci.PureDP(1e7), dpci.ZCDP(1e7), dpci.ApproxDP(1e7, 1e-6))
+
+
+def survey(seed=0):
+    """Rows whose weights go with the outcome, as those of a survey do."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, 2))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    y = np.where(X[:, 0] + rng.logistic(size=N) > 0, 1, -1)
+    weights = np.where(y > 0, 0.5, 1.2) * rng.uniform(0.2, 3.0, N)
+    return X, y, weights
+
+
+def quiet(X, y, **keywords):
+    defaults = {"l2_strength": STRENGTH, "classes": (-1, 1), "seed": 1, "budget": dpci.PureDP(1e7)}
+    with pytest.warns(dpci.errors.SeededNoiseWarning):
+        return dpci.fit(X, y, **{**defaults, **keywords})
+
+
+def exact(X, y, weights, total, strength=STRENGTH):
+    """The minimiser of the weighted risk, its Hessian, and the covariance of its error by the design-based sandwich."""
+    Z = np.column_stack([X, np.ones(len(X))])
+    params = np.zeros(3)
+    for _ in range(60):
+        margin = y * (Z @ params)
+        slope, curvature = -y * expit(-margin), expit(margin) * expit(-margin)
+        gradient = weights * slope @ Z / total + strength * params
+        hessian = (Z.T * (weights * curvature)) @ Z / total + strength * np.eye(3)
+        params = params - np.linalg.solve(hessian, gradient)
+    scores = (weights * slope)[:, None] * Z
+    return params, hessian, scores
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_without_noise_a_fit_is_the_weighted_one_with_design_based_errors(mechanism, budget):
+    X, y, weights = survey()
+    for total, neighbors in itertools.product([None, 900.0], ["replace_one", "add_remove"]):
+        public = {"n_public": N} if neighbors == "add_remove" else {}
+        found = quiet(
+            X, y, budget=budget, mechanism=mechanism, weights=weights, weight_bound=BOUND, weight_total=total,
+            neighbors=neighbors, **public,
+        )  # fmt: skip
+        params, hessian, scores = exact(X, y, weights, total or N)
+        # Independent records of which n were drawn; under add/remove no mean is subtracted.
+        centred = scores - (scores.mean(axis=0) if neighbors == "replace_one" else 0.0)
+        sandwich = np.linalg.solve(hessian, centred.T / (total or N))
+        assert found.n_samples == N
+        assert found.params == pytest.approx(params, abs=2e-3)
+        assert found.hessian == pytest.approx(hessian, abs=5e-4)
+        # In shares of the bound, so that N/W stands for n in the sandwich.
+        assert found.gradient_cov == pytest.approx(centred.T @ centred / (BOUND * (total or N)), abs=5e-4)
+        assert found.std_errors == pytest.approx(np.sqrt(np.diag(sandwich @ sandwich.T)), rel=0.01)
+
+
+def test_statsmodels_and_linearisation_of_surveys():
+    """The weighted logit of statsmodels, and Binder's (1983) linearised errors, to 1e-6 without noise."""
+    statsmodels = pytest.importorskip("statsmodels.api", reason="statsmodels is what is compared with")
+    X, y, weights = survey(3)
+    found = quiet(X, y, budget=dpci.PureDP(2e8), l2_strength=1e-8, weights=weights, weight_bound=BOUND)
+    Z = np.column_stack([X, np.ones(N)])
+    model = statsmodels.GLM((y + 1) / 2, Z, family=statsmodels.families.Binomial(), freq_weights=weights)
+    fitted = model.fit(cov_type="HC0", tol=1e-14, maxiter=200)
+    assert found.params == pytest.approx(fitted.params, rel=1e-6, abs=1e-7)
+    # The totals of the estimating function over a sample with replacement, without the factor n/(n - 1).
+    _, hessian, scores = exact(X, y, weights, N, strength=1e-8)
+    centred = scores - scores.mean(axis=0)
+    bread = np.linalg.inv(hessian * N)
+    design = np.sqrt(np.diag(bread @ (centred.T @ centred) @ bread))
+    assert found.std_errors == pytest.approx(design, rel=1e-6)
+    meat = scores.T @ scores
+    assert found.std_errors == pytest.approx(np.sqrt(np.diag(bread @ meat @ bread)), rel=1e-6)
+
+
+def test_a_survey_has_the_coefficients_of_its_population():
+    survey = dpci.datasets.simulate_survey(40_000, seed=1)
+    assert survey.weights.max() == survey.weight_bound
+    assert survey.weights.mean() == pytest.approx(1.0, abs=0.03)
+    common = {"budget": dpci.ZCDP(1e6), "l2_strength": 1e-3, "projection": "floor"}
+    weighted = quiet(survey.X, survey.y, weights=survey.weights, weight_bound=survey.weight_bound, **common)
+    plain = quiet(survey.X, survey.y, **common)
+    # Of everyone half have either outcome.
+    assert abs(weighted.params[-1]) < 0.06
+    assert plain.params[-1] > 1.0
+    assert weighted.params[0] < plain.params[0] - 0.2
+
+
+def test_weights_of_one_are_none_and_scales_cancel():
+    X, y, weights = survey()
+    for budget, mechanism in itertools.product(BUDGETS, ("objective", "output")):
+        same = {"budget": budget, "mechanism": mechanism, "moments": "none", "radius": 50.0}
+        plain = quiet(X, y, **same)
+        ones = quiet(X, y, weights=np.ones(N), weight_bound=1.0, **same)
+        assert ones.params == pytest.approx(plain.params, abs=1e-6)
+        one, other = (
+            quiet(X, y, weights=weights * k, weight_bound=BOUND * k, weight_total=N * k, **same) for k in (1.0, 1024.0)
+        )
+        assert other.params == pytest.approx(one.params, abs=1e-12)
+
+
+def test_a_whole_weight_is_so_many_equal_records():
+    X, y, _ = survey()
+    counts = np.random.default_rng(4).integers(0, 4, N)
+    repeated = quiet(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    weighted = quiet(X, y, weights=counts, weight_bound=3, weight_total=int(counts.sum()))
+    assert weighted.params == pytest.approx(repeated.params, abs=1e-3)
+    assert weighted.hessian == pytest.approx(repeated.hessian, abs=1e-3)
+
+
+def test_noise_grows_with_the_bound():
+    def plan(**public):
+        return dpci.plan(n_samples=5000, n_features=3, budget=dpci.PureDP(1.0), l2_strength=0.05, split=SPLIT, **public)
+
+    plain, twice = plan(), plan(weight_bound=2.0)
+    assert twice.least_l2_strength == pytest.approx(2.0 * plain.least_l2_strength)
+    assert plan(weight_bound=2.0, weight_total=10_000.0).least_l2_strength == pytest.approx(plain.least_l2_strength)
+    assert twice.noise_std_devs[0] > 2.0 * plain.noise_std_devs[0]
+    spent = dpci.plan(n_samples=5000, n_features=3, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.05, weight_bound=3.0)
+    # The guarantee knows the greater share of the Jacobian.
+    assert spent.guarantee.delta(1.0) == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_functions_that_do_not_take_weights_say_so():
+    X, y, weights = survey()
+    found = quiet(X, y, weights=weights, weight_bound=BOUND, budget=dpci.PureDP(10.0))
+    same = {"n_samples": N, "n_features": 2, "budget": dpci.PureDP(10.0), "l2_strength": STRENGTH}
+    with pytest.raises(InvalidInput, match="like must be without weights"):
+        dpci.plan(**same, like=found)
+    rule = {"weight_bound": BOUND, "budget": dpci.PureDP(1.0), "l2_strength": STRENGTH, "classes": (-1, 1)}
+    for function in (dpci.simulate.coverage, dpci.simulate.variability):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'weight_bound'"):
+            function(X, y, **rule)
+
+
+def test_persons_with_weights():
+    X, y, _ = survey()
+    ids = np.arange(N) // 3
+    of_persons = np.random.default_rng(5).uniform(0.5, 2.0, N // 3)
+    found = quiet(X, y, persons=ids, weights=of_persons[ids], weight_bound=2.0)
+    share = of_persons[ids] / 3.0
+    params, hessian, scores = exact(X, y, share, N // 3)
+    summed = scores.reshape(N // 3, 3, 3).sum(axis=1)
+    centred = summed - summed.mean(axis=0)
+    sandwich = np.linalg.solve(hessian, centred.T / (N // 3))
+    assert found.n_samples == N // 3
+    assert found.params == pytest.approx(params, abs=2e-3)
+    assert found.std_errors == pytest.approx(np.sqrt(np.diag(sandwich @ sandwich.T)), rel=0.01)
+    assert "persons" in found.summary()
+    assert "weights" in found.summary()
+
+
+def test_squared_loss_sparse_rows_and_blocks():
+    sparse = pytest.importorskip("scipy.sparse")
+    X, y, weights = survey()
+    keywords = {"weights": weights, "weight_bound": BOUND}
+    squared = quiet(X, y / 2, loss="squared", radius=20.0, classes=None, **keywords)
+    Z = np.column_stack([X, np.ones(N)])
+    gram = (Z.T * (2.0 * weights)) @ Z / N + STRENGTH * np.eye(3)
+    assert squared.params == pytest.approx(np.linalg.solve(gram, Z.T @ (weights * y) / N), abs=2e-3)
+    reference = quiet(X, y, **keywords).params
+    assert quiet(sparse.csr_array(X), y, **keywords).params == pytest.approx(reference, abs=1e-4)
+    found = quiet(X, y, rows=dpci.rows.Blocks([1.0, 1.0]), **keywords)
+    assert found.params == pytest.approx(reference, abs=1e-4)
+
+
+def test_a_schema_names_the_column():
+    X, y, weights = survey()
+    table = {"a": X[:, 0], "b": X[:, 1], "w": weights, "ill": np.where(y > 0, "yes", "no")}
+    columns = tuple(dpci.schema.NumericColumn(name=name, lower=-1, upper=1) for name in "ab")
+    target = dpci.schema.ClassTarget(column="ill", negative=("no",), positive=("yes",))
+    described = dpci.schema.Schema(columns=columns, target=target)
+    common = {"schema": described, "budget": dpci.PureDP(100.0), "l2_strength": 0.05, "weight_bound": BOUND, "seed": 2}
+    named, given = (quiet(table, None, classes=None, weights=column, **common) for column in ("w", weights))
+    assert named.params == pytest.approx(given.params, abs=1e-12)
+    with pytest.raises(InvalidInput, match="must have the column 'v'"):
+        dpci.fit(table, weights="v", **common)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"calibration": "paper"}, "calibration"),
+        ({"mechanism": dpci.ObjectivePerturbation(variant="cms11")}, "cms11"),
+        ({"loss": "hinge", "mechanism": "output", "moments": "none"}, "hinge"),
+        ({"weight_bound": None}, "weight_bound, the greatest weight"),
+        ({"weight_bound": 0.0}, "weight_bound must be"),
+        ({"weight_bound": np.inf}, "weight_bound must be"),
+        ({"weight_total": -1.0}, "weight_total must be"),
+        ({"weight_total": 3.0}, "weight_total must be at least weight_bound"),
+        ({"weights": None}, "weights must be given with weight_bound"),
+        ({"weights": "name"}, "weights must be an array of numbers without a schema"),
+        ({"weights": np.ones(3)}, "one number for each of the 600 rows"),
+        ({"weights": np.full(N, "1")}, "weights must hold booleans, integers or floats"),
+        ({"weights": np.full(N, 4.5)}, "at most weight_bound=4, got 4.5 in row 0"),
+        ({"weights": -np.ones(N), "on_violation": "clip"}, "at least 0"),
+        ({"weights": np.full(N, np.nan), "on_violation": "clip"}, "got NaN in row 0"),
+        ({"mechanism": "moments", "loss": "squared"}, "weights must be None"),
+    ],
+)
+def test_refusals(keywords, message):
+    X, y, weights = survey()
+    ledger = dpci.Ledger(dpci.PureDP(10.0))
+    given = {"budget": dpci.PureDP(1.0), "l2_strength": 0.05, "weights": weights, "weight_bound": BOUND}
+    if "mechanism" not in keywords or keywords["mechanism"] != "moments":
+        given["classes"] = (-1, 1)
+    with pytest.raises(InvalidInput, match=message):
+        dpci.fit(X, y, ledger=ledger, **{**given, **keywords})
+    assert ledger.remaining == ledger.total
+
+
+def test_clipped_weights_are_those_at_the_bound():
+    X, y, weights = survey()
+    clipped, lowered = (
+        quiet(X, y, weights=given, weight_bound=1.5, on_violation="clip", budget=dpci.PureDP(1.0))
+        for given in (weights, np.minimum(weights, 1.5))
+    )
+    assert np.array_equal(clipped.params, lowered.params)
+    with pytest.raises(InvalidInput, match="weights need all rows in memory"):
+        dpci.fit(
+            dpci.Chunks(lambda: iter([(X, y)])), budget=dpci.PureDP(1.0), l2_strength=0.05, classes=(-1, 1),
+            weights=weights, weight_bound=BOUND,
+        )  # fmt: skip
+
+
+def test_a_record_keeps_what_is_public_of_weights():
+    X, y, weights = survey()
+    found = quiet(X, y, weights=weights, weight_bound=BOUND, weight_total=900.0)
+    again = dpci.PrivateFit.from_json(found.to_json())
+    assert again.privacy["constants"]["weights"] == {"bound": BOUND, "total": 900.0}
+    assert again.std_errors == pytest.approx(found.std_errors, rel=1e-12)
+    assert "from 0 to 4, sums divided by 900" in found.summary()
+    assert pickle.loads(pickle.dumps(found)).summary() == found.summary()
+    plain = quiet(X, y)
+    assert '"weights"' not in plain.to_json()
+    record = record_of(again)
+    object.__setattr__(record, "weights", Weights(4.0, 3.0))
+    with pytest.raises(InvalidInput, match="at least their bound"):
+        check_consistent(record, selected=False)

@@ -1,0 +1,82 @@
+"""``sample_weight`` and ``class_weight`` of the estimators: the fits of the library, and what is refused."""
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.errors import InvalidInput
+from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
+from dpci.sklearn.ridge import PrivateRidge
+from support.sklearn_rows import make_rows, make_targets
+
+X, Y = make_rows()
+WEIGHTS = np.random.default_rng(3).uniform(0.0, 2.0, len(X))
+SAME = {"epsilon": 1e9, "l2_strength": 0.1, "seed": 1}
+quiet = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
+
+
+def reference(weights, bound, total=None, loss="logistic", y=Y):
+    return dpci.fit(
+        X, y, weights=weights, weight_bound=bound, weight_total=total, budget=dpci.PureDP(1e9), l2_strength=0.1,
+        on_violation="clip", seed=1, loss=loss, radius=1.0 if loss == "squared" else None, mechanism="objective",
+    ).params  # fmt: skip
+
+
+@quiet
+def test_sample_weight_is_that_of_the_library():
+    for kind, loss, y in (
+        (PrivateLogisticRegression, "logistic", Y),
+        (PrivateLinearSVC, "huber_hinge", Y),
+        (PrivateRidge, "squared", make_targets(X)),
+    ):
+        model = kind(**SAME, weight_bound=2.0, weight_total=700.0).fit(X, y, WEIGHTS)
+        np.testing.assert_allclose(model.result_.params, reference(WEIGHTS, 2.0, 700.0, loss, y), atol=1e-6)
+        without = kind(**SAME, weight_bound=2.0).fit(X, y)
+        np.testing.assert_allclose(without.result_.params, kind(**SAME).fit(X, y).result_.params, atol=0.0)
+        with pytest.raises(InvalidInput, match="weight_bound, the greatest weight"):
+            kind(**SAME).fit(X, y, WEIGHTS)
+
+
+@quiet
+def test_class_weight_multiplies_the_weights_of_rows():
+    labels = np.unique(Y)
+    public = {labels[0]: 0.5, labels[1]: 3.0}
+    of_class = np.where(labels[1] == Y, 3.0, 0.5)
+    for rows, bound in ((None, None), (WEIGHTS, 2.0)):
+        model = PrivateLogisticRegression(**SAME, class_weight=public, weight_bound=bound, classes=tuple(labels))
+        model.fit(X, Y, rows)
+        weights, greatest = (of_class, 3.0) if rows is None else (of_class * rows, 6.0)
+        np.testing.assert_allclose(model.result_.params, reference(weights, greatest), atol=1e-6)
+        assert model.result_.privacy["constants"]["weights"] == {"bound": greatest, "total": None}
+    # As in scikit-learn, more weight on a class moves the intercept towards it.
+    plain = PrivateLogisticRegression(**SAME, classes=tuple(labels)).fit(X, Y)
+    assert model.set_params(weight_bound=None).fit(X, Y).intercept_ > plain.intercept_
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ("balanced", "computed from the labels are not private"),
+        ({False: 1.0}, "for each of the classes"),
+        ({False: 1.0, True: 1.0, 2: 1.0}, "for each of the classes"),
+        ({False: 1.0, True: -1.0}, "class_weight must be"),
+        ({"a": 1.0, "b": 1.0}, "for each of the classes"),
+        ([1.0, 2.0], "must be a mapping"),
+    ],
+)
+def test_what_is_no_public_class_weight(weights, message):
+    for kind in (PrivateLogisticRegression, PrivateLinearSVC):
+        ledger = dpci.Ledger(dpci.PureDP(1.0))
+        with pytest.raises(InvalidInput, match=message):
+            kind(epsilon=0.5, class_weight=weights, ledger=ledger).fit(X, X[:, 0] > 0)
+        assert ledger.remaining == ledger.total
+
+
+def test_private_errors_with_weights_of_classes():
+    ledger = dpci.Ledger(dpci.PureDP(3.0), errors="private")
+    model = PrivateLogisticRegression(epsilon=1.0, l2_strength=0.1, class_weight={False: 1.0, True: 2.0})
+    model.set_params(classes=(False, True), ledger=ledger, weight_bound=2.0)
+    model.fit(X, X[:, 0] > 0, np.where(X[:, 0] > 0, 9.0, 1.0))  # clipped
+    with pytest.raises(dpci.errors.ReleaseFailed):
+        model.fit(X, X[:, 0] > 0, np.full(len(X), -1.0))
+    assert ledger.remaining == dpci.PureDP(1.0)
