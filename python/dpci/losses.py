@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from dpci import _core
 from dpci.base.validation import (
@@ -17,7 +18,22 @@ from dpci.base.validation import (
 )
 from dpci.errors import InvalidInput
 
-__all__ = ["Custom", "Hinge", "HuberHinge", "Logistic", "Loss", "SmoothHinge", "SoftLogistic", "Squared"]
+__all__ = [
+    "CLogLog",
+    "Custom",
+    "Hinge",
+    "Huber",
+    "HuberHinge",
+    "Logistic",
+    "Loss",
+    "NegativeBinomial",
+    "Poisson",
+    "Probit",
+    "Quantile",
+    "SmoothHinge",
+    "SoftLogistic",
+    "Squared",
+]
 
 Vectorised: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
@@ -128,6 +144,151 @@ class Hinge:
         return _core.Loss.hinge()
 
 
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """Poisson loss of a count with a log link, for rates as well; the mean of a count is exp(u).
+
+    Its slope and its curvature are bounded on a bounded domain only, so a fit needs ``radius``: within R W = r the
+    slope is at most the greater of exp(r) and ``count_bound``, the curvature at most exp(r).
+
+    Parameters
+    ----------
+    count_bound : float
+        Public bound on a count, above 0 and at most 1e70. Greater counts are refused, or lowered to it with
+        ``on_violation="clip"``.
+    """
+
+    count_bound: float = 10.0
+    name: ClassVar[str] = "poisson"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count_bound", check_positive("count_bound", self.count_bound))
+        self.to_core()
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        return _core.Loss.poisson(self.count_bound)
+
+
+@dataclass(frozen=True, slots=True)
+class NegativeBinomial:
+    """Negative binomial loss of a count with a log link, for counts that vary more than Poisson counts.
+
+    The mean of a count is exp(u), its variance ``mean + dispersion * mean**2``. The slope is at most the greater of
+    ``count_bound`` and ``1 / dispersion``, so a fit needs no ``radius``.
+
+    Parameters
+    ----------
+    count_bound : float
+        Public bound on a count, above 0 and at most 1e70.
+    dispersion : float
+        Public dispersion, from 1e-6 to 1e6; it is not estimated.
+    """
+
+    count_bound: float = 10.0
+    dispersion: float = 1.0
+    name: ClassVar[str] = "negative_binomial"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count_bound", check_positive("count_bound", self.count_bound))
+        object.__setattr__(self, "dispersion", check_positive("dispersion", self.dispersion))
+        self.to_core()
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        return _core.Loss.negative_binomial(self.count_bound, self.dispersion)
+
+
+@dataclass(frozen=True, slots=True)
+class Probit:
+    """Probit loss -log Phi(z) of the margin z; curvature at most 1, slope bounded on a bounded domain only.
+
+    A fit needs ``radius``.
+    """
+
+    name: ClassVar[str] = "probit"
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        return _core.Loss.probit()
+
+
+@dataclass(frozen=True, slots=True)
+class CLogLog:
+    """Complementary log-log loss of two classes: the positive one has the probability 1 - exp(-exp(u)).
+
+    For hazards in grouped time, and for whether a Poisson count is above zero. A fit needs ``radius``: within R W = r
+    slope and curvature are at most exp(r). It matters which class is the positive one.
+    """
+
+    name: ClassVar[str] = "cloglog"
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        return _core.Loss.cloglog()
+
+
+@dataclass(frozen=True, slots=True)
+class Huber:
+    """Huber's loss of a real target: a half of the squared residual up to k, linear beyond; slope at most k.
+
+    A fit needs no ``radius``.
+
+    Parameters
+    ----------
+    target_bound : float
+        Public bound on the size of a target, above 0 and at most 1e70.
+    k : float
+        Residual at which the loss becomes linear, in the units of the target.
+    """
+
+    target_bound: float = 1.0
+    k: float = 0.25
+    name: ClassVar[str] = "huber"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target_bound", check_positive("target_bound", self.target_bound))
+        object.__setattr__(self, "k", check_positive("k", self.k))
+        self.to_core()
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        return _core.Loss.huber(self.target_bound, self.k)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """Quantile loss of a real target, its kink rounded over a width s; slope at most max(quantile, 1 - quantile).
+
+    A fit needs no ``radius``. The target of the intervals is the minimiser of the rounded loss.
+
+    Parameters
+    ----------
+    quantile : float
+        Quantile of the targets that is modelled, from .001 to .999.
+    target_bound : float
+        Public bound on the size of a target, above 0 and at most 1e70.
+    s : float
+        Width of the rounding in the units of the target, from 1e-6 to 1 times ``target_bound``; the curvature is at
+        most 1/(4s).
+    """
+
+    quantile: float = 0.5
+    target_bound: float = 1.0
+    s: float = 0.1
+    name: ClassVar[str] = "quantile"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quantile", check_positive("quantile", self.quantile))
+        object.__setattr__(self, "target_bound", check_positive("target_bound", self.target_bound))
+        object.__setattr__(self, "s", check_positive("s", self.s))
+        self.to_core()
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        return _core.Loss.quantile(self.quantile, self.target_bound, self.s)
+
+
 @dataclass(frozen=True)
 class Custom:
     """A convex loss in the caller's code, whose privacy rests on the declared bounds.
@@ -203,8 +364,34 @@ class Custom:
         )
 
 
-BuiltIn: TypeAlias = Logistic | HuberHinge | SmoothHinge | SoftLogistic | Squared | Hinge
-LossName: TypeAlias = Literal["logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge"]
+BuiltIn: TypeAlias = (
+    Logistic
+    | HuberHinge
+    | SmoothHinge
+    | SoftLogistic
+    | Squared
+    | Hinge
+    | Poisson
+    | NegativeBinomial
+    | Probit
+    | CLogLog
+    | Huber
+    | Quantile
+)
+LossName: TypeAlias = Literal[
+    "logistic",
+    "huber_hinge",
+    "smooth_hinge",
+    "soft_logistic",
+    "squared",
+    "hinge",
+    "poisson",
+    "negative_binomial",
+    "probit",
+    "cloglog",
+    "huber",
+    "quantile",
+]
 Loss: TypeAlias = BuiltIn | Custom
 """Any loss of this module."""
 LossLike: TypeAlias = LossName | Loss
@@ -212,10 +399,28 @@ LossLike: TypeAlias = LossName | Loss
 BUILT_IN: dict[str, type[BuiltIn]] = {kind.name: kind for kind in get_args(BuiltIn)}
 """The losses that have a name, by name: whatever lists losses asks here."""
 NAMES = (*BUILT_IN, Custom.name)
-PARAMETERS = tuple(part.name for kind in BUILT_IN.values() for part in fields(kind))
+PARAMETERS = tuple(dict.fromkeys(part.name for kind in BUILT_IN.values() for part in fields(kind)))
 """Parameters by which two losses of one name differ."""
-PROBABILISTIC = (Logistic.name, SoftLogistic.name)
+LOG_ODDS = (Logistic.name, SoftLogistic.name)
+"""Those whose linear predictor is the logarithm of odds."""
+COUNTS = (Poisson.name, NegativeBinomial.name)
+"""Those whose linear predictor is the logarithm of a mean."""
+PROBABILISTIC = (*LOG_ODDS, Probit.name, CLogLog.name)
 """Those that model a probability."""
+LOCATIONS = (Squared.name, Huber.name, Quantile.name)
+"""Those whose linear predictor is in the units of the target."""
+
+
+def response(name: str, predictor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what a loss models at linear predictors: a probability, a mean, or the predictor itself."""
+    with np.errstate(over="ignore"):
+        if name in LOG_ODDS:
+            return np.asarray(special.expit(predictor))
+        if name == Probit.name:
+            return np.asarray(special.ndtr(predictor))
+        if name == CLogLog.name:
+            return -np.expm1(-np.exp(predictor))
+        return np.exp(predictor) if name in COUNTS else predictor
 
 
 def check_loss(loss: object) -> Loss:

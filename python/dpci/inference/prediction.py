@@ -3,13 +3,12 @@
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from dpci import _core
 from dpci.data.arrays import Features
 from dpci.inference.error_law import ErrorLaw
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.losses import PROBABILISTIC
+from dpci.losses import response
 from dpci.released.record import FitRecord
 
 _F64 = NDArray[np.float64]
@@ -37,7 +36,7 @@ def mean_intervals(record: FitRecord, law: ErrorLaw, features: Features, level: 
         half_width = _half_widths(sampling, noise, law, level)
     names = tuple(f"row[{i}]" for i in range(n))
     columns = (predictor, predictor - half_width, predictor + half_width)
-    estimate, lower, upper = map(expit, columns) if record.loss["name"] in PROBABILISTIC else columns
+    estimate, lower, upper = (response(record.loss["name"], column) for column in columns)
     return ConfidenceIntervals(names, estimate, lower, upper, level, "exact")
 
 
