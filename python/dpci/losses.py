@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,19 +38,35 @@ __all__ = [
 Vectorised: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 
+class _BuiltIn:
+    """A loss of the core, with positive parameters."""
+
+    __slots__ = ()
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for key, value in self._parameters().items():
+            object.__setattr__(self, key, check_positive(key, value))
+        self.to_core()
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        core: _core.Loss = getattr(_core.Loss, self.name)(**self._parameters())
+        return core
+
+    def _parameters(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(cast("Any", self))}
+
+
 @dataclass(frozen=True, slots=True)
-class Logistic:
+class Logistic(_BuiltIn):
     """Logistic loss log(1 + exp(-z)) of the margin z; slope at most 1, curvature at most 1/4."""
 
     name: ClassVar[str] = "logistic"
 
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.logistic()
-
 
 @dataclass(frozen=True, slots=True)
-class HuberHinge:
+class HuberHinge(_BuiltIn):
     """Hinge loss with its kink rounded by a parabola; slope at most 1, curvature at most 1/(2h).
 
     Parameters
@@ -62,16 +78,9 @@ class HuberHinge:
     h: float = 0.5
     name: ClassVar[str] = "huber_hinge"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "h", check_positive("h", self.h))
-
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.huber_hinge(self.h)
-
 
 @dataclass(frozen=True, slots=True)
-class SmoothHinge:
+class SmoothHinge(_BuiltIn):
     """Smooth hinge s log(1 + exp((1 - z) / s)) of the margin z; slope at most 1, curvature at most 1/(4s).
 
     Parameters
@@ -83,16 +92,9 @@ class SmoothHinge:
     s: float = 0.1
     name: ClassVar[str] = "smooth_hinge"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "s", check_positive("s", self.s))
-
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.smooth_hinge(self.s)
-
 
 @dataclass(frozen=True, slots=True)
-class SoftLogistic:
+class SoftLogistic(_BuiltIn):
     """Logistic loss log(1 + exp(u)) - y u of a soft label y in [0, 1], such as a probability or a share of votes.
 
     Slope of either sign, at most 1 in size; curvature at most 1/4. Labels outside [0, 1] are refused, or moved into it
@@ -101,13 +103,9 @@ class SoftLogistic:
 
     name: ClassVar[str] = "soft_logistic"
 
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.soft_logistic()
-
 
 @dataclass(frozen=True, slots=True)
-class Squared:
+class Squared(_BuiltIn):
     """Squared loss (u - y)² of a real target; curvature 2, slope at most 2 (R W + target_bound) for params in a ball.
 
     Its slope is bounded on a bounded domain only, so a fit needs ``radius``.
@@ -121,17 +119,9 @@ class Squared:
     target_bound: float = 1.0
     name: ClassVar[str] = "squared"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "target_bound", check_positive("target_bound", self.target_bound))
-        self.to_core()
-
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.squared(self.target_bound)
-
 
 @dataclass(frozen=True, slots=True)
-class Hinge:
+class Hinge(_BuiltIn):
     """Hinge loss max(0, 1 - z) of the margin z; slope at most 1, with a kink at margin 1.
 
     Output perturbation only, and without intervals, because it has no Hessian: pass ``moments="none"``.
@@ -139,13 +129,9 @@ class Hinge:
 
     name: ClassVar[str] = "hinge"
 
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.hinge()
-
 
 @dataclass(frozen=True, slots=True)
-class Poisson:
+class Poisson(_BuiltIn):
     """Poisson loss of a count with a log link, for rates as well; the mean of a count is exp(u).
 
     Its slope and its curvature are bounded on a bounded domain only, so a fit needs ``radius``: within R W = r the
@@ -154,24 +140,15 @@ class Poisson:
     Parameters
     ----------
     count_bound : float
-        Public bound on a count, above 0 and at most 1e70. Greater counts are refused, or lowered to it with
-        ``on_violation="clip"``.
+        Public bound on a count, above 0 and at most 1e70.
     """
 
     count_bound: float = 10.0
     name: ClassVar[str] = "poisson"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count_bound", check_positive("count_bound", self.count_bound))
-        self.to_core()
-
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.poisson(self.count_bound)
-
 
 @dataclass(frozen=True, slots=True)
-class NegativeBinomial:
+class NegativeBinomial(_BuiltIn):
     """Negative binomial loss of a count with a log link, for counts that vary more than Poisson counts.
 
     The mean of a count is exp(u), its variance ``mean + dispersion * mean**2``. The slope is at most the greater of
@@ -189,50 +166,27 @@ class NegativeBinomial:
     dispersion: float = 1.0
     name: ClassVar[str] = "negative_binomial"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count_bound", check_positive("count_bound", self.count_bound))
-        object.__setattr__(self, "dispersion", check_positive("dispersion", self.dispersion))
-        self.to_core()
-
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.negative_binomial(self.count_bound, self.dispersion)
-
 
 @dataclass(frozen=True, slots=True)
-class Probit:
-    """Probit loss -log Phi(z) of the margin z; curvature at most 1, slope bounded on a bounded domain only.
-
-    A fit needs ``radius``.
-    """
+class Probit(_BuiltIn):
+    """Probit loss -log Phi(z) of the margin z; curvature at most 1, slope bounded by a ``radius`` alone."""
 
     name: ClassVar[str] = "probit"
 
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.probit()
-
 
 @dataclass(frozen=True, slots=True)
-class CLogLog:
+class CLogLog(_BuiltIn):
     """Complementary log-log loss of two classes: the positive one has the probability 1 - exp(-exp(u)).
 
-    For hazards in grouped time, and for whether a Poisson count is above zero. A fit needs ``radius``: within R W = r
-    slope and curvature are at most exp(r). It matters which class is the positive one.
+    A fit needs ``radius``: within R W = r slope and curvature are at most exp(r). The two classes are not alike.
     """
 
     name: ClassVar[str] = "cloglog"
 
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.cloglog()
-
 
 @dataclass(frozen=True, slots=True)
-class Huber:
-    """Huber's loss of a real target: a half of the squared residual up to k, linear beyond; slope at most k.
-
-    A fit needs no ``radius``.
+class Huber(_BuiltIn):
+    """Huber's loss of a real target: half the squared residual up to k, linear beyond; slope at most k.
 
     Parameters
     ----------
@@ -246,21 +200,12 @@ class Huber:
     k: float = 0.25
     name: ClassVar[str] = "huber"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "target_bound", check_positive("target_bound", self.target_bound))
-        object.__setattr__(self, "k", check_positive("k", self.k))
-        self.to_core()
-
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.huber(self.target_bound, self.k)
-
 
 @dataclass(frozen=True, slots=True)
-class Quantile:
+class Quantile(_BuiltIn):
     """Quantile loss of a real target, its kink rounded over a width s; slope at most max(quantile, 1 - quantile).
 
-    A fit needs no ``radius``. The target of the intervals is the minimiser of the rounded loss.
+    The target of the intervals is the minimiser of the rounded loss.
 
     Parameters
     ----------
@@ -269,24 +214,13 @@ class Quantile:
     target_bound : float
         Public bound on the size of a target, above 0 and at most 1e70.
     s : float
-        Width of the rounding in the units of the target, from 1e-6 to 1 times ``target_bound``; the curvature is at
-        most 1/(4s).
+        Width of the rounding, from 1e-6 to 1 times ``target_bound``; the curvature is at most 1/(4s).
     """
 
     quantile: float = 0.5
     target_bound: float = 1.0
     s: float = 0.1
     name: ClassVar[str] = "quantile"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "quantile", check_positive("quantile", self.quantile))
-        object.__setattr__(self, "target_bound", check_positive("target_bound", self.target_bound))
-        object.__setattr__(self, "s", check_positive("s", self.s))
-        self.to_core()
-
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.quantile(self.quantile, self.target_bound, self.s)
 
 
 @dataclass(frozen=True)

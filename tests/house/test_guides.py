@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = DOCS / "guides"
 FULL_FILES = "<!-- what follows needs the full files -->\n"
 PAGES = sorted(path for path in GUIDES.glob("*.md") if path.name != "index.md")
-OTHERS = ("approve", "choose", "inference", "intervals", "migration")
+OTHERS = ("approve", "choose", "families", "inference", "intervals", "migration")
 WITH_EXAMPLES = [*sorted((DOCS / "reference").glob("*.md")), *(DOCS / f"{name}.md" for name in OTHERS)]
 WITH_EXAMPLES = [path for path in WITH_EXAMPLES if "```python" in path.read_text(encoding="utf-8")]
 

@@ -28,12 +28,11 @@ from dpci.data.parts import PartRules
 from dpci.data.persons import Persons, check_contribution
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
-from dpci.losses import COUNTS, Logistic, Loss, LossLike, check_loss, declaration
+from dpci.losses import Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
-from dpci.model.tables import check_schema, schema_classes
+from dpci.model.tables import check_counts, check_schema, schema_classes
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, core_rows, row_domain
-from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 
 Moments: TypeAlias = Literal["joint", "separate", "none"]
@@ -252,17 +251,7 @@ class Settings(DerivedFacts):
             raise InvalidInput(f"loss must take {wanted} where the schema's target {kind}, got loss={self.loss!r}")
         if self.classes not in {None, classes}:
             raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
-        target = schema.target
-        if (
-            self.loss.name in COUNTS
-            and isinstance(target, NumericTarget)
-            and (target.scale, target.lower) != ("unit", 0.0)
-        ):
-            raise InvalidInput(
-                f"the target of a schema must have scale='unit' and lower=0 for the {self.loss.name} loss, which then "
-                f"models counts in units of its upper bound (count_bound=1), got scale={target.scale!r} and "
-                f"lower={target.lower:g}"
-            )
+        check_counts(self.loss.name, schema)
         if self.rows not in (Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
         if self.intercept is not None and not schema.intercept:

@@ -34,7 +34,6 @@ fn curved() -> impl Iterator<Item = Box<dyn Loss>> {
 fn targets(loss: &dyn Loss) -> Vec<f64> {
     match loss.targets() {
         Targets::Signs => vec![-1.0, 1.0],
-        // Steps of a power of two, so that corners of losses with such parameters are among them.
         Targets::Interval { lower, upper } => (0..=128)
             .map(|i| lower + (upper - lower) * f64::from(i) / 128.0)
             .chain((upper > 1.0).then_some(1.0))
@@ -140,11 +139,8 @@ type Combination = Box<dyn Fn(f64, f64) -> f64>;
 fn suprema_are_tight_on_a_grid() {
     for loss in curved() {
         for radius in [0.0, 0.1, 0.5, 0.9, 1.0, 2.0, 7.0] {
-            let steps = if loss.targets() == Targets::Signs {
-                20_000
-            } else {
-                1000
-            };
+            let is_sign = loss.targets() == Targets::Signs;
+            let steps = if is_sign { 20_000 } else { 1000 };
             let predictors = (-steps..=steps).map(|i| radius * f64::from(i) / f64::from(steps));
             let grid: Vec<[f64; 3]> = predictors
                 .flat_map(|u| targets(&*loss).into_iter().map(move |y| (u, y)))
