@@ -86,9 +86,8 @@ def main() -> None:
     n_fits = asked.n_fits
     warnings.simplefilter("ignore")
     options = (f" --first {asked.first}" if asked.first else "") + (f" --only {asked.only}" if asked.only else "")
-    print(
-        f"`python benches/families_coverage.py {n_fits}{options}`, commit {commit()}, {now()}, {n_fits} fits a line, seeded noise.\n"
-    )
+    command = f"python benches/families_coverage.py {n_fits}{options}"
+    print(f"`{command}`, commit {commit()}, {now()}, {n_fits} fits a line, seeded noise.\n")
     print("| loss | budget | mechanism | coverage | worst | length | refused |")
     print("|---|---|---|---|---|---|---|")
     for family in (family for family in FAMILIES if asked.only in repr(family.loss)):

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// Smoothed quantile loss: slope `p - τ` with p the sigmoid of `(u - y)/s`, at most max(τ, 1 - τ) in size; curvature at most 1/(4s).
 #[derive(Debug, Clone, Copy)]
 pub struct Quantile {
-    quantile: f64,
+    tau: f64,
     target_bound: f64,
     s: f64,
 }
@@ -54,7 +54,7 @@ impl Quantile {
             wide,
         )?;
         Ok(Self {
-            quantile,
+            tau: quantile,
             target_bound,
             s,
         })
@@ -67,7 +67,7 @@ impl Quantile {
 
     fn derivatives(self, t: f64) -> [f64; 2] {
         let (p, q) = sigmoid_pair(t);
-        [p - self.quantile, p * q / self.s]
+        [p - self.tau, p * q / self.s]
     }
 
     /// Supremum of a function of (|slope|, curvature) that grows with both.
@@ -97,7 +97,7 @@ impl Loss for Quantile {
     }
 
     fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![self.quantile, self.target_bound, self.s]))
+        Some((self.name(), vec![self.tau, self.target_bound, self.s]))
     }
 
     fn targets(&self) -> Targets {
@@ -114,11 +114,7 @@ impl Loss for Quantile {
             |u, y| {
                 let t = (u - y) / self.s;
                 // Each part of size |t| with its own factor, so that nothing cancels.
-                let steep = if t > 0.0 {
-                    1.0 - self.quantile
-                } else {
-                    self.quantile
-                };
+                let steep = if t > 0.0 { 1.0 - self.tau } else { self.tau };
                 self.s * (steep * t.abs() + (-t.abs()).exp().ln_1p())
             },
             |u, y| self.derivatives((u - y) / self.s)[0],
@@ -138,13 +134,13 @@ impl Loss for Quantile {
         }
         doubled_sigmoid(u);
         for u in u {
-            *u = *u - Doubled::from(self.quantile);
+            *u = *u - Doubled::from(self.tau);
         }
         true
     }
 
     fn slope_bound(&self) -> f64 {
-        self.quantile.max(1.0 - self.quantile)
+        self.tau.max(1.0 - self.tau)
     }
 
     fn curvature_bound(&self) -> f64 {
@@ -184,12 +180,12 @@ impl Loss for Quantile {
     /// Of a sigmoid of `(B - z)/s`, less τ or 1 - τ.
     fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         let sup = sigmoid_family::sup_tilted_slope(self.s, self.target_bound, tilt, radius);
-        sup - self.quantile.min(1.0 - self.quantile) + Self::ROUNDING
+        sup - self.tau.min(1.0 - self.tau) + Self::ROUNDING
     }
 
     /// Falls to 0 where the residual is as many widths above it as the quantile asks for.
     fn greatest_pull(&self) -> f64 {
-        let least = self.quantile.min(1.0 - self.quantile);
+        let least = self.tau.min(1.0 - self.tau);
         let push = |z: f64| {
             let t = (self.target_bound - z) / self.s;
             SlopeRange::between(t, t, 1.0).sup_slope() - least + Self::ROUNDING
@@ -201,17 +197,11 @@ impl Loss for Quantile {
     /// The least is that of the residual with slope 0, if it is within reach.
     fn value_range(&self, radius: f64) -> f64 {
         let value = |t: f64| {
-            let steep = if t > 0.0 {
-                1.0 - self.quantile
-            } else {
-                self.quantile
-            };
+            let steep = if t > 0.0 { 1.0 - self.tau } else { self.tau };
             self.s * (steep * t.abs() + (-t.abs()).exp().ln_1p())
         };
         let reach = self.reach(radius);
-        let flattest = (self.quantile / (1.0 - self.quantile))
-            .ln()
-            .clamp(-reach, reach);
+        let flattest = (self.tau / (1.0 - self.tau)).ln().clamp(-reach, reach);
         let greatest = value(reach).max(value(-reach));
         up(greatest - value(flattest)) + 16.0 * f64::EPSILON * greatest
     }

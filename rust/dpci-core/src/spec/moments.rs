@@ -261,7 +261,7 @@ fn joint_alpha(sup: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::{HuberHinge, Logistic};
+    use crate::loss::{HuberHinge, Logistic, Loss};
 
     #[test]
     fn weight_is_two_for_the_logistic_loss_and_follows_the_scale() {
