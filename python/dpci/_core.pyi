@@ -37,6 +37,18 @@ class Loss:
     @staticmethod
     def hinge() -> Loss: ...
     @staticmethod
+    def poisson(count_bound: float) -> Loss: ...
+    @staticmethod
+    def negative_binomial(count_bound: float, dispersion: float) -> Loss: ...
+    @staticmethod
+    def probit() -> Loss: ...
+    @staticmethod
+    def cloglog() -> Loss: ...
+    @staticmethod
+    def huber(target_bound: float, k: float) -> Loss: ...
+    @staticmethod
+    def quantile(quantile: float, target_bound: float, s: float) -> Loss: ...
+    @staticmethod
     def custom(
         value: _Vectorised,
         slope: _Vectorised,
@@ -61,6 +73,8 @@ class Loss:
     """Greatest predictor for which the bounds hold; None: all."""
     kinked: bool
     is_likelihood: bool
+    def gradient_diameter(self, row_norm: float, radius: float) -> float:
+        """Greatest distance between the gradients of two records at one point with predictors up to radius."""
     def value_range(self, radius: float) -> float:
         """sup minus inf of the loss over |u| <= radius and all targets; infinite where it is not known."""
     def evaluate(self, u: _F64, y: _F64) -> tuple[_F64, _F64, _F64]:

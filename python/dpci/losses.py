@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from dpci import _core
 from dpci.base.validation import (
@@ -17,24 +18,55 @@ from dpci.base.validation import (
 )
 from dpci.errors import InvalidInput
 
-__all__ = ["Custom", "Hinge", "HuberHinge", "Logistic", "Loss", "SmoothHinge", "SoftLogistic", "Squared"]
+__all__ = [
+    "CLogLog",
+    "Custom",
+    "Hinge",
+    "Huber",
+    "HuberHinge",
+    "Logistic",
+    "Loss",
+    "NegativeBinomial",
+    "Poisson",
+    "Probit",
+    "Quantile",
+    "SmoothHinge",
+    "SoftLogistic",
+    "Squared",
+]
 
 Vectorised: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 
+class _BuiltIn:
+    """A loss of the core, with positive parameters."""
+
+    __slots__ = ()
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for key, value in self._parameters().items():
+            object.__setattr__(self, key, check_positive(key, value))
+        self.to_core()
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        core: _core.Loss = getattr(_core.Loss, self.name)(**self._parameters())
+        return core
+
+    def _parameters(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(cast("Any", self))}
+
+
 @dataclass(frozen=True, slots=True)
-class Logistic:
+class Logistic(_BuiltIn):
     """Logistic loss log(1 + exp(-z)) of the margin z; slope at most 1, curvature at most 1/4."""
 
     name: ClassVar[str] = "logistic"
 
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.logistic()
-
 
 @dataclass(frozen=True, slots=True)
-class HuberHinge:
+class HuberHinge(_BuiltIn):
     """Hinge loss with its kink rounded by a parabola; slope at most 1, curvature at most 1/(2h).
 
     Parameters
@@ -46,16 +78,9 @@ class HuberHinge:
     h: float = 0.5
     name: ClassVar[str] = "huber_hinge"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "h", check_positive("h", self.h))
-
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.huber_hinge(self.h)
-
 
 @dataclass(frozen=True, slots=True)
-class SmoothHinge:
+class SmoothHinge(_BuiltIn):
     """Smooth hinge s log(1 + exp((1 - z) / s)) of the margin z; slope at most 1, curvature at most 1/(4s).
 
     Parameters
@@ -67,16 +92,9 @@ class SmoothHinge:
     s: float = 0.1
     name: ClassVar[str] = "smooth_hinge"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "s", check_positive("s", self.s))
-
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.smooth_hinge(self.s)
-
 
 @dataclass(frozen=True, slots=True)
-class SoftLogistic:
+class SoftLogistic(_BuiltIn):
     """Logistic loss log(1 + exp(u)) - y u of a soft label y in [0, 1], such as a probability or a share of votes.
 
     Slope of either sign, at most 1 in size; curvature at most 1/4. Labels outside [0, 1] are refused, or moved into it
@@ -85,13 +103,9 @@ class SoftLogistic:
 
     name: ClassVar[str] = "soft_logistic"
 
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.soft_logistic()
-
 
 @dataclass(frozen=True, slots=True)
-class Squared:
+class Squared(_BuiltIn):
     """Squared loss (u - y)² of a real target; curvature 2, slope at most 2 (R W + target_bound) for params in a ball.
 
     Its slope is bounded on a bounded domain only, so a fit needs ``radius``.
@@ -105,17 +119,9 @@ class Squared:
     target_bound: float = 1.0
     name: ClassVar[str] = "squared"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "target_bound", check_positive("target_bound", self.target_bound))
-        self.to_core()
-
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.squared(self.target_bound)
-
 
 @dataclass(frozen=True, slots=True)
-class Hinge:
+class Hinge(_BuiltIn):
     """Hinge loss max(0, 1 - z) of the margin z; slope at most 1, with a kink at margin 1.
 
     Output perturbation only, and without intervals, because it has no Hessian: pass ``moments="none"``.
@@ -123,9 +129,98 @@ class Hinge:
 
     name: ClassVar[str] = "hinge"
 
-    def to_core(self) -> _core.Loss:
-        """Return the loss as the core takes it."""
-        return _core.Loss.hinge()
+
+@dataclass(frozen=True, slots=True)
+class Poisson(_BuiltIn):
+    """Poisson loss of a count with a log link, for rates as well; the mean of a count is exp(u).
+
+    Its slope and its curvature are bounded on a bounded domain only, so a fit needs ``radius``: within R W = r the
+    slope is at most the greater of exp(r) and ``count_bound``, the curvature at most exp(r).
+
+    Parameters
+    ----------
+    count_bound : float
+        Public bound on a count, above 0 and at most 1e70.
+    """
+
+    count_bound: float = 10.0
+    name: ClassVar[str] = "poisson"
+
+
+@dataclass(frozen=True, slots=True)
+class NegativeBinomial(_BuiltIn):
+    """Negative binomial loss of a count with a log link, for counts that vary more than Poisson counts.
+
+    The mean of a count is exp(u), its variance ``mean + dispersion * mean**2``. The slope is at most the greater of
+    ``count_bound`` and ``1 / dispersion``, so a fit needs no ``radius``.
+
+    Parameters
+    ----------
+    count_bound : float
+        Public bound on a count, above 0 and at most 1e70.
+    dispersion : float
+        Public dispersion, from 1e-6 to 1e6; it is not estimated.
+    """
+
+    count_bound: float = 10.0
+    dispersion: float = 1.0
+    name: ClassVar[str] = "negative_binomial"
+
+
+@dataclass(frozen=True, slots=True)
+class Probit(_BuiltIn):
+    """Probit loss -log Phi(z) of the margin z; curvature at most 1, slope bounded by a ``radius`` alone."""
+
+    name: ClassVar[str] = "probit"
+
+
+@dataclass(frozen=True, slots=True)
+class CLogLog(_BuiltIn):
+    """Complementary log-log loss of two classes: the positive one has the probability 1 - exp(-exp(u)).
+
+    A fit needs ``radius``: within R W = r slope and curvature are at most exp(r). The two classes are not alike.
+    """
+
+    name: ClassVar[str] = "cloglog"
+
+
+@dataclass(frozen=True, slots=True)
+class Huber(_BuiltIn):
+    """Huber's loss of a real target: half the squared residual up to k, linear beyond; slope at most k.
+
+    Parameters
+    ----------
+    target_bound : float
+        Public bound on the size of a target, above 0 and at most 1e70.
+    k : float
+        Residual at which the loss becomes linear, in the units of the target.
+    """
+
+    target_bound: float = 1.0
+    k: float = 0.25
+    name: ClassVar[str] = "huber"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile(_BuiltIn):
+    """Quantile loss of a real target, its kink rounded over a width s; slope at most max(quantile, 1 - quantile).
+
+    The target of the intervals is the minimiser of the rounded loss.
+
+    Parameters
+    ----------
+    quantile : float
+        Quantile of the targets that is modelled, from .001 to .999.
+    target_bound : float
+        Public bound on the size of a target, above 0 and at most 1e70.
+    s : float
+        Width of the rounding, from 1e-6 to 1 times ``target_bound``; the curvature is at most 1/(4s).
+    """
+
+    quantile: float = 0.5
+    target_bound: float = 1.0
+    s: float = 0.1
+    name: ClassVar[str] = "quantile"
 
 
 @dataclass(frozen=True)
@@ -203,8 +298,34 @@ class Custom:
         )
 
 
-BuiltIn: TypeAlias = Logistic | HuberHinge | SmoothHinge | SoftLogistic | Squared | Hinge
-LossName: TypeAlias = Literal["logistic", "huber_hinge", "smooth_hinge", "soft_logistic", "squared", "hinge"]
+BuiltIn: TypeAlias = (
+    Logistic
+    | HuberHinge
+    | SmoothHinge
+    | SoftLogistic
+    | Squared
+    | Hinge
+    | Poisson
+    | NegativeBinomial
+    | Probit
+    | CLogLog
+    | Huber
+    | Quantile
+)
+LossName: TypeAlias = Literal[
+    "logistic",
+    "huber_hinge",
+    "smooth_hinge",
+    "soft_logistic",
+    "squared",
+    "hinge",
+    "poisson",
+    "negative_binomial",
+    "probit",
+    "cloglog",
+    "huber",
+    "quantile",
+]
 Loss: TypeAlias = BuiltIn | Custom
 """Any loss of this module."""
 LossLike: TypeAlias = LossName | Loss
@@ -212,10 +333,28 @@ LossLike: TypeAlias = LossName | Loss
 BUILT_IN: dict[str, type[BuiltIn]] = {kind.name: kind for kind in get_args(BuiltIn)}
 """The losses that have a name, by name: whatever lists losses asks here."""
 NAMES = (*BUILT_IN, Custom.name)
-PARAMETERS = tuple(part.name for kind in BUILT_IN.values() for part in fields(kind))
+PARAMETERS = tuple(dict.fromkeys(part.name for kind in BUILT_IN.values() for part in fields(kind)))
 """Parameters by which two losses of one name differ."""
-PROBABILISTIC = (Logistic.name, SoftLogistic.name)
+LOG_ODDS = (Logistic.name, SoftLogistic.name)
+"""Those whose linear predictor is the logarithm of odds."""
+COUNTS = (Poisson.name, NegativeBinomial.name)
+"""Those whose linear predictor is the logarithm of a mean."""
+PROBABILISTIC = (*LOG_ODDS, Probit.name, CLogLog.name)
 """Those that model a probability."""
+LOCATIONS = (Squared.name, Huber.name, Quantile.name)
+"""Those whose linear predictor is in the units of the target."""
+
+
+def response(name: str, predictor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what a loss models at linear predictors: a probability, a mean, or the predictor itself."""
+    with np.errstate(over="ignore"):
+        if name in LOG_ODDS:
+            return np.asarray(special.expit(predictor))
+        if name == Probit.name:
+            return np.asarray(special.ndtr(predictor))
+        if name == CLogLog.name:
+            return -np.expm1(-np.exp(predictor))
+        return np.exp(predictor) if name in COUNTS else predictor
 
 
 def check_loss(loss: object) -> Loss:

@@ -12,7 +12,7 @@ GUIDES = DOCS / "guides"
 FULL_FILES = "<!-- what follows needs the full files -->\n"
 PAGES = sorted(path for path in GUIDES.glob("*.md") if path.name != "index.md")
 OTHERS = (
-    *("approve", "choose", "domains", "inference", "inputs", "intervals", "method", "migration", "privacy"),
+    *("approve", "choose", "domains", "families", "inference", "inputs", "intervals", "method", "migration", "privacy"),
     "public_data",
 )
 WITH_EXAMPLES = [*sorted((DOCS / "reference").glob("*.md")), *(DOCS / f"{name}.md" for name in OTHERS)]

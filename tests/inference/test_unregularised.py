@@ -153,7 +153,7 @@ def test_many_at_once_are_those_that_are_given():
 def test_other_losses_are_refused(loss):
     found = fit(epsilon=10.0, l2_strength=0.05, loss=loss)
     for use in (found.shrinkage, lambda: found.conf_int(target="unregularised")):
-        with pytest.raises(InvalidInput, match="the unregularised target needs the loss of a likelihood"):
+        with pytest.raises(InvalidInput, match="the unregularised target needs loss='squared' or one of"):
             use()
     assert "ridge" not in found.summary().split("\n\n")[1]
     with pytest.raises(InvalidInput, match="target must be"):

@@ -24,6 +24,7 @@ import dpci
 import dpci.sklearn
 from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
 from dpci.sklearn.linear import PrivateLinearRegression
+from dpci.sklearn.poisson import PrivatePoissonRegressor
 from dpci.sklearn.ridge import PrivateRidge
 from dpci.sklearn.search import PrivateGridSearch
 from dpci.sklearn.transformers import RowNormClipper
@@ -33,7 +34,7 @@ from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
 X, Y = make_rows()
 T = make_targets(X)
 CLASSIFIERS = [PrivateLogisticRegression(), PrivateLinearSVC()]
-ESTIMATORS = [*CLASSIFIERS, PrivateRidge(radius=1.0)]
+ESTIMATORS = [*CLASSIFIERS, PrivateRidge(radius=1.0), PrivatePoissonRegressor()]
 HUGE = 1e9
 # The checks have 1 to 200 rows: at this budget none is refused, and all noise is far above 1e-7.
 CHECKED = {"epsilon": 1e5, "weight_bound": 5.0}
@@ -59,6 +60,7 @@ def expected_failures(estimator):
         PrivateLogisticRegression(**CHECKED),
         PrivateLinearSVC(**CHECKED),
         *(PrivateRidge(**CHECKED), PrivateRidge(**CHECKED, radius=1.0), PrivateLinearRegression(**CHECKED)),
+        PrivatePoissonRegressor(**CHECKED),
         PrivateGridSearch(PrivateLogisticRegression(**CHECKED), {"l2_strength": [0.1]}, validation_radius=4.0),
         RowNormClipper(),
     ],
@@ -68,7 +70,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC, PrivateRidge, PrivateLinearRegression])
+@pytest.mark.parametrize("kind", [*(type(estimator) for estimator in ESTIMATORS), PrivateLinearRegression])
 def test_tags(kind):
     """Without these two, scikit-learn would hold a private model to what only exact ones can do."""
     tags = get_tags(kind())
@@ -130,7 +132,8 @@ def test_attributes_are_those_of_the_fit(estimator):
     np.testing.assert_array_equal(np.ravel(model.intercept_), 0.5 * params[-1:])
     score = X @ model.coef_.ravel() + np.ravel(model.intercept_)
     predict = model.decision_function if is_classifier(model) else model.predict
-    np.testing.assert_allclose(predict(X), score, rtol=0, atol=1e-12)
+    expected = np.exp(score) if isinstance(model, PrivatePoissonRegressor) else score
+    np.testing.assert_allclose(predict(X), expected, rtol=0, atol=1e-12)
     assert model.n_features_in_ == D
     assert not hasattr(model, "feature_names_in_")
     assert isinstance(model.result_, dpci.PrivateFit) and model.result_.private  # noqa: PT018  # one thing: the result
@@ -142,7 +145,7 @@ def test_attributes_are_those_of_the_fit(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_every_keyword_of_a_fit_arrives(estimator):
     # The parameters of an estimator are the keywords of a fit, but for budget, loss, schema and what belongs to rows.
-    own = {"PrivateLinearSVC": {"h"}, "PrivateRidge": {"target_bound"}}.get(type(estimator).__name__, set())
+    own = {"h", "target_bound", "count_bound"}
     ours = set(estimator.get_params()) - {"epsilon", "delta", "rho", "class_weight", *own}
     others = {"X", "y", "budget", "loss", "schema", "persons", "contribution", "max_rows", "weights"}
     theirs = set(inspect.signature(dpci.fit).parameters) - others
@@ -164,11 +167,8 @@ def test_every_keyword_of_a_fit_arrives(estimator):
     before = model.get_params()
     model.fit(X, y)
     assert model.get_params() == before
-    same = {
-        "PrivateLogisticRegression": "logistic",
-        "PrivateLinearSVC": dpci.losses.HuberHinge(h=0.5),
-        "PrivateRidge": dpci.losses.Squared(target_bound=1.0),
-    }[type(estimator).__name__]
+    losses = (dpci.losses.Logistic(), dpci.losses.HuberHinge(), dpci.losses.Squared(), dpci.losses.Poisson())
+    same = dict(zip(map(type, ESTIMATORS), losses, strict=True))[type(estimator)]
     direct = dpci.fit(X, y, budget=dpci.PureDP(1.0), loss=same, on_violation="clip", **params)
     assert model.result_.to_json() == direct.to_json()
 

@@ -88,6 +88,12 @@ def validity_notes(record: FitRecord, room: float | None) -> list[str]:
             "the point where its curvature changes, as they do with balanced classes. Released values cannot show "
             f"whether this affects only a group of rows. {size}"
         )
+    if record.loss["name"] in ("huber", "quantile"):
+        width = "k" if "k" in record.loss else "s"
+        notes.append(
+            f"The intervals assume that the errors of the predictors are small against {width}={record.loss[width]:g}, "
+            "the width of the residuals at which the loss has curvature, or that residuals are spread smoothly there."
+        )
     if record.loss["name"] == "custom":
         notes.append(
             "The intervals assume that the curvature of the custom loss changes little within the errors of the "

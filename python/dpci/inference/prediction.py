@@ -1,18 +1,15 @@
 """Intervals of what a released model predicts for many rows at once."""
 
-from functools import partial
-
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from dpci import _core
 from dpci.data.arrays import Features
 from dpci.inference.error_law import ErrorLaw
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.estimates import Estimates
-from dpci.losses import PROBABILISTIC
+from dpci.losses import response
 from dpci.released.model import in_target_units
 from dpci.released.record import FitRecord
 
@@ -45,8 +42,7 @@ def mean_intervals(record: FitRecord, estimates: Estimates, features: Features, 
     names = tuple(f"row[{i}]" for i in range(n))
     predictor[[reason is not None for reason in refusals] or slice(0)] = np.nan
     columns = (predictor, predictor - half_width, predictor + half_width)
-    shown = expit if record.loss["name"] in PROBABILISTIC else partial(in_target_units, record)
-    estimate, lower, upper = map(shown, columns)
+    estimate, lower, upper = (in_target_units(record, response(record.loss["name"], column)) for column in columns)
     return ConfidenceIntervals(names, estimate, lower, upper, level, "exact", refusals=tuple(refusals))
 
 

@@ -30,7 +30,7 @@ from dpci.data.weights import Weights, check_weights
 from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
-from dpci.model.tables import check_schema, schema_classes
+from dpci.model.tables import check_counts, check_schema, schema_classes
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, core_rows, row_domain
 from dpci.schema.table import Schema
@@ -258,6 +258,7 @@ class Settings(DerivedFacts):
             raise InvalidInput(f"loss must take {wanted} where the schema's target {kind}, got loss={self.loss!r}")
         if self.classes not in {None, classes}:
             raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
+        check_counts(self.loss.name, schema)
         if self.rows not in (Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
         if self.intercept is not None and not schema.intercept:

@@ -16,8 +16,9 @@ from dpci.data.interchange import named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import Mergeable, Partitions
 from dpci.errors import InvalidInput
+from dpci.losses import COUNTS
 from dpci.schema.cells import column_of
-from dpci.schema.columns import ClassTarget, class_labels
+from dpci.schema.columns import ClassTarget, NumericTarget, class_labels
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
 
@@ -50,6 +51,16 @@ def check_schema(schema: object) -> Schema:
 def schema_classes(schema: Schema) -> Classes | None:
     """Return (negative, positive) as the table has them; None for a target that is a number."""
     return (class_labels(schema.target) or _CODED) if isinstance(schema.target, ClassTarget) else None
+
+
+def check_counts(loss: str, schema: Schema) -> None:
+    """Refuse a loss of counts for a target that a schema encodes as anything but a share of its upper bound."""
+    target = schema.target
+    if loss in COUNTS and isinstance(target, NumericTarget) and (target.scale, target.lower) != ("unit", 0.0):
+        raise InvalidInput(
+            f"the target of a schema must have scale='unit' and lower=0 for the {loss} loss, which then models counts "
+            f"in units of its upper bound (count_bound=1), got scale={target.scale!r} and lower={target.lower:g}"
+        )
 
 
 def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # whatever the caller has

@@ -8,13 +8,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.data.frames import is_frame
 from dpci.data.labels import Classes, label_array
 from dpci.errors import InvalidInput
-from dpci.losses import PROBABILISTIC
+from dpci.losses import COUNTS, LOCATIONS, PROBABILISTIC, response
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
@@ -140,33 +139,38 @@ class Released(Generic[_Record]):
         return features.product(facts.params[:-1]) + intercept
 
     def predict(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> NDArray[Any]:
-        """Predicted class of each row in the caller's labels, or predicted target of a squared loss, shape (n,).
+        """Predicted class of each row in the caller's labels, or predicted target, shape (n,).
 
-        Labels of a schema are text, and numbers are in the unit of its target. X and ``schema`` as for
-        :meth:`decision_function`.
+        For counts it is the mean, for a quantile loss the quantile. Labels of a schema are text, and numbers are in the
+        unit of its target. X and ``schema`` as for :meth:`decision_function`.
         """
         facts = self._record
-        if facts.loss["name"] == "squared":
-            return in_target_units(facts, self.decision_function(X, schema=schema))
+        if facts.loss["name"] in (*LOCATIONS, *COUNTS):
+            return in_target_units(facts, response(facts.loss["name"], self.decision_function(X, schema=schema)))
         if facts.classes is None:
             raise InvalidInput(
                 "predict requires a loss with two classes, got real targets (decision_function gives the linear "
                 "predictor)"
             )
-        return label_array(facts.classes)[(self.decision_function(X, schema=schema) > 0).astype(np.intp)]
+        score = self.decision_function(X, schema=schema)
+        # Of losses that model a probability the class with more than a half: for most that is the sign.
+        positive = response(facts.loss["name"], score) > 0.5 if facts.loss["name"] in PROBABILISTIC else score > 0
+        return label_array(facts.classes)[positive.astype(np.intp)]
 
     def predict_proba(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> NDArray[np.float64]:
-        """Probabilities of (negative, positive), or of labels (0, 1), by row, shape (n, 2); logistic losses only.
+        """Probabilities of (negative, positive), or of labels (0, 1), by row, shape (n, 2), where the loss models them.
 
         X and ``schema`` as for :meth:`decision_function`.
         """
         name = self._record.loss["name"]
         if name not in PROBABILISTIC:
             raise InvalidInput(
-                f"predict_proba requires a logistic loss, because only this loss models a probability, got {name!r}"
+                f"predict_proba requires a loss that models a probability, such as the logistic loss, got {name!r}"
             )
         score = self.decision_function(X, schema=schema)
-        return np.column_stack([expit(-score), expit(score)])
+        # Of symmetric links the complement keeps its digits.
+        negative = np.exp(-np.exp(score)) if name == "cloglog" else response(name, -score)
+        return np.column_stack([negative, response(name, score)])
 
 
 def record_of(model: Released[_Record]) -> _Record:
@@ -175,8 +179,9 @@ def record_of(model: Released[_Record]) -> _Record:
 
 
 def in_target_units(record: ModelRecord, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return predictions of a squared loss in the unit of the schema's target, where there is one."""
-    target = None if record.table is None or record.loss["name"] != "squared" else record.table.target
+    """Return predictions of a real target in the unit of the schema's target, where there is one."""
+    is_real = record.loss["name"] in (*LOCATIONS, *COUNTS)
+    target = record.table.target if record.table is not None and is_real else None
     return target.decode(predicted) if isinstance(target, NumericTarget) else predicted
 
 

@@ -265,7 +265,7 @@ class PrivateLinearEstimator(PrivateEstimator):
     def _fit_keywords(self) -> dict[str, Any]:
         """Return the keywords of :func:`dpci.fit` but the ledger: all parameters, some under another name."""
         keywords = self.get_params(deep=False)
-        for name in ("ledger", "h", "target_bound", "class_weight", "weight_bound", "weight_total"):
+        for name in ("ledger", "h", "target_bound", "count_bound", "class_weight", "weight_bound", "weight_total"):
             keywords.pop(name, None)
         budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
         return {**keywords, "budget": budget, "loss": self._loss()}

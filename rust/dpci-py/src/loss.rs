@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use dpci_core::error::check_length;
 use dpci_core::loss::{
-    self as core, Batch, Declaration, Evaluate, Hinge, HuberHinge, Logistic, SmoothHinge,
-    SoftLogistic, Squared, Targets,
+    self as core, Batch, CLogLog, Declaration, Evaluate, Hinge, Huber, HuberHinge, Logistic,
+    NegativeBinomial, Poisson, Probit, Quantile, SmoothHinge, SoftLogistic, Squared, Targets,
 };
 use dpci_core::{Error, Result};
 use numpy::{AllowTypeChange, PyArray1, PyArrayLike1, PyReadonlyArray1};
@@ -82,6 +82,50 @@ impl Loss {
         Self {
             inner: Arc::new(Hinge),
         }
+    }
+
+    #[staticmethod]
+    fn poisson(count_bound: f64) -> PyResult<Self> {
+        Ok(Self {
+            inner: Arc::new(Poisson::new(count_bound).map_err(to_python)?),
+        })
+    }
+
+    #[staticmethod]
+    fn negative_binomial(count_bound: f64, dispersion: f64) -> PyResult<Self> {
+        let loss = NegativeBinomial::new(count_bound, dispersion).map_err(to_python)?;
+        Ok(Self {
+            inner: Arc::new(loss),
+        })
+    }
+
+    #[staticmethod]
+    fn probit() -> Self {
+        Self {
+            inner: Arc::new(Probit),
+        }
+    }
+
+    #[staticmethod]
+    fn cloglog() -> Self {
+        Self {
+            inner: Arc::new(CLogLog),
+        }
+    }
+
+    #[staticmethod]
+    fn huber(target_bound: f64, k: f64) -> PyResult<Self> {
+        Ok(Self {
+            inner: Arc::new(Huber::new(target_bound, k).map_err(to_python)?),
+        })
+    }
+
+    #[staticmethod]
+    fn quantile(quantile: f64, target_bound: f64, s: f64) -> PyResult<Self> {
+        let loss = Quantile::new(quantile, target_bound, s).map_err(to_python)?;
+        Ok(Self {
+            inner: Arc::new(loss),
+        })
     }
 
     #[staticmethod]
@@ -185,6 +229,10 @@ impl Loss {
 
     fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
         self.inner.sup_weighted_sum(k, radius)
+    }
+
+    fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
+        self.inner.gradient_diameter(row_norm, radius)
     }
 
     fn value_range(&self, radius: f64) -> f64 {

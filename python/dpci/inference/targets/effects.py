@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from dpci.errors import InvalidInput
 from dpci.inference.targets.estimates import Estimates
-from dpci.losses import PROBABILISTIC
+from dpci.losses import LOG_ODDS
 from dpci.released.model import in_target_units
 from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericColumn
@@ -38,13 +38,13 @@ def marginal_effects(
     Raises
     ------
     InvalidInput
-        For a model without a schema or that predicts no probability or mean, and values that are not those of one row.
+        For a model without a schema or with another loss than a logistic or squared one, and values that are not those of one row.
     """
     schema, name = record.table, record.loss["name"]
     if schema is None:
         raise InvalidInput("marginal effects need a fit with a schema (dpci.fit(..., schema=)), got one without")
-    if name not in PROBABILISTIC and name != "squared":
-        raise InvalidInput(f"marginal effects need a loss that models a probability or a mean, got {name!r}")
+    if name not in LOG_ODDS and name != "squared":
+        raise InvalidInput(f"marginal effects need a logistic or squared loss, got {name!r}")
     changes = list(_changes(schema, _one_row(schema, at)))
     table = {
         column.name: [value for change in changes for value in _values(change, column.name, at)]
@@ -55,7 +55,7 @@ def marginal_effects(
         rows = np.column_stack([rows, np.full(len(rows), record.intercept_scale)])
     predictor = rows @ estimates.params
     # The prediction and its derivative in the predictor.
-    if name in PROBABILISTIC:
+    if name in LOG_ODDS:
         predicted = expit(predictor)
         slope = predicted * expit(-predictor)
     else:

@@ -12,7 +12,7 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.wald import Method, WaldTest
-from dpci.losses import PROBABILISTIC
+from dpci.losses import LOCATIONS, LOG_ODDS
 from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
@@ -220,7 +220,7 @@ def _coefficients(record: FitRecord) -> tuple[Schema, _F64, _F64]:
         constant[k, k] = record.intercept_scale
     matrix = schema.from_units().T @ constant
     shift = np.zeros(k + 1)
-    if record.loss["name"] == "squared" and isinstance(schema.target, NumericTarget):
+    if record.loss["name"] in LOCATIONS and isinstance(schema.target, NumericTarget):
         offset, slope = schema.target.scaling
         matrix /= slope
         shift[k] = -offset / slope
@@ -243,7 +243,7 @@ def odds_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> Confidence
         For a loss that does not model log odds.
     """
     name = record.loss["name"]
-    if name not in PROBABILISTIC:
+    if name not in LOG_ODDS:
         raise InvalidInput(f"odds ratios need a logistic loss, which models log odds, got {name!r}")
     with np.errstate(over="ignore"):
         estimate, lower, upper = map(np.exp, (intervals.estimate, intervals.lower, intervals.upper))

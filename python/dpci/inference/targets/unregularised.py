@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import ErrorLaw, is_likelihood, matrix_noise
+from dpci.losses import LOG_ODDS
 from dpci.released.record import FitRecord
 
 _F64 = NDArray[np.float64]
@@ -30,13 +31,15 @@ def newton_step(record: FitRecord, law: ErrorLaw) -> _core.NewtonStep:
     Raises
     ------
     InvalidInput
-        For losses that are not likelihoods, and fits without a Hessian.
+        For losses other than the logistic and squared ones, and fits without a Hessian.
     """
     if record.hessian is None:
         raise InvalidInput("the unregularised target needs a released Hessian, got a fit with moments='none'")
-    if not is_likelihood(record):
+    # The check of the step's length is known for these losses alone (docs/method.md, "The unregularised target").
+    measured = record.loss["name"] in (*LOG_ODDS, "squared")
+    if not (measured and is_likelihood(record)):
         raise InvalidInput(
-            "the unregularised target needs the loss of a likelihood (logistic, soft_logistic, squared), got "
+            f"the unregularised target needs loss='squared' or one of {', '.join(map(repr, LOG_ODDS))}, got "
             f"{record.loss['name']!r}"
         )
     return _core.NewtonStep(

@@ -85,7 +85,7 @@ impl Search<'_> {
                 l2_strength,
                 ..*objective
             };
-            let risk = Risk::new(&objective)?;
+            let risk = Risk::new(&objective, None)?;
             let options = Options {
                 tolerance: LOOSE * greatest_norm(&risk)?,
                 ..self.options
@@ -197,7 +197,7 @@ mod tests {
             radius: None,
         };
         let search = Search {
-            risk: &Risk::new(&objective).unwrap(),
+            risk: &Risk::new(&objective, None).unwrap(),
             options: Options {
                 method: Method::Newton,
                 max_iterations: STEPS,
@@ -269,7 +269,7 @@ mod tests {
                 tolerance: 1e30,
                 ..search.options
             };
-            let risk = &Risk::new(&flat).unwrap();
+            let risk = &Risk::new(&flat, None).unwrap();
             assert!(
                 !Search {
                     risk,

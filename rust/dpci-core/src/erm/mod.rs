@@ -85,7 +85,7 @@ fn minimize(
     if objective.loss.kinked() {
         return hinge::minimize(objective, start, options, unrounded);
     }
-    let risk = Risk::new(objective)?;
+    let risk = Risk::new(objective, options.radius)?;
     let mut start = start.to_vec();
     if quadratic::serves(objective, options) {
         match quadratic::minimize(&risk, options)? {

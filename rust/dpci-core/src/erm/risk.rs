@@ -19,6 +19,8 @@ const ROOM: f64 = 1.0 + 1e-9;
 pub(super) struct Risk<'a> {
     pub(super) objective: &'a Objective<'a>,
     row_norm: f64,
+    /// Bound on l'' wherever a solver looks.
+    curvature: f64,
 }
 
 impl<'a> Risk<'a> {
@@ -26,7 +28,7 @@ impl<'a> Risk<'a> {
     ///
     /// # Errors
     /// [`crate::Error::Interrupted`].
-    pub(super) fn new(objective: &'a Objective<'a>) -> Result<Self> {
+    pub(super) fn new(objective: &'a Objective<'a>, radius: Option<f64>) -> Result<Self> {
         let records = objective.records;
         let public = row_norm_bound(records.bounds().rows.norm(), records.intercept());
         let row_norm = if public <= GREATEST_BOUND {
@@ -37,6 +39,9 @@ impl<'a> Risk<'a> {
         Ok(Self {
             objective,
             row_norm,
+            curvature: objective
+                .loss
+                .curvature_within(row_norm * radius.unwrap_or(f64::INFINITY) * ROOM),
         })
     }
 
@@ -61,7 +66,7 @@ impl<'a> Risk<'a> {
 
     /// Bound on the norm of the difference of the Hessians of the data parts of two points, and of either.
     pub(super) fn data_steepness(&self) -> f64 {
-        self.mass() * self.objective.loss.curvature_bound() * self.row_norm * self.row_norm * ROOM
+        self.mass() * self.curvature * self.row_norm * self.row_norm * ROOM
     }
 
     /// Certificate from which whole steps of Newton's method converge quadratically, 0 where none is known: half of `1/(cR)`.

@@ -78,6 +78,43 @@ wide_loop! {
     }
 }
 
+/// Replaces each number t by `eᵗ`, within `2·`[`super::DOUBLED_EPSILON`] relative where |t| is at most 700.
+pub fn doubled_exp(numbers: &mut [Doubled]) {
+    let rises: Vec<bool> = numbers.iter().map(|t| t.rounded() > 0.0).collect();
+    for (t, rises) in numbers.iter_mut().zip(&rises) {
+        if *rises {
+            *t = -*t;
+        }
+    }
+    exp_nonpositive(numbers);
+    for (t, rises) in numbers.iter_mut().zip(&rises) {
+        if *rises {
+            *t = Doubled::from(1.0) / *t;
+        }
+    }
+}
+
+/// Up to this number the series of [`doubled_exp_ratio`] has all digits: the next term is below `0.0625¹⁵/16! < 2⁻¹⁰⁴`.
+const LONGEST_SERIES: f64 = 0.0625;
+
+/// Replaces each number `s ≥ 0` by `s/(eˢ - 1)`, within `8·`[`super::DOUBLED_EPSILON`] of one.
+pub fn doubled_exp_ratio(numbers: &mut [Doubled]) {
+    let one = Doubled::from(1.0);
+    let mut falling: Vec<Doubled> = numbers.iter().map(|s| -*s).collect();
+    exp_nonpositive(&mut falling);
+    for (s, e) in numbers.iter_mut().zip(falling) {
+        *s = if s.rounded() <= LONGEST_SERIES {
+            let series = |sum, c: &Doubled| *c + *s * sum;
+            one / INVERSE_FACTORIALS
+                .iter()
+                .rev()
+                .fold(Doubled::default(), series)
+        } else {
+            *s * e / (one - e)
+        };
+    }
+}
+
 /// Replaces each number t by `1/(1 + e⁻ᵗ)`, within `2·`[`super::DOUBLED_EPSILON`] of one.
 pub fn doubled_sigmoid(numbers: &mut [Doubled]) {
     for t in numbers.chunks_mut(GROUP) {

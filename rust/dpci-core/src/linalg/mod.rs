@@ -26,7 +26,7 @@ pub(crate) use arch::{architectures, with_arch};
 pub use compensated::{CompensatedSum, GRADIENT_ROUNDINGS, sum_rounding};
 pub use doubled::{DOUBLED_EPSILON, Doubled, two_product, two_sum};
 pub use doubled_cholesky::DoubledCholesky;
-pub use doubled_exp::doubled_sigmoid;
+pub use doubled_exp::{doubled_exp, doubled_exp_ratio, doubled_sigmoid};
 pub use doubled_rows::{doubled_accumulate, doubled_predict};
 pub use gram::{GRAM_ROUNDINGS, GramAccumulator, weighted_gram};
 pub use lanes::{

@@ -87,8 +87,8 @@ impl Loss for HuberHinge {
         "huber_hinge"
     }
 
-    fn identity(&self) -> Option<(&'static str, f64)> {
-        Some((self.name(), self.h))
+    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
+        Some((self.name(), vec![self.h]))
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {

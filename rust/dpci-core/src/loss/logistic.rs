@@ -24,8 +24,8 @@ impl Loss for Logistic {
         true
     }
 
-    fn identity(&self) -> Option<(&'static str, f64)> {
-        Some((self.name(), 0.0))
+    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
+        Some((self.name(), vec![]))
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {

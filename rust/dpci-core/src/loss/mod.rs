@@ -3,22 +3,35 @@
 //! A loss `l(u; y)` is convex and twice differentiable (almost everywhere) in the linear predictor `u = xᵀθ`. Margin losses
 //! are `f(yu)` with `y` in {-1, 1}.
 
+mod cells;
+mod cloglog;
 mod custom;
 mod diameter;
 mod hinge;
+mod huber;
 mod huber_hinge;
 mod logistic;
+mod negative_binomial;
+mod poisson;
+mod probit;
+mod quantile;
 mod rounding;
 mod sigmoid_family;
 mod smooth_hinge;
 mod soft_logistic;
 mod squared;
 
+pub use cloglog::CLogLog;
 pub(crate) use custom::PREDICTOR_ROOM;
 pub use custom::{Custom, Declaration, Evaluate};
 pub use hinge::Hinge;
+pub use huber::Huber;
 pub use huber_hinge::HuberHinge;
 pub use logistic::Logistic;
+pub use negative_binomial::NegativeBinomial;
+pub use poisson::Poisson;
+pub use probit::Probit;
+pub use quantile::Quantile;
 pub(crate) use rounding::{Extent, HINGE_MAX_DIM, always_converges, has_more_digits, hinge_floor};
 pub use rounding::{
     gradient_rounding, hessian_rounding, moment_rounding, person_rounding, second_moment_rounding,
@@ -44,6 +57,16 @@ fn examples() -> Vec<Box<dyn Loss>> {
         Box::new(Squared::new(1.0).unwrap()),
         Box::new(Squared::new(0.2).unwrap()),
         Box::new(Hinge),
+        Box::new(Poisson::new(4.0).unwrap()),
+        Box::new(Poisson::new(100.0).unwrap()),
+        Box::new(NegativeBinomial::new(4.0, 0.5).unwrap()),
+        Box::new(NegativeBinomial::new(30.0, 0.01).unwrap()),
+        Box::new(Probit),
+        Box::new(CLogLog),
+        Box::new(Huber::new(1.0, 0.25).unwrap()),
+        Box::new(Huber::new(0.5, 2.0).unwrap()),
+        Box::new(Quantile::new(0.9, 1.0, 0.1).unwrap()),
+        Box::new(Quantile::new(0.5, 1.0, 1.0).unwrap()),
     ]
 }
 
@@ -95,6 +118,35 @@ fn weighted_sum(values: impl IntoIterator<Item = f64>, weights: Option<&[f64]>) 
     }
 }
 
+/// Evaluates a batch row by row: value, slope and curvature of (predictor, target).
+fn by_row(
+    [u, y]: [&[f64]; 2],
+    out: Batch<'_>,
+    value: impl Fn(f64, f64) -> f64,
+    slope: impl Fn(f64, f64) -> f64,
+    curvature: impl Fn(f64, f64) -> f64,
+) {
+    let rows = || u.iter().zip(y);
+    if let Some(total) = out.total {
+        *total = weighted_sum(rows().map(|(u, y)| value(*u, *y)), out.weights);
+    }
+    if let Some(slopes) = out.slope {
+        for (o, (u, y)) in slopes.iter_mut().zip(rows()) {
+            *o = slope(*u, *y);
+        }
+    }
+    if let Some(curvatures) = out.curvature {
+        for (o, (u, y)) in curvatures.iter_mut().zip(rows()) {
+            *o = curvature(*u, *y);
+        }
+    }
+}
+
+/// `y·ln y`, 0 at 0: what a count adds to minus the logarithm of its own probability.
+fn entropy(y: f64) -> f64 {
+    if y == 0.0 { 0.0 } else { y * y.ln() }
+}
+
 /// Roundings, each of `ε/2` of its supremum, by which a computed slope `l'(û)`, curvature `l''(û)` or squared slope can differ from the
 /// exact one at the computed predictor û, wherever in a batch the row stands, beside [`Loss::tail_roundings`]. The losses of this module
 /// need less (docs/certificates.md, "One record"); of a caller's slope and curvature 64 units in the last place are assumed.
@@ -106,7 +158,7 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     fn name(&self) -> &'static str;
 
     /// Name and parameter, by which two losses are known to be the same function; `None`: known to equal nothing.
-    fn identity(&self) -> Option<(&'static str, f64)> {
+    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
         None
     }
 
@@ -204,12 +256,31 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
         f64::INFINITY
     }
 
+    /// Bound on the slope that pushes against a margin, of all records with it: it falls as the margin grows, because losses are convex.
+    /// Infinite where it is not known.
+    fn greatest_push(&self, _margin: f64) -> f64 {
+        f64::INFINITY
+    }
+
+    /// `t` where it is finite, else sup l'' over |u| ≤ `radius`.
+    fn curvature_within(&self, radius: f64) -> f64 {
+        let bound = self.curvature_bound();
+        if bound.is_finite() {
+            bound
+        } else {
+            self.sup_curvature(radius)
+        }
+    }
+
     /// Greatest distance `‖l'(xᵀθ; y)x - l'(zᵀθ; v)z‖` between the gradients of two records with `‖x‖, ‖z‖ ≤ row_norm` at one θ with
-    /// `‖θ‖·row_norm ≤ radius`, rounded up: twice the greatest gradient, less where [`Loss::sup_tilted_slope`] is known.
+    /// `‖θ‖·row_norm ≤ radius`, rounded up: twice the greatest gradient, less where [`Loss::sup_tilted_slope`] or
+    /// [`Loss::greatest_push`] is known.
     fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
         let sup = |tilt: f64| self.sup_tilted_slope(tilt, radius);
         let greatest = self.sup_slope(radius);
-        row_norm * up(diameter::least(greatest, radius, sup, diameter::below_line))
+        let by_lines = up(diameter::least(greatest, radius, sup, diameter::below_line));
+        let by_cells = cells::greatest_distance(|margin| self.greatest_push(margin), radius);
+        row_norm * by_lines.min(by_cells)
     }
 
     /// Greatest length of `s·x - s'·z` over corners of a region that holds the slopes of the two records at every such θ, for a loss whose
@@ -246,6 +317,45 @@ fn margin_range(loss: &dyn Loss, radius: f64) -> f64 {
     let greatest = value(-radius);
     let range = greatest - value(radius) + 16.0 * f64::EPSILON * greatest;
     if range.is_nan() { f64::INFINITY } else { range }
+}
+
+/// The losses at both ends of |u| ≤ `radius` and of the targets, past their rounding: the greatest among them is that of all, because losses
+/// are convex in both.
+fn at_ends(loss: &dyn Loss, radius: f64) -> [f64; 4] {
+    let [lower, upper] = match loss.targets() {
+        Targets::Signs => [-1.0, 1.0],
+        Targets::Interval { lower, upper } => [lower, upper],
+    };
+    let ends = [
+        [radius, lower],
+        [radius, upper],
+        [-radius, lower],
+        [-radius, upper],
+    ];
+    ends.map(|[u, y]| {
+        let mut total = f64::NAN;
+        let out = Batch {
+            total: Some(&mut total),
+            ..Batch::default()
+        };
+        loss.evaluate(&[u], &[y], out)
+            .map_or(f64::INFINITY, |()| total)
+    })
+}
+
+/// The range of a loss whose least value is 0, at a predictor that fits its target, with parts as great as the entropy of its counts.
+fn deviance_range(loss: &dyn Loss, radius: f64, count_bound: f64) -> f64 {
+    let greatest = at_ends(loss, radius).into_iter().fold(0.0, f64::max);
+    let parts = count_bound * (1.0 + radius + entropy(count_bound).abs());
+    up(greatest) + 16.0 * f64::EPSILON * parts
+}
+
+/// The range of a loss that rises or falls for each target.
+fn range_at_ends(loss: &dyn Loss, radius: f64) -> f64 {
+    let ends = at_ends(loss, radius);
+    let greatest = ends.into_iter().fold(0.0, f64::max);
+    let least = ends.into_iter().fold(f64::INFINITY, f64::min);
+    greatest - least + 16.0 * f64::EPSILON * greatest
 }
 
 #[cfg(test)]

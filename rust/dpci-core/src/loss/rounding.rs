@@ -85,7 +85,8 @@ impl Extent<'_> {
         } else {
             loss.sup_slope(reach)
         };
-        let slope_error = 8.0 * DOUBLED_EPSILON * slope + loss.curvature_bound() * predictor;
+        let curvature = loss.curvature_within(reach + predictor);
+        let slope_error = 8.0 * DOUBLED_EPSILON * slope + curvature * predictor;
         let sums = (self.n_rows as f64 + 32.0) * DOUBLED_EPSILON;
         let data = self.mass * self.row_norm * (slope_error + sums * (slope + slope_error));
         let ridge = self.l2_strength * params_norm;
@@ -100,7 +101,7 @@ impl Extent<'_> {
         // A product and a sum of each entry, the scale, the intercept; underflow.
         let predictor = (dim + 5.0) * UNIT * reach * ROOM + f64::MIN_POSITIVE;
         let reach = reach + predictor;
-        let slope_error = loss.slope_error(reach) + loss.curvature_bound() * predictor;
+        let slope_error = loss.slope_error(reach) + loss.curvature_within(reach) * predictor;
         let slope = loss.sup_slope(reach) + slope_error;
         let sums = sum_rounding(GRADIENT_ROUNDINGS, self.n_rows);
         let data = self.mass * self.row_norm * (slope_error + sums * slope);
@@ -134,7 +135,10 @@ const CUTS_MAX_DIM: usize = 100;
 /// Whether the search for a minimiser ends on every data set, in exact arithmetic (docs/certificates.md, "Convergence"): only where
 /// rounding does not end it first, and nowhere on a sphere.
 pub(crate) fn always_converges(loss: &dyn Loss, n_params: usize, radius: Option<f64>) -> bool {
-    radius.is_none() && n_params <= CUTS_MAX_DIM && has_more_digits(loss, n_params, None)
+    radius.is_none()
+        && n_params <= CUTS_MAX_DIM
+        && loss.curvature_bound().is_finite()
+        && has_more_digits(loss, n_params, None)
 }
 
 #[cfg(test)]

@@ -41,8 +41,8 @@ impl Loss for SmoothHinge {
         "smooth_hinge"
     }
 
-    fn identity(&self) -> Option<(&'static str, f64)> {
-        Some((self.name(), self.s))
+    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
+        Some((self.name(), vec![self.s]))
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {

@@ -23,8 +23,8 @@ impl Loss for SoftLogistic {
         true
     }
 
-    fn identity(&self) -> Option<(&'static str, f64)> {
-        Some((self.name(), 0.0))
+    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
+        Some((self.name(), vec![]))
     }
 
     fn targets(&self) -> Targets {

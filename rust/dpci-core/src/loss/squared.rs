@@ -40,8 +40,8 @@ impl Loss for Squared {
         true
     }
 
-    fn identity(&self) -> Option<(&'static str, f64)> {
-        Some((self.name(), self.target_bound))
+    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
+        Some((self.name(), vec![self.target_bound]))
     }
 
     fn targets(&self) -> Targets {

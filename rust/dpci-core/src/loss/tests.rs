@@ -34,12 +34,10 @@ fn curved() -> impl Iterator<Item = Box<dyn Loss>> {
 fn targets(loss: &dyn Loss) -> Vec<f64> {
     match loss.targets() {
         Targets::Signs => vec![-1.0, 1.0],
-        Targets::Interval { lower, upper } => vec![
-            lower,
-            0.7 * lower + 0.3 * upper,
-            0.5 * (lower + upper),
-            upper,
-        ],
+        Targets::Interval { lower, upper } => (0..=128)
+            .map(|i| lower + (upper - lower) * f64::from(i) / 128.0)
+            .chain((upper > 1.0).then_some(1.0))
+            .collect(),
     }
 }
 
@@ -58,8 +56,8 @@ fn evaluate(loss: &dyn Loss, u: f64, y: f64) -> [f64; 3] {
 #[test]
 fn derivatives_equal_finite_differences() {
     for loss in curved() {
-        for i in -400..400 {
-            let u = f64::from(i) * 0.0171 + 0.003;
+        for i in -100..100 {
+            let u = f64::from(i) * 0.0684 + 0.003;
             for y in targets(&*loss) {
                 let h = 1e-5;
                 let [_, slope, curvature] = evaluate(&*loss, u, y);
@@ -107,7 +105,7 @@ fn no_overflow_at_huge_margins() {
         for u in [-1e4, 1e4, -1e300, 1e300] {
             let [value, slope, curvature] = evaluate(&*loss, u, 1.0);
             assert!(
-                value.is_finite() && slope.abs() <= 1.0 && curvature >= 0.0,
+                value.is_finite() && slope.abs() <= loss.slope_bound() && curvature >= 0.0,
                 "{loss:?} {u}"
             );
         }
@@ -141,7 +139,9 @@ type Combination = Box<dyn Fn(f64, f64) -> f64>;
 fn suprema_are_tight_on_a_grid() {
     for loss in curved() {
         for radius in [0.0, 0.1, 0.5, 0.9, 1.0, 2.0, 7.0] {
-            let predictors = (-20_000..=20_000).map(|i| radius * f64::from(i) / 20_000.0);
+            let is_sign = loss.targets() == Targets::Signs;
+            let steps = if is_sign { 20_000 } else { 1000 };
+            let predictors = (-steps..=steps).map(|i| radius * f64::from(i) / f64::from(steps));
             let grid: Vec<[f64; 3]> = predictors
                 .flat_map(|u| targets(&*loss).into_iter().map(move |y| (u, y)))
                 .map(|(u, y)| evaluate(&*loss, u, y))
@@ -170,7 +170,7 @@ fn suprema_are_tight_on_a_grid() {
             for (claimed, f) in cases {
                 let found = best(&*f);
                 assert!(
-                    found <= claimed && claimed <= found * 1.001 + 1e-12,
+                    found <= claimed && claimed <= found * 1.002 + 1e-12,
                     "{loss:?} {radius} {found} {claimed}"
                 );
             }
@@ -205,7 +205,7 @@ fn pulls_are_those_of_a_grid() {
     let mut known = 0;
     for loss in examples() {
         let pull = |u: f64, y: f64| -evaluate(&*loss, u, y)[1] * u;
-        let grid = (-40_000..=40_000).map(|i| f64::from(i) * 5e-4);
+        let grid = (-4000..=4000).map(|i| f64::from(i) * 5e-3);
         let found = grid
             .flat_map(|u| targets(&*loss).into_iter().map(move |y| (u, y)))
             .map(|(u, y)| pull(u, y))

@@ -60,11 +60,18 @@ impl Domain {
             }
         }
         if !slope_bound.is_finite() {
-            return Err(Error::Unsupported(format!(
-                "the {} loss has a bounded slope only on a bounded domain, got radius=None: pass radius, a public bound on the norm \
-                 of the parameters",
-                c.loss.name()
-            )));
+            let name = c.loss.name();
+            return Err(Error::Unsupported(match c.radius {
+                None => format!(
+                    "the {name} loss has a bounded slope only on a bounded domain, got radius=None: pass radius, a public bound on the \
+                     norm of the parameters"
+                ),
+                Some(radius) => format!(
+                    "the {name} loss needs a radius on which its slope is within the range of double precision, got radius={radius} with \
+                     rows up to {}: pass a smaller radius",
+                    bounds.row_norm
+                ),
+            }));
         }
         let mut shift = bounds.objective_shift(slope_bound);
         if (bounds.neighbors, c.calibration) == (Neighbors::ReplaceOne, Calibration::Tight) {

@@ -4,7 +4,7 @@ use super::choices::Moments;
 use super::distances::{greatest_mass, unit_mean_rounding};
 use super::{Part, Query, Seal, Spec, Step};
 use crate::Result;
-use crate::loss::{Loss, moment_rounding, person_rounding};
+use crate::loss::{moment_rounding, person_rounding};
 use crate::noise::{Family, Law, MatrixLaw, symmetric};
 use crate::privacy::{Calibration, Cost, DataBounds, gaussian_std_dev, laplace_rate};
 use crate::unit::Unit;
@@ -12,8 +12,8 @@ use crate::unit::Unit;
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
 /// measurement, kept within `[L²/2t, L²/t]` for losses of another scale. At `k = L²/t` neither matrix is noisier than
 /// in separate releases of equal shares, at `L²/2t` the Hessian by at most a half (docs/proofs/intervals.md, "Moments").
-fn joint_weight(slope_bound: f64, loss: &dyn Loss) -> f64 {
-    let greatest = slope_bound.powi(2) / loss.curvature_bound();
+fn joint_weight(slope_bound: f64, curvature_bound: f64) -> f64 {
+    let greatest = slope_bound.powi(2) / curvature_bound;
     2.0_f64.max(0.5 * greatest).min(greatest)
 }
 
@@ -151,7 +151,7 @@ impl Spec {
             } else {
                 loss.sup_slope(radius)
             };
-            let weight = joint_weight(slope_bound, loss);
+            let weight = joint_weight(slope_bound, loss.curvature_within(radius));
             let sensitivity = self.bounds.nuclear(loss.sup_weighted_sum(weight, radius));
             let rate = laplace_rate(sensitivity, epsilon)?;
             let with = |rate| MatrixNoise {
@@ -265,13 +265,13 @@ fn joint_alpha(sup: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::{HuberHinge, Logistic};
+    use crate::loss::{HuberHinge, Logistic, Loss};
 
     #[test]
     fn weight_is_two_for_the_logistic_loss_and_follows_the_scale() {
-        let weight = |h: f64| joint_weight(1.0, &HuberHinge::new(h).unwrap());
+        let weight = |h: f64| joint_weight(1.0, HuberHinge::new(h).unwrap().curvature_bound());
         for (got, expected) in [
-            (joint_weight(1.0, &Logistic), 2.0),
+            (joint_weight(1.0, Logistic.curvature_bound()), 2.0),
             (weight(1.0), 2.0),
             (weight(0.05), 0.1),
             (weight(50.0), 50.0),

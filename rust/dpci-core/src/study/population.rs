@@ -23,7 +23,8 @@ pub(super) struct Population {
     pub(super) factor: Arc<Cholesky>,
     /// Whether the target lies on the sphere around the domain, as the minimisers of most samples then do.
     pub(super) on_sphere: bool,
-    /// Whether the minimisers of samples are found one by one: so too where the loss has a kink or may not be evaluated everywhere.
+    /// Whether the minimisers of samples are found one by one: so too where the loss has a kink, may not be evaluated
+    /// everywhere, or has no bounded curvature beyond the ball.
     pub(super) one_by_one: bool,
 }
 
@@ -49,7 +50,10 @@ impl Population {
             .is_some_and(|w| vector::norm(&target) >= w * (1.0 - 1e-9));
         Ok(Self {
             on_sphere,
-            one_by_one: loss.kinked() || loss.predictor_bound().is_some() || on_sphere,
+            one_by_one: loss.kinked()
+                || loss.predictor_bound().is_some()
+                || loss.curvature_bound().is_infinite()
+                || on_sphere,
             slopes: slopes(design, loss, &target)?,
             target,
             factor: Arc::new(factor),

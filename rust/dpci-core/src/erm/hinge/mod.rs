@@ -266,7 +266,7 @@ fn approach(
                 tolerance: 0.1 * width / longest,
                 ..*options
             };
-            let found = match solver::minimize(&Risk::new(&smooth)?, &near.params, &options) {
+            let found = match solver::minimize(&Risk::new(&smooth, None)?, &near.params, &options) {
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
                 // A smoothed risk only saves time.
                 Err(_) => break,

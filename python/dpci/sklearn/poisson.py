@@ -1,0 +1,177 @@
+"""Private Poisson regression of counts over a ball of parameters."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.metrics import d2_tweedie_score
+from sklearn.utils import Tags
+
+from dpci.budgets import Calibration, Neighbors
+from dpci.data.arrays import OnViolation, Table
+from dpci.ledger.ledger import Ledger
+from dpci.losses import Poisson, response
+from dpci.mechanisms import MechanismLike
+from dpci.model.settings import Moments, Projection
+from dpci.rows import RowDomain
+from dpci.sklearn.base import PrivateLinearEstimator
+from dpci.sklearn.leaks import warn_of_score
+
+
+class PrivatePoissonRegressor(RegressorMixin, PrivateLinearEstimator):
+    """Poisson regression with differential privacy and confidence intervals: the mean of a count is ``exp(X @ coef)``.
+
+    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: parameters, which have to be
+    public and must not be chosen by looking at the data; and scores. The keywords are those of :func:`dpci.fit`, which
+    says more about each.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        Privacy loss of the fit; alone it is pure differential privacy (``dpci.PureDP``).
+    delta : float, optional
+        With ``epsilon``: approximate differential privacy (``dpci.ApproxDP``).
+    rho : float, optional
+        Zero-concentrated differential privacy (``dpci.ZCDP``), with ``epsilon=None`` and ``delta=None``.
+    l2_strength : float, optional
+        Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
+        intervals; scikit-learn's ``alpha``, but that it acts on the intercept too.
+        None: what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_`` has it.
+    radius : float
+        Public bound on the norm of the parameters, intercept included. The noise grows like its exponential.
+    count_bound : float
+        Public bound on a count.
+    row_norm : float, optional
+        Public bound on the Euclidean norm of a row, without the intercept. None: 1, unless ``rows`` is given.
+    rows : Ball or Blocks of dpci.rows, optional
+        Public domain of the rows in place of ``row_norm``: bounds of each column, or group of indicators, by itself.
+    on_violation : {"clip", "error"}
+        What to do with rows beyond their bounds and counts above ``count_bound``: scale and lower them, which is part
+        of the model, or refuse the data.
+    fit_intercept : bool
+        Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
+    intercept_scale : float
+        Size of the constant column behind the intercept; a greater one weakens the regularisation of the intercept and
+        needs more noise.
+    mechanism : {"objective", "output"} or object of dpci.mechanisms
+        Where the noise enters.
+    split : sequence of three floats, optional
+        Shares of the budget of coefficients, Hessian and gradient covariance.
+    moments : {"joint", "separate", "none"}
+        How what the intervals need is released; "none" leaves the whole budget to the coefficients, without intervals.
+    projection : {"auto", "floor", "cautious", "noise_aware"}
+        How intervals treat the noise in the released matrices.
+    calibration : {"tight", "paper"}
+        Constants of the noise.
+    neighbors : {"replace_one", "add_remove"}
+        Data sets that must be hard to tell apart.
+    n_public : int, optional
+        Public stand-in for the number of rows, for "add_remove".
+    weight_bound : float, optional
+        The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
+    weight_total : float, optional
+        What divides weighted sums: public. None: the number of rows.
+    ledger : Ledger, optional
+        Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
+        fitted model is saved for others.
+    n_threads : int, optional
+        Threads; None: all cores.
+    seed : int, optional
+        For tests and simulations only: noise from a seed is not private, and a warning says so. It is not called
+        ``random_state``, because scikit-learn's ensembles set every parameter of that name.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+        Released coefficients.
+    intercept_ : float
+        Released intercept; 0 without one.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X is a frame with text for names.
+    result_ : PrivateFit
+        Everything that was released, with its intervals and its record of privacy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpci.sklearn import PrivatePoissonRegressor
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> model = PrivatePoissonRegressor(epsilon=2.0, l2_strength=0.05).fit(X, np.tile([2, 1], 5000))
+    >>> model.coef_.shape, (model.predict(X) > 0).all()
+    ((2,), np.True_)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = 1.0,
+        delta: float | None = None,
+        rho: float | None = None,
+        l2_strength: float | None = None,
+        radius: float = 1.0,
+        count_bound: float = 10.0,
+        row_norm: float | None = None,
+        rows: RowDomain | None = None,
+        on_violation: OnViolation = "clip",
+        fit_intercept: bool = True,
+        intercept_scale: float = 1.0,
+        mechanism: MechanismLike = "objective",
+        split: Sequence[float] | None = None,
+        moments: Moments = "joint",
+        projection: Projection = "auto",
+        calibration: Calibration = "tight",
+        neighbors: Neighbors = "replace_one",
+        n_public: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
+        ledger: Ledger | None = None,
+        n_threads: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            l2_strength=l2_strength,
+            radius=radius,
+            row_norm=row_norm,
+            rows=rows,
+            on_violation=on_violation,
+            fit_intercept=fit_intercept,
+            intercept_scale=intercept_scale,
+            mechanism=mechanism,
+            split=split,
+            moments=moments,
+            projection=projection,
+            calibration=calibration,
+            neighbors=neighbors,
+            n_public=n_public,
+            weight_bound=weight_bound,
+            weight_total=weight_total,
+            ledger=ledger,
+            n_threads=n_threads,
+            seed=seed,
+        )
+        self.count_bound = count_bound
+
+    def predict(self, X: Table) -> NDArray[np.float64]:
+        """Predicted mean count of each row, shape (n_samples,)."""
+        return response(Poisson.name, self._linear_predictor(X))
+
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of the deviance explained, D²; not private, with a warning, unless the rows are public."""
+        warn_of_score()
+        mean = self.predict(X)
+        return float(d2_tweedie_score(y, mean, sample_weight=sample_weight, power=1))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        tags.target_tags.positive_only = True
+        return tags
+
+    def _loss(self) -> Poisson:
+        return Poisson(count_bound=self.count_bound)

@@ -1,0 +1,169 @@
+//! The Poisson loss of a count with a log link: `e^u - yu`, less its least value over u.
+
+use super::sigmoid_family::up;
+use super::{Batch, Loss, Targets, by_row, cells, deviance_range, entropy};
+use crate::linalg::{Doubled, doubled_exp};
+use crate::{Error, Result};
+
+/// Poisson loss for counts in `[0, count_bound]`: slope `e^u - y`, curvature `e^u`, bounded on a bounded domain only.
+#[derive(Debug, Clone, Copy)]
+pub struct Poisson {
+    count_bound: f64,
+}
+
+/// Greatest bound on counts: their squares stay far from overflow.
+pub(super) const GREATEST_COUNT: f64 = 1e70;
+
+/// Refuses bounds on counts that are not positive, or too great.
+pub(super) fn check_count_bound(count_bound: f64) -> Result<()> {
+    if !(count_bound > 0.0 && count_bound <= GREATEST_COUNT) {
+        return Err(Error::OutOfRange {
+            name: "count_bound",
+            rule: "> 0 and at most 1e70",
+            value: count_bound,
+        });
+    }
+    Ok(())
+}
+
+/// Greatest predictor for which an exponential and its square are far from overflow.
+const GREATEST_PREDICTOR: f64 = 150.0;
+
+/// `e^radius`, rounded up; infinite where it is not used.
+pub(super) fn exp_up(radius: f64) -> f64 {
+    if radius <= GREATEST_PREDICTOR {
+        up((radius + 4.0 * f64::EPSILON * radius.abs()).exp())
+    } else {
+        f64::INFINITY
+    }
+}
+
+impl Poisson {
+    /// The Poisson loss for counts in `[0, count_bound]`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless the bound is positive and at most 10⁷⁰.
+    pub fn new(count_bound: f64) -> Result<Self> {
+        check_count_bound(count_bound)?;
+        Ok(Self { count_bound })
+    }
+
+    /// The greatest of a function of (|slope|, curvature) that grows with both and is convex in the mean `e^u`, over the interval of means
+    /// and of counts: at a corner.
+    fn at_corners(self, radius: f64, f: impl Fn(f64, f64) -> f64) -> f64 {
+        let (high, low) = (exp_up(radius), 1.0 / exp_up(radius));
+        let corners = [
+            f(high, high),
+            f((self.count_bound - low).abs(), low),
+            f((self.count_bound - high).abs(), high),
+        ];
+        up(corners.into_iter().fold(0.0, f64::max))
+    }
+}
+
+impl Loss for Poisson {
+    fn name(&self) -> &'static str {
+        "poisson"
+    }
+
+    fn is_likelihood(&self) -> bool {
+        true
+    }
+
+    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
+        Some((self.name(), vec![self.count_bound]))
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::Interval {
+            lower: 0.0,
+            upper: self.count_bound,
+        }
+    }
+
+    fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
+        by_row(
+            [u, y],
+            out,
+            |u, y| (u.exp() - y * u + entropy(y) - y).max(0.0),
+            |u, y| u.exp() - y,
+            |u, _| u.exp(),
+        );
+        Ok(())
+    }
+
+    /// An exponential of one unit in the last place, and a difference.
+    fn slope_error(&self, radius: f64) -> f64 {
+        4.0 * f64::EPSILON * (exp_up(radius) + self.count_bound)
+    }
+
+    fn doubled_slopes(&self, u: &mut [Doubled], y: &[f64]) -> bool {
+        doubled_exp(u);
+        for (u, y) in u.iter_mut().zip(y) {
+            *u = *u - Doubled::from(*y);
+        }
+        true
+    }
+
+    fn slope_bound(&self) -> f64 {
+        f64::INFINITY
+    }
+
+    fn curvature_bound(&self) -> f64 {
+        f64::INFINITY
+    }
+
+    fn self_concordance(&self) -> f64 {
+        1.0
+    }
+
+    fn one_signed(&self) -> bool {
+        false
+    }
+
+    fn sup_slope(&self, radius: f64) -> f64 {
+        self.at_corners(radius, |slope, _| slope)
+    }
+
+    fn sup_curvature(&self, radius: f64) -> f64 {
+        exp_up(radius)
+    }
+
+    fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
+        self.at_corners(radius, |slope, curvature| k * curvature + slope * slope)
+    }
+
+    fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
+        self.at_corners(radius, |slope, curvature| {
+            (alpha * curvature).hypot(slope * slope)
+        })
+    }
+
+    /// Of `e^{-z}`, which is convex, at an end; of `B - e^z` at an end or where its derivative is the tilt.
+    fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
+        let high = exp_up(radius);
+        let flat = tilt.ln().clamp(-radius, radius);
+        let found = [
+            high - tilt * radius,
+            1.0 / high + tilt * radius,
+            self.count_bound - flat.exp() + tilt * flat,
+        ];
+        let rounding = 16.0 * f64::EPSILON * (high + self.count_bound + tilt * radius);
+        found.into_iter().fold(0.0, f64::max) + rounding
+    }
+
+    fn greatest_push(&self, margin: f64) -> f64 {
+        let falling = exp_up(-margin);
+        let counted = self.count_bound - 1.0 / exp_up(-margin);
+        up(falling.max(counted))
+    }
+
+    fn greatest_pull(&self) -> f64 {
+        let end = 40.0 + self.count_bound.ln_1p();
+        up(cells::greatest_pull(|z| self.greatest_push(z), end))
+    }
+
+    fn value_range(&self, radius: f64) -> f64 {
+        deviance_range(self, radius, self.count_bound)
+    }
+}
