@@ -24,6 +24,7 @@ from dpci.losses import LossLike, Squared, check_loss
 from dpci.mechanisms import MechanismLike, check_mechanism
 from dpci.model.recommend import TRUSTED_RATIO, recommended_l2_strength
 from dpci.model.result import PrivateFit
+from dpci.model.row_shape import with_default_rows
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
 from dpci.model.tables import Source, check_person_column, described, person_ids, person_rule
 from dpci.released.model import record_of
@@ -167,7 +168,8 @@ def fit(
         That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
     row_norm : float, optional
         Public bound on the norm of a row, without the intercept: short for ``rows=dpci.rows.Ball(row_norm)``. None: 1,
-        unless ``rows`` is given.
+        unless ``rows`` is given. With a schema and neither of the two: its unit ball or its blocks, whichever has less
+        noise by public values (docs/data.md, "Rows in blocks").
     rows : Ball or Blocks of dpci.rows, optional
         Public domain of the rows, without the intercept, in place of ``row_norm``: :class:`dpci.rows.Blocks` bounds
         each column, or group of indicators, by itself.
@@ -278,6 +280,8 @@ def fit(
         seed=seed,
         schema=schema,
     )
+    if rows is None and row_norm is None:
+        settings = with_default_rows(settings)
     payment = Payment.due("dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed)
     source = Source(X, y, None) if settings.schema is None else described(X, y, settings.schema)
     check_person_column(persons, settings.schema, source.X)

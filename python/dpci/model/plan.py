@@ -17,6 +17,7 @@ from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.losses import describe
 from dpci.model.recommend import noise_std_devs, recommended_l2_strength
 from dpci.model.result import PrivateFit
+from dpci.model.row_shape import with_default_rows
 from dpci.model.settings import (
     KEYWORDS,
     PERSON_KEYWORDS,
@@ -215,6 +216,8 @@ def plan(
     if by_rule:
         keywords["l2_strength"] = 1.0  # until the rule has one
     settings = Settings.checked(schema=schema, **keywords)
+    if keywords.get("rows") is None and keywords.get("row_norm") is None:
+        settings = with_default_rows(settings)
     recommended = _recommended(settings, n_samples, n_features, target, required=by_rule)
     if by_rule and recommended is not None:
         settings = replace(settings, l2_strength=recommended)
