@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.cli import options
 from dpci.cli.main import main
 from dpci.rows import Ball, Blocks
 from dpci.schema import Schema
@@ -40,9 +39,10 @@ def test_a_fit_in_blocks(people, tmp_path, more):
     assert fitted(people, tmp_path, "--rows", "blocks", *more).rows == BLOCKS
     ball = fitted(people, tmp_path, "--rows", "ball", "--force", *more)
     assert ball.rows == Ball(1.0)
-    # The domain in use where nothing is asked for; one line changes it.
-    assert options._ROWS == "ball"
-    assert fitted(people, tmp_path, "--force", *more).rows == ball.rows
+    # Where nothing is asked for: the blocks within the ball, whose encoding stays.
+    within = Schema.from_file(people / "people.toml").rows
+    assert fitted(people, tmp_path, "--force", *more).rows == within
+    assert fitted(people, tmp_path, "--force", "--mechanism", "output", *more).rows == ball.rows
 
 
 def test_the_encoding_of_a_file_decides(people, tmp_path):
@@ -72,7 +72,8 @@ def test_plans(people, capsys):
     shared = ("plan", "--n-samples", "2000", "--epsilon", "1", "--l2-strength", "0.01")
     schema = ("--schema", str(people / "people.toml"))
     assert "blocks of 2 columns, 2 bounded; norm 1.118" in printed(capsys, *shared, *schema, "--rows", "blocks")
-    assert "blocks" not in printed(capsys, *shared, *schema)
+    assert "blocks of 2 columns, 2 bounded; norm 1\n" in printed(capsys, *shared, *schema)
+    assert "blocks" not in printed(capsys, *shared, *schema, "--rows", "ball")
     document = json.loads(printed(capsys, *shared, *schema, "--rows", "blocks", "--json"))
     assert document["blocks"] == BLOCKS.to_dict()
     assert json.loads(printed(capsys, *shared, "--n-features", "2", "--json"))["blocks"] is None

@@ -30,7 +30,7 @@ def study() -> dpci.simulate.CoverageStudy:
             budget=dpci.PureDP(2.0),
             l2_strength=0.01,
             classes=(-1, 1),
-            row_norm=data.schema.row_norm,
+            rows=data.schema.rows,
             n_replicates=24,
             n_variability=20,
             n_threads=1,

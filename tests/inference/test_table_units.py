@@ -69,7 +69,7 @@ def test_odds_ratios(result):
     np.testing.assert_allclose(np.log(np.asarray(found)), np.asarray(units.conf_int(level=0.9))[:-1], rtol=1e-12)
     decade = result.odds_ratios(contrast={"age": 10})
     assert decade.estimate == pytest.approx(np.exp(10 * units.params[0]))
-    without = dpci.fit(*SCHEMA.transform(TABLE)[:2], classes=(-1, 1), **KEYWORDS)
+    without = dpci.fit(*SCHEMA.transform(TABLE)[:2], classes=(-1, 1), rows=SCHEMA.rows, **KEYWORDS)
     np.testing.assert_allclose(np.log(without.odds_ratios().estimate), result.params[:-1])
     hinge = dpci.fit(TABLE, schema=SCHEMA, loss="huber_hinge", **KEYWORDS)
     with pytest.raises(InvalidInput, match="odds ratios need a logistic loss"):

@@ -60,7 +60,7 @@ def test_without_the_ridge_it_is_a_multiple_of_the_least():
 def test_a_schema_gives_columns_and_rows():
     schema = load_schema("adult_demo")
     plan = dpci.plan(n_samples=4000, schema=schema, budget=PURE)
-    assert plan == dpci.plan(n_samples=4000, n_features=len(schema.names), budget=PURE)
+    assert plan == dpci.plan(n_samples=4000, n_features=len(schema.names), rows=schema.rows, budget=PURE)
     whole = dataclasses.replace(schema, encoding="full_range")
     assert dpci.plan(n_samples=4000, schema=whole, budget=PURE).rows == whole.rows
     table = dpci.plan_table(n_samples=4000, schema=whole, budgets=PURE, l2_strength=0.1)

@@ -21,8 +21,6 @@ from dpci.schema.table import Schema
 
 _FORMS = [name + "".join(f"[:{part.name}]" for part in dataclasses.fields(kind)) for name, kind in BUILT_IN.items()]
 _ROW_KINDS = ("ball", "blocks")
-# Where a schema's encoding does not say. Blocks have another encoding, with which the same λ is another model.
-_ROWS = "ball"
 
 LOSSES = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 
@@ -120,7 +118,7 @@ Rows = Annotated[
     _one_of(
         MODEL,
         "ball: rows of norm at most 1. blocks: each column of the schema has a bound of its own, parameters are per "
-        "full range.",
+        "full range. Default: the encoding of the schema, and the domain with less noise.",
         "ball",
         "blocks",
     ),
@@ -210,7 +208,7 @@ class ModelOptions:
     projection: Projection = None
     calibration: Calibration = None
 
-    def keywords(self, rows: RowDomain, **others: Any) -> ModelKeywords:  # noqa: ANN401  # dpci.fit checks them
+    def keywords(self, rows: RowDomain | None, **others: Any) -> ModelKeywords:  # noqa: ANN401  # dpci.fit checks them
         """Return the keywords of :func:`dpci.fit`; options that were not given keep its defaults."""
         loss = None if self.loss is None else parse_loss(self.loss)
         two_classes = loss is None or loss.to_core().target_bounds is None
@@ -273,10 +271,15 @@ def find_schema(schema: str, target: str | None, formula: str | None = None) -> 
     return description if formula is None else Schema.from_formula(formula, description)
 
 
-def in_rows(description: Schema, rows: str | None) -> tuple[Schema, RowDomain]:
-    """Return the schema in the encoding that goes with the rows that were asked for, and the domain of its rows."""
-    kind = check_choice("rows", rows or ("blocks" if description.encoding == "full_range" else _ROWS), _ROW_KINDS)
-    if kind == "ball":
+def in_rows(description: Schema, rows: str | None) -> tuple[Schema, RowDomain | None]:
+    """Return the schema in the encoding that goes with the rows that were asked for, and the domain of its rows.
+
+    None: the domain that :func:`dpci.fit` takes for the schema. Blocks that are asked for have another encoding, with
+    which the same λ is another model.
+    """
+    if rows is None and description.encoding == "unit_norm":
+        return description, None
+    if check_choice("rows", rows or "blocks", _ROW_KINDS) == "ball":
         return description, Ball(description.row_norm)
     description = dataclasses.replace(description, encoding="full_range")
     return description, description.rows

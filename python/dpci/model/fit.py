@@ -23,6 +23,7 @@ from dpci.mechanisms import MechanismLike, check_mechanism
 from dpci.model.recommend import recommended_l2_strength
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
+from dpci.model.row_shape import with_default_rows
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
 from dpci.model.tables import Source, check_unit_columns, column_values, described, person_rule
 from dpci.rows import RowDomain
@@ -171,7 +172,8 @@ def fit(
         That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
     row_norm : float, optional
         Public bound on the norm of a row, without the intercept: short for ``rows=dpci.rows.Ball(row_norm)``. None: 1,
-        unless ``rows`` is given.
+        unless ``rows`` is given. With a schema and neither of the two: its unit ball or its blocks, whichever has less
+        noise by public values (docs/data.md, "Rows in blocks").
     rows : Ball or Blocks of dpci.rows, optional
         Public domain of the rows, without the intercept, in place of ``row_norm``: :class:`dpci.rows.Blocks` bounds
         each column, or group of indicators, by itself.
@@ -296,6 +298,8 @@ def fit(
         schema=schema,
     )
     check_weighted(weights, weight_bound, weight_total)
+    if rows is None and row_norm is None:
+        settings = with_default_rows(settings)
     payment = Payment.due("dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed)
     source = Source(X, y, None) if settings.schema is None else described(X, y, settings.schema)
     check_unit_columns(settings.schema, source.X, persons=persons, weights=weights)

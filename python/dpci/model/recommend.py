@@ -42,13 +42,8 @@ def recommended_l2_strength(
         For combinations that are not offered, and for "unregularised" with output perturbation.
     """
     check_choice("target", target, TARGETS)
-    scale = settings.row_norm * settings.row_norm or 1.0
-    if math.isinf(scale):
-        raise InvalidInput(
-            "a recommended l2_strength needs a row_norm whose square is within double precision, "
-            f"got row_norm={settings.row_norm}"
-        )
-    spec, strength = _first(settings, n_samples, n_columns, scale)
+    spec, strength = any_spec(settings, n_samples, n_columns)
+    scale = _scale(settings)
     least = spec.plan()["least_l2_strength"]
     if target == "unregularised":
         if least <= 0.0:
@@ -89,10 +84,27 @@ def _gradient_noise(settings: Settings, spec: _core.Spec, n_params: int) -> floa
     return size if settings.mechanism.name == "objective" else size * spec.l2_strength
 
 
-def _first(settings: Settings, n_samples: int, n_columns: int, scale: float) -> tuple[_core.Spec, float]:
-    """Return a specification at a λ that is great enough, whatever the settings have."""
+def _scale(settings: Settings) -> float:
+    """Return the square of the row norm, the scale of λ."""
+    scale = settings.row_norm * settings.row_norm or 1.0
+    if math.isinf(scale):
+        raise InvalidInput(
+            "a recommended l2_strength needs a row_norm whose square is within double precision, "
+            f"got row_norm={settings.row_norm}"
+        )
+    return scale
+
+
+def any_spec(settings: Settings, n_samples: int, n_columns: int) -> tuple[_core.Spec, float]:
+    """Return a specification at a λ that is great enough, whatever the settings have, and that λ.
+
+    Raises
+    ------
+    InvalidInput
+        For combinations that are not offered, at any λ.
+    """
     refusal: RegularizationTooSmall | None = None
-    for strength in (scale * 10.0**power for power in range(0, 40, 2)):
+    for strength in (_scale(settings) * 10.0**power for power in range(0, 40, 2)):
         try:
             return settings.spec(n_samples, n_columns, l2_strength=strength), strength
         except RegularizationTooSmall as error:

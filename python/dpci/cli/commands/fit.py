@@ -29,6 +29,7 @@ from dpci.inference.targets.unregularised import TARGETS
 from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
 from dpci.model import plan as planning
+from dpci.model.row_shape import default_rows
 from dpci.report.plot import check_plot_file
 from dpci.rows import Ball, RowDomain
 from dpci.schema.table import Schema
@@ -244,7 +245,8 @@ def plan(
         given = "none" if schema is None else "both"
         msg = f"exactly one of --schema and --n-features must be given, got {given}"
         raise InvalidInput(msg)
-    domain: RowDomain = Ball()
+    domain: RowDomain | None = Ball()
+    description: Schema | None = None
     if schema is None:
         if formula is not None:
             msg = f"--formula needs --schema, which bounds each column, got --formula {formula!r}"
@@ -257,9 +259,13 @@ def plan(
         description, domain = in_rows(find_schema(schema, None, formula), model.rows)
         n_columns = len(description.names)
     keywords = model.keywords(domain, neighbors=neighbors)
+    if description is not None:
+        keywords.pop("classes", None)
     earlier = None if like is None else read_model(like)
     of = check_choice("target", target, TARGETS)
-    found = planning.plan(n_samples=n_samples, n_features=n_columns, like=earlier, target=of, **keywords)
+    found = planning.plan(
+        n_samples=n_samples, n_features=n_columns, schema=description, like=earlier, target=of, **keywords
+    )
     if json:
         show_json(plan_document(found))
     else:
@@ -316,6 +322,10 @@ def coverage(
     found = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target, formula)
     description, domain = in_rows(found, model.rows)
     keywords = model.keywords(domain)
+    if domain is None:
+        of_table = keywords.copy()
+        of_table.pop("classes", None)  # those of the schema
+        keywords["rows"] = default_rows(description, **of_table)
     shown = wants_progress(progress, quiet=quiet)
     if is_public(source):
         X, y, names = description.transform(without_missing(public_table(source)))

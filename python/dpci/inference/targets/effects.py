@@ -38,7 +38,8 @@ def marginal_effects(
     Raises
     ------
     InvalidInput
-        For a model without a schema or with another loss than a logistic or squared one, and values that are not those of one row.
+        For a model without a schema, for losses that are neither logistic nor squared, and for values that are not
+        those of one row.
     """
     schema, name = record.table, record.loss["name"]
     if schema is None:

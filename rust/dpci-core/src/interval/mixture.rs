@@ -26,6 +26,16 @@ impl Mixture {
         )
     }
 
+    /// For tails down to 1e-16, relative to which it is accurate to 1e-4.
+    pub(super) fn coarse(shape: f64) -> Self {
+        Self::new(
+            shape,
+            2.5 * tail_step(shape),
+            |_, log_weight| log_weight > -14.0,
+            -75.0,
+        )
+    }
+
     /// For tails down to the least float.
     pub(super) fn for_far_tail(shape: f64) -> Self {
         Self::new(

@@ -67,6 +67,8 @@ pub(super) struct Estimate {
 
 /// Means along the released directions, of functions of the true matrices.
 struct Directions {
+    /// `E uᵀH⁻¹u`.
+    mean: Vec<f64>,
     /// `E uᵀH⁻²u`.
     square: Vec<f64>,
     /// `E uᵀH⁻¹ΣH⁻¹u` with the expected covariance.
@@ -96,22 +98,35 @@ impl NoisyMatrices<'_> {
             }
             out
         };
+        let mut sampling = back(&sampling, factor / self.n_samples);
         let noise = match self.perturbation {
             Perturbation::Objective => {
                 // No eigenvalue of the true inverse is above that of the strong convexity.
                 let greatest = self.strong_convexity.recip();
-                let roots: Vec<f64> = directions
-                    .square
-                    .iter()
-                    .map(|m| (m * factor).sqrt().min(greatest))
-                    .collect();
+                let squares = directions.square.iter();
+                let mut roots: Vec<f64> =
+                    squares.map(|m| (m * factor).sqrt().min(greatest)).collect();
+                if self.is_uneven() {
+                    // The released directions tell the mean of the inverse. What is beyond it lies in directions that they do not tell, and
+                    // has the mean variance of all coordinates: a quiet coordinate is not taken for all.
+                    let variance = self.law.coordinate_variance() / self.n_samples.powi(2);
+                    let mut beyond = Vec::with_capacity(dim);
+                    for (root, mean) in roots.iter_mut().zip(&directions.mean) {
+                        let known = root.min(mean * factor.sqrt());
+                        beyond.push((*root * *root - known * known) * variance);
+                        *root = known;
+                    }
+                    for (entry, more) in sampling.iter_mut().zip(back(&diagonal(&beyond), 1.0)) {
+                        *entry += more;
+                    }
+                }
                 back(&diagonal(&roots), self.n_samples.recip())
             }
             Perturbation::Output => diagonal(&vec![factor.sqrt(); dim]),
         };
         let least = diagonal(&directions.sandwich);
         Ok(Estimate {
-            sampling: back(&sampling, factor / self.n_samples),
+            sampling,
             least_sampling: back(&least, LEAST_SHARE * factor / self.n_samples),
             noise,
             factor,
@@ -131,6 +146,7 @@ impl NoisyMatrices<'_> {
         let covariance =
             self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues, &rotated);
         let unweighted = Directions {
+            mean: vec![1.0; dim],
             square: vec![1.0; dim],
             sandwich: covariance,
         };
@@ -171,6 +187,11 @@ impl NoisyMatrices<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the coordinates of the noise have different variances.
+    fn is_uneven(&self) -> bool {
+        self.law.blocks().is_some() || self.law.relative_std_devs().is_some()
     }
 
     /// Standard deviation of an isometric coordinate of the gradient covariance's noise.
@@ -220,8 +241,10 @@ impl NoisyMatrices<'_> {
 
     fn directions(&self, overlaps: &[f64], eigenvalues: &[f64], covariance: &[f64]) -> Directions {
         let squares = self.inverse_squares(eigenvalues);
+        let inverses: Vec<f64> = squares.iter().map(|m| m.sqrt()).collect();
         let sandwiches: Vec<f64> = squares.iter().zip(covariance).map(|(m, s)| m * s).collect();
         Directions {
+            mean: along(overlaps, &inverses),
             square: along(overlaps, &squares),
             sandwich: along(overlaps, &sandwiches),
         }
@@ -238,7 +261,9 @@ impl NoisyMatrices<'_> {
     /// The posterior mean of `H⁻¹ΣH⁻¹` in the released directions, given the released Σ there: entry by entry, the prior is what
     /// is expected, with a standard deviation of half that size.
     fn shrink(&self, directions: &Directions, gradient_cov: &[f64]) -> Vec<f64> {
-        let Directions { square, sandwich } = directions;
+        let Directions {
+            square, sandwich, ..
+        } = directions;
         let dim = square.len();
         let noise = self.gradient_cov_std_dev(dim).powi(2);
         let mut out = vec![0.0; dim * dim];

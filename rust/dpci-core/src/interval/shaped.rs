@@ -1,13 +1,12 @@
 //! Errors under noise in the shape of blocks: the law of each contrast, whose noise is a gamma number times a sum over blocks.
 //!
-//! The noise of a contrast is `r·Σ_j m_j u_j`, r ~ Gamma(D+1) and u uniform in the unit ball of the blocks (docs/proofs/intervals.md, "Intervals"). The
-//! law of the sum comes from its characteristic function ([`super::block_sums`]); the gamma number, the normal part and the law of the
-//! matrices are integrated over it.
+//! The error of a contrast is a normal number and `r·Σ_j m_j u_j`, r ~ Gamma(D+1), u uniform in the unit ball of the blocks. Its cumulants are
+//! exact ([`cumulants`]), and three of them give its quantiles ([`table`]; docs/proofs/intervals.md, "Intervals"): the size of an error is an increasing
+//! function of that of a normal number. The law of the matrices is integrated over it.
 
-use std::f64::consts::{FRAC_1_SQRT_2, PI};
-use std::sync::Arc;
+use std::f64::consts::FRAC_1_SQRT_2;
 
-use super::block_sums::BlockSums;
+use self::table::{COEFFICIENTS, DEGREE, RANGES, SCALES, SCORES};
 use super::mixture::Mixture;
 use super::spread::{ErrorShape, GREATEST_SHAPE};
 use super::{check_lengths, check_level};
@@ -16,18 +15,11 @@ use crate::linalg::vector;
 use crate::row_domain::Blocks;
 use crate::{Error, Result};
 
-/// Cells for the size of the noise: this many for a standard deviation up to [`FINE`], each greater by a twentieth beyond.
-const CELLS_PER_UNIT: f64 = 16.0;
-const FINE: f64 = 6.0;
-const GROWTH: f64 = 1.05;
+mod cumulants;
+mod table;
 
-/// Mass of a cell that is left out; all of them together are far below the accuracy.
-const LEAST_MASS: f64 = 1e-10;
-
-/// Step of the table of a tail, in standard deviations, and the tail where it ends: the density is logarithmically concave, so that beyond
-/// its end a straight line in the logarithm is above the tail.
-const STEP: f64 = 0.2;
-const LEAST_TAIL: f64 = 1e-6;
+/// Scores between which the slope of the logarithm of a tail is taken that continues it.
+const LAST: [f64; 2] = [3.0, 4.0];
 
 /// The half widths of several contrasts, to a relative accuracy of 1e-2 or better.
 ///
@@ -43,11 +35,9 @@ pub(super) fn half_widths(
     level: f64,
 ) -> Result<Vec<f64>> {
     check_level(level)?;
-    let matrices = Ratio::new(shape, level > 0.5);
-    Contrasts::new(v, a, shape, blocks)?.map(|_, error| {
-        let unit = matrices.quantile(&Tail::new(&error), 1.0 - level);
-        error.scale * unit
-    })
+    let matrices = Ratio::new(shape);
+    Contrasts::new(v, a, shape, blocks)?
+        .map(|_, error| error.scale * matrices.quantile(&error.law, 1.0 - level))
 }
 
 /// The tails of several contrasts, each at its own `x`.
@@ -69,7 +59,7 @@ pub(super) fn tails(
             value,
         });
     }
-    let matrices = Ratio::new(shape, true);
+    let matrices = Ratio::new(shape);
     Contrasts::new(v, a, shape, blocks)?.map(|i, error| {
         // An error that is surely 0 is at 0, and infinitely far from anything else.
         let unit = if x[i].abs() > 0.0 {
@@ -77,7 +67,7 @@ pub(super) fn tails(
         } else {
             0.0
         };
-        matrices.tail(&Tail::new(&error), unit).min(1.0)
+        matrices.tail(&error.law, unit).min(1.0)
     })
 }
 
@@ -85,30 +75,24 @@ pub(super) fn tails(
 struct Contrasts<'a> {
     v: &'a [f64],
     a: &'a [f64],
-    sums: Arc<BlockSums>,
+    blocks: &'a Blocks,
     /// Standard deviations of the coordinates of the noise.
     std_devs: Vec<f64>,
-    /// The gamma number over its root mean square, with its weights.
-    radius: Vec<(f64, f64)>,
 }
 
 impl<'a> Contrasts<'a> {
-    fn new(v: &'a [f64], a: &'a [f64], shape: &ErrorShape, blocks: &Blocks) -> Result<Self> {
+    fn new(v: &'a [f64], a: &'a [f64], shape: &ErrorShape, blocks: &'a Blocks) -> Result<Self> {
         shape.check()?;
         let dim = blocks.dim();
         check_length("a", v.len() * dim, a.len())?;
         let size = dim as f64;
         let radius = ((size + 1.0) * (size + 2.0)).sqrt() * shape.law.scale();
         let variances = blocks.variances().into_iter();
-        let std_devs = variances.map(|variance| radius * variance.sqrt());
-        let mean = ((size + 1.0) / (size + 2.0)).sqrt();
-        let nodes = Mixture::for_tail(size + 1.0).nodes.into_iter();
         Ok(Self {
             v,
             a,
-            sums: BlockSums::of(blocks),
-            std_devs: std_devs.collect(),
-            radius: nodes.map(|(w, weight)| (mean * w, weight)).collect(),
+            blocks,
+            std_devs: variances.map(|variance| radius * variance.sqrt()).collect(),
         })
     }
 
@@ -135,160 +119,122 @@ impl<'a> Contrasts<'a> {
                 });
             }
         }
-        if noise > 0.0 {
-            for weight in &mut weights {
-                *weight /= noise;
-            }
+        if noise <= 0.0 {
+            return Ok(Standardised {
+                scale,
+                law: Quantiles::new([0.0; 3]),
+            });
         }
-        let shares = if scale > 0.0 {
-            [sampling / scale, noise / scale]
-        } else {
-            [1.0, 0.0]
-        };
-        let parts = if noise > 0.0 {
-            self.parts(&weights, shares)
-        } else {
-            vec![Part {
-                size: 0.0,
-                probability: 1.0,
-                std_dev: shares[0],
-            }]
-        };
-        Ok(Standardised { scale, parts })
-    }
-
-    /// The error with these shares of the standard deviation: that of the normal part, and that of noise with weights of norm 1.
-    fn parts(&self, weights: &[f64], [normal, noise]: [f64; 2]) -> Vec<Part> {
-        let mut cells = Cells::default();
-        for (sum, share) in self.sums.sizes(weights) {
-            for (radius, weight) in &self.radius {
-                cells.add(sum * radius, share * weight);
-            }
+        for weight in &mut weights {
+            *weight /= noise;
         }
-        let mut parts = cells.into_parts(normal, noise);
-        let square = |part: &Part| part.probability * (part.size.powi(2) + part.std_dev.powi(2));
-        let scale = parts.iter().map(square).sum::<f64>().sqrt().recip();
-        for part in &mut parts {
-            part.size *= scale;
-            part.std_dev *= scale;
-        }
-        parts
+        let share = (noise / scale).powi(2);
+        let [fourth, sixth, eighth] = cumulants::standardised(&weights, self.blocks);
+        let law = Quantiles::new([
+            fourth * share.powi(2),
+            sixth * share.powi(3),
+            eighth * share.powi(4),
+        ]);
+        Ok(Standardised { scale, law })
     }
 }
 
-/// The error of a contrast over its standard deviation, as a mixture.
+/// The error of a contrast over its standard deviation.
 struct Standardised {
     scale: f64,
-    parts: Vec<Part>,
+    law: Quantiles,
 }
 
-/// Noise of one size and a random sign, and a normal number.
-struct Part {
-    size: f64,
-    probability: f64,
-    std_dev: f64,
+/// Quantiles of the size of an error at the scores of the table, from 0 on, with the slopes of the score there.
+struct Quantiles {
+    at: [f64; NODES],
+    slopes: [f64; NODES],
 }
 
-/// Sizes of noise in cells, each with its mass and its centre.
-#[derive(Default)]
-struct Cells {
-    cells: Vec<[f64; 2]>,
+/// Scores of the table, and 0.
+const NODES: usize = SCORES.len() + 1;
+
+/// The score of a node.
+fn score(i: usize) -> f64 {
+    if i == 0 { 0.0 } else { SCORES[i - 1] }
 }
 
-impl Cells {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a size is non-negative, and a gamma number of weight is below 1e3 standard deviations"
-    )]
-    fn add(&mut self, size: f64, probability: f64) {
-        let cell = if size < FINE {
-            size * CELLS_PER_UNIT
-        } else {
-            FINE * CELLS_PER_UNIT + (size / FINE).ln() / GROWTH.ln()
-        } as usize;
-        if cell >= self.cells.len() {
-            self.cells.resize(cell + 1, [0.0; 2]);
+/// The logarithm of `P(|Z| ≥ z)`.
+fn log_tail(z: f64) -> f64 {
+    libm::erfc(z * FRAC_1_SQRT_2).ln()
+}
+
+impl Quantiles {
+    /// Of a law of variance 1 with these cumulants of order 4, 6 and 8.
+    fn new(cumulants: [f64; 3]) -> Self {
+        let products = products(cumulants);
+        let mut at = [0.0; NODES];
+        for (i, coefficients) in COEFFICIENTS.iter().enumerate() {
+            let quantile = SCORES[i] * vector::dot(coefficients, &products).exp();
+            // A tail decreases whatever the polynomials say.
+            at[i + 1] = quantile.max(at[i] * 1.001);
         }
-        self.cells[cell][0] += probability;
-        self.cells[cell][1] += probability * size;
+        // Fritsch and Butland's slopes, between which a cubic is monotone.
+        let secant = |i: usize| (score(i + 1) - score(i)) / (at[i + 1] - at[i]);
+        let mut slopes = [secant(0); NODES];
+        slopes[NODES - 1] = secant(NODES - 2);
+        for i in 1..NODES - 1 {
+            let (before, after) = (secant(i - 1), secant(i));
+            let (short, long) = (at[i] - at[i - 1], at[i + 1] - at[i]);
+            let weight = (short + 2.0 * long) / (3.0 * (short + long));
+            slopes[i] = before * after / (weight * after + (1.0 - weight) * before);
+        }
+        Self { at, slopes }
     }
 
-    /// Parts of noise and a normal number of these standard deviations; where the normal one does not fill a cell, a kernel of its width
-    /// does.
-    fn into_parts(self, normal: f64, noise: f64) -> Vec<Part> {
-        let full = self
-            .cells
-            .into_iter()
-            .filter(|[mass, _]| *mass > LEAST_MASS);
-        full.map(|[mass, moment]| {
-            let size = moment / mass;
-            let width = if size < FINE {
-                CELLS_PER_UNIT.recip()
-            } else {
-                size * GROWTH.ln()
-            };
-            Part {
-                size: noise * size,
-                probability: mass,
-                std_dev: normal.max(noise * width),
+    /// `P(|X| ≥ q)`; beyond the last node a straight line in the logarithm, which is above a tail that is logarithmically concave.
+    fn tail(&self, q: f64) -> f64 {
+        let i = self.at.partition_point(|at| *at <= q);
+        if i == NODES {
+            let [from, to] = LAST.map(|z| (0..NODES).find(|i| score(*i) >= z).unwrap_or(0));
+            let slope = (log_tail(LAST[1]) - log_tail(LAST[0])) / (self.at[to] - self.at[from]);
+            return (log_tail(LAST[1]) + slope * (q - self.at[to])).exp();
+        }
+        // q is NaN for no caller: below the first node there is none.
+        let left = i.max(1) - 1;
+        let step = self.at[left + 1] - self.at[left];
+        let t = (q - self.at[left]) / step;
+        let rest = 1.0 - t;
+        let value = |i: usize, t: f64, rest: f64, sign: f64| {
+            rest * rest * ((1.0 + 2.0 * t) * score(i) + sign * t * step * self.slopes[i])
+        };
+        let z = value(left, t, rest, 1.0) + value(left + 1, rest, t, -1.0);
+        libm::erfc(z * FRAC_1_SQRT_2)
+    }
+}
+
+/// All products of one to [`DEGREE`] of the transformed cumulants, in the order of the table.
+fn products(cumulants: [f64; 3]) -> [f64; COEFFICIENTS[0].len()] {
+    let mut base = [0.0; 3];
+    for (i, cumulant) in cumulants.into_iter().enumerate() {
+        let [least, greatest] = RANGES[i];
+        base[i] = (cumulant / SCALES[i]).asinh().clamp(least, greatest);
+    }
+    let mut found = [0.0; COEFFICIENTS[0].len()];
+    let mut n = 0;
+    // Of one degree those that begin with each factor: the product of it and those of the degree before that begin with it or a later one.
+    let mut starts = [0, 0, 0];
+    for degree in 1..=DEGREE {
+        let end = n;
+        for (first, start) in starts.iter_mut().enumerate() {
+            let from = std::mem::replace(start, n);
+            if degree == 1 {
+                found[n] = base[first];
+                n += 1;
+                continue;
             }
-        })
-        .collect()
-    }
-}
-
-/// The logarithm of the tail of an error in a table, with its slope.
-struct Tail {
-    nodes: Vec<[f64; 2]>,
-}
-
-impl Tail {
-    fn new(error: &Standardised) -> Self {
-        let mut nodes = Vec::new();
-        loop {
-            let q = nodes.len() as f64 * STEP;
-            let [tail, density] = tail_and_density(error, q);
-            nodes.push([tail.ln(), -density / tail]);
-            // An error of standard deviation 1 has this tail at 20 at the latest.
-            if tail <= LEAST_TAIL || nodes.len() > 200 {
-                return Self { nodes };
+            for other in from..end {
+                found[n] = base[first] * found[other];
+                n += 1;
             }
         }
     }
-
-    /// The logarithm of `P(|X| ≥ q)`: cubic between two nodes, beyond the last one a straight line.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a cast to an integer saturates, and the last node is taken"
-    )]
-    fn log(&self, q: f64) -> f64 {
-        let at = q / STEP;
-        let (i, last) = (at as usize, self.nodes.len() - 1);
-        if i >= last {
-            let [value, slope] = self.nodes[last];
-            return value + slope * (q - last as f64 * STEP);
-        }
-        let ([y, dy], [z, dz]) = (self.nodes[i], self.nodes[i + 1]);
-        let t = at - i as f64;
-        let (rest, step) = (1.0 - t, STEP);
-        rest * rest * ((1.0 + 2.0 * t) * y + t * step * dy)
-            + t * t * ((1.0 + 2.0 * rest) * z - rest * step * dz)
-    }
-}
-
-/// `P(|X| ≥ q)` and the density of |X| there.
-fn tail_and_density(error: &Standardised, q: f64) -> [f64; 2] {
-    let (mut tail, mut density) = (0.0, 0.0);
-    for part in &error.parts {
-        for size in [part.size, -part.size] {
-            let x = (q - size) / part.std_dev * FRAC_1_SQRT_2;
-            tail += 0.5 * part.probability * libm::erfc(x);
-            density += part.probability * (-x * x).exp() / part.std_dev;
-        }
-    }
-    [tail, density / (2.0 * PI).sqrt()]
+    found
 }
 
 /// The law of the true variance over the estimated one.
@@ -297,13 +243,11 @@ struct Ratio {
 }
 
 impl Ratio {
-    fn new(shape: &ErrorShape, of_tail: bool) -> Self {
+    fn new(shape: &ErrorShape) -> Self {
         let nodes = if shape.matrices >= GREATEST_SHAPE {
             vec![(1.0, 1.0)]
-        } else if of_tail {
-            Mixture::for_tail(shape.matrices).nodes
         } else {
-            Mixture::for_centre(shape.matrices).nodes
+            Mixture::coarse(shape.matrices).nodes
         };
         let roots = nodes.into_iter().map(|(w, weight)| (w.sqrt(), weight));
         Self {
@@ -311,28 +255,45 @@ impl Ratio {
         }
     }
 
-    fn tail(&self, tail: &Tail, q: f64) -> f64 {
+    fn tail(&self, law: &Quantiles, q: f64) -> f64 {
         let terms = self.nodes.iter();
         terms
-            .map(|(root, weight)| weight * tail.log(q / root).exp())
+            .map(|(root, weight)| weight * law.tail(q / root))
             .sum()
     }
 
-    /// Where the tail is `probability`, by bisection.
-    fn quantile(&self, tail: &Tail, probability: f64) -> f64 {
-        let (mut low, mut high) = (0.0, 1.0);
-        while self.tail(tail, high) > probability {
-            (low, high) = (high, 2.0 * high);
+    /// Where the tail is `probability`: regula falsi in the logarithm, with the weights of the Illinois rule.
+    fn quantile(&self, law: &Quantiles, probability: f64) -> f64 {
+        let goal = probability.ln();
+        let excess = |q: f64| self.tail(law, q).ln() - goal;
+        let (mut low, mut high) = ((0.0, -goal), (1.0, excess(1.0)));
+        while high.1 > 0.0 {
+            low = high;
+            high = (2.0 * high.0, excess(2.0 * high.0));
         }
+        let mut above = None;
         for _ in 0..60 {
-            let middle = f64::midpoint(low, high);
-            if self.tail(tail, middle) > probability {
-                low = middle;
+            if high.0 - low.0 <= 1e-13 * high.0 {
+                break;
+            }
+            let middle = (low.0 * high.1 - high.0 * low.1) / (high.1 - low.1);
+            let found = (middle, excess(middle));
+            if !(low.0 < middle && middle < high.0) || found.1.abs() < 1e-12 {
+                return middle;
+            }
+            let again = above == Some(found.1 > 0.0);
+            above = Some(found.1 > 0.0);
+            let (end, other) = if found.1 > 0.0 {
+                (&mut low, &mut high)
             } else {
-                high = middle;
+                (&mut high, &mut low)
+            };
+            *end = found;
+            if again {
+                other.1 *= 0.5;
             }
         }
-        f64::midpoint(low, high)
+        f64::midpoint(low.0, high.0)
     }
 }
 

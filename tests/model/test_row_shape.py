@@ -1,0 +1,75 @@
+"""The domain of the rows that a schema has by default: less noise, by public values alone."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.datasets import load_adult_sample, load_schema
+from dpci.datasets.tables import load_sample_table
+from dpci.rows import Ball
+from dpci.schema import ClassTarget, NumericColumn, Schema
+
+SCHEMA = load_schema("adult_demo")
+BALL = Ball(1.0)
+BUDGETS = (dpci.PureDP(1.0), dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6))
+
+
+def chosen(**keywords):
+    return dpci.plan(schema=SCHEMA, **{"n_samples": 4000, "budget": BUDGETS[0], "l2_strength": 0.05, **keywords}).rows
+
+
+def noise(rows, **keywords):
+    shared = {"n_samples": 4000, "budget": BUDGETS[0], "l2_strength": 0.05}
+    plan = dpci.plan(schema=SCHEMA, rows=rows, **{**shared, **keywords})
+    return float(np.log(plan.noise_std_devs).mean())
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("more", [{}, {"radius": 3.0}, {"radius": 0.2}, {"neighbors": "add_remove"}])
+def test_it_is_the_domain_with_less_noise(budget, more):
+    least = min((BALL, SCHEMA.rows), key=lambda rows: noise(rows, budget=budget, **more))
+    assert chosen(budget=budget, **more) == least
+
+
+def test_it_depends_on_no_size():
+    found = {
+        chosen(n_samples=n, budget=dpci.PureDP(epsilon), l2_strength=strength)
+        for n, epsilon, strength in ((4000, 1.0, 0.05), (10**6, 1.0, 1e-4), (100, 8.0, 0.5), (10**5, 0.01, 0.05))
+    }
+    assert found == {SCHEMA.rows}
+
+
+def test_the_ball_stays_where_there_is_no_noise_in_a_shape():
+    assert chosen(mechanism="output") == BALL
+    assert chosen(mechanism=dpci.ObjectivePerturbation(noise="spherical_laplace")) == BALL
+    assert chosen(mechanism="output", radius=2.0) == BALL
+
+
+def test_what_is_asked_for_stays():
+    assert chosen(rows=BALL) == BALL
+    assert chosen(row_norm=1.0) == BALL
+    whole = dataclasses.replace(SCHEMA, encoding="full_range")
+    assert dpci.plan(n_samples=4000, schema=whole, budget=BUDGETS[0], l2_strength=0.05).rows == whole.rows
+
+
+def test_a_fit_takes_it_and_is_saved_with_it():
+    data = load_adult_sample()
+    table = load_sample_table()
+    with pytest.warns(dpci.errors.SeededNoiseWarning):
+        result = dpci.fit(table, schema=SCHEMA, budget=dpci.PureDP(2.0), l2_strength=0.02, seed=1)
+    assert result.rows == SCHEMA.rows
+    again = dpci.PrivateFit.from_json(result.to_json())
+    assert again.rows == SCHEMA.rows
+    np.testing.assert_array_equal(again.predict(data.X), result.predict(data.X))
+    np.testing.assert_array_equal(np.asarray(again.conf_int()), np.asarray(result.conf_int()))
+
+
+def test_one_column_without_an_intercept():
+    target = ClassTarget(column="y", negative=("no",), positive=("yes",))
+    described = Schema(columns=(NumericColumn(name="x", lower=0, upper=1),), target=target)
+    schema = Schema.from_formula("y ~ x - 1", described)
+    plan = dpci.plan(n_samples=500, schema=schema, fit_intercept=False, budget=BUDGETS[0], l2_strength=0.1)
+    # A ball and a block of one coordinate are the same set, with the same law.
+    assert plan.rows == BALL
