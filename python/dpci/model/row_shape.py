@@ -39,4 +39,4 @@ def with_default_rows(settings: Settings) -> Settings:
 def _log_noise(settings: Settings, n_columns: int) -> float:
     n_samples = settings.n_public or 1
     spec, _ = any_spec(settings, n_samples, n_columns)
-    return float(np.log(noise_std_devs(settings, spec, n_samples, n_columns + settings.fit_intercept)).mean())
+    return float(np.log(noise_std_devs(settings, spec, n_columns + settings.fit_intercept)).mean())
