@@ -190,7 +190,7 @@ def test_classes_and_probabilities():
     probabilities = result.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     np.testing.assert_array_equal(probabilities[:, 1] > 0.5, result.decision_function(X) > 0)
-    with pytest.raises(InvalidInput, match="requires a logistic loss"):
+    with pytest.raises(InvalidInput, match="requires a loss that models a probability"):
         functional().predict_proba(X)
     with pytest.warns(PrivacyLeakWarning, match="inferred from y"):
         functional(y=labels, loss="logistic", seed=None)

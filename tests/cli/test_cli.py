@@ -191,7 +191,7 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("--delta", "1e-6"), "got ['--delta']"),
         (("--epsilon", "-1"), "epsilon must be finite and > 0, got epsilon=-1.0"),
         (("--epsilon", "1", "--target", "wage"), "the table must have the column 'wage'"),
-        (("--epsilon", "1", "--loss", "probit"), "loss must be logistic"),
+        (("--epsilon", "1", "--loss", "cauchit"), "loss must be logistic"),
         (("--epsilon", "1", "--loss", "huber_hinge:wide"), "loss must hold numbers, got 'wide'"),
         (("--epsilon", "1", "--loss", "logistic:1"), "loss must be logistic"),
         (("--epsilon", "1", "--split", "0.5;0.5"), "split must hold numbers"),

@@ -78,6 +78,6 @@ def test_an_interrupt_at_the_end(folder):
 
 
 def test_other_programs_keep_their_interrupts(folder):
-    done = run(folder, "dpci.model.fit", folder / "other.py", *PLAN)
+    done = run(folder, "dpci._core", folder / "other.py", *PLAN)
     assert done.returncode != 0
     assert "KeyboardInterrupt" in done.stderr

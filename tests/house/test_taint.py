@@ -187,6 +187,8 @@ def test_codings_of_the_same_public_classes_are_not_told():
 PROBE = np.linspace(-0.4, 0.4, 5 * D).reshape(5, D)
 LABELS = np.arange(5) % 2 == 0
 AT = {"age": 40, "sex": "F", "dose": 1.0}
+PLAIN = ["correlations", "means", "odds_ratios", "officer_report", "public_facts", "shrinkage"]
+PLAIN += ["summary", "to_html", "to_json", "variances"]
 CALLS = {
     "__call__": lambda made: made(PROBE, LABELS),
     "__repr__": repr,
@@ -200,17 +202,12 @@ CALLS = {
     "predict": lambda made: made.predict(PROBE),
     "predict_conf_int": lambda made: made.predict_conf_int(PROBE),
     "predict_proba": lambda made: made.predict_proba(PROBE),
-    "public_facts": lambda made: made.public_facts(),
     "submodels": lambda made: made.submodels([["x0"], []], l2_strength=9.0),
-    "summary": lambda made: made.summary(),
     "summary_frame": lambda made: made.summary_frame().to_dict(),
-    **{name: lambda made, name=name: getattr(made, name)() for name in ("officer_report", "to_html")},
-    "to_json": lambda made: made.to_json(),
+    **{name: lambda made, name=name: getattr(made, name)() for name in PLAIN},
     "wald_test": lambda made: made.wald_test({"x0": 1}),
     "in_units": lambda made: made.in_units().conf_int(),
-    "odds_ratios": lambda made: made.odds_ratios(),
     "marginal_effects": lambda made: made.marginal_effects(AT),
-    "shrinkage": lambda made: made.shrinkage(),
 }
 CURVES = {"guarantee": lambda found: [str(found.budget), found.delta([0.1, 1.0]), found.rdp([2.0, 9.0])]}
 NO_CALLS = {"from_json", "of", "plot_bound_against_truth_not_private"}

@@ -83,7 +83,7 @@ def test_models_that_have_none():
     with pytest.raises(InvalidInput, match="need a fit with a schema"):
         dpci.fit(X, y, classes=(-1, 1), **KEYWORDS).marginal_effects(AT)
     hinge = dpci.fit(TABLE, schema=SCHEMA, loss="huber_hinge", **{**KEYWORDS, "l2_strength": 1e-3})
-    with pytest.raises(InvalidInput, match="a probability or a mean, got 'huber_hinge'"):
+    with pytest.raises(InvalidInput, match="a logistic or squared loss, got 'huber_hinge'"):
         hinge.marginal_effects(AT)
     strong = dpci.fit(TABLE, schema=SCHEMA, **{**KEYWORDS, "l2_strength": 1.0})
     refused = strong.marginal_effects(AT, target="unregularised")

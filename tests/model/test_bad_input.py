@@ -126,7 +126,7 @@ KEYWORDS = {
         r"intercept_scale must be finite and > 0, got .*=-1.0",
     ),
     "fit_intercept": ({"fit_intercept": 1}, InvalidInput, r"fit_intercept must be True or False, got fit_intercept=1"),
-    "loss name": ({"loss": "probit"}, InvalidInput, r"loss must be one of 'logistic', .* got loss='probit'"),
+    "loss name": ({"loss": "cauchit"}, InvalidInput, r"loss must be one of 'logistic', .* got loss='cauchit'"),
     "loss class": ({"loss": HuberHinge}, InvalidInput, r"loss must be one of 'logistic'"),
     "mechanism": ({"mechanism": "laplace"}, InvalidInput, r"mechanism must be 'objective', .* got mechanism='laplace'"),
     "moments": (

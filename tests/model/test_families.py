@@ -191,7 +191,9 @@ def test_counts_of_a_schema_are_in_units_of_their_bound():
     loss = losses.Poisson(count_bound=1.0)
     common = {"loss": loss, "radius": 3.0, "budget": dpci.ZCDP(50.0), "l2_strength": 0.05, "seed": 1}
     found = dpci.fit(table, schema=unit, **common)
-    assert 0.0 < found.predict(table).max() < 1.0
+    encoded = unit.transform(table)[0]
+    np.testing.assert_allclose(found.predict(table), 8.0 * found.predict(encoded) / 8.0)
+    assert 1.0 < found.predict(table).max() < 8.0  # in the unit of the target
     signed = Schema(columns=(column,), target=NumericTarget(column="visits", lower=0.0, upper=8.0))
     with pytest.raises(InvalidInput, match="scale='unit' and lower=0"):
         dpci.fit(table, schema=signed, **common)

@@ -245,7 +245,7 @@ KEYWORDS = {
     "nan probability": ({"failure_probability": NAN}, PROBABILITY),
     "text probability": ({"failure_probability": "0.1"}, "failure_probability must be a real number"),
     "flag": ({"simultaneous": 1}, "simultaneous must be True or False"),
-    "loss": ({"loss": "probit"}, "loss must be one of"),
+    "loss": ({"loss": "cauchit"}, "loss must be one of"),
     "unbounded loss": ({"loss": "squared"}, "loss must have a bounded slope and a second derivative"),
     "kinked loss": ({"loss": "hinge"}, "loss must have a bounded slope and a second derivative"),
     "tiny rows": ({"row_norm": 1e-120, "on_violation": "clip"}, "row_norm must be at least 1e-60"),

@@ -130,4 +130,4 @@ def test_the_command_writes_it(tmp_path, capsys):
     assert main(["report", str(saved), "--officer"]) == 0
     assert capsys.readouterr().out == text
     assert main(["report", str(saved), "--officer", "--json"]) == 2
-    assert "--officer must be given without --title and --json" in capsys.readouterr().err
+    assert "--officer takes no --title, --json" in capsys.readouterr().err

@@ -1,5 +1,7 @@
 """``sample_weight`` and ``class_weight`` of the estimators: the fits of the library, and what is refused."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def test_sample_weight_is_that_of_the_library():
     for kind, loss, y in (
         (PrivateLogisticRegression, "logistic", Y),
         (PrivateLinearSVC, "huber_hinge", Y),
-        (PrivateRidge, "squared", make_targets(X)),
+        (partial(PrivateRidge, radius=1.0), "squared", make_targets(X)),
     ):
         model = kind(**SAME, weight_bound=2.0, weight_total=700.0).fit(X, y, WEIGHTS)
         np.testing.assert_allclose(model.result_.params, reference(WEIGHTS, 2.0, 700.0, loss, y), atol=1e-6)

@@ -17,7 +17,7 @@ import scipy.sparse
 import dpci
 from dpci import _core, simulate
 from dpci.errors import InvalidInput
-from dpci.model.settings import MODEL_KEYWORDS
+from dpci.model.keywords import MODEL_KEYWORDS
 from dpci.simulate import replicates as _replicates
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")

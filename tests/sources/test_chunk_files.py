@@ -17,7 +17,8 @@ from support.parts import CountingChunks, make_rows
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
 
 X, Y, _ = make_rows(2000, 3)
-SETTINGS = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.05, "seed": 3}
+# Chunks of a schema would take its blocks by default, encoded arrays the ball.
+SETTINGS = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.05, "seed": 3, "row_norm": 1.0}
 
 
 def fit(chunks, **keywords):

@@ -48,8 +48,8 @@ class Left:
         "AuditReport", "BaselineFit", "Comparison", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded",
         "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Layout", "LowerBound", "Minimum", "Panel",
         "ModelInversion", "OracleSearch", "Plan", "PlanEntry", "PlanTable", "PrivateFit", "RecordLosses", "Report",
-        "SchemaCheck", "SelectedFit", "TableUnits", "TuneResult", "UtilityCurve", "VariabilityStudy",
-        "WaldTest", "WorstCase",
+        "SchemaCheck", "SelectedFit", "StrataFit", "Survey", "TableUnits", "TuneResult", "UtilityCurve",
+        "VariabilityStudy", "WaldTest", "WorstCase",
     })  # fmt: skip
     # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample;
     # or is NaN by its documentation.
@@ -146,6 +146,7 @@ OWN = {
     "Schema": {"columns": SMALL_SCHEMA.columns, "target": SMALL_SCHEMA.target},
     # Their rows are encoded.
     **{name: {"schema": None} for name in ("fit", "predict", "predict_proba", "decision_function", "predict_conf_int")},
+    "fit_strata": {"by": "b", "n_public": 100_000, "strata": None},
     "fit_many": {"groups": {"a": (X, CLASSES), "b": (X, CLASSES)}, "classes": (0, 1)},
     "model_inversion": {"X": np.column_stack([np.sign(X[:, 0]) / 2, X[:, 1]]), "y": REALS, "column": 0},
 }

@@ -37,7 +37,7 @@ class Finding(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """What a file holds, and what it says of itself."""
+    """What a file holds, and its own statements."""
 
     kind: str
     digest: str

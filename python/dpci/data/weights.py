@@ -147,7 +147,7 @@ def weight_values(weights: object, n_rows: int, X: object = None) -> _F64:
     Raises
     ------
     InvalidInput
-        For values that are no numbers, masked ones, another shape and another index.
+        For values that are not numbers, masked ones, another shape and another index.
     """
     values = as_numbers("weights", weights)
     if values.shape != (n_rows,):

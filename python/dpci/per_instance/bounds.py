@@ -302,10 +302,8 @@ class Report:
         if loss is None:
             raise InvalidInput("loss must be given for a report with a custom loss, got loss=None")
         loss = check_loss(loss)
-        if declaration(loss, loss.to_core()) != record.fit.loss:
-            raise InvalidInput(
-                f"loss must have the declaration of the report's loss, {record.fit.loss}, got loss={loss!r}"
-            )
+        if declaration(loss, loss.to_core()) != (wanted := record.fit.loss):
+            raise InvalidInput(f"loss must have the declaration of the report's loss, {wanted}, got loss={loss!r}")
         return cls(record, loss)
 
     def __reduce__(self) -> tuple[Any, ...]:

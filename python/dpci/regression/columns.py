@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.law import ErrorParts, Noise, positive_part
 from dpci.regression.record import MomentRecord
@@ -21,7 +22,6 @@ _F64 = NDArray[np.float64]
 _CLEAR = 4.0
 # Halvings that leave no digit of a bound open.
 _HALVINGS = 60
-_LEAST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,12 @@ class Columns:
         self._constant = np.zeros(k + 2)
         self._constant[k] = 1.0 / record.constant
         # The noisy mean of 1: the true one is public but under add/remove, where it tells the number of records.
-        self._ones = max(float(record.matrix[k, k]) / record.constant**2, _LEAST)
+        self._ones = float(record.matrix[k, k]) / record.constant**2
+        if self._ones <= 0.0:
+            raise InvalidInput(
+                "means, variances and correlations need a matrix whose noise does not hide the number of records: the "
+                f"released share of records must be above 0, got {self._ones:.3g}"
+            )
         self._public = record.neighbors != "add_remove"
         self._n = record.n_samples * (1.0 if self._public else self._ones)
 

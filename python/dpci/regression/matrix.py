@@ -133,7 +133,7 @@ class MomentMatrix(ReleaseFacts):
         Raises
         ------
         InvalidInput
-            For names that are no columns.
+            For names that are not columns, and where the noise hides the number of records.
         """
         return Columns(self._record).means(self._names(columns), check_fraction("level", level))
 

@@ -204,6 +204,8 @@ def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[C
     if by == schema.target.column:
         raise InvalidInput(f"by must not be the target, got by={by!r}")
     found = next((column for column in schema.columns if column.name == by), None)
+    if isinstance(strata, str) or not isinstance(strata, Sequence | None):
+        raise InvalidInput(f"strata must be a sequence of names, got {type(strata).__name__}")
     if strata is None and not isinstance(found, CategoricalColumn):
         raise InvalidInput(
             f"strata, the public categories of {by!r}, must be given unless the schema has them, got strata=None"

@@ -35,7 +35,7 @@ def newton_step(record: FitRecord, law: ErrorLaw) -> _core.NewtonStep:
     """
     if record.hessian is None:
         raise InvalidInput("the unregularised target needs a released Hessian, got a fit with moments='none'")
-    # The check of the step's length is known for these losses alone (docs/proofs/intervals.md, "The unregularised target").
+    # Only for these losses is the check of the step's length known (docs/proofs/intervals.md).
     measured = record.loss["name"] in (*LOG_ODDS, "squared")
     if not (measured and is_likelihood(record)):
         raise InvalidInput(
