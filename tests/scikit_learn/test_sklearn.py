@@ -32,17 +32,14 @@ from support.labels import labels_of_boolean_type, labels_of_other_types
 from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
 
 X, Y = make_rows()
-T = make_targets(X)
-CLASSIFIERS = [PrivateLogisticRegression(), PrivateLinearSVC()]
+T, CLASSIFIERS = make_targets(X), [PrivateLogisticRegression(), PrivateLinearSVC()]
 ESTIMATORS = [*CLASSIFIERS, PrivateRidge(radius=1.0), PrivatePoissonRegressor()]
 HUGE = 1e9
 # The checks have 1 to 200 rows: at this budget none is refused, and all noise is far above 1e-7.
 CHECKED = {"epsilon": 1e5, "weight_bound": 5.0}
 WEIGHTED = {
-    **{
-        f"check_sample_weight_equivalence_on_{kind}_data": "its noise is that of one record"
-        for kind in ("dense", "sparse")
-    },
+    "check_sample_weight_equivalence_on_dense_data": "its noise is that of one record",
+    "check_sample_weight_equivalence_on_sparse_data": "its noise is that of one record",
     "check_all_zero_sample_weights_error": "which weights are 0 is private",
     "check_class_weight_classifiers": "at its weight of 1000 and 50 records there is too much noise",
 }
