@@ -90,10 +90,15 @@ def _lead(result: Inference) -> str:
     if not result.private:
         return f"Estimated from {records}, with noise as for {result.spent}."
     inferred = record_of(result).classes_inferred
-    return (
-        f"Estimated from {records} under differential privacy, {result.spent}. Every number on this "
-        "page is released or public. It may be shared as it is, and computations from it cost no further privacy."
-        + (" The names of the two classes are an exception: they were inferred from the data." if inferred else "")
+    estimated = f"Estimated from {records} under differential privacy, {result.spent}. "
+    if inferred:
+        return estimated + (
+            "The two class labels are not protected, because they were inferred from the data. Share this page only "
+            "if the labels were public before the fit. Every other number on it is released or public."
+        )
+    return estimated + (
+        "Every number on this page is released or public. It may be shared as it is, and computations from it cost no "
+        "further privacy."
     )
 
 
@@ -209,7 +214,7 @@ def guarantee_section(guarantee: Guarantee, neighbors: str) -> Html:
     rows = [
         [format_bound(eps, 4), _power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
     ]
-    caption = "The release is (ε, δ)-differentially private for each of these pairs"
+    caption = "What the guarantee implies: (ε, δ)-differential privacy for each of these pairs, all of them at once"
     profile = data_table(caption, ["ε", "e^ε", "δ"], rows)
     attack = bullets(_attack(neighbors, meaning))
     return section("attacker", "What someone can learn about one person", attack, profile)
@@ -234,7 +239,7 @@ def _attack(neighbors: str, meaning: Meaning) -> list[Content]:
             f"The odds of any statement about one person change by more than a factor of "
             f"{_factor(meaning.odds_exponent)} with probability at most {format_bound(meaning.rare, 3)}."
         )
-    group = "A person with m records has weaker protection: the guarantee for m changes at once."
+    group = "A person with m records has weaker protection: that for m records which all change together."
     population = (
         "Facts about the population are not hidden, because the model exists to show them. They may reveal something "
         "even about a person who is not in the data."
