@@ -22,7 +22,12 @@ NUMBERS, SOME, ALL = "numbers", "numbers, sex, race, marital status", "all colum
 GREATEST = {NUMBERS: 0.80, SOME: 0.60, ALL: 0.40}
 """Greatest ratio of the lengths on Adult at pure epsilon 1, geometric mean over the parameters."""
 COVERAGE = (0.942, 0.968)
-TABLES = [("adult", NUMBERS), ("adult", SOME), ("adult", ALL), *((name, ALL) for name in ("bank", "credit_default"))]
+TABLES = [
+    ("adult", NUMBERS),
+    ("adult", SOME),
+    ("adult", ALL),
+    *((name, ALL) for name in ("bank", "credit_default", "kddcup99")),
+]
 CASES = [("pure", "objective"), ("zCDP", "objective"), ("(ε,δ)", "objective"), ("pure", "output")]
 
 
