@@ -82,3 +82,27 @@ def test_private_errors_with_weights_of_classes():
     with pytest.raises(dpci.errors.ReleaseFailed):
         model.fit(X, X[:, 0] > 0, np.full(len(X), -1.0))
     assert ledger.remaining == dpci.PureDP(1.0)
+
+
+@quiet
+def test_class_weight_of_other_labels_is_refused():
+    ledger = dpci.Ledger(dpci.PureDP(1.0))
+    model = PrivateLogisticRegression(epsilon=1.0, l2_strength=0.1, class_weight={0: 1.0, 1: 5.0}, ledger=ledger)
+    with pytest.raises(InvalidInput, match=r"the classes of class_weight, \(0, 1\), got other labels"):
+        model.fit(X, np.where(Y > 0, 7, 3))
+    assert ledger.remaining == dpci.PureDP(1.0)
+    assert list(model.fit(X, np.where(Y > 0, 1, 0)).classes_) == [0, 1]
+
+
+@quiet
+def test_weights_of_rows_have_their_own_bound_beside_class_weight():
+    common = {"epsilon": 1e9, "l2_strength": 0.1, "class_weight": {False: 1.0, True: 5.0}, "seed": 1}
+    heavy = np.where(Y, 1.0, 10.0)
+    clipped = PrivateLogisticRegression(**common, weight_bound=3.0).fit(X, Y, heavy)
+    lowered = PrivateLogisticRegression(**common, weight_bound=3.0).fit(X, Y, np.minimum(heavy, 3.0))
+    np.testing.assert_array_equal(clipped.coef_, lowered.coef_)
+    strict = PrivateLogisticRegression(**common, weight_bound=3.0, on_violation="error")
+    with pytest.raises(InvalidInput, match="at most weight_bound=3, got 10 in row"):
+        strict.fit(X, Y, heavy)
+    total = PrivateLogisticRegression(**common, weight_total=4000.0).fit(X, Y)
+    assert np.linalg.norm(total.coef_) < np.linalg.norm(PrivateLogisticRegression(**common).fit(X, Y).coef_)

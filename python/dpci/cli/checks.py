@@ -19,8 +19,13 @@ from dpci.schema.columns import Column
 from dpci.schema.table import Schema
 from dpci.tuning.result import TuneResult
 
-_WHOLES = {"dpci.tuning.tune": "a tuning", "dpci.per_instance.report": "a per-instance report"}
-"""Releases of which a fit is a part, by the names of their entries."""
+_WHOLES = {
+    "dpci.tuning.tune": "a tuning, whose own file holds this fit",
+    "dpci.per_instance.report": "a per-instance report, whose own file holds this fit",
+    "dpci.fit_strata": "all strata together, whose budget may be greater than that of this fit",
+    "dpci.fit_many": "many tables together, whose budget may be greater than that of this fit",
+}
+"""Releases of which a fit is a part, by the beginnings of the names of their entries."""
 _NEVER = (
     "that the noise was drawn as the model says: no file can show it",
     "that bounds, lists, formula and λ were chosen without the data, and that each person is one row",
@@ -139,9 +144,9 @@ def _against_ledger(held: Held, path: Path | None) -> Iterator[Finding]:
         if entry is None:
             yield Finding("FAILED", f"the ledger must have {where}, got none")
             return
-        if held.kind == "a fit" and entry.source in _WHOLES:
-            what = f"what paid for it: {where}, paid for {_WHOLES[entry.source]}, whose own file holds this fit"
-            yield Finding("not checked", what)
+        whole = next((what for name, what in _WHOLES.items() if entry.source.split(",")[0] == name), None)
+        if held.kind == "a fit" and whole is not None:
+            yield Finding("not checked", f"what paid for it: {where}, paid for {whole}")
             return
         yield from _against_entry(held, entry, ledger.neighbors, where)
         kept = ledger.models.get(entry.number)

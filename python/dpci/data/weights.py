@@ -1,5 +1,6 @@
 """How much each row counts: what is public of weights, and a column of them as numbers."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,6 +72,9 @@ class ClassWeights:
     negative: float
     positive: float
     of_rows: Any = None
+    row_bound: float = math.inf
+    """The greatest weight of a row before it is multiplied by that of its class."""
+    clip: bool = False
 
     @classmethod
     def checked(cls, weights: object, classes: Sequence[Any] | None, of_rows: object) -> "ClassWeights":
@@ -109,7 +113,17 @@ class ClassWeights:
     def values(self, targets: _F64, X: object) -> _F64:
         """Return the weight of each row, of targets -1 and 1."""
         by_class = np.where(targets > 0.0, self.positive, self.negative)
-        return by_class if self.of_rows is None else by_class * weight_values(self.of_rows, len(targets), X)
+        if self.of_rows is None:
+            return by_class
+        of_rows = weight_values(self.of_rows, len(targets), X)
+        legal = np.isfinite(of_rows) & (of_rows >= 0.0) & (self.clip | (of_rows <= self.row_bound))
+        if not legal.all():
+            at = int(np.argmin(legal))
+            raise InvalidInput(
+                f"sample_weight must be finite, at least 0 and at most weight_bound={self.row_bound:g}, got "
+                f'{of_rows[at]:g} in row {at} (on_violation="clip" lowers greater ones)'
+            )
+        return by_class * np.minimum(of_rows, self.row_bound)
 
 
 def check_weighted(weights: object, bound: object, total: object) -> None:

@@ -17,6 +17,7 @@ from dpci.ledger.composition import rounded_down, times
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.model.fit import Fitted, as_fitted
+from dpci.model.keywords import UNIT_KEYWORDS
 from dpci.model.result import PrivateFit
 from dpci.model.settings import BudgetlessKeywords, Settings
 
@@ -99,6 +100,11 @@ def fit_many(
     given: object = groups
     if not isinstance(given, Mapping) or not given:
         raise InvalidInput(f"groups must be a mapping of at least one key to (X, y), got {_described(given)}")
+    if refused := [name for name in ("persons", "weights", *UNIT_KEYWORDS) if name in keywords]:
+        raise InvalidInput(
+            f"fit_many takes each row for a record of its own and without a weight, got {', '.join(refused)} (use "
+            "dpci.fit, or dpci.fit_strata for the strata of one table)"
+        )
     settings = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **keywords)
     together = check_flag("disjoint", disjoint)
     payment = Payment.due(

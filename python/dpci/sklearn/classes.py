@@ -1,6 +1,7 @@
 """What private classifiers share: labels, their order and their types."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
 
+from dpci.base.validation import check_positive
 from dpci.data.arrays import Table
 from dpci.data.frames import decoded
 from dpci.data.labels import check_classes, check_present, is_boolean, label_array
@@ -52,8 +54,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
         if self.class_weight is None:
             return of_rows
         weights = ClassWeights.checked(self.class_weight, self.classes, of_rows)
-        keywords["weight_bound"] = weights.bound * (1.0 if of_rows is None else keywords["weight_bound"])
-        return weights
+        keywords["weight_total"] = self.weight_total
+        if of_rows is None:
+            keywords["weight_bound"] = weights.bound
+            return weights
+        row_bound = check_positive("weight_bound", self.weight_bound)
+        keywords["weight_bound"] = weights.bound * row_bound
+        return replace(weights, row_bound=row_bound, clip=keywords["on_violation"] == "clip")
 
     def _fit_keywords(self) -> dict[str, Any]:
         if self.classes is not None:
@@ -69,6 +76,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
             raise InvalidInput(f"Only binary classification is supported. The type of the target is {kind}.")
         if self.classes is not None:
             _check_not_encoded(labels, self.classes)
+        elif self.class_weight is not None and any(
+            label not in self.class_weight for label in np.unique(labels).tolist()
+        ):
+            raise InvalidInput(
+                f"y must hold the classes of class_weight, {tuple(self.class_weight)!r}, got other labels; pass "
+                "classes and a weight for each of them"
+            )
         return table, _of_same_kind(labels, y)
 
     def _take(self, result: PrivateFit | LinearFit) -> Self:
