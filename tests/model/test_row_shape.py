@@ -66,6 +66,40 @@ def test_a_fit_takes_it_and_is_saved_with_it():
     np.testing.assert_array_equal(np.asarray(again.conf_int()), np.asarray(result.conf_int()))
 
 
+GRID = [{"l2_strength": strength} for strength in (0.02, 0.2)]
+MECHANISMS = [{"l2_strength": 0.2, "mechanism": name} for name in ("objective", "output")]
+
+
+@pytest.mark.parametrize(
+    ("more", "rows"),
+    [
+        ({"candidates": GRID}, SCHEMA.rows),
+        ({"candidates": GRID, "method": "chunks"}, SCHEMA.rows),
+        ({"method": "public_rule"}, SCHEMA.rows),
+        ({"method": "public_rule", "mechanism": "output"}, BALL),
+        ({"candidates": MECHANISMS}, BALL),
+        ({"candidates": GRID, "rows": BALL}, BALL),
+        ({"method": "public_rule", "row_norm": 1.0}, BALL),
+    ],
+)
+def test_a_tuning_takes_it_where_all_candidates_do(more, rows):
+    radius = {} if more.get("method") == "public_rule" else {"validation_radius": 3.0}
+    with pytest.warns(dpci.errors.SeededNoiseWarning):
+        found = dpci.tuning.tune(load_sample_table(), schema=SCHEMA, budget=dpci.PureDP(8.0), seed=1, **radius, **more)
+    assert found.result.rows == rows
+
+
+@pytest.mark.parametrize("given", [{}, {"rows": BALL}])
+def test_strata_take_it(given):
+    schema = dataclasses.replace(SCHEMA, columns=tuple(c for c in SCHEMA.columns if c.name != "sex"))
+    with pytest.warns(dpci.errors.SeededNoiseWarning):
+        found = dpci.fit_strata(
+            load_sample_table(), by="sex", strata=("Female", "Male"), schema=schema, n_public=2000, seed=1,
+            budget=dpci.PureDP(8.0), l2_strength=0.05, **given,
+        )  # fmt: skip
+    assert {found[name].rows for name in found} == {given.get("rows", schema.rows)}
+
+
 def test_one_column_without_an_intercept():
     target = ClassTarget(column="y", negative=("no",), positive=("yes",))
     described = Schema(columns=(NumericColumn(name="x", lower=0, upper=1),), target=target)

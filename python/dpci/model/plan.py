@@ -18,7 +18,7 @@ from dpci.losses import describe
 from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS, asks_add_remove, check_keywords, check_n_planned
 from dpci.model.recommend import noise_std_devs, recommended_l2_strength
 from dpci.model.result import PrivateFit
-from dpci.model.row_shape import with_default_rows
+from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import FitKeywords, Settings
 from dpci.model.tables import check_schema
 from dpci.released.model import record_of
@@ -209,7 +209,7 @@ def plan(
     if by_rule:
         keywords["l2_strength"] = 1.0  # until the rule has one
     settings = Settings.checked(schema=schema, **keywords)
-    if keywords.get("rows") is None and keywords.get("row_norm") is None:
+    if not are_rows_given(keywords):
         settings = with_default_rows(settings)
     recommended = _recommended(settings, n_samples, n_features, target, required=by_rule)
     if by_rule and recommended is not None:

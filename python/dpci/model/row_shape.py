@@ -1,7 +1,8 @@
 """The row domain that a schema has by default: blocks where noise in their shape is less, by public values alone."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -34,6 +35,17 @@ def with_default_rows(settings: Settings) -> Settings:
         return settings
     # Laws of one shape on either domain differ by rounding.
     return shaped if blocks < ball - 1e-6 else settings
+
+
+def with_common_rows(settings: Sequence[Settings]) -> list[Settings]:
+    """Return the settings of several fits with one domain of rows: the blocks where each fit would take them."""
+    shaped = [with_default_rows(one) for one in settings]
+    return list(settings) if any(isinstance(one.rows, Ball) for one in shaped) else shaped
+
+
+def are_rows_given(keywords: Mapping[str, Any]) -> bool:
+    """Return whether the keywords of a fit name the domain of the rows, so that the schema does not choose it."""
+    return keywords.get("rows") is not None or keywords.get("row_norm") is not None
 
 
 def _log_noise(settings: Settings, n_columns: int) -> float:

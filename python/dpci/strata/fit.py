@@ -20,6 +20,7 @@ from dpci.ledger.payment import Payment
 from dpci.losses import LossLike
 from dpci.mechanisms import MechanismLike
 from dpci.model.fit_many import Group, announce, release_groups
+from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table, person_rule
 from dpci.rows import RowDomain
@@ -167,6 +168,8 @@ def fit_strata(
         schema=model_schema,
         **keywords,
     )
+    if not are_rows_given(keywords):
+        common = with_default_rows(common)
     settings = {name: dataclasses.replace(common, n_public=n) for name, n in public.items()}
     payment = Payment.due(
         f"dpci.fit_strata, {len(public)} strata of {by!r}",

@@ -17,6 +17,7 @@ from dpci.ledger.payment import Payment
 from dpci.losses import LossLike
 from dpci.model.fit import Fitted, Prepare, fit_rows
 from dpci.model.result import PrivateFit
+from dpci.model.row_shape import are_rows_given, with_common_rows, with_default_rows
 from dpci.model.settings import Settings
 from dpci.model.tables import Source, check_schema, check_unit_columns, described
 from dpci.schema.table import Schema
@@ -72,7 +73,8 @@ def tune(
     budget : PureDP, ZCDP or ApproxDP
         What to spend, choice and fit together.
     schema : dpci.schema.Schema, optional
-        What becomes of the columns of a table, as for :func:`dpci.fit`.
+        What becomes of the columns of a table, as for :func:`dpci.fit`. Where neither ``rows`` nor ``row_norm`` is
+        given, rows lie in the blocks of the schema if :func:`dpci.fit` would take them for each candidate.
     candidates : iterable of mappings
         Keywords of :func:`dpci.fit` in which the candidates differ: "l2_strength", "radius", "loss", "mechanism",
         "split", "moments", "projection", "calibration". Public: they must not depend on the data. Not for
@@ -198,6 +200,8 @@ def release_tuned(
     parts = split_budget(payment.budget, check_share(given["selection_share"]))
     grid = check_candidates(given["candidates"])
     settings = candidate_settings(grid, keywords, parts[0])
+    if not are_rows_given(keywords):
+        settings = with_common_rows(settings)
     loss = validation_loss_of(given["validation_loss"], settings)
     radius, expected_runs = given["validation_radius"], given["expected_runs"]
     shape = check_real("shape", given["shape"])
@@ -321,6 +325,8 @@ def _tune_by_rule(
             )
     # Any λ will do to validate the others.
     settings = Settings.checked(**{**options, "budget": budget, "l2_strength": 1.0})
+    if not are_rows_given(options):
+        settings = with_default_rows(settings)
 
     def resolve(n_samples: int, n_columns: int) -> tuple[dict[str, float], Settings, _core.Spec]:
         params = public_rule(settings.public_n(n_samples), n_columns + settings.fit_intercept, budget)
