@@ -162,8 +162,8 @@ def main() -> None:
     print(f"`python benches/shaped_audit.py {n_runs}`, commit {commit()}, {now()}, seeds 40 and 41.\n")
     print(
         f"{n_runs:,} releases from each of two neighbouring data sets; each column is a block, of two or (approximate "
-        "DP) eight. Lower bounds at confidence 1 - 1e-6 from the exact privacy loss of each release. A zCDP budget has the "
-        f"noise of a pure guarantee, which is audited. Under approximate DP the bound is on δ at ε = {CLAIM:g}.\n"
+        "DP) eight. Lower bounds at confidence 1 - 1e-6 from the exact privacy loss of each release. A zCDP budget has "
+        f"the noise of a pure guarantee, which is audited. Under approximate DP the bound is on δ at ε = {CLAIM:g}.\n"
     )
     print("| notion | neighbours | claim | at least | with half the noise at least |")
     print("|---|---|---|---|---|")
