@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::check::{GREATEST_NORM, ROUNDING_ROOM, safe_scale};
 use super::csr::column_index;
 use super::{Entries, OnViolation};
+use crate::linalg::Run;
 use crate::row_domain::Blocks;
 use crate::{Error, Result};
 
@@ -79,6 +80,17 @@ impl BlockScales {
         }
         Cow::Owned(values)
     }
+}
+
+/// The columns of each block, where they are all consecutive.
+pub(super) fn runs_of(blocks: &Blocks) -> Option<Vec<Run>> {
+    let mut runs: Vec<Run> = Vec::with_capacity(blocks.bounds().len());
+    let mut first = 0;
+    for members in blocks.members().chunk_by(|a, b| a == b) {
+        runs.push((first, first + members.len(), blocks.bounds()[members[0]]));
+        first += members.len();
+    }
+    (runs.len() == blocks.bounds().len()).then_some(runs)
 }
 
 /// Checks rows one after another, with room for the sums of their blocks.

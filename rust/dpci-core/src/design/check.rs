@@ -5,10 +5,10 @@
 
 use std::borrow::Cow;
 
-use super::blocks::{BlockCheck, BlockScales, of_dense, of_sparse};
+use super::blocks::{BlockCheck, BlockScales, of_dense, of_sparse, runs_of};
 use super::{Design, RowBounds, Rows};
 use crate::exec::{BLOCK, Executor, blocks};
-use crate::linalg::{all_within, vector};
+use crate::linalg::{one_within, vector};
 use crate::loss::Targets;
 use crate::row_domain::{Blocks, RowDomain};
 use crate::{Error, Result};
@@ -80,13 +80,7 @@ fn block_scales(
     exec: &Executor<'_>,
 ) -> Result<Vec<(usize, usize, f64)>> {
     let chunks = design.chunks();
-    // Where blocks are single columns, one comparison tells that all rows of a range are within them.
-    let singles = blocks_of_rows.bounds().len() == blocks_of_rows.members().len();
-    let least = blocks_of_rows
-        .bounds()
-        .iter()
-        .copied()
-        .fold(f64::INFINITY, f64::min);
+    let runs = runs_of(blocks_of_rows);
     let found = exec.map(chunks.len(), |c| {
         let mut scaled = Vec::new();
         let mut check = BlockCheck::new(blocks_of_rows, on_violation);
@@ -96,7 +90,11 @@ fn block_scales(
                 Rows::Dense(dense) => {
                     let width = design.rows.n_columns();
                     let rows = dense.rows(&range);
-                    if singles && all_within(&rows, least) {
+                    // A sum of one term is that term: most rows of tables need no sums.
+                    if runs
+                        .as_ref()
+                        .is_some_and(|runs| one_within(&rows, width, runs))
+                    {
                         continue;
                     }
                     for (i, row) in range.zip(rows.chunks_exact(width)) {

@@ -35,7 +35,7 @@ pub use lanes::{
 };
 pub use multi_gram::MultiGram;
 pub use packed::PackedBlock;
-pub use place::{all_within, clip_rows, place_rows};
+pub use place::{Run, clip_rows, one_within, place_rows};
 pub use predict::{rows_times_vector, scaled_rows_times_vector, sparse_times_vector};
 /// Largest dimension of a square matrix that is ever allocated: 2 GiB for one.
 pub const MAX_MATRIX_DIM: usize = 1 << 14;

@@ -1,4 +1,4 @@
-//! Rows moved to the middle of bounds and scaled, and whether numbers are within a bound: plain loops over contiguous rows.
+//! Rows moved to the middle of bounds and scaled, and whether they are surely within blocks: plain loops over contiguous rows.
 
 use pulp::{Simd, WithSimd};
 
@@ -27,16 +27,54 @@ wide_loop! {
     }
 }
 
-/// Whether every number is at most this in size; not where one is NaN.
+/// Consecutive columns from the first number to the second, and a bound.
+pub type Run = (usize, usize, f64);
+
+/// Whether contiguous rows have at most one number that is not 0 in each run, and none beyond its bound in size; not where one is NaN.
 #[must_use]
-pub fn all_within(numbers: &[f64], bound: f64) -> bool {
+pub fn one_within(rows: &[f64], width: usize, runs: &[Run]) -> bool {
     let mut within = true;
-    every_within(&mut within, numbers, bound);
+    every_one_within(&mut within, rows, &width, runs);
     within
 }
 
 wide_loop! {
-    fn every_within(within: &'a mut bool, numbers: &'a [f64], bound: f64) {
-        *within = numbers.iter().fold(true, |all, v| all & (v.abs() <= bound));
+    fn every_one_within(within: &'a mut bool, rows: &'a [f64], width: &'a usize, runs: &'a [Run]) {
+        for row in rows.chunks_exact((*width).max(1)) {
+            for (from, to, bound) in runs {
+                let (mut inside, mut count) = (true, 0_u64);
+                for x in &row[*from..*to] {
+                    inside &= x.abs() <= *bound;
+                    count += u64::from(*x != 0.0);
+                }
+                *within &= inside && count <= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_with_one_number_in_each_run() {
+        let runs = [(0, 1, 0.5), (1, 4, 1.0)];
+        let within = |row: [f64; 4]| {
+            let rows = [[0.0; 4], row].concat();
+            one_within(&rows, 4, &runs)
+        };
+        assert!(within([-0.5, 0.0, -1.0, -0.0]));
+        for row in [
+            [0.500_001, 0.0, 1.0, 0.0],
+            [0.5, 0.0, 0.0, 1.000_001],
+            [0.0, 0.25, 0.0, 0.25],
+            [f64::NAN, 0.0, 0.0, 0.0],
+            [0.0, 0.0, f64::NAN, 0.0],
+            [0.0, f64::NEG_INFINITY, 0.0, 0.0],
+        ] {
+            assert!(!within(row), "{row:?}");
+        }
+        assert!(one_within(&[], 4, &runs));
     }
 }
