@@ -101,34 +101,43 @@ class Columns:
         """Return the correlation of each pair of columns, of which every two are normal together."""
         found = [self._column(name) for name in names]
         hidden = [column.name for column in found if not column.variance > _CLEAR * self._spread(column)]
-        rows, labels, refusals = [], [], []
-        for one, other in combinations(found, 2):
-            labels.append(f"{one.name}:{other.name}")
-            lost = [name for name in (one.name, other.name) if name in hidden]
-            refusals.append(f"{' and '.join(lost)} vary no more than the noise in the matrix" if lost else None)
-            rows.append([np.nan] * 3 if lost else self._correlation(one, other, level))
-        estimate, lower, upper = np.array(rows).reshape(-1, 3).T
-        return _intervals(labels, (estimate, lower, upper), level, tuple(refusals))
+        pairs = list(combinations(found, 2))
+        lost = [[column.name for column in pair if column.name in hidden] for pair in pairs]
+        refusals = [
+            f"{' and '.join(names)} vary no more than the noise in the matrix" if names else None for names in lost
+        ]
+        rows = np.full((len(pairs), 3), np.nan)
+        clear = [i for i, names in enumerate(lost) if not names]
+        if clear:
+            rows[clear] = self._correlations([pairs[i] for i in clear], level)
+        labels = [f"{one.name}:{other.name}" for one, other in pairs]
+        return _intervals(labels, (rows[:, 0], rows[:, 1], rows[:, 2]), level, tuple(refusals))
 
-    def _correlation(self, one: _Column, other: _Column, level: float) -> list[float]:
+    def _correlations(self, pairs: Sequence[tuple[_Column, _Column]], level: float) -> _F64:
+        """Return the correlation of each pair and the ends of its interval."""
+        estimates, plus, minus = np.array([self._correlation(one, other) for one, other in pairs]).T
+        noise = self._noises(plus, minus)
+
+        def tail(rho: _F64) -> _F64:
+            """Probability of errors at least as great as those of the estimates, where the correlations are these."""
+            sampling = (1.0 - rho**2) ** 2 / self._n
+            return ErrorParts(sampling, np.zeros(len(rho)), (noise,)).tail(np.abs(estimates - rho))
+
+        within = np.clip(estimates, -1.0, 1.0)
+        ends = [_ends(tail, within, end, 1.0 - level) for end in (-1.0, 1.0)]
+        return np.column_stack([estimates, *ends])
+
+    def _correlation(self, one: _Column, other: _Column) -> tuple[float, float, float]:
+        """Return a correlation, and the eigenvalues of its gradient in the matrix."""
         ones = 1.0 if self._public else self._ones
         u, v = (column.centred / np.sqrt(ones * column.variance) for column in (one, other))
-        matrix = self._record.matrix
-        r = float(u @ matrix @ v) * self._n / (self._n - 1.0)
+        r = float(u @ self._record.matrix @ v) * self._n / (self._n - 1.0)
         # The gradient (u v' + v u')/2 - r (u u' + v v')/2 lies in the plane of u and v: its eigenvalues there.
         a, b = _plane(u, v)
         within = min(max(r, -1.0), 1.0)
         gradient = 0.5 * (np.outer(a, b) + np.outer(b, a) - within * (np.outer(a, a) + np.outer(b, b)))
         low, high = np.linalg.eigvalsh(gradient)
-        noise = self._noises(np.array([high]), np.array([low]))
-
-        def tail(rho: float) -> float:
-            """Probability of an error at least as great as that of the estimate, where the correlation is this."""
-            sampling = np.array([(1.0 - rho**2) ** 2 / self._n])
-            parts = ErrorParts(sampling, np.zeros(1), (noise,))
-            return float(parts.tail(np.array([abs(r - rho)]))[0])
-
-        return [r, *(_end(tail, within, end, 1.0 - level) for end in (-1.0, 1.0))]
+        return r, float(high), float(low)
 
     def _variances(self, found: Sequence[_Column]) -> tuple[_F64, _F64]:
         seen = np.array([column.variance for column in found])
@@ -191,18 +200,15 @@ def _plane(one: _F64, other: _F64) -> tuple[_F64, _F64]:
     return coordinates[:, 0], coordinates[:, 1]
 
 
-def _end(tail: Callable[[float], float], start: float, end: float, level: float) -> float:
-    """Return the last value from start to end whose tail is at least this."""
-    if tail(end) >= level:
-        return end
-    inside, outside = start, end
+def _ends(tail: Callable[[_F64], _F64], start: _F64, end: float, level: float) -> _F64:
+    """Return the last values from each start to the end whose tails are at least this."""
+    inside, outside = start, np.full_like(start, end)
+    reached = tail(outside) >= level
     for _ in range(_HALVINGS):
         middle = 0.5 * (inside + outside)
-        if tail(middle) >= level:
-            inside = middle
-        else:
-            outside = middle
-    return 0.5 * (inside + outside)
+        is_inside = tail(middle) >= level
+        inside, outside = np.where(is_inside, middle, inside), np.where(is_inside, outside, middle)
+    return np.where(reached, end, 0.5 * (inside + outside))
 
 
 def _intervals(
