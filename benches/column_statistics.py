@@ -16,6 +16,8 @@ import warnings
 import numpy as np
 
 import dpci
+from _environments import now
+from _timing import commit
 
 BUDGETS = {
     "replace_one": [dpci.PureDP(1.0), dpci.PureDP(5.0), dpci.GDP(0.3), dpci.GDP(1.0), dpci.GDP(10.0)],
@@ -80,7 +82,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     start = time.monotonic()
     known = truth()
-    print(f"# Means, variances and correlations from one moment matrix\n\n- {runs} runs of a cell, seeds from 0\n")
+    print("# Means, variances and correlations from one moment matrix\n")
+    print(f"- `python benches/column_statistics.py --runs {runs}`, commit {commit()}, {now()}")
+    print(f"- {runs} runs of a cell, seeds from 0; numpy {np.__version__}, dpci {dpci.__version__}; level .95\n")
     print("Coverage is the mean over the columns or pairs, the least of one in parentheses.\n")
     head = ["n", "neighbours", "budget"]
     for name in ("means", "variances, bounded", "variances, normal", "correlations"):
