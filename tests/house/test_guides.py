@@ -11,11 +11,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = DOCS / "guides"
 FULL_FILES = "<!-- what follows needs the full files -->\n"
 PAGES = sorted(path for path in GUIDES.glob("*.md") if path.name != "index.md")
-OTHERS = (
-    *("approve", "choose", "domains", "families", "inference", "inputs", "intervals", "method", "migration", "privacy"),
-    "public_data",
-)
-WITH_EXAMPLES = [*sorted((DOCS / "reference").glob("*.md")), *(DOCS / f"{name}.md" for name in OTHERS)]
+# Their examples are extracts, or need a cluster.
+EXTRACTS = {"audit", "data", "ledger", "scale", "sklearn", "studies", "tuning", "utility", "per_instance"}
+EXTRACTS |= {"bounds", "model_inversion", "versioning"}
+WITH_EXAMPLES = [*sorted((DOCS / "reference").glob("*.md")), *sorted(DOCS.glob("*.md"))]
+WITH_EXAMPLES = [path for path in WITH_EXAMPLES if path.stem not in EXTRACTS or path.parent != DOCS]
 WITH_EXAMPLES = [path for path in WITH_EXAMPLES if "```python" in path.read_text(encoding="utf-8")]
 
 

@@ -141,14 +141,14 @@ class BaselineFit(Released[BaselineRecord]):
 
     def _public_facts(self) -> list[tuple[str, str]]:
         record = self._record
-        calibration = "" if record.calibration is None else f", calibration {record.calibration}"
+        calibration = "" if record.calibration in (None, "tight") else f", calibration {record.calibration}"
         relation = {None: "none", "replace_one": "replace one record", "add_remove": "add or remove one record"}
         facts = [
             ("method", f"{_TITLES[record.method]}{calibration}"),
             ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),
             ("budget spent", "nothing is protected" if self.spent is None else str(self.spent)),
             *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
-            *([("  seal", describe_seals(record.seals))] if record.seals else []),
+            *([("  rounding seal", describe_seals(record.seals))] if record.seals else []),
             ("neighbours", relation[record.neighbors]),
             ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
             ("lambda", f"{record.l2_strength:g}"),

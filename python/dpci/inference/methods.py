@@ -213,7 +213,8 @@ class Inference(Coefficients):
             )
             warnings.warn(
                 MomentNoiseWarning(
-                    f"the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, {outcome}",
+                    f"moment noise: the noise in the released matrices may be {ratio:.3g} times their least "
+                    f"eigenvalue, {outcome}",
                     ratio=ratio,
                 ),
                 stacklevel=2,

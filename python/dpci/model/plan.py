@@ -113,11 +113,11 @@ class Plan:
             for step in self.steps
         ]
         facts = [
-            ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}"),
+            ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}{self._with_intercept()}"),
             *([] if isinstance(self.rows, Ball) else [("rows", f"{self.rows}")]),
-            ("least lambda", f"{self.least_l2_strength:.4g} (exclusive)" if self.least_l2_strength > 0 else "none"),
+            ("least lambda", f"above {self.least_l2_strength:.4g}" if self.least_l2_strength > 0 else "none"),
             *self._recommendation(),
-            ("seal", describe_seals(self.seals)),
+            ("rounding seal", describe_seals(self.seals)),
             *self._interval_facts(),
         ]
         table = format_table(["step", "noise", unit, "sensitivity", "scale"], rows)
@@ -125,6 +125,9 @@ class Plan:
 
     def __repr__(self) -> str:
         return self.summary()
+
+    def _with_intercept(self) -> str:
+        return " with the intercept" if self.row_norm > self.rows.norm else ""
 
     def _recommendation(self) -> list[tuple[str, str]]:
         if self.recommended_l2_strength is None:
@@ -139,7 +142,8 @@ class Plan:
             return [("intervals", "none, because no moments are released")]
         shortest, longest = self.privacy_length
         facts = [
-            ("moment noise / strong convexity", f"{self.noise_ratio:.4g} (projection {self.projection})"),
+            ("noise ratio", f"{self.noise_ratio:.4g}: noise in the Hessian / strong convexity of the objective"),
+            ("projection", self.projection),
             ("95% interval length", f"{shortest:.4g} to {longest:.4g} from the noise of the coefficients alone"),
         ]
         if self.interval_length is not None:

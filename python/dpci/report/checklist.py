@@ -10,7 +10,6 @@ from dpci.report.markdown import code, table
 
 def nist_points(result: Inference) -> Iterator[str]:
     """Yield the points in the order of docs/approve.md, each answered for this release."""
-    """Yield the points in the order of docs/approve.md, each answered for this release."""
     record = record_of(result)
     unit = unit_of(record)
     moved = (
@@ -81,7 +80,6 @@ def _randomness(record: FitRecord) -> str:
 
 def checklist(result: Inference) -> Iterator[str]:
     """Yield the items that whoever approves a release has to confirm."""
-    """Yield the items that whoever approves a release has to confirm."""
     record = record_of(result)
     unit = unit_of(record)
     yield "## Checklist"
@@ -117,11 +115,9 @@ def checklist(result: Inference) -> Iterator[str]:
 
 def unit_of(record: FitRecord) -> str:
     """Return the unit of privacy."""
-    """Return the unit of privacy."""
     return "record" if record.persons is None else "person"
 
 
 def counted(record: FitRecord) -> str:
-    """Return what the file shows of other releases."""
     """Return what the file shows of other releases."""
     return "no ledger is named" if record.paid is None else "a ledger paid; check it with `dpci verify --ledger`"
