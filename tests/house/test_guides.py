@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from support import specimen
 from support.guides import Block, run, shape
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -43,6 +44,11 @@ def test_a_guide_prints_what_it_shows(page):
 def test_an_example_prints_what_it_shows(page):
     for block in run(page.read_text(encoding="utf-8"), str(page)):
         assert block.agrees, f"{block.code}\nshown:\n{block.shown}\nprinted:\n{block.printed}"
+
+
+def test_the_specimen_of_a_report_is_what_its_commands_make():
+    page = specimen.PAGE.read_text(encoding="utf-8")
+    assert specimen.alike(specimen.written(page)) == specimen.alike(page)
 
 
 def test_what_differs_is_found():

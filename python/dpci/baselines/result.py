@@ -173,5 +173,7 @@ def _conditions(record: BaselineRecord) -> list[str]:
         rests_on.append("every possible record obeys the public bounds; only the data holder sees errors")
     if record.private:
         rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
-    rests_on.append("the errors of elementary functions are within the bounds that docs/noise.md assumes")
+    rests_on.append(
+        "logarithms and other elementary functions err by at most two units in the last place (docs/noise.md)"
+    )
     return rests_on
