@@ -111,7 +111,7 @@ def _protected(result: Inference) -> Iterator[str]:
     whose = (
         "One record, that is one row. A person is protected like a record only if no person has more than one row."
         if record.persons is None
-        else f"One person with all of that person's rows. Of these rows count: {record.persons}."
+        else f"One person with all of that person's rows. Counted are {record.persons}."
     )
     yield "## Who is protected"
     yield ""

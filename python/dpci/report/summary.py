@@ -180,7 +180,7 @@ def _ridge_note(result: Inference) -> str:
     """Return what the column "ridge" is, if there is one."""
     if result.interval_refusal is not None or not is_likelihood(record_of(result)):
         return ""
-    return " Ridge: how far the target is from that coefficient; unknown where the noise hides it."
+    return " Ridge: how far the target is from that coefficient; unknown where released values do not show it."
 
 
 def refusal_notes(result: Inference, view: View) -> list[str]:

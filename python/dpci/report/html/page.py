@@ -158,7 +158,7 @@ def _reading(result: Inference, view: View) -> list[Content]:
 
 def _reading_units(result: Inference, view: View) -> list[Content]:
     """Return how to read the columns that some tables have."""
-    ridge = "Ridge: how far the regularisation moves the target; unknown where the noise hides it."
+    ridge = "Ridge: how far the regularisation moves the target; unknown where released values do not show it."
     unit = "Below a name: what an estimate is per, or against. Scaled: the released parameter, of the scaled column."
     return [
         *([ridge] if is_likelihood(record_of(result)) else []),
@@ -191,7 +191,7 @@ def _provenance(result: Inference) -> Html:
         ["date", "not recorded without a ledger" if paid is None else str(paid["time"])],
         ["made with", f"dpci {record.version}"],
     ]
-    note = "dpci verify holds the file of the model against its hash, its schema and its ledger."
+    note = "The command dpci verify compares the file of the model with its hash, its schema and its ledger."
     return section(
         "provenance", "Where this comes from", data_table("Provenance", ["what", "value"], rows), tag("p", note)
     )
