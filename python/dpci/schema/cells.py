@@ -1,9 +1,10 @@
 """The cells of a column as texts or numbers, each read by itself, whatever the others hold."""
 
 import contextlib
+import difflib
 import math
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ _PLAIN = {str, bool, int, float, type(None)}
 _SINGLE_VALUES = (*_PLAIN, np.bool_, np.integer, np.floating)
 _WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")
 _NOT_AVAILABLE = {"NAType", "NaTType", "NoneType"}
+_MOST_NAMES = 12
 
 
 def label_of(value: object) -> str:
@@ -133,13 +135,22 @@ def column_of(table: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  # tables 
         raise InvalidInput(msg)
     present = names_of(table)
     if name not in present:
-        msg = f"the table must have the column {name!r}, got {[str(column) for column in present]}"
+        msg = f"the table must have the column {name!r}, got {some_names(name, present)}"
         raise InvalidInput(msg)
     values = as_cells(table[name])
     if values.ndim != 1:
         msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
         raise InvalidInput(msg)
     return values
+
+
+def some_names(wanted: str, present: Sequence[object]) -> str:
+    """Return the columns of a table for an error: all of a few, otherwise those with the names closest to it."""
+    names = [str(column) for column in present]
+    if len(names) <= _MOST_NAMES:
+        return repr(names)
+    close = difflib.get_close_matches(wanted, names, cutoff=0.0)
+    return f"{len(names)} columns, of which the closest are {close}"
 
 
 def names_of(table: Any) -> list[Any]:  # noqa: ANN401  # tables of any library

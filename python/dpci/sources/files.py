@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO, TypeAlias
 
 from dpci.base.optional import optional
 from dpci.errors import InvalidInput
-from dpci.schema.cells import as_cells
+from dpci.schema.cells import as_cells, some_names
 
 Columns: TypeAlias = dict[str, Sequence[Any]]
 
@@ -299,7 +299,8 @@ def _check_present(path: Path, present: Sequence[str], wanted: Sequence[str] | N
     if missing:
         # A header in one piece is most often one with another delimiter.
         hint = " (check the delimiter)" if len(present) == 1 and ";" in present[0] else ""
-        msg = f"the table must have the column {missing[0]!r}, got {list(present)} in {str(path)!r}{hint}"
+        shown = some_names(missing[0], present)
+        msg = f"the table must have the column {missing[0]!r}, got {shown} in {str(path)!r}{hint}"
         raise InvalidInput(msg)
 
 
