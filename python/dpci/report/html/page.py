@@ -32,6 +32,10 @@ _SHARES = (0.0, 0.25, 0.5, 1.0, 2.0)
 _GREAT = 17.0
 # Columns of the table of estimates; a narrow screen shows the first ones.
 _ORDER = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "scaled")
+_SHRUNKEN = (
+    "Regularisation draws the coefficients as a whole towards 0, possibly several-fold. "
+    "Compare them only with those of models with the same lambda."
+)
 _RANGES = (
     "The plot has each coefficient over the full range of its column, from the lower to the upper public bound, and "
     "those of categories against their reference."
@@ -258,6 +262,8 @@ def _power(epsilon: float) -> str:
 
 def _caveats(result: Inference, view: View) -> list[Html]:
     items: list[Content] = [target_note(result, view.target), *refusal_notes(result, view)]
+    if view.target == "regularised" and result.l2_strength > 0.0:
+        items.append(_SHRUNKEN)
     if result.interval_refusal is None:
         matrices = "as well as" if record_of(result).projection == NOISE_AWARE else "but not"
         accounted = (
