@@ -225,7 +225,7 @@ class LinearFit(ReleaseFacts):
         order: Order = "given",
         ax: "Axes | None" = None,
     ) -> "Axes":
-        """Forest plot of intervals, those that leave out 0 with a filled point; needs matplotlib.
+        """Forest plot of intervals; a filled point marks those that do not contain 0. Needs matplotlib.
 
         Parameters are those of :meth:`dpci.PrivateFit.plot`.
         """

@@ -10,7 +10,6 @@ from dpci.report.markdown import code, table
 
 def nist_points(result: Inference) -> Iterator[str]:
     """Yield the points in the order of docs/approve.md, each answered for this release."""
-    """Yield the points in the order of docs/approve.md, each answered for this release."""
     record = record_of(result)
     unit = unit_of(record)
     moved = (
@@ -45,7 +44,11 @@ def nist_points(result: Inference) -> Iterator[str]:
             ("neighbouring relation", record.neighbors.replace("_", " "), "does it hide what has to be hidden?"),
             ("values released exactly", ", ".join(exact), "are they public?"),
             ("composition", _steps(record), counted(record)),
-            ("correctness", f"{record.mechanism} perturbation, calibration {record.calibration}", "no outside review"),
+            (
+                "correctness",
+                f"{record.mechanism} perturbation, calibration {record.calibration}",
+                "nobody but the authors has reviewed the proofs",
+            ),
             (
                 "floating point",
                 f"{len(record.seals)} released vectors on a lattice with exact integer noise",
@@ -72,7 +75,7 @@ def nist_points(result: Inference) -> Iterator[str]:
 def _steps(record: FitRecord) -> str:
     unit = record.cost_unit.replace("_", " ")
     steps = (f"{step.step.replace('_', ' ')} {unit} {step.cost:.4g}" for step in record.steps)
-    return "; ".join([*steps, "seals"])
+    return "; ".join([*steps, "rounding seals"])
 
 
 def _randomness(record: FitRecord) -> str:
@@ -80,7 +83,6 @@ def _randomness(record: FitRecord) -> str:
 
 
 def checklist(result: Inference) -> Iterator[str]:
-    """Yield the items that whoever approves a release has to confirm."""
     """Yield the items that whoever approves a release has to confirm."""
     record = record_of(result)
     unit = unit_of(record)
@@ -117,11 +119,9 @@ def checklist(result: Inference) -> Iterator[str]:
 
 def unit_of(record: FitRecord) -> str:
     """Return the unit of privacy."""
-    """Return the unit of privacy."""
     return "record" if record.persons is None else "person"
 
 
 def counted(record: FitRecord) -> str:
-    """Return what the file shows of other releases."""
     """Return what the file shows of other releases."""
     return "no ledger is named" if record.paid is None else "a ledger paid; check it with `dpci verify --ledger`"
