@@ -23,10 +23,10 @@ from dpci.strata.result import StrataFit
 from dpci.tuning.result import TuneResult
 
 _WHOLES = {
-    "dpci.tuning.tune": "a tuning",
-    "dpci.per_instance.report": "a per-instance report",
-    "dpci.fit_strata": "all strata of a table",
-    "dpci.fit_many": "many tables together",
+    "dpci.tuning.tune": "a tuning, whose own file holds this fit",
+    "dpci.per_instance.report": "a per-instance report, whose own file holds this fit",
+    "dpci.fit_strata": "all strata of a table, whose own file holds this fit",
+    "dpci.fit_many": "many tables together, of which the file says nothing",
 }
 """Releases of which a fit can be a part, by the beginnings of the names of their entries."""
 _CHOSEN = "that the candidates were chosen without the data, and that the choice was made as the file says"
@@ -185,8 +185,7 @@ def _against_ledger(held: Held, path: Path | None) -> Iterator[Finding]:
             return
         whole = next((what for name, what in _WHOLES.items() if entry.source.split(",")[0] == name), None)
         if held.kind == "a fit" and held.paid_for is not None and whole is not None:
-            what = f"what paid for it: {where}, paid for {whole}, of which the file says nothing"
-            yield Finding("not checked", what)
+            yield Finding("not checked", f"what paid for it: {where}, paid for {whole}")
             return
         yield from _against_entry(held, entry, ledger.neighbors, where)
         if held.paid_for is None:
