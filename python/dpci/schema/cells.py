@@ -1,9 +1,10 @@
 """The cells of a column as texts or numbers, each read by itself, whatever the others hold."""
 
 import contextlib
+import difflib
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ _NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)?")
 _COMMA = re.compile(r"[-+]?[0-9.]*[0-9],[0-9]+([.,][0-9]+)*")
 _DELIMITERS = (",", ";", "\t", "|", " ")
 _NOT_AVAILABLE = {"NAType", "NaTType", "NoneType"}
+_MOST_NAMES = 12
 
 
 def label_of(value: object) -> str:
@@ -136,7 +138,7 @@ def absent(name: str, present: Iterable[object], where: str = "") -> str:
         hint = f" (names must agree in every letter: {near!r} is there)"
     elif any(_NUMBER.fullmatch(other) for other in found):
         hint = " (the first line of a file must hold the names of the columns)"
-    return f"the table must have the column {name!r}, got {listed(found)}{where}{hint}"
+    return f"the table must have the column {name!r}, got {some_names(name, found)}{where}{hint}"
 
 
 def listed(labels: Iterable[str]) -> str:
@@ -173,6 +175,15 @@ def column_of(table: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  # tables 
         msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
         raise InvalidInput(msg)
     return values
+
+
+def some_names(wanted: str, present: Sequence[object]) -> str:
+    """Return the columns of a table for an error: all of a few, otherwise those with the names closest to it."""
+    names = [str(column) for column in present]
+    if len(names) <= _MOST_NAMES:
+        return repr(names)
+    close = difflib.get_close_matches(wanted, names, cutoff=0.0)
+    return f"{len(names)} columns, of which the closest are {close}"
 
 
 def names_of(table: Any) -> list[Any]:  # noqa: ANN401  # tables of any library

@@ -191,7 +191,7 @@ class CategoricalColumn:
         if self.missing is not None:
             object.__setattr__(self, "missing", label_of(self.missing))
             if self.missing not in self.categories:
-                msg = f"column {self.name!r}: missing must be a category, got {self.missing!r}"
+                msg = f"column {self.name!r}: missing must be a category, got {self.missing!r} (add it to categories)"
                 raise InvalidInput(msg)
 
     @property
