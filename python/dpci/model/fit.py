@@ -26,6 +26,7 @@ from dpci.model.result import PrivateFit
 from dpci.model.row_shape import with_default_rows
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
 from dpci.model.tables import Source, check_unit_columns, column_values, described, person_rule
+from dpci.released.whole import Whole
 from dpci.rows import RowDomain
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
@@ -368,8 +369,10 @@ class Fitted(NamedTuple):
             warnings.warn(remark, stacklevel=stacklevel)
 
 
-def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Mapping[str, Any] | None = None) -> Fitted:
-    """Release a fit of rows that are read and paid for, at the budget of ``spec``; ``paid``: by which entry."""
+def fit_rows(
+    rows: Rows, spec: _core.Spec, settings: Settings, *, paid: dict[str, Any] | None = None, whole: Whole | None = None
+) -> Fitted:
+    """Release a fit of rows that are read and ``paid`` for, at the budget of ``spec``, as a part of ``whole``."""
     clip = settings.on_violation == "clip"
     if rows.parts is None:
         release = _core.fit(
@@ -384,7 +387,7 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Mapping[
         )
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
-    return as_fitted({**release, "paid": paid}, rows, spec, settings)
+    return as_fitted({**release, "paid": paid, "whole": whole}, rows, spec, settings)
 
 
 def as_fitted(release: Mapping[str, Any], rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:

@@ -10,8 +10,6 @@ from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.unregularised import Target
 from dpci.losses import describe
 from dpci.released.saved import read_record
-from dpci.report.html.page import html_report
-from dpci.report.officer import officer_report
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
 from dpci.report.summary import summary_text
@@ -144,6 +142,8 @@ class PrivateFit(Inference):
         OSError
             If the file cannot be written.
         """
+        from dpci.report.html.page import html_report  # noqa: PLC0415  # most programs write no page
+
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
         page = html_report(self, view, title=title)
         if path is not None:
@@ -172,6 +172,8 @@ class PrivateFit(Inference):
         OSError
             If the file cannot be written.
         """
+        from dpci.report.officer import officer_report  # noqa: PLC0415  # likewise
+
         document = officer_report(self)
         if path is not None:
             Path(path).write_text(document, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dpci.budgets import Budget
 from dpci.inference.methods import Inference
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
@@ -28,6 +29,7 @@ def nist_points(result: Inference) -> Iterator[str]:
         if result.interval_refusal is not None
         else "Every parameter has an interval that counts sampling error and privacy noise."
     )
+    spent = str(charged(result)) if result.private else "none"
     yield "## NIST SP 800-226, point by point"
     yield ""
     yield "The points of *Guidelines for Evaluating Differential Privacy Guarantees*, answered for this release."
@@ -35,13 +37,17 @@ def nist_points(result: Inference) -> Iterator[str]:
     yield from table(
         ("point", "this release", "left to you"),
         [
-            ("privacy parameters", str(result.spent) if result.private else "none", "is it within the approved total?"),
+            (
+                "privacy parameters",
+                spent,
+                "is it within the approved total?",
+            ),
             (
                 "unit of privacy",
                 f"one {unit}",
                 "is one record one person?" if record.persons is None else "are the ids right?",
             ),
-            ("neighbouring relation", record.neighbors.replace("_", " "), "does it hide what has to be hidden?"),
+            ("neighbouring relation", relation(record).replace("_", " "), "does it hide what has to be hidden?"),
             ("values released exactly", ", ".join(exact), "are they public?"),
             ("composition", _steps(record), counted(record)),
             (
@@ -97,7 +103,7 @@ def checklist(result: Inference) -> Iterator[str]:
         yield f"- [ ] The number of {unit}s, {record.n_samples:,}, is public"
     else:
         yield f"- [ ] n_public = {record.n_samples:,} was chosen without counting"
-    spent = result.spent if result.private else "no private release"
+    spent = charged(result) if result.private else "no private release"
     yield f"- [ ] Approved total: ___  Spent before: ___  This release: {spent}  Remaining: ___"
     yield "- [ ] Every other release from these records is counted in the line above"
     yield "- [ ] Each public value of the table above has a source, or was chosen before the data were seen"
@@ -120,6 +126,17 @@ def checklist(result: Inference) -> Iterator[str]:
 def unit_of(record: FitRecord) -> str:
     """Return the unit of privacy."""
     return "record" if record.persons is None else "person"
+
+
+def charged(result: Inference) -> Budget:
+    """Return what the release spends; of a part of a greater one what all parts spend together."""
+    whole = record_of(result).whole
+    return result.spent if whole is None else whole.budget
+
+
+def relation(record: FitRecord) -> str:
+    """Return the relation by which the release is charged."""
+    return record.neighbors if record.whole is None else record.whole.neighbors
 
 
 def counted(record: FitRecord) -> str:

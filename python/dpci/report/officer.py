@@ -11,9 +11,9 @@ from dpci.released.facts import conditions
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
 from dpci.released.sources import public_values
-from dpci.report.checklist import checklist, counted, nist_points, unit_of
+from dpci.report.checklist import charged, checklist, counted, nist_points, relation, unit_of
 from dpci.report.markdown import code, plain, table
-from dpci.report.meaning import Meaning, meaning_of
+from dpci.report.meaning import Meaning, meaning_of, meaning_of_budget
 
 _PRIORS = (0.001, 0.01, 0.1, 0.5)
 _GROUPS = (2, 5, 10)
@@ -61,10 +61,15 @@ def _head(result: Inference) -> Iterator[str]:
             ("model", f"{describe(record.loss)} loss, {record.mechanism} perturbation, {len(record.names)} parameters"),
             ("parameters", ", ".join(code(name) for name in record.names)),
             ("records", _records(record)),
-            ("spent", str(result.spent) if result.private else "nothing: the noise came from a seed"),
+            ("spent", _spent(result) if result.private else "nothing: the noise came from a seed"),
             ("paid by", ledger),
         ],
     )
+
+
+def _spent(result: Inference) -> str:
+    whole = record_of(result).whole
+    return str(result.spent) if whole is None else f"{whole.budget} by {whole} together, {result.spent} by this fit"
 
 
 def _refusals(result: Inference) -> Iterator[str]:
@@ -86,6 +91,11 @@ def _refusals(result: Inference) -> Iterator[str]:
         yield f"- **Refuse if {number} is a secret.** It is released exactly."
     if record.persons is None:
         yield "- **Refuse if one person can have many rows**, and the guarantee for that many rows (below) is too weak."
+    if record.whole is not None:
+        yield (
+            "- **Approve the whole release, not this file alone.** This fit is one part of it. The whole "
+            f"({record.whole}) spends {record.whole.budget}, which is the number that counts here and below."
+        )
     if record.loss["name"] == "custom":
         yield "- **Refuse unless an expert has checked the declared bounds of the custom loss.**"
     if record.table is None:
@@ -103,11 +113,16 @@ def _refusals(result: Inference) -> Iterator[str]:
 def _protected(result: Inference) -> Iterator[str]:
     record = record_of(result)
     unit = unit_of(record)
-    change = (
-        f"One {unit} is replaced by another one. The number of {unit}s is public."
-        if record.neighbors == "replace_one"
-        else f"One {unit} is added or removed. The number of {unit}s is private."
-    )
+    if record.whole is not None and record.whole.kind == "strata":
+        change = (
+            f"One {unit} is {'added or removed' if relation(record) == 'add_remove' else 'replaced by another one'}"
+            f"{', possibly of another stratum' * (relation(record) == 'replace_one')}. The number of {unit}s in each "
+            "stratum is private."
+        )
+    elif record.neighbors == "replace_one":
+        change = f"One {unit} is replaced by another one. The number of {unit}s is public."
+    else:
+        change = f"One {unit} is added or removed. The number of {unit}s is private."
     whose = (
         "One record, that is one row. A person is protected like a record only if no person has more than one row."
         if record.persons is None
@@ -133,7 +148,7 @@ def _protected(result: Inference) -> Iterator[str]:
         yield "The guarantee for a person with several rows:"
         yield ""
         yield from table(
-            ("rows of one person", "guarantee"), [(f"{m}", _group(result.spent, m)) for m in (1, *_GROUPS)]
+            ("rows of one person", "guarantee"), [(f"{m}", _group(charged(result), m)) for m in (1, *_GROUPS)]
         )
 
 
@@ -157,16 +172,16 @@ def _group(budget: GaussianBudget, m: int) -> str:
 
 def _budget(result: Inference) -> Iterator[str]:
     record = record_of(result)
-    meaning = meaning_of(result.guarantee)
+    meaning = meaning_of(result.guarantee) if record.whole is None else meaning_of_budget(record.whole.budget)
     unit = unit_of(record)
     doubt = (
         f"which of two equally likely {unit}s is in the data"
-        if record.neighbors == "replace_one"
+        if relation(record) == "replace_one"
         else f"whether a {unit} is in the data, which is as likely as not"
     )
     yield "## What the budget means"
     yield ""
-    yield f"The release spends {result.spent}. It bounds what anyone can learn about one {unit}:"
+    yield f"The release spends {charged(result)}. It bounds what anyone can learn about one {unit}:"
     yield ""
     yield (
         f"- **Best guess.** Someone who knows every other {unit} guesses {doubt}. The guess is right with "

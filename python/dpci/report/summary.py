@@ -119,6 +119,7 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         ("mechanism", _mechanism(record)),
         ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),
         ("budget spent", str(result.spent)),
+        *([] if record.whole is None else [(f"  with {record.whole}", str(record.whole.budget))]),
         *steps,
         ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", f"{change} {unit_of_privacy}"),

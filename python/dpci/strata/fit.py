@@ -23,6 +23,7 @@ from dpci.model.fit_many import Group, announce, release_groups
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table, person_rule
+from dpci.released.whole import Whole
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
 from dpci.schema.columns import CategoricalColumn
@@ -189,15 +190,18 @@ def fit_strata(
     check_unit_columns(schema, source.X, persons=persons, weights=weights)
     columns = named_columns(table)
     groups = _groups(columns, column, model_schema, column_values(columns, persons), column_values(columns, weights))
-    fits = release_groups(groups, settings, payment)
-    announce(fits)
-    return StrataFit(
+    whole = Whole("strata", len(groups), neighbors, payment.charged)
+    fits, entry = release_groups(groups, settings, payment, whole)
+    found = StrataFit(
         by=by,
         budget=common.budget,
         neighbors=neighbors,
         charged=payment.charged,
         fits={name: fitted.result for name, fitted in fits.items()},
     )
+    payment.keep(entry, lambda: found.digest, stacklevel=3)
+    announce(fits)
+    return found
 
 
 def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[CategoricalColumn, Schema]:

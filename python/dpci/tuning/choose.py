@@ -20,6 +20,7 @@ from dpci.model.result import PrivateFit
 from dpci.model.row_shape import are_rows_given, with_common_rows, with_default_rows
 from dpci.model.settings import Settings
 from dpci.model.tables import Source, check_schema, check_unit_columns, described
+from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.tuning.candidates import (
@@ -239,7 +240,8 @@ def release_tuned(
         )
         if parts[1] is not None:
             again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
-            fitted = fit_rows(rows, again.spec(*rows.shape), again, paid=till.receipt())
+            whole = Whole("tuning", len(grid), first.neighbors, payment.charged)
+            fitted = fit_rows(rows, again.spec(*rows.shape), again, paid=till.receipt(), whole=whole)
     selection = Selection.from_facts(
         spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
     )
