@@ -49,8 +49,8 @@ def fit_many(
     Parameters
     ----------
     groups : mapping
-        Of each public key ``(X, y)``: rows and targets in memory, as :func:`dpci.fit` takes them. Which keys there are
-        is not protected: take them from a public list, not from the data.
+        Maps each public key to a pair ``(X, y)``: rows and targets in memory, as :func:`dpci.fit` takes them. The set
+        of keys is not protected: take it from a public list, not from the data.
     budget : PureDP, ZCDP or ApproxDP
         Of each group.
     disjoint : bool
@@ -70,7 +70,7 @@ def fit_many(
     Returns
     -------
     dict
-        A :class:`PrivateFit` of each key, in the order of ``groups``; what it says that it spent is the budget of its
+        A :class:`PrivateFit` for each key, in the order of ``groups``. As spent, each states the budget of its own
         group.
 
     Raises
@@ -104,7 +104,7 @@ def fit_many(
         raise InvalidInput(f"groups must be a mapping of at least one key to (X, y), got {_described(given)}")
     if refused := [name for name in ("persons", "weights", *UNIT_KEYWORDS) if name in keywords]:
         raise InvalidInput(
-            f"fit_many takes each row for a record of its own and without a weight, got {', '.join(refused)} (use "
+            f"fit_many treats every row as one record without a weight, got {', '.join(refused)} (use "
             "dpci.fit, or dpci.fit_strata for the strata of one table)"
         )
     settings = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **keywords)

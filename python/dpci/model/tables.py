@@ -74,7 +74,7 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
     y : array-like or None
         The column of targets, if it is not in the table.
     schema : Schema
-        What becomes of the columns.
+        Public description of the columns.
 
     Raises
     ------

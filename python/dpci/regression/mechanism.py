@@ -175,7 +175,7 @@ def choices_of_fit(
     else:
         if schema.persons:
             raise InvalidInput(
-                "a moment matrix takes every row for a record of its own, got a schema that names a column of persons, "
+                "a moment matrix treats every row as one record, got a schema that names a column of persons, "
                 f"{schema.persons!r}"
             )
         if not isinstance(schema.target, NumericTarget):
@@ -206,7 +206,7 @@ def release_matrix(
     known = getattr(X, "schema", None) if isinstance(X, Partitions) else None
     if isinstance(known, Schema) and known.persons:
         raise InvalidInput(
-            "a moment matrix takes every row for a record of its own, got rows whose schema names a column of persons, "
+            "a moment matrix treats every row as one record, got rows whose schema names a column of persons, "
             f"{known.persons!r}"
         )
     if choices.bounds is not None and hasattr(X, "tocsr"):

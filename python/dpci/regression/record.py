@@ -263,7 +263,7 @@ def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
         ("columns", ", ".join(record.columns)),
         ("budget spent", str(record.total_budget())),
         *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
-        ("  seal", describe_seals(record.seals)),
+        ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", _RELATIONS[record.neighbors]),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
     ]

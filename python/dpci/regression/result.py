@@ -236,7 +236,7 @@ class LinearFit(ReleaseFacts):
         order: Order = "given",
         ax: "Axes | None" = None,
     ) -> "Axes":
-        """Forest plot of intervals, those that leave out 0 with a filled point; needs matplotlib.
+        """Forest plot of intervals; a filled point marks those that do not contain 0. Needs matplotlib.
 
         Parameters are those of :meth:`dpci.PrivateFit.plot`. With a schema, and without ``contrast`` and
         ``simultaneous``, what the full range of each column does to the target, in its unit.

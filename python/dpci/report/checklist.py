@@ -50,7 +50,11 @@ def nist_points(result: Inference) -> Iterator[str]:
             ("neighbouring relation", relation(record).replace("_", " "), "does it hide what has to be hidden?"),
             ("values released exactly", ", ".join(exact), "are they public?"),
             ("composition", _steps(record), counted(record)),
-            ("correctness", f"{record.mechanism} perturbation, calibration {record.calibration}", "no outside review"),
+            (
+                "correctness",
+                f"{record.mechanism} perturbation, calibration {record.calibration}",
+                "nobody but the authors has reviewed the proofs",
+            ),
             (
                 "floating point",
                 f"{len(record.seals)} released vectors on a lattice with exact integer noise",
@@ -77,7 +81,7 @@ def nist_points(result: Inference) -> Iterator[str]:
 def _steps(record: FitRecord) -> str:
     unit = record.cost_unit.replace("_", " ")
     steps = (f"{step.step.replace('_', ' ')} {unit} {step.cost:.4g}" for step in record.steps)
-    return "; ".join([*steps, "seals"])
+    return "; ".join([*steps, "rounding seals"])
 
 
 def _randomness(record: FitRecord) -> str:

@@ -83,7 +83,8 @@ def _refusals(result: Inference) -> Iterator[str]:
     if record.classes_inferred:
         yield (
             "- **Refuse, unless the two class labels are public.** They were inferred from the data, and the "
-            "guarantee does not cover them."
+            "guarantee does not cover them. A written statement is enough that they are fixed by the question, such "
+            "as -1 for no and 1 for yes, and would be the same for any data."
         )
     if record.neighbors == "replace_one":
         number = f"the number of {unit_of(record)}s ({record.n_samples:,})"
@@ -97,6 +98,12 @@ def _refusals(result: Inference) -> Iterator[str]:
         )
     if record.loss["name"] == "custom":
         yield "- **Refuse unless an expert has checked the declared bounds of the custom loss.**"
+    if record.table is None:
+        yield (
+            "- **Refuse without a description of every column.** The file has no schema. It shows neither what a "
+            "parameter stands for nor how a row was scaled. Ask for a written statement of the meaning of each column, "
+            "its public bounds and their sources, and that each row was prepared by itself."
+        )
     if record.paid is None:
         yield "- **Ask what else was released from these records.** No ledger is named, so dpci did not count it."
     yield "- **Refuse if a bound, a category, a column or λ was chosen after a look at these data.**"
@@ -119,7 +126,7 @@ def _protected(result: Inference) -> Iterator[str]:
     whose = (
         "One record, that is one row. A person is protected like a record only if no person has more than one row."
         if record.persons is None
-        else f"One person with all of that person's rows. Of these rows count: {record.persons}."
+        else f"One person with all of that person's rows. Counted are {record.persons}."
     )
     yield "## Who is protected"
     yield ""
@@ -180,11 +187,11 @@ def _budget(result: Inference) -> Iterator[str]:
         f"- **Best guess.** Someone who knows every other {unit} guesses {doubt}. The guess is right with "
         f"probability at most {format_bound(100.0 * meaning.best_guess, 4)}%. Without the release it is 50%."
     )
-    yield f"- **Odds.** {_odds(meaning)}"
+    yield f"- **Odds.** {_odds(meaning, unit)}"
     yield ""
     yield (
-        f"In probabilities, for somebody who knows every other {unit}: the probability of a statement about the one "
-        f"{unit}, before the release and after it."
+        f"As probabilities, for somebody who knows every other {unit}: how likely a statement about that {unit} is "
+        "before the release and after it."
     )
     yield ""
     rows = [(f"{100 * prior:g}%", *_outward(*meaning.posterior(prior))) for prior in _PRIORS]
@@ -200,12 +207,12 @@ def _outward(least: float, greatest: float) -> tuple[str, str]:
     return f"{math.floor(1e5 * least) / 1e3:g}%", f"{min(100.0, math.ceil(1e5 * greatest) / 1e3):g}%"
 
 
-def _odds(meaning: Meaning) -> str:
+def _odds(meaning: Meaning, unit: str) -> str:
     exponent = format_bound(meaning.odds_exponent, 4)
     factor = f"e^{exponent}"
     if meaning.odds_exponent < _GREAT:
         factor += f" = {format_bound(math.exp(meaning.odds_exponent), 4)}"
-    odds = "For the same attacker, the odds of any statement about that one change"
+    odds = f"For the same attacker, the odds of any statement about that {unit} change"
     if not meaning.rare:
         return f"{odds} by at most a factor of {factor}, with certainty."
     return f"{odds} by more than a factor of {factor} with probability at most {format_bound(meaning.rare, 3)}."

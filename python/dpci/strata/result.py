@@ -104,7 +104,7 @@ class StrataFit(Mapping[str, PrivateFit]):
         parameter : str
             One of :attr:`parameters`.
         level : float
-            Of each interval by itself.
+            Level of each interval by itself.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class StrataFit(Mapping[str, PrivateFit]):
         parameter, level
             As in :meth:`conf_int`.
         order : {"given", "estimate"}
-            Strata as they come, or the greatest estimate on top.
+            Strata in the given order, or with the greatest estimate on top.
         ax : matplotlib.axes.Axes, optional
             Where to draw; None: a new figure.
 

@@ -269,7 +269,7 @@ def _schema_of(fitted: PrivateFit | LinearFit, schema: str | None) -> Schema:
         raise InvalidInput(msg)
     # The target may have another name: it need not be there.
     if given is not None and not same_columns(known, dataclasses.replace(given, encoding=known.encoding)):
-        msg = f"--schema must have the columns of the model's own, got other ones: {schema}"
+        msg = f"--schema must have the columns of the schema in the model, got others: {schema}"
         raise InvalidInput(msg)
     return known
 
@@ -278,7 +278,7 @@ def _check_predicts(fitted: LinearFit) -> None:
     """Refuse regressions that say nothing about the target of a table."""
     if fitted.schema is None or fitted.target != MomentMatrix.of(fitted).target:
         msg = (
-            "a regression must have a schema and be of its target, to predict for a table, got one "
+            "predictions for a table require a regression of the target of its schema, got a regression "
             f"{'without a schema' if fitted.schema is None else f'of {fitted.target}'} (LinearFit.predict in Python "
             "takes the regressors)"
         )
@@ -332,7 +332,7 @@ def _encoded_as(fitted: PrivateFit, schema: Schema) -> Schema:
     if fitted.rows in (whole.rows, schema.rows):
         return whole if fitted.rows == whole.rows else schema
     if isinstance(fitted.rows, Blocks):
-        msg = f"--schema must bound the rows as that of the fit, {fitted.rows!r}, got {whole.rows!r}"
+        msg = f"--schema must bound the rows like the schema of the fit, {fitted.rows!r}, got {whole.rows!r}"
         raise InvalidInput(msg)
     return schema
 

@@ -197,7 +197,7 @@ def _reading(result: Inference, view: View) -> list[Content]:
 
 def _reading_units(result: Inference, view: View) -> list[Content]:
     """Return how to read the columns that some tables have."""
-    ridge = "Ridge: how far the regularisation moves the target, as released values tell; - where they do not."
+    ridge = "Ridge: how far the regularisation moves the target; unknown where released values do not show it."
     unit = "Below a name: what an estimate is per, or against. Scaled: the released parameter, of the scaled column."
     return [
         *([ridge] if is_likelihood(record_of(result)) else []),
@@ -211,7 +211,8 @@ def _magnitudes(result: Inference, view: View) -> list[Html]:
         return []
     items: list[Content] = [*noise_shares(view.estimates(result)[1])]
     noise = noise_note(result)
-    small = f"The noise in the released matrices is at most {result.moment_noise:.2g} times their least eigenvalue."
+    ratio = f"{result.moment_noise:.2g}"
+    small = f"Moment noise: the noise in the released matrices is at most {ratio} times their least eigenvalue."
     items += [small if noise is None else noise, *interval_notes(result)]
     if is_likelihood(record_of(result)):
         items.append(ridge_size(result, view))
@@ -228,7 +229,7 @@ def provenance(record: FitRecord, digest: str) -> Html:
         ["date", "not recorded without a ledger" if paid is None else str(paid["time"])],
         ["made with", f"dpci {record.version}"],
     ]
-    note = "dpci verify holds the file of the model against its hash, its schema and its ledger."
+    note = "The command dpci verify compares the file of the model with its hash, its schema and its ledger."
     return section(
         "provenance", "Where this comes from", data_table("Provenance", ["what", "value"], rows), tag("p", note)
     )
@@ -253,7 +254,7 @@ def _attacker(result: Inference) -> Html:
 
 
 def common_sections(part: Inference, target: str) -> list[Html]:
-    """Return what a page says of all parts of a release, one of which is given, and of what they estimate."""
+    """Return the sections about all parts of a release, one of which is given, and about their target."""
     return [*([_attacker(part)] if part.private else []), *_caveats(part, [target])]
 
 
