@@ -49,15 +49,12 @@ def main() -> None:
     warnings.simplefilter("ignore")
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     print("# Speed with noise in the shape of the rows\n")
-    print(f"`python benches/shape_speed.py {repeats}`, commit {commit()}, {now()}.
-")
-    print(f"Processor time of one thread, least of {repeats}; pure DP, Adult.
-")
+    print(f"`python benches/shape_speed.py {repeats}`, commit {commit()}, {now()}.\n")
+    print(f"Processor time of one thread, least of {repeats}; pure DP, Adult.\n")
     print_machine()
-    print(
-        "\n| parameters | ε | λ | fit with ball, ms | with blocks, ms | ratio | tolerance, ball | blocks | study, ratio of a replicate |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
+    heads = ("parameters", "ε", "λ", "ball, ms", "blocks, ms", "ratio", "tolerance, ball", "blocks", "replicate, ratio")
+    print(f"\n| {' | '.join(heads)} |")
+    print("|---" * len(heads) + "|")
     for columns in (NUMBERS, SOME, ALL):
         X, y = encoded("adult", columns)
         domains = (Ball(1.0), schema_of("adult", columns).rows)
