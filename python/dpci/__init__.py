@@ -5,7 +5,6 @@ from dpci.base import startup as _startup  # isort: skip  # noqa: F401  # first:
 import importlib
 from typing import TYPE_CHECKING
 
-from dpci._core import __version__
 from dpci.base.optional import MissingModule
 from dpci.errors import MissingExtra
 
@@ -83,6 +82,7 @@ if TYPE_CHECKING:
         utility,
     )
     from dpci import sklearn as sklearn  # in this form it is public
+    from dpci._core import __version__
     from dpci.further import *
     from dpci.public import *
 else:
@@ -96,6 +96,10 @@ else:
         """Load a public module when it is asked for; functions and classes with those that are used together."""
         if name not in __all__ and name != "sklearn":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "__version__":
+            from dpci._core import __version__ as version  # noqa: PLC0415  # completion does without the core
+
+            return version
         try:
             if name in _MODULES:  # scikit-learn, which one of them needs, is optional
                 return importlib.import_module(f"dpci.{name}")

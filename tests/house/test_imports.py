@@ -82,6 +82,15 @@ def test_the_version_needs_no_command():
     assert not {"typer", "dpci.cli.commands"} & loaded(quiet)
 
 
+def test_completion_needs_neither_numpy_nor_the_commands():
+    command = "os.environ |= {'_DPCI_COMPLETE': 'complete_bash', 'COMP_WORDS': 'dpci fi', 'COMP_CWORD': '1'}"
+    script = (
+        f"import io, os, sys\n{command}\nfrom dpci.cli import main\nsys.stdout = io.StringIO()\nassert main([]) == 0"
+    )
+    after = loaded(f"{script}\nassert sys.stdout.getvalue() == 'fit\\n'\nsys.stdout = sys.__stdout__")
+    assert not {"numpy", "typer", "dpci._core", "dpci.cli.commands"} & after
+
+
 def test_public_modules_load_when_they_are_used():
     later = ["audit", "baselines", "datasets", "per_instance", "regression", "simulate", "tuning", "utility"]
     assert not {f"dpci.{name}" for name in later} & loaded(f"import dpci\n{FIT}")
