@@ -55,6 +55,7 @@ __all__ = [
     "fit_strata",
     "losses",
     "lowlevel",
+    "multinomial",
     "papers",
     "per_instance",
     "plan",
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
         audit,
         baselines,
         datasets,
+        multinomial,
         papers,
         per_instance,
         regression,
@@ -86,7 +88,7 @@ if TYPE_CHECKING:
 else:
     # Loaded when first used: `dpci --version` does not wait for SciPy, nor a fit for studies and audits.
     _MODULES = {"accounting", "audit", "baselines", "datasets", "papers", "per_instance", "schema", "simulate"}
-    _MODULES |= {"regression", "sklearn", "tuning", "utility"}
+    _MODULES |= {"multinomial", "regression", "sklearn", "tuning", "utility"}
 
     def __getattr__(name: str) -> object:
         """Load a public module when it is asked for; functions and classes together, with the first of them."""
