@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -171,3 +172,23 @@ def test_the_page_runs(capsys):
     assert re.search(
         r"log odds ratio \d\.\d\d, interval \(.*\)\nprivacy is \d+% of the variance", capsys.readouterr().out
     )
+
+
+def test_typed_calls_run():
+    """Their types are checked by `make lint`."""
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", EXAMPLE / "typed.py"], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.startswith("budget_exceeded ")
+
+
+PYRIGHT = shutil.which("basedpyright") or shutil.which("pyright")
+
+
+@pytest.mark.skipif(PYRIGHT is None, reason="needs basedpyright or pyright")
+def test_the_examples_pass_pyright_strict():
+    root = EXAMPLE.parents[1]
+    run = subprocess.run(
+        [PYRIGHT, "--pythonpath", sys.executable], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout
