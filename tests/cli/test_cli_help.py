@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.completion import completion_init
 
 import dpci
 from dpci.cli.app import EXIT_CODES
 from dpci.cli.commands.all import app
 from dpci.cli.main import _CODES, BROKEN_PIPE, DEFECT, INTERRUPTED, REFUSED, main
 from dpci.datasets.loaders import schema_names
+from support import words
 from support.people import make_people
 from support.reproduced import use_the_sample
 
@@ -173,6 +175,55 @@ def test_what_is_completed(words, found, monkeypatch, capsys):
     monkeypatch.setenv("COMP_CWORD", str(len(f"dpci {words}".split(" ")) - 1))
     assert main([]) == 0
     assert capsys.readouterr().out.split() == found
+
+
+def test_the_words_are_those_of_the_commands():
+    """After another option or command: python -m support.words in the folder of the tests."""
+    assert words.FILE.read_text(encoding="utf-8") == words.read_off()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("", "f", "fit -", "fit --json --j", "fit t.csv --epsilon 1 --", "fit t.csv --epsilon ", "fit t.csv --loss=s"),
+        *("fit -- -", "fit 'a b", "tune --candidate x --can", "compare a b --", "completion bash ", "data --json "),
+    ],
+)
+def test_shells_get_the_answers_of_typer(line, monkeypatch, capsys):
+    place = len(f"dpci {line}".split(" ")) - 1
+    given = {"_DPCI_COMPLETE": "complete_bash", "COMP_WORDS": f"dpci {line}", "COMP_CWORD": str(place)}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert main([]) == 0
+    found = capsys.readouterr().out.split()
+    completion_init()
+    with pytest.raises(SystemExit):
+        app(args=[], prog_name="dpci", standalone_mode=False)
+    assert sorted(found) == sorted(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(("line", "code"), [("dpci pre", 0), ("dpci fit ", 1)])
+def test_fish_asks_first_whether_there_is_an_answer(line, code, monkeypatch, capsys):
+    monkeypatch.setenv("_DPCI_COMPLETE", "complete_fish")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "is-args")
+    assert main([]) == code
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("shell", "line", "answer"),
+    [
+        ("zsh", "dpci pre", '_arguments \'*: :(("predict":"Predict for every row of a table."))\'\n'),
+        ("zsh", "dpci fit ", "_files\n"),
+        ("fish", "dpci pre", "predict\tPredict for every row of a table.\n"),
+    ],
+)
+def test_other_shells_get_the_meaning_too(shell, line, answer, monkeypatch, capsys):
+    monkeypatch.setenv("_DPCI_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+    assert main([]) == 0
+    assert capsys.readouterr().out == answer
 
 
 @pytest.mark.slow

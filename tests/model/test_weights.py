@@ -140,7 +140,7 @@ def test_functions_that_do_not_take_weights_say_so():
     X, y, weights = survey()
     found = quiet(X, y, weights=weights, weight_bound=BOUND, budget=dpci.PureDP(10.0))
     same = {"n_samples": N, "n_features": 2, "budget": dpci.PureDP(10.0), "l2_strength": STRENGTH}
-    with pytest.raises(InvalidInput, match="like must be without weights"):
+    with pytest.raises(InvalidInput, match="like and the plan must be without weights"):
         dpci.plan(**same, like=found)
     rule = {"weight_bound": BOUND, "budget": dpci.PureDP(1.0), "l2_strength": STRENGTH, "classes": (-1, 1)}
     for function in (dpci.simulate.coverage, dpci.simulate.variability):
@@ -202,7 +202,7 @@ def test_a_schema_names_the_column():
         ({"weight_bound": 0.0}, "weight_bound must be"),
         ({"weight_bound": np.inf}, "weight_bound must be"),
         ({"weight_total": -1.0}, "weight_total must be"),
-        ({"weight_total": 3.0}, "weight_total must be at least weight_bound"),
+        ({"weight_total": 3.0}, "weight_bound must be at most weight_total"),
         ({"weights": None}, "weights must be given with weight_bound"),
         ({"weights": "name"}, "weights must be an array of numbers without a schema"),
         ({"weights": np.ones(3)}, "one number for each of the 600 rows"),

@@ -16,9 +16,10 @@ from dpci.model.result import PrivateFit
 from dpci.regression.result import LinearFit
 from dpci.report.view import View
 from dpci.rows import Blocks
+from dpci.strata.result import StrataFit
 from dpci.tuning.result import SelectedFit, TuneResult
 
-Delivered: TypeAlias = PrivateFit | LinearFit | TuneResult
+Delivered: TypeAlias = PrivateFit | LinearFit | StrataFit | TuneResult
 
 
 def result_document(result: Delivered | SelectedFit, view: View) -> dict[str, Any]:
@@ -31,6 +32,14 @@ def result_document(result: Delivered | SelectedFit, view: View) -> dict[str, An
             "chosen": chosen,
             "method": result.method,
             "privacy": result.privacy,
+        }
+    if isinstance(result, StrataFit):
+        return {
+            "private": result.private,
+            "by": result.by,
+            "neighbors": result.neighbors,
+            "charged": result.charged.parameters(),
+            "strata": {name: result_document(fit, view) for name, fit in result.items()},
         }
     return {
         "private": result.private,
@@ -60,8 +69,13 @@ def _parameters(result: PrivateFit | LinearFit | SelectedFit, view: View) -> lis
 
 def _in_units(result: PrivateFit | LinearFit | SelectedFit, view: View) -> list[dict[str, Any]] | None:
     """Return the coefficients in the units of the table, where there are some."""
-    if isinstance(result, SelectedFit) or result.schema is None or result.interval_refusal is not None:
+    if isinstance(result, SelectedFit) or result.schema is None:
         return None
+    if result.interval_refusal is not None:
+        if isinstance(result, LinearFit):
+            return None
+        bare = result.in_units()
+        return _rows({"name": bare.names, "unit": bare.units, "estimate": bare.params.tolist()})
     found: TableUnits = result.in_units() if isinstance(result, LinearFit) else result.in_units(target=view.target)
     together = None if isinstance(result, LinearFit) else view.simultaneous
     intervals = found.conf_int(level=view.level, simultaneous=together)

@@ -1,6 +1,7 @@
 """Entry point of the command line: starts the commands, and turns what goes wrong into one line and an exit code."""
 
 import contextlib
+import os
 import sys
 import traceback
 import warnings
@@ -8,14 +9,15 @@ from collections.abc import Sequence
 from json import dumps as to_json
 from typing import Final
 
-from dpci._core import __version__
 from dpci.base import startup as _startup
 from dpci.base.optional import optional
 from dpci.base.startup import EndedBySignal
 from dpci.cli.output import NotDelivered
 from dpci.cli.process import check_open, drop_unwritable, signals_as_exceptions
+from dpci.cli.words import SHELLS, answer
 from dpci.errors import BudgetExceeded, DpciError, ReleaseFailed
 
+_ASKS: Final = "_DPCI_COMPLETE"
 REFUSED: Final = 2
 BUDGET_EXCEEDED: Final = 3
 RELEASE_FAILED: Final = 4
@@ -69,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(arguments: list[str], report: "_Report") -> int:
     try:
         check_open()
+        if (asked := os.environ.get(_ASKS)) in SHELLS:
+            return answer(asked)
         with warnings.catch_warnings():
             warnings.showwarning = report.warning
             return _run(arguments, report)
@@ -84,6 +88,8 @@ def _guarded(arguments: list[str], report: "_Report") -> int:
 
 def _run(arguments: list[str], report: "_Report") -> int:
     if arguments == ["--version"]:  # asked for by programs, which need not wait for the commands
+        from dpci._core import __version__  # noqa: PLC0415  # completion does without the core
+
         print(f"dpci {__version__}", flush=True)
         return 0
     with optional("typer", extra="cli", what="the command line"):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from dpci.errors import DpciError, InvalidInput
-from dpci.sources.files import identity
 
 # What SQLite keeps beside a ledger at times, and what other programs lock it with.
 _LEDGER_ENDINGS: Final = ("", "-wal", "-journal", "-shm", "-lock")
@@ -61,6 +60,8 @@ def check_text(option: str, path: Path | None) -> None:
 
 def check_unread(option: str, path: Path | None, sources: Sequence[Path]) -> None:
     """Refuse to replace a file that is read, whether it is there yet or not."""
+    from dpci.sources.files import identity  # noqa: PLC0415  # with all of NumPy, for which completion does not wait
+
     if path is not None and identity(path) in {identity(source) for source in sources}:
         msg = f"{option} must not be one of the input files, got {str(path)!r}"
         raise InvalidInput(msg)
@@ -75,6 +76,8 @@ def check_all_new(outputs: Mapping[str, Path | None], *, force: bool, sources: S
 
 def check_different(outputs: Mapping[str, Path | None]) -> None:
     """Refuse two options that name one file, of which the second would replace the first."""
+    from dpci.sources.files import identity  # noqa: PLC0415  # likewise
+
     named: dict[object, str] = {}
     for option, path in outputs.items():
         if path is not None and (other := named.setdefault(identity(path), option)) != option:

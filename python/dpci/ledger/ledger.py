@@ -52,7 +52,7 @@ class Ledger:
 
     A ledger is shared, never copied: ``copy.deepcopy`` and scikit-learn's ``clone`` give the same ledger, and a pickle
     of one with a file opens that file. Threads may share one. Processes share a file; a ledger without one refuses to
-    be used by another process. See docs/ledger.md for the rules of addition, their proofs, and what the file promises.
+    be used by another process. See docs/ledger.md for the rules of addition and for what the file promises.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ class Ledger:
         return self._account().affords(budget)
 
     def spend(self, budget: Budget, *, neighbors: Neighbors, source: str = "external") -> Entry:
-        """Write a spend, for a release that dpci does not make; its own functions do it themselves.
+        """Record the spend of a release by another tool; the functions of dpci record their own.
 
         Call it before the noise of that release is drawn.
 
@@ -232,7 +232,7 @@ class Ledger:
         budget : PureDP, ZCDP or ApproxDP
             What the release spends.
         neighbors : {"replace_one", "add_remove"}
-            The relation for which it does; must be that of the ledger.
+            The relation for which this holds; it must be that of the ledger.
         source : str
             What releases.
 
@@ -244,11 +244,11 @@ class Ledger:
         Raises
         ------
         InvalidInput
-            For another relation, or a notion that does not imply that of the total.
+            For another relation, or a notion that does not imply the notion of the total.
         BudgetExceeded
             If the total does not cover it. Nothing is written.
         LedgerError
-            If it could not be written for certain; it may have been.
+            If it is not certain that the spend was written.
         """
         budget = self._check(budget, neighbors)
         source = check_text("source", source)

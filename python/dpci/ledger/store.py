@@ -4,12 +4,11 @@ import hashlib
 import json
 import os
 import secrets
-import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import DpciError, LedgerError
@@ -17,6 +16,9 @@ from dpci.ledger.composition import reserve_from
 from dpci.ledger.entries import Entry, Identity, Next
 from dpci.ledger.models import read_models, write_model
 from dpci.ledger.places import sync_folder
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _APPLICATION = int.from_bytes(b"dpci", "big")
 _FORMAT = 2
@@ -252,7 +254,7 @@ class FileStore:
         """Refuse every later use."""
         self._closed = True
 
-    def _read(self, connection: sqlite3.Connection) -> tuple[tuple[Entry, ...], str]:
+    def _read(self, connection: "sqlite3.Connection") -> tuple[tuple[Entry, ...], str]:
         """Take up the entries that are new, and return all with their checksum, which must be the one in the file."""
         identity, written = _read_identity(connection, self.path)
         if identity != self.identity:
@@ -270,8 +272,10 @@ class FileStore:
 
 
 @contextmanager
-def _connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+def _connection(path: Path, mode: str) -> Iterator["sqlite3.Connection"]:
     """Open a file for one transaction, which is rolled back unless it was committed."""
+    import sqlite3  # noqa: PLC0415  # a ledger in memory does without
+
     with _IN_PROCESS:
         try:
             uri = f"{path.as_uri()}?mode={mode}"
@@ -290,7 +294,7 @@ def _connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
             ) from error
 
 
-def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+def _check_kind(connection: "sqlite3.Connection", path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION:
@@ -299,7 +303,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
         raise LedgerError(f"the file of a ledger must have format {_FORMAT}, got format {version} in {str(path)!r}")
 
 
-def _read_identity(connection: sqlite3.Connection, path: Path) -> tuple[Identity, str]:
+def _read_identity(connection: "sqlite3.Connection", path: Path) -> tuple[Identity, str]:
     """Return what the ledger is for, and the checksum of all entries."""
     try:
         ((id_, created, neighbors, errors, n_public, notion, *numbers, head),) = connection.execute(
@@ -311,7 +315,7 @@ def _read_identity(connection: sqlite3.Connection, path: Path) -> tuple[Identity
         raise _damaged(path, str(error)) from error
 
 
-def _read_entries(connection: sqlite3.Connection, path: Path, *, after: int) -> list[Entry]:
+def _read_entries(connection: "sqlite3.Connection", path: Path, *, after: int) -> list[Entry]:
     rows = connection.execute("SELECT * FROM entries WHERE number > ? ORDER BY number", (after,))
     try:
         return [

@@ -66,7 +66,7 @@ def fit_moments(
     schema = None if schema is None else check_schema(schema)
     if schema is not None and schema.persons:
         raise InvalidInput(
-            "mechanism='moments' takes every row for a record of its own, got a schema that names a column of persons, "
+            "mechanism='moments' treats every row as one record, got a schema that names a column of persons, "
             f"{schema.persons!r} (pass radius, or mechanism='objective' or 'output', with persons={schema.persons!r})"
         )
     if schema is not None and l2_strength == 0.0:

@@ -1,5 +1,6 @@
 """``LinearFit``: a linear regression from a released moment matrix, with intervals and tests."""
 
+import json
 import textwrap
 from dataclasses import asdict, replace
 from os import PathLike
@@ -20,10 +21,20 @@ from dpci.inference.targets.units import TableUnits
 from dpci.regression.equations import PRIVATE, Model, Solution, attempt, check_ridge
 from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
-from dpci.regression.show import NOTE, coefficient_table, fact_lines, in_target_units, regression_page, units_of
+from dpci.regression.show import (
+    NOTE,
+    coefficient_table,
+    drawn,
+    fact_lines,
+    in_target_units,
+    regression_page,
+    target_name,
+    units_of,
+)
 from dpci.released.model import encoded_table
 from dpci.released.rules import check_names, check_text, read_saved, saved_text
 from dpci.report.plot import Order, forest_plot
+from dpci.report.style import caption, facts_of_release
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
 
@@ -225,12 +236,21 @@ class LinearFit(ReleaseFacts):
         order: Order = "given",
         ax: "Axes | None" = None,
     ) -> "Axes":
-        """Forest plot of intervals, those that leave out 0 with a filled point; needs matplotlib.
+        """Forest plot of intervals; a filled point marks those that do not contain 0. Needs matplotlib.
 
-        Parameters are those of :meth:`dpci.PrivateFit.plot`.
+        Parameters are those of :meth:`dpci.PrivateFit.plot`. With a schema, and without ``contrast`` and
+        ``simultaneous``, what the full range of each column does to the target, in its unit.
         """
-        intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
-        return forest_plot(intervals, private=self.private, order=order, ax=ax)
+        if contrast is None and simultaneous is None:
+            intervals = drawn(*self._parts(), level)
+        else:
+            intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
+        in_units = intervals.names != self.names
+        what = f"difference of {target_name(self._record, self._model)} over the full range" if in_units else "estimate"
+        axes = forest_plot(intervals, private=self.private, order=order, what=what, ax=ax)
+        record = self._record
+        spent, count = facts_of_release(self.spent, record.n_samples, neighbors=record.neighbors, private=self.private)
+        return caption(axes, f"linear regression, {count}", spent)
 
     def to_html(
         self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None
@@ -270,6 +290,11 @@ class LinearFit(ReleaseFacts):
         """Return the regression and the release it comes from as JSON, floats exactly."""
         values = {"release": self._record.to_json(), **asdict(self._model)}
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that :meth:`to_json` says; the ledger that paid holds that of the release, a moment matrix."""
+        return str(json.loads(self.to_json())["checksum"])
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "LinearFit":
@@ -327,8 +352,8 @@ class LinearFit(ReleaseFacts):
         return check_columns(as_features(cast("Table", X)), wanted, named=record.named_columns)
 
 
-def record_of(fit: LinearFit) -> MomentRecord:
-    """Return the record of the release that a regression comes from."""
+def record_of(fit: ReleaseFacts) -> MomentRecord:
+    """Return the record of a release, or of that which a regression comes from."""
     return fit._record  # noqa: SLF001  # of this module's own class
 
 

@@ -1,5 +1,6 @@
 """Reads the saved record of a fit: every field by its rule, then all of them together. A file can hold anything."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -17,6 +18,7 @@ from dpci.released.rules import (
     check_interval,
     check_labels,
     check_names,
+    check_paid,
     check_seals,
     check_table,
     check_text,
@@ -25,11 +27,14 @@ from dpci.released.rules import (
     read_saved,
     steps_by,
 )
+from dpci.released.whole import Whole
 from dpci.rows import Blocks
 
 
-def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
-    """Rebuild a record from :meth:`FitRecord.to_json`; ``selected``: that of a model that won a selection.
+def read_record(text: str | bytes, *, selected: bool = False, rules: Mapping[str, Rule] | None = None) -> FitRecord:
+    """Rebuild a record from :meth:`FitRecord.to_json`.
+
+    ``selected``: that of a model that won a selection; ``rules``: those of fields that differ from the rules of a fit.
 
     Raises
     ------
@@ -43,14 +48,14 @@ def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
         version=SCHEMA_VERSION,
         before={"blocks": None, "persons": None, "table": None},
     )
-    for name in ("paid", "weights"):
+    for name in ("paid", "weights", "whole"):
         values.setdefault(name, None)  # which the first files of this version lack
     names = [part.name for part in fields(FitRecord)]
     missing = [name for name in names if name not in values]
     if missing or len(values) > len(names):
         got = f"none called {missing[0]!r}" if missing else f"{next(n for n in values if n not in names)!r} too"
         raise InvalidInput(f"a saved fit must hold every field of its schema and no other, got {got}")
-    record = built(FitRecord, values, _RULES, what="a saved fit")
+    record = built(FitRecord, values, {**_RULES, **(rules or {})}, what="a saved fit")
     check_consistent(record, selected=selected)
     return record
 
@@ -68,16 +73,6 @@ def _check_loss(name: str, value: object) -> dict[str, Any]:
     if built_in is not None and value != declaration(built_in, built_in.to_core()):
         raise InvalidInput(f"{name} must have the declaration of {built_in!r}, got {name}={value!r}")
     return value
-
-
-def _check_paid(name: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict) or set(value) != {"ledger", "entry", "time"}:
-        raise InvalidInput(f"{name} must have the fields 'ledger', 'entry' and 'time' and no other, got {value!r}")
-    return {
-        "ledger": check_text(f"{name}.ledger", value["ledger"]),
-        "entry": check_count(f"{name}.entry", value["entry"]),
-        "time": check_text(f"{name}.time", value["time"]),
-    }
 
 
 # What a saved record has to obey, field by field.
@@ -133,5 +128,6 @@ _RULES: dict[str, Rule] = {
     "persons": optional(lambda _, value: Persons.from_dict(value)),
     "weights": optional(lambda _, value: Weights.from_dict(value)),
     "table": optional(check_table),
-    "paid": optional(_check_paid),
+    "paid": optional(check_paid),
+    "whole": optional(lambda _, value: Whole.from_dict(value)),
 }

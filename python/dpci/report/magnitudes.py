@@ -21,12 +21,12 @@ def noise_shares(estimates: Estimates) -> list[str]:
         return []
     low, high = f"{shares.min():.0%}", f"{shares.max():.0%}"
     span = low if low == high else f"{low} to {high}"
-    return [f"The noise that was added to the parameters has {span} of the variance of their errors."]
+    return [f"The noise that was added to the parameters makes up {span} of the variance of their errors."]
 
 
 def ridge_size(result: Inference, view: View) -> str:
     """Return the greatest distance by which the ridge moves an estimate, in standard errors."""
-    unknown = "The released values do not tell how far the ridge moves any of the estimates."
+    unknown = "How far the ridge moves the estimates is unknown: the released values do not show it."
     try:
         (names, regularised), (_, without) = (view.estimates(result, target) for target in TARGETS)
         moved = (regularised.values() - without.values()) / regularised.std_errors()
@@ -38,4 +38,4 @@ def ridge_size(result: Inference, view: View) -> str:
     most = int(np.nanargmax(np.abs(np.where(known, moved, np.nan))))
     text = f"The ridge moves the estimates by at most {abs(moved[most]):.2g} standard errors ({printable(names[most])})"
     hidden = int((~known).sum())
-    return f"{text}; for {hidden} of {len(names)} the released values do not tell." if hidden else f"{text}."
+    return f"{text}; for {hidden} of {len(names)} the released values do not show it." if hidden else f"{text}."

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 from typer.completion import (  # type: ignore[attr-defined]  # there in every version, though not marked as exported
-    completion_init,
     get_completion_script,
 )
 
@@ -18,9 +17,6 @@ _EXAMPLES = """\
 dpci completion bash                       # once: eval "$(dpci completion bash)"; for good: in ~/.bashrc
 dpci completion fish                       # to ~/.config/fish/completions/dpci.fish
 """
-
-# The answers to the shell, which asks by running the program with an environment variable.
-completion_init()
 
 
 @app.command(cls=Command, epilog=_EXAMPLES)
