@@ -219,7 +219,7 @@ def test_what_a_ledger_says_of_itself():
     ledger = dpci.Ledger(dpci.PureDP(1.0), "add_remove", errors="private", n_public=70)
     assert ledger.summary().splitlines()[0].endswith("add remove, n_public=70, private errors")
     assert "n_public" not in dpci.Ledger(dpci.PureDP(1.0), "add_remove").summary()
-    assert json.loads(ledger.to_json())["version"] == 2
+    assert json.loads(ledger.to_json())["version"] == 3
     ledger.spend(dpci.PureDP(0.9), neighbors="add_remove")
     with pytest.raises(dpci.BudgetExceeded, match=r"requested PureDP\(epsilon=0.2\), remaining PureDP\(epsilon=0.1"):
         ledger.spend(dpci.PureDP(0.2), neighbors="add_remove")
@@ -244,7 +244,7 @@ def test_a_file_says_what_it_is_and_is_not_trusted(tmp_path):
     dpci.Ledger(dpci.PureDP(1.0), path=path)
     with _ledger_store._connection(path, "rw") as connection:
         assert connection.execute("PRAGMA application_id").fetchone() == (0x64706369,)  # "dpci"
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
         assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
 
 

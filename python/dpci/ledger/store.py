@@ -11,15 +11,16 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from dpci.base.validation import check_choice
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import DpciError, LedgerError
 from dpci.ledger.composition import reserve_from
-from dpci.ledger.entries import Entry, Identity, Next
+from dpci.ledger.entries import UNITS, Entry, Identity, Next
 from dpci.ledger.models import read_models, write_model
 from dpci.ledger.places import sync_folder
 
 _APPLICATION = int.from_bytes(b"dpci", "big")
-_FORMAT = 2
+_FORMAT = 3
 _NUMBERS = ("epsilon", "rho", "delta")
 BUSY_SECONDS = 30.0
 """How long a spend waits for other processes before it gives up."""
@@ -30,8 +31,8 @@ CREATE TABLE ledger (
     notion TEXT NOT NULL, epsilon REAL, rho REAL, delta REAL, head TEXT NOT NULL
 );
 CREATE TABLE entries (
-    number INTEGER PRIMARY KEY, time TEXT NOT NULL, source TEXT NOT NULL, label TEXT, notion TEXT NOT NULL,
-    epsilon REAL, rho REAL, delta REAL, reserve TEXT
+    number INTEGER PRIMARY KEY, time TEXT NOT NULL, source TEXT NOT NULL, label TEXT, unit TEXT NOT NULL,
+    notion TEXT NOT NULL, epsilon REAL, rho REAL, delta REAL, reserve TEXT
 );
 CREATE TRIGGER no_change BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
 CREATE TRIGGER no_replacement BEFORE INSERT ON entries WHEN EXISTS (SELECT 1 FROM entries WHERE number = NEW.number)
@@ -211,12 +212,13 @@ class FileStore:
             entry = make(entries)
             numbers = entry.budget.parameters()
             connection.execute(
-                "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     entry.number,
                     entry.time,
                     entry.source,
                     entry.label,
+                    entry.unit,
                     entry.budget.notion,
                     *(numbers.get(name) for name in _NUMBERS),
                     None if entry.reserve is None else json.dumps(entry.reserve.parameters()),
@@ -320,10 +322,11 @@ def _read_entries(connection: sqlite3.Connection, path: Path, *, after: int) -> 
                 time=time,
                 source=source,
                 label=label,
+                unit=check_choice("unit", unit, UNITS),
                 budget=_budget(notion, numbers),
                 reserve=None if reserve is None else reserve_from(json.loads(reserve)),
             )
-            for number, time, source, label, notion, *numbers, reserve in rows
+            for number, time, source, label, unit, notion, *numbers, reserve in rows
         ]
     except (DpciError, TypeError, ValueError) as error:
         raise _damaged(path, str(error)) from error

@@ -23,6 +23,7 @@ from dpci.report.html.forest import forest_figure
 from dpci.report.html.page import document
 from dpci.report.plot import Order, forest_plot
 from dpci.strata.cost import charged_for
+from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["StrataFit"]
 
 _SCHEMA, _VERSION = "dpci.StrataFit", 1
-_HEADER = ["stratum", "n (public)", "estimate", "std error", "p-value", "lower", "upper"]
+_HEADER = ["estimate", "std error", "p-value", "lower", "upper"]
 
 
 class StrataFit(Mapping[str, PrivateFit]):
@@ -41,22 +42,32 @@ class StrataFit(Mapping[str, PrivateFit]):
     by : str
         The column of strata.
     budget : PureDP, ZCDP or ApproxDP
-        Of each fit.
+        Of each fit, and of the counts where there are some.
+    counted : CountNoise or None
+        What the counts of records cost and the noise on each; None where their numbers are public stand-ins.
     neighbors : str
         The relation by which all of them together were charged.
     charged : PureDP, ZCDP or ApproxDP
         What all of them together cost: the budget once under "add_remove".
     """
 
-    __slots__ = ("_fits", "budget", "by", "charged", "neighbors")
+    __slots__ = ("_fits", "budget", "by", "charged", "counted", "neighbors")
 
     def __init__(
-        self, *, by: str, budget: Budget, neighbors: str, charged: Budget, fits: Mapping[str, PrivateFit]
+        self,
+        *,
+        by: str,
+        budget: Budget,
+        neighbors: str,
+        charged: Budget,
+        fits: Mapping[str, PrivateFit],
+        counted: CountNoise | None = None,
     ) -> None:
         self.by = by
         self.budget = budget
         self.neighbors = neighbors
         self.charged = charged
+        self.counted = counted
         self._fits = dict(fits)
 
     def __getitem__(self, stratum: str) -> PrivateFit:
@@ -129,7 +140,12 @@ class StrataFit(Mapping[str, PrivateFit]):
         names = self.parameters if parameter is None else (self.parameters[self._index(parameter)],)
         percent = format_percent(check_fraction("level", level))
         tables = [
-            f"{name}: {percent} confidence intervals by {self.by}\n{format_table(_HEADER, self._rows(name, level))}"
+            "\n".join(
+                [
+                    f"{name}: {percent} confidence intervals by {self.by}",
+                    format_table(self._header, self._rows(name, level)),
+                ]
+            )
             for name in names
         ]
         text = "\n\n".join([*tables, format_facts(self._facts())])
@@ -184,7 +200,7 @@ class StrataFit(Mapping[str, PrivateFit]):
         content: list[Html] = [tag("p", _lead(self), class_="lead")]
         for i, name in enumerate(self.parameters):
             intervals = self.conf_int(name, level=level)
-            table = data_table(f"{name} by {self.by}", _HEADER, self._rows(name, level))
+            table = data_table(f"{name} by {self.by}", self._header, self._rows(name, level))
             content.append(section(f"parameter-{i}", name, forest_figure(intervals), table))
         facts = data_table("What all models have in common", ["fact", "value"], [[*fact] for fact in self._facts()])
         content.append(section("privacy", "Budget", facts))
@@ -206,6 +222,7 @@ class StrataFit(Mapping[str, PrivateFit]):
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
             "charged": self.charged.parameters(),
+            "counted": None if self.counted is None else self.counted.budget.parameters(),
             "strata": [[name, json.loads(fit.to_json())] for name, fit in self.items()],
         }
         return saved_text(values, schema=_SCHEMA, version=_VERSION)
@@ -220,7 +237,7 @@ class StrataFit(Mapping[str, PrivateFit]):
             If the text is not such a file, or of another schema version.
         """
         values = read_saved(text, what="saved strata", schema=_SCHEMA, version=_VERSION)
-        expected = {"by", "neighbors", "notion", "budget", "charged", "strata"}
+        expected = {"by", "neighbors", "notion", "budget", "charged", "counted", "strata"}
         if set(values) != expected:
             raise InvalidInput(
                 f"saved strata must have the fields {sorted(expected)} and no other, got {sorted(values)}"
@@ -232,9 +249,11 @@ class StrataFit(Mapping[str, PrivateFit]):
         if len(fits) < len(saved):
             raise InvalidInput(f"strata must have different names, got {[name for name, _ in saved]}")
         check_choice("neighbors", values["neighbors"], ("add_remove", "replace_one"))
+        budget, counted = budget_from_parameters(values["notion"], values["budget"]), values["counted"]
         found = cls(
+            counted=None if counted is None else count_noise(len(fits), counts_budget(budget, counted)),
             by=check_text("by", values["by"]),
-            budget=budget_from_parameters(values["notion"], values["budget"]),
+            budget=budget,
             neighbors=values["neighbors"],
             charged=budget_from_parameters(values["notion"], values["charged"]),
             fits=fits,
@@ -253,7 +272,9 @@ class StrataFit(Mapping[str, PrivateFit]):
         """Refuse models that are no strata of one table, and a charge that is not theirs."""
         for name, fit in self.items():
             same = fit.names == self._first.names and fit.privacy["relation"] == "add_remove"
-            if not same or fit.budget != self.budget:
+            whole, counted = self.budget, self.counted
+            right = fit.budget == whole if counted is None else is_rest(fit.budget, whole, counted.budget)
+            if not (same and right):
                 raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
         least = charged_for(self.budget, self.neighbors)
         if self.charged != least:
@@ -284,6 +305,16 @@ class StrataFit(Mapping[str, PrivateFit]):
             rows.append([stratum, f"{fit.n_samples:,}", *text])
         return rows
 
+    @property
+    def _header(self) -> list[str]:
+        return ["stratum", "n (public)" if self.counted is None else "n (released)", *_HEADER]
+
+    def _counts(self) -> list[tuple[str, str]]:
+        if self.counted is None:
+            return []
+        noise = f"{self.counted.law} noise of scale {self.counted.scale:.3g} on each"
+        return [("counts of records", f"{self.counted.budget}, {noise}")]
+
     def _facts(self) -> list[tuple[str, str]]:
         first = self._first
         unit = "record" if first.privacy["unit"] == "row" else "person"
@@ -293,7 +324,8 @@ class StrataFit(Mapping[str, PrivateFit]):
         }
         return [
             ("strata", f"{len(self)} categories of {self.by}"),
-            ("budget of each fit", str(self.budget)),
+            *self._counts(),
+            ("budget of each fit", str(self._first.budget)),
             ("all together", str(self.charged)),
             ("neighbours", change[self.neighbors]),
             ("mechanism", f"{first.mechanism} perturbation"),
