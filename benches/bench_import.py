@@ -9,7 +9,7 @@ import tempfile
 from _timing import OthersWatch, machine
 
 REPETITIONS = 15
-LIMIT_MS = 100.0
+LIMIT_MS = 60.0
 DEPENDENCIES = "import numpy, scipy.special"
 TIMED = f"""
 {DEPENDENCIES}

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         audit,
         baselines,
         datasets,
+        lowlevel,
         papers,
         per_instance,
         regression,
@@ -82,14 +83,17 @@ if TYPE_CHECKING:
         utility,
     )
     from dpci import sklearn as sklearn  # in this form it is public
+    from dpci.further import *
     from dpci.public import *
 else:
     # Loaded when first used: `dpci --version` does not wait for SciPy, nor a fit for studies and audits.
-    _MODULES = {"accounting", "audit", "baselines", "datasets", "papers", "per_instance", "schema", "simulate"}
-    _MODULES |= {"regression", "sklearn", "tuning", "utility"}
+    _MODULES = {"accounting", "audit", "baselines", "datasets", "lowlevel", "papers", "per_instance", "schema"}
+    _MODULES |= {"regression", "simulate", "sklearn", "tuning", "utility"}
+    _FURTHER = {"Comparison", "Plan", "PlanEntry", "PlanTable", "StrataFit"}
+    _FURTHER |= {"compare", "fit_many", "fit_strata", "plan", "plan_table"}
 
     def __getattr__(name: str) -> object:
-        """Load a public module when it is asked for; functions and classes together, with the first of them."""
+        """Load a public module when it is asked for; functions and classes with those that are used together."""
         if name not in __all__ and name != "sklearn":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
@@ -97,7 +101,7 @@ else:
                 return importlib.import_module(f"dpci.{name}")
         except MissingExtra as error:
             raise MissingModule(str(error)) from error
-        public = importlib.import_module("dpci.public")
+        public = importlib.import_module("dpci.further" if name in _FURTHER else "dpci.public")
         globals().update({each: getattr(public, each) for each in public.__all__})
         return globals()[name]
 

@@ -1,6 +1,6 @@
-"""The functions and classes that ``dpci`` exports; loaded together when the first of them is used."""
+"""What a fit takes and returns, of the functions and classes of ``dpci``; loaded when the first of them is used."""
 
-from dpci import errors, losses, lowlevel, rows
+from dpci import errors, losses, rows
 from dpci.base.naming import name_publicly
 from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpci.errors import (
@@ -20,20 +20,14 @@ from dpci.errors import (
     RowNormViolation,
     SeededNoiseWarning,
 )
-from dpci.inference.comparison import Comparison, compare
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.units import TableUnits
 from dpci.inference.wald import WaldTest
 from dpci.ledger.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from dpci.model.fit import fit
-from dpci.model.fit_many import fit_many
-from dpci.model.plan import Plan, plan
-from dpci.model.plan_table import PlanEntry, PlanTable, plan_table
 from dpci.model.result import PrivateFit
 from dpci.sources.chunks import Chunks
-from dpci.strata.fit import fit_strata
-from dpci.strata.result import StrataFit
 
 __all__ = [
     "GDP",
@@ -42,7 +36,6 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Chunks",
-    "Comparison",
     "ConfidenceIntervals",
     "CurvatureWarning",
     "DpciDeprecationWarning",
@@ -56,9 +49,6 @@ __all__ = [
     "NotConverged",
     "ObjectivePerturbation",
     "OutputPerturbation",
-    "Plan",
-    "PlanEntry",
-    "PlanTable",
     "PrivacyLeakWarning",
     "PrivateFit",
     "PureDP",
@@ -66,18 +56,11 @@ __all__ = [
     "ReleaseFailed",
     "RowNormViolation",
     "SeededNoiseWarning",
-    "StrataFit",
     "TableUnits",
     "WaldTest",
-    "compare",
     "errors",
     "fit",
-    "fit_many",
-    "fit_strata",
     "losses",
-    "lowlevel",
-    "plan",
-    "plan_table",
     "rows",
 ]
 

@@ -217,7 +217,7 @@ def test_refusals(sample: Path, options: tuple[str, ...], message: str, capsys: 
         ("t.csv", ADULT + b"1,2\n", "must have 7 fields, got 2 in line 2"),
         ("t.csv", b"a,b\n\xff,2\n", "must be CSV text in UTF-8"),
         ("t.csv", b"a,b\n1,2\n", "the table must have the column 'age', got ['a', 'b']"),
-        ("t.csv", b"age;sex\n1;2\n", "t.csv' (check the delimiter)"),
+        ("t.csv", b"age;sex\n1;2\n", "t.csv' (check the delimiter: ';' seems"),
         ("t.csv.gz", b"a,b\n1,2\n", "a table must be readable"),
         ("t.parquet", b"a,b\n1,2\n", "must be a Parquet file"),
     ],

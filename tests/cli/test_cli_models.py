@@ -213,7 +213,10 @@ def test_real_targets_come_in_units_of_the_table(tmp_path, capsys):
         (("--delimiter", '"'), "nor NUL, got a quote"),
         (("--delimiter", "\0"), "nor NUL, got a NUL"),
         (("--delimiter", "\r"), "nor NUL, got a carriage return"),
-        (("--schema", "adult_demo"), "--schema must have the columns of the model's own, got other ones: adult_demo"),
+        (
+            ("--schema", "adult_demo"),
+            "--schema must have the columns of the schema in the model, got others: adult_demo",
+        ),
         (("--output", "no/such.csv"), "--output must name a file in a folder that exists"),
         (("-",), "the standard input (-) must be the only table, got 2"),
         (("people.csv",), "a table must be named once, got people.csv and people.csv, which are one file"),

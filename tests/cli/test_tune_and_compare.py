@@ -78,7 +78,10 @@ def test_a_tuning_is_verified_and_its_fit_alone_is_not(made, capsys):
     (made / "part.json").write_text(tuned.result.to_json())
     failed, unchecked = findings(capsys, "part.json")
     assert failed == []
-    assert any("paid for a tuning, whose own file holds this fit" in what for what in unchecked)
+    assert any("the ledger can only hold that of the whole" in what for what in unchecked)
+    # The budget of the tuning, which is greater than that of the fit.
+    officer = run(capsys, "report", "part.json", "--officer")[1]
+    assert f"spends {tuned.spent}, which is the number that counts" in officer
     (made / "changed.json").write_text((made / "tuned.json").read_text().replace('"l2_strength"', '"l2-strength"', 1))
     code, _, err = run(capsys, "verify", "changed.json")
     assert code == 2

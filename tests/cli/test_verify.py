@@ -12,6 +12,7 @@ import pytest
 import dpci
 from dpci.cli.main import main
 from dpci.released.rules import checksum
+from dpci.schema import Schema
 
 SCHEMA = """
 [target]
@@ -144,6 +145,66 @@ def test_a_changed_model_file(model):
         code, out, err = run("verify", "model.json")
         assert (code, out) == (2, "")
         assert "a saved fit must" in err
+
+
+def test_a_regression_is_that_of_the_matrix_which_the_ledger_paid_for(folder):
+    text = SCHEMA.replace('negative = "no"\npositive = "yes"', "lower = 0\nupper = 1").replace('"ill"', '"wage"')
+    (folder / "wages.toml").write_text(text)
+    rows = [row.replace(",no", ",0.25").replace(",yes", ",0.75") for row in ROWS]
+    (folder / "wages.csv").write_text("age,sex,wage\n" + "\n".join(rows) + "\n")
+    fit = ["regress", "wages.csv", "--schema", "wages.toml", "--epsilon", "1", "--ledger", "l.db"]
+    code, _, err = run(*fit, "--output", "model.json")
+    assert code == 0, err
+    given = ("--ledger", "l.db", "--schema", "wages.toml")
+    assert findings(*given)[0] == []
+    regression = dpci.regression.LinearFit.from_json((folder / "model.json").read_text())
+    matrix = dpci.regression.MomentMatrix.of(regression)
+    assert dpci.Ledger.open("l.db").models == {1: matrix.digest}
+    for saved in (matrix, matrix.fit("age", ["sex=M"])):
+        (folder / "model.json").write_text(saved.to_json())
+        assert findings(*given)[0] == []
+    # Another matrix with the same words, hash included.
+    other = json.loads(matrix.to_json())
+    other.pop("checksum")
+    other["matrix"][0][0] += 0.5
+    (folder / "model.json").write_text(json.dumps({**other, "checksum": checksum(other)}))
+    assert any("must hold the hash of this model, got another" in what for what in findings(*given)[0])
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_strata_are_one_release_and_each_names_it(folder, neighbors):
+    dpci.Ledger(dpci.PureDP(3.0), path="s.db", neighbors=neighbors)
+    table = {"age": np.linspace(18, 100, 900), "sex": np.resize(["F", "M"], 900), "ill": np.resize(["no", "yes"], 900)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = dpci.fit_strata(
+            {**table, "state": np.resize(["A", "B", "B"], 900)}, by="state", strata=("A", "B"), n_public=400,
+            schema=Schema.from_file("people.toml"), neighbors=neighbors, budget=dpci.PureDP(1.0), l2_strength=0.5,
+            ledger=dpci.Ledger.open("s.db"),
+        )  # fmt: skip
+    (folder / "model.json").write_text(found.to_json())
+    assert findings("--ledger", "s.db")[0] == []
+    code, out, _ = run("report", "model.json")
+    assert code == 0
+    assert out == found.summary() + "\n"
+    (folder / "model.json").write_text(found["B"].to_json())
+    failed, unchecked = findings("--ledger", "s.db")
+    assert failed == []
+    assert any("the ledger can only hold that of the whole" in what for what in unchecked)
+    charged = 1.0 if neighbors == "add_remove" else 2.0
+    document = run("report", "model.json", "--officer")[1]
+    assert f"(all 2 strata of the table) spends epsilon={charged:g} (pure DP)" in document
+    assert f"The release spends epsilon={charged:g} (pure DP)." in document
+    assert ("replaced by another one, possibly of another stratum" in document) == (neighbors == "replace_one")
+    # A part that claims that the whole cost less.
+    saved = json.loads(found["B"].to_json())
+    saved.pop("checksum")
+    saved["whole"]["budget"] = {"epsilon": 1.5}
+    (folder / "model.json").write_text(json.dumps({**saved, "checksum": checksum(saved)}))
+    assert any("must have the budget of the model" in what for what in findings("--ledger", "s.db")[0])
+    saved["whole"]["budget"] = {"epsilon": 0.5}
+    (folder / "model.json").write_text(json.dumps({**saved, "checksum": checksum(saved)}))
+    assert run("verify", "model.json")[0] == 2
 
 
 def test_models_without_ledger_and_without_schema(folder):

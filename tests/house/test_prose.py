@@ -23,6 +23,12 @@ APPENDICES = sorted((DOCS / "proofs").glob("*.md"))
 # Pages for those who check proofs or work on the code; other pages end with their proofs.
 EXEMPT = {"architecture.md", "bounds.md", "certificates.md", "inference_formulas.md"}
 PROOFS = "\n## Appendix: proofs"
+LONGEST_PAGE = 250
+# What has nothing to run: lists of pages, comparisons, and pages for those who check proofs or work on the code.
+NO_EXAMPLE = {
+    *("README.md", "index.md", "command_line.md", "features.md", "trust.md", "performance.md", "fuzzing.md"),
+    *("dependencies.md", "noise.md", "specimen.md", "tables.md", "model_inversion.md", *EXEMPT),
+}
 
 
 def prose(text):
@@ -63,6 +69,18 @@ def test_a_page_is_plain(page):
     if page in FOR_USERS and page.name not in EXEMPT:
         limit = RULES["longest_sentence"]
         assert [sentence for sentence in sentences(text.partition(PROOFS)[0]) if len(sentence.split()) > limit] == []
+
+
+@pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_is_short_and_opens_with_what_it_is_for(page):
+    text = page.read_text(encoding="utf-8")
+    assert page.name == "architecture.md" or len(text.splitlines()) <= LONGEST_PAGE
+    title, blank, first = text.splitlines()[:3]
+    assert title.startswith("# ")
+    assert blank == ""
+    assert first[0].isalpha() or first[0] == "`", "a page opens with a sentence"
+    if page.is_relative_to(DOCS) and page.name not in NO_EXAMPLE:
+        assert re.search(r"^```(?:python|console)$", text, re.MULTILINE), "an example that a test runs"
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,11 @@ def test_the_commands_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     lines = [shlex.split(line, comments=True) for block in blocks("sh") for line in block.splitlines()]
     commands = [words[1:] for words in lines if words[:1] == ["dpci"]]
-    assert {words[0] for words in commands} == {"data", "plan", "fit", "report", "predict"}
+    assert {words[0] for words in commands} == {"data", "plan", "ledger", "fit", "report", "verify"}
     for words in commands:
         assert main(words) == 0, words
     capsys.readouterr()
-    assert {"model.json", "model.png", "report.html", "predicted.csv"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"model.json", "model.png", "report.html", "approval.md"} <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_a_first_result_within_forty_lines_of_a_short_page():

@@ -21,10 +21,10 @@ PACKAGE = ROOT / "python" / "dpci"
 FACE = "dpci"
 
 # Files at the top that are no rooms.
-ENTRANCES = {"public", "__init__", "__main__"}
+ENTRANCES = {"public", "further", "__init__", "__main__"}
 # Programs on the public names, which import the face as a user does.
 USERS = {"papers"}
-MOST_FILES = {"cli": 14, "model": 13}
+MOST_FILES = {"cli": 14, "cli/commands": 13, "model": 13}
 
 
 class Import(NamedTuple):
@@ -175,7 +175,7 @@ def test_the_top_holds_what_the_table_names():
     files = {path.name for path in PACKAGE.iterdir() if path.is_file() and path.suffix != ".so"}
     rooms = {name for name in ALLOWED if not (PACKAGE / f"{name}.py").exists()}
     assert files == {*entrances, *(f"{name}.py" for name in set(ALLOWED) - rooms), "_core.pyi", "py.typed"}
-    assert len(entrances | (set(ALLOWED) - rooms)) == 8
+    assert len(entrances | (set(ALLOWED) - rooms)) == 9
     assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"} == rooms
 
 

@@ -164,7 +164,7 @@ def test_summaries_say_what_cms11_did(rows):
         raised = fit(rows, 1.0, budget=budget, **keywords)
         assert raised.l2_strength > 0.01
         assert f"{raised.l2_strength:g}, raised by cms11\n" in raised.summary()
-        assert "objective perturbation, variant cms11, calibration tight\n" in raised.summary()
+        assert "objective perturbation, variant cms11\n" in raised.summary()
     for budget in (dpci.PureDP(2.0), dpci.ZCDP(0.5)):
         roomy = fit(rows, 1.0, budget=budget, **keywords).summary()
         assert "variant cms11" in roomy
@@ -174,11 +174,11 @@ def test_summaries_say_what_cms11_did(rows):
 
 def test_summaries_name_the_ball_and_the_projection(rows):
     moved = fit(rows, 0.4, mechanism=OutputPerturbation(project=True)).summary()
-    assert "output perturbation, calibration tight, params projected onto the ball\n" in moved
+    assert "output perturbation, params projected onto the ball\n" in moved
     assert "at lambda=0.05 over the ball ||params|| <= 0.4, parameter by parameter" in " ".join(moved.split())
     assert "moved into the ball" not in fit(rows, 0.4).summary()
     free = dpci.fit(rows[0], rows[1] > 0, budget=dpci.PureDP(2.0), l2_strength=0.05, seed=1)
-    assert "ball" not in free.summary().replace("rows            ball of norm 1\n", "")
+    assert "ball" not in free.summary().replace("rows             ball of norm 1, without the intercept\n", "")
 
 
 def test_paper_calibration_keeps_the_published_constant(rows):
@@ -219,7 +219,7 @@ def test_plans_without_moments_promise_no_intervals(keywords):
     common = {"n_samples": 200, "n_features": 2, "budget": dpci.PureDP(20.0), "l2_strength": 0.05}
     summary = dpci.plan(**common, **keywords).summary()
     assert "none, because no moments are released" in summary
-    for absent in ("interval length", "projection", "moment noise"):
+    for absent in ("interval length", "projection", "noise ratio"):
         assert absent not in summary
         assert absent in dpci.plan(**common).summary()
 

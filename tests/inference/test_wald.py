@@ -215,7 +215,7 @@ def test_noise_in_either_matrix_makes_a_test_by_rows(rows, matrix):
     assert joint.pvalue == auto.pvalue_joint
     assert result.wald_test("x0").method == "joint"
     for text in (result.summary(), result.to_html()):
-        assert "The noise in the released matrices may be" in text.replace("\n", " ")
+        assert "Moment noise: the noise in the released matrices may be" in text.replace("\n", " ")
 
 
 def test_noise_over_nothing_is_infinite(rows):

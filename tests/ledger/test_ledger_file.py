@@ -113,7 +113,7 @@ def test_the_file_holds_nothing_but_the_budgets(path):
     dpci.fit(X, y, budget=TENTH, l2_strength=1.0, moments="none", ledger=ledger)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT * FROM entries").fetchall()
-    assert [(row[0], row[2:]) for row in rows] == [(1, ("dpci.fit", None, "row", "pure", 0.1, None, None, None))]
+    assert [(row[0], row[2:]) for row in rows] == [(1, ("dpci.fit", None, "pure", 0.1, None, None, None, "row"))]
     assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
 
 
@@ -174,7 +174,7 @@ FOREIGN = {
         path, "PRAGMA journal_mode = WAL; CREATE TABLE entries (number); INSERT INTO entries VALUES (1);"
     ),
     "a folder": lambda path: path.mkdir(),
-    "a later format": lambda path: (dpci.Ledger(TOTAL, path=path), _execute(path, "PRAGMA user_version = 4")),
+    "a later format": lambda path: (dpci.Ledger(TOTAL, path=path), _execute(path, "PRAGMA user_version = 3")),
 }
 
 

@@ -244,7 +244,7 @@ def test_a_file_says_what_it_is_and_is_not_trusted(tmp_path):
     dpci.Ledger(dpci.PureDP(1.0), path=path)
     with _ledger_store._connection(path, "rw") as connection:
         assert connection.execute("PRAGMA application_id").fetchone() == (0x64706369,)  # "dpci"
-        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
         assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
 
 

@@ -60,6 +60,15 @@ LONG_CALLS = {
             X, y, loss=dpci.losses.SmoothHinge(s=1e-3), l2_strength=1e-9, solver="lbfgs", tolerance=1e-12,
             max_iterations=10**6)
     """,
+    "few_rows": """
+        # Computed on the thread of the caller.
+        rng = np.random.default_rng(1)
+        X = rng.standard_normal((500, 60)) * np.geomspace(1e-3, 1.0, 60)
+        y = np.where(rng.standard_normal(500) > 0, 1.0, -1.0)
+        call = lambda: lowlevel.minimize_erm(
+            X, y, loss=dpci.losses.SmoothHinge(s=1e-4), l2_strength=1e-9, solver="lbfgs", tolerance=1e-12,
+            max_iterations=10**6)
+    """,
     "sampler": """
         call = lambda: lowlevel.spherical_laplace(10**6, 300, 1.0, seed=1)
     """,

@@ -91,7 +91,7 @@ def test_a_model_predicts_for_files(result, tmp_path, monkeypatch):
         with pytest.raises(InvalidInput, match="the path of a table must be that of a file"):
             result.predict(path)
     without = dpci.fit(*SCHEMA.transform(TABLE)[:2], classes=(-1, 1), **KEYWORDS)
-    with pytest.raises(InvalidInput, match="X must be rows where the model has no schema, got the path"):
+    with pytest.raises(InvalidInput, match="X must hold rows if the model has no schema, got the path"):
         without.predict(tmp_path / "people.csv")
 
 

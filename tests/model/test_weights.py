@@ -140,7 +140,7 @@ def test_functions_that_do_not_take_weights_say_so():
     X, y, weights = survey()
     found = quiet(X, y, weights=weights, weight_bound=BOUND, budget=dpci.PureDP(10.0))
     same = {"n_samples": N, "n_features": 2, "budget": dpci.PureDP(10.0), "l2_strength": STRENGTH}
-    with pytest.raises(InvalidInput, match="like must be without weights"):
+    with pytest.raises(InvalidInput, match="like and the plan must be without weights"):
         dpci.plan(**same, like=found)
     rule = {"weight_bound": BOUND, "budget": dpci.PureDP(1.0), "l2_strength": STRENGTH, "classes": (-1, 1)}
     for function in (dpci.simulate.coverage, dpci.simulate.variability):

@@ -203,10 +203,13 @@ def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
         (("--figure", "1", "--output", "f.png", "--calibration", "both"), "--calibration must be paper or tight"),
         (
             ("--table", "3", "--us", "absent.csv"),
-            "--us is for what uses IPUMS-US, and table 3 does not, got 'absent.csv'",
+            "--us must be given only where IPUMS-US is used, got 'absent.csv' for table 3",
         ),
-        (("--table", "5", "--br", "absent.csv"), "--br is for what uses IPUMS-BR, and table 5 does not"),
-        (("--figure", "4", "--br", "absent.csv", "--output", "f.png"), "and figure 4 does not, got 'absent.csv'"),
+        (
+            ("--table", "5", "--br", "absent.csv"),
+            "--br must be given only where IPUMS-BR is used, got 'absent.csv' for table 5",
+        ),
+        (("--figure", "4", "--br", "absent.csv", "--output", "f.png"), "got 'absent.csv' for figure 4"),
         (("--table", "1", "--us", "absent.csv"), "table must be one of 2, 3, 4, 5, 6, got table=1"),
         (("--table", "3", "--format", "html"), "--format must be one of 'text', 'markdown', 'json'"),
         (("--table", "3", "--calibration", "loose"), "--calibration must be one of 'paper', 'tight', 'both'"),

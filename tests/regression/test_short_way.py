@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,6 +37,20 @@ TABLE["income"] = np.clip(TABLE["income"], 0, 100)
 
 def fitted(x=X, y=Y, **keywords):
     return dpci.fit(x, y, **{"budget": dpci.ZCDP(1.0), "loss": "squared", "seed": 1, **keywords})
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_collinear_indicators_are_refused_before_anything_is_spent(fit_intercept):
+    whole = [replace(column, reference=None) for column in SCHEMA.columns[1:]]
+    ledger = dpci.Ledger(dpci.ZCDP(2.0))
+    keywords = {"schema": replace(SCHEMA, columns=(SCHEMA.columns[0], *whole)), "fit_intercept": fit_intercept}
+    with pytest.raises(dpci.InvalidInput, match=r"reference category .* 'sex'"):
+        fitted(TABLE, None, ledger=ledger, seed=None, **keywords)
+    assert ledger.remaining == dpci.ZCDP(2.0)
+    fitted(TABLE, None, l2_strength="private", **keywords)
+    # One such column takes the place of the intercept.
+    one = replace(SCHEMA, columns=(SCHEMA.columns[0], whole[0], SCHEMA.columns[2]))
+    assert len(fitted(TABLE, None, schema=one, fit_intercept=False).params) == 5
 
 
 @pytest.mark.parametrize("keywords", [{}, {"row_norm": 2.0}, {"rows": dpci.rows.Blocks([0.5, 0.6, 0.7])}])

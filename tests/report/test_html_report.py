@@ -72,7 +72,7 @@ def test_the_table_has_the_numbers(named):
     cells = Page(named.to_html(level=0.9)).cells
     intervals = named.conf_int(level=0.9)
     at = cells.index("ridge") + 1
-    ridge = ["-" if np.isnan(moved) else f"{moved:.4f}" for moved in named.shrinkage()]
+    ridge = ["unknown" if np.isnan(moved) else f"{moved:.4f}" for moved in named.shrinkage()]
     for i, name in enumerate(named.names):
         row = cells[at + 7 * i : at + 7 * (i + 1)]
         # The interval first, which a narrow screen shows.

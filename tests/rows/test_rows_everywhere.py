@@ -122,7 +122,7 @@ def test_what_a_fit_keeps_of_its_rows():
     assert result.privacy["constants"]["blocks"] == ROWS.to_dict()
     assert result.privacy["constants"]["row_norm"] == ROWS.norm
     shown = "blocks of 3 columns, 1 bounded and 2 in 1 group; norm 1.118"
-    assert f"rows            {shown}, clipped\n" in result.summary()
+    assert f"rows {shown}, without the intercept, clipped n " in " ".join(result.summary().split())
     assert shown in result.to_html()
     again = dpci.PrivateFit.from_json(result.to_json())
     assert again.rows == ROWS == pickle.loads(pickle.dumps(result)).rows
@@ -130,7 +130,7 @@ def test_what_a_fit_keeps_of_its_rows():
     ball = dpci.fit(X, Y, **FIT)
     assert ball.rows == Ball(1.0)
     assert ball.privacy["constants"]["blocks"] is None
-    assert "rows            ball of norm 1\n" in ball.summary()
+    assert "rows             ball of norm 1, without the intercept\n" in ball.summary()
     with pytest.raises(InvalidInput, match="the same rows, to which records were clipped"):
         dpci.compare(result, dpci.fit(X, Y, **FIT | {"seed": 2}, row_norm=ROWS.norm, on_violation="clip"))
 
@@ -174,7 +174,7 @@ def test_a_plan_shows_its_rows():
     plan = dpci.plan(n_samples=N, n_features=3, budget=PURE, l2_strength=0.1, rows=ROWS)
     assert plan.rows == ROWS
     assert plan.row_norm == pytest.approx(1.5)
-    assert "rows                             blocks of 3 columns" in plan.summary()
+    assert "rows                 blocks of 3 columns" in plan.summary()
     with pytest.raises(InvalidInput, match=r"every column of X, 4 without"):
         dpci.plan(n_samples=N, n_features=4, budget=PURE, l2_strength=0.1, rows=ROWS)
 

@@ -32,10 +32,13 @@ ABSENT = [
 def test_what_is_found():
     assert findings() == ABSENT
     assert findings(age=[19, "99"])[:2] == [
-        ("age", "below 20: moved to it", 1, False, ("'19'",)),
-        ("age", "above 60: moved to it", 1, False, ("'99'",)),
+        ("age", "below 20: moved to the bound", 1, False, ("'19'",)),
+        ("age", "above 60: moved to the bound", 1, False, ("'99'",)),
     ]
-    assert findings(age=["?", None])[0] == ("age", "no finite number: refused", 2, True, ("'?'", "'None'"))
+    assert findings(age=["?", None])[:2] == [
+        ("age", "missing: refused", 1, True, ("'None'",)),
+        ("age", "no finite number: refused", 1, True, ("'?'",)),
+    ]
     # The mistake that gives zeros in every row.
     assert findings(sex=["Female", "Male"])[:2] == [
         ("sex", "in no category: zeros in all columns", 2, False, ("'Female'", "'Male'")),
@@ -54,6 +57,12 @@ def test_it_says_that_it_is_not_private_and_whether_a_fit_would_be_refused():
     assert repr(SCHEMA.check(full)).endswith("every value is as the schema has it")
     many = SCHEMA.check({**GOOD, "sex": list("abcdef"), "age": [30] * 6, "ward": [1] * 6, "ill": ["no"] * 6})
     assert many.findings[0].examples == ("'a'", "'b'", "'c'", "...")
+
+
+def test_a_column_that_is_missing_from_many_is_named_with_the_closest():
+    wide = {f"field {i}": [1] for i in range(60)} | {"sexe": ["F"], "age": [30], "ward": [1]}
+    with pytest.raises(InvalidInput, match=r"must have the column 'sex', got 63 columns, .* closest are \['sexe', "):
+        SCHEMA.check(wide)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -79,7 +88,7 @@ def test_tables_and_numeric_targets():
     dosed = Schema(columns=SCHEMA.columns[:1], target=NumericTarget(column="dose", lower=0, upper=5))
     assert dosed.check({"age": [30]}).findings == ()  # the target need not be there
     (found,) = dosed.check({"age": [30], "dose": [9]}).findings
-    assert (found.what, found.refused) == ("above 5: moved to it", False)
+    assert (found.what, found.refused) == ("above 5: moved to the bound", False)
     with pytest.raises(InvalidInput, match="the table must have the column 'sex'"):
         SCHEMA.check({"age": [30]})
     with pytest.raises(InvalidInput, match="all columns must have equal length"):

@@ -26,9 +26,9 @@ _BLOCK = re.compile(
     rf"^```(?P<kind>python|console)\n(?P<code>.*?)^```\n(?:\n(?P<varies>{VARIES})?```text\n(?P<shown>.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
 )
-# Numbers, dashes in place of one, and the rules, blanks and times whose width follows them.
+# Numbers, what stands in place of one, and the rules, blanks and times whose width follows them.
 _NUMBER = re.compile(
-    r"(?<=  )-(?=\s)|\d{4}-\d\d-\d\dT[\d:.]+Z|<?[-+]?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?|-{3,}"
+    r"(?<=  )(?:-|unknown)(?=\s)|\d{4}-\d\d-\d\dT[\d:.]+Z|<?[-+]?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?|-{3,}"
 )
 
 
@@ -56,7 +56,7 @@ def shape(text: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[None]:
+def in_new_folder() -> Iterator[None]:
     """Change to a new folder for the time being."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -71,7 +71,7 @@ def run(page: str, name: str) -> list[Block]:
     """Run the blocks of a page; an exception, also a warning, says which block raised it."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     blocks = []
-    with _folder(), warnings.catch_warnings():
+    with in_new_folder(), warnings.catch_warnings():
         warnings.simplefilter("error")
         for found in _BLOCK.finditer(page):
             # The line of the page, so that a traceback points there.

@@ -53,8 +53,8 @@ class Guarantee:
     def delta(self, epsilon: ArrayLike) -> NDArray[np.float64]:
         """Return the delta at which the release is (epsilon, delta)-DP, of the shape of ``epsilon``.
 
-        Pure DP: that of randomised response, the worst mechanism of its epsilon. zCDP: Canonne, Kamath & Steinke
-        (2020). Gaussian output perturbation: exact (Balle & Wang 2018). Gaussian objective perturbation: see
+        For pure DP it is that of randomised response, the worst mechanism with this epsilon. zCDP: Canonne, Kamath &
+        Steinke (2020). Gaussian output perturbation: exact (Balle & Wang 2018). Gaussian objective perturbation: see
         docs/proofs/mechanisms.md.
 
         Raises

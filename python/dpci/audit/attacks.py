@@ -24,9 +24,9 @@ _BUDGETS = (PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, _DELTA))
 
 
 def worst_case(mechanism: str, *, budget: Budget, neighbors: Neighbors | None = None) -> WorstCase:
-    """Return two neighbouring data sets on which a mechanism of dpci leaks most, or near it.
+    """Return two neighbouring data sets on which a mechanism of dpci leaks most, or nearly so.
 
-    Its runs are simulated in the core, through all that a release goes through; the records are made up.
+    Its runs are simulated in the core with every step of a release; the records are made up.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ def epsilon_lower_bound(
     """Bound the epsilon of a mechanism from below by running it on two neighbouring data sets.
 
     On one half of the runs an event is chosen that tells the data sets apart: a threshold and a direction of a
-    statistic, which of vectors is a coordinate or Fisher's discriminant. On the other half Clopper-Pearson bounds p <=
-    P(event on one data set) and q >= P(event on the other), each at half of the error; then epsilon is at least
-    log((p - delta) / q). If the runs are independent, as those of a canned case are, the bound holds with the
+    statistic. For vectors the statistic is a coordinate or Fisher's discriminant. On the other half Clopper-Pearson
+    bounds p <= P(event on one data set) and q >= P(event on the other), each at half of the error; then epsilon is at
+    least log((p - delta) / q). If the runs are independent, as those of a canned case are, the bound holds with the
     confidence whatever the mechanism does. It is not private.
 
     A run that fails is an outcome like any other, because an observer sees that no result arrives. If any run fails, a
@@ -86,11 +86,11 @@ def epsilon_lower_bound(
     confidence : float
         Probability that the bound holds, between 0 and 1.
     delta : float
-        Of the statement (epsilon, delta), at least 0 and below 1; 0 is pure differential privacy.
+        The delta of the statement (epsilon, delta), at least 0 and below 1; 0 is pure differential privacy.
     claim : PureDP, ZCDP or ApproxDP, optional
         What the mechanism promises, for :meth:`LowerBound.refutes`; a canned case brings its own.
     seed : int, optional
-        Of the noise of a canned case; None: a fresh one.
+        Seed of the noise of a canned case; None: a fresh one.
     n_threads : int, optional
         For a canned case; None: all cores. The result does not depend on it.
 
@@ -146,7 +146,7 @@ def delta_lower_bound(
     draw, D, D2, n_runs, confidence, claim, seed, n_threads
         As in :func:`epsilon_lower_bound`.
     epsilon : float
-        Of the statement (epsilon, delta), at least 0 and at most 700.
+        The epsilon of the statement (epsilon, delta), at least 0 and at most 700.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def report(
     Returns
     -------
     AuditReport
-        A bound for each mechanism, notion and relation; printed, a table.
+        A bound for each mechanism, notion and relation; prints as a table.
 
     Raises
     ------

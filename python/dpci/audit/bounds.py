@@ -114,7 +114,7 @@ class LowerBound:
     quantity : {"epsilon", "delta", "rho"}
         What is bounded.
     value : float
-        The mechanism's own is at least this, with ``confidence``; 0 where the attack shows nothing.
+        With ``confidence``, the quantity of the mechanism is at least this; 0 if the attack shows nothing.
     at : float
         The delta of a bound on epsilon, the epsilon of a bound on delta; 0 for rho.
     confidence : float
@@ -122,7 +122,7 @@ class LowerBound:
     event : Event
         Chosen on the first half of the runs.
     hits, others : int
-        How often it came in the second half, on the data set on which it is the likelier and on the other.
+        How often the event came in the second half: on the data set on which it is likelier, and on the other.
     n_measured : int
         Runs of the second half, on each data set.
     least, greatest : float

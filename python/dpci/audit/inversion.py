@@ -103,9 +103,9 @@ def model_inversion(
 ) -> ModelInversion:
     """Guess a hidden attribute of each record from its target and its other columns, by a fitted regression.
 
-    The attack of Fredrikson et al. (2014): who knows the model f, the target y and all columns v of a record but one
-    attribute, guesses the level t that maximises ``prior(t) N(y - f(v, t); 0, residual_variance)``. The result is NOT
-    PRIVATE: it is for the holder of the data.
+    The attack of Fredrikson et al. (2014): an attacker who knows the model f, the target y and all columns v of a
+    record but one attribute guesses the level t that maximises ``prior(t) N(y - f(v, t); 0, residual_variance)``. The
+    result is NOT PRIVATE: it is for the holder of the data.
 
     Parameters
     ----------

@@ -144,7 +144,9 @@ def axes_of(schema: Schema, bins: int | Mapping[str, int] = 10) -> tuple[Axis, .
     if not isinstance(schema, Schema):
         raise InvalidInput(f"schema must be a Schema, got {schema!r}")
     if len(schema.names) != sum(len(column.names) for column in schema.columns) or schema.terms:
-        raise InvalidInput("schema must have each column by itself, without terms and columns of missing numbers")
+        raise InvalidInput(
+            "schema must have no terms and no columns that mark missing numbers, because each axis is one column"
+        )
     numeric = [column.name for column in schema.columns if isinstance(column, NumericColumn)]
     if isinstance(bins, Mapping):
         if unknown := sorted(set(bins) - set(numeric)):

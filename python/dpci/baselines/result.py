@@ -141,14 +141,14 @@ class BaselineFit(Released[BaselineRecord]):
 
     def _public_facts(self) -> list[tuple[str, str]]:
         record = self._record
-        calibration = "" if record.calibration is None else f", calibration {record.calibration}"
+        calibration = "" if record.calibration in (None, "tight") else f", calibration {record.calibration}"
         relation = {None: "none", "replace_one": "replace one record", "add_remove": "add or remove one record"}
         facts = [
             ("method", f"{_TITLES[record.method]}{calibration}"),
             ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),
             ("budget spent", "nothing is protected" if self.spent is None else str(self.spent)),
             *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
-            *([("  seal", describe_seals(record.seals))] if record.seals else []),
+            *([("  rounding seal", describe_seals(record.seals))] if record.seals else []),
             ("neighbours", relation[record.neighbors]),
             ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
             ("lambda", f"{record.l2_strength:g}"),
@@ -173,5 +173,7 @@ def _conditions(record: BaselineRecord) -> list[str]:
         rests_on.append("every possible record obeys the public bounds; only the data holder sees errors")
     if record.private:
         rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
-    rests_on.append("the errors of elementary functions are within the bounds that docs/noise.md assumes")
+    rests_on.append(
+        "logarithms and other elementary functions err by at most two units in the last place (docs/noise.md)"
+    )
     return rests_on

@@ -18,10 +18,12 @@ Differentially private models with confidence intervals.
 
 \b
 From a table to a published model:
+  dpci check     show what a schema would change or refuse in a table
   dpci plan      predict the cost and the precision of a fit, before any data
   dpci ledger    keep one total budget for all fits to a table
   dpci fit       fit a private model to a table, and release it with its intervals
   dpci tune      choose one of several public candidates with privacy, and fit it
+  dpci regress   release a moment matrix and a linear regression from it
   dpci report    show a released model, or write it as one HTML page
   dpci compare   differences of two released models, with intervals
   dpci verify    check a model against its hash, its schema and its ledger
@@ -34,7 +36,7 @@ Every command has --help with examples. --json prints JSON. Progress and notes g
 
 EXIT_CODES: Final = """\
   0    success
-  1    dpci audit refuted a claim
+  1    dpci audit refuted a claim, dpci verify found a difference, dpci check a refusal
   2    wrong usage, or a refusal: one line on stderr names the rule and the value that broke it
   3    the ledger's total does not cover the budget; nothing was released
   4    the release failed after its budget was spent; a ledger with private errors gives no reason
@@ -47,7 +49,7 @@ EXIT_CODES: Final = """\
 """
 
 _ORDER: Final = (
-    *("fit", "tune", "plan", "predict", "report", "compare", "verify"),
+    *("check", "plan", "fit", "tune", "regress", "predict", "report", "compare", "verify"),
     *("ledger", "data", "coverage", "tables", "audit", "demo"),
 )
 

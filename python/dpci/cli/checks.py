@@ -8,24 +8,31 @@ from typing import Literal, NamedTuple
 
 from dpci.budgets import Budget
 from dpci.cli.saved import Saved
-from dpci.errors import InvalidInput
 from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
 from dpci.model.result import PrivateFit
 from dpci.per_instance.record import ReportRecord
+from dpci.regression.matrix import MomentMatrix
+from dpci.regression.record import MomentRecord
+from dpci.regression.result import record_of as release_of
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
 from dpci.schema.columns import Column
 from dpci.schema.table import Schema
+from dpci.strata.result import StrataFit
 from dpci.tuning.result import TuneResult
 
 _WHOLES = {
     "dpci.tuning.tune": "a tuning, whose own file holds this fit",
     "dpci.per_instance.report": "a per-instance report, whose own file holds this fit",
-    "dpci.fit_strata": "all strata together, whose budget may be greater than that of this fit",
-    "dpci.fit_many": "many tables together, whose budget may be greater than that of this fit",
+    "dpci.fit_strata": "all strata of a table, whose own file holds this fit",
+    "dpci.fit_many": "many tables together, of which the file says nothing",
 }
-"""Releases of which a fit is a part, by the beginnings of the names of their entries."""
+"""Releases of which a fit can be a part, by the beginnings of the names of their entries."""
+_CHOSEN = "that the candidates were chosen without the data, and that the choice was made as the file says"
+_VALUES = "bounds that someone computed for records: they are not in the file, and are private"
+_OTHERS = "other regressions from the same matrix: they cost nothing, and nobody counts them"
+_STRATA = "that the list of strata and n_public were chosen without the data"
 _NEVER = (
     "that the noise was drawn as the model says: no file can show it",
     "that bounds, lists, formula and λ were chosen without the data, and that each person is one row",
@@ -46,24 +53,48 @@ class Held:
 
     kind: str
     digest: str
-    record: FitRecord
-    budget: Budget
+    record: FitRecord | MomentRecord
+    charged: Budget
+    """What the ledger counted."""
+    neighbors: str
+    paid_for: str | None
+    """The hash that the ledger has: of the file, or of the release in it. None: the file is a part of a release."""
+    private: bool
     never: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, saved: Saved, path: Path) -> "Held":
+    def of(cls, saved: Saved) -> "Held":
         """Return that of a saved result."""
-        if isinstance(saved, PrivateFit):
-            return cls("a fit", saved.digest, record_of(saved), saved.budget)
-        if isinstance(saved, TuneResult):
-            chosen = "that the candidates were chosen without the data, and that the choice was made as the file says"
-            return cls("a tuning", saved.digest, record_of(saved.result), saved.budget, (chosen,))
-        if isinstance(saved, ReportRecord):
-            digest = str(to_values(saved.to_json())["checksum"])
-            values = "bounds that someone computed for records: they are not in the file, and are private"
-            return cls("a per-instance report", digest, saved.fit, saved.fit.total_budget(), (values,))
-        msg = f"dpci verify takes files of fits, tunings and per-instance reports, got a regression: {str(path)!r}"
-        raise InvalidInput(msg)
+        match saved:
+            case PrivateFit():
+                record = record_of(saved)
+                whole, digest = record.whole, saved.digest
+                if whole is not None:
+                    return cls("a fit", digest, record, whole.budget, whole.neighbors, None, saved.private)
+                return cls("a fit", digest, record, saved.budget, record.neighbors, digest, saved.private)
+            case StrataFit():
+                first, digest = record_of(next(iter(saved.values()))), saved.digest
+                kind = f"the models of {len(saved)} strata"
+                return cls(kind, digest, first, saved.charged, saved.neighbors, digest, saved.private, (_STRATA,))
+            case TuneResult():
+                record, digest = record_of(saved.result), saved.digest
+                return cls(
+                    "a tuning", digest, record, saved.budget, record.neighbors, digest, saved.private, (_CHOSEN,)
+                )
+            case ReportRecord():
+                record, digest = saved.fit, str(to_values(saved.to_json())["checksum"])
+                kind, budget = "a per-instance report", record.total_budget()
+                return cls(kind, digest, record, budget, record.neighbors, digest, record.private, (_VALUES,))
+        matrix = release_of(saved)
+        kind = "a moment matrix" if isinstance(saved, MomentMatrix) else "a regression from a moment matrix"
+        return cls(
+            kind, saved.digest, matrix, matrix.charge, matrix.neighbors, matrix.digest, matrix.private, (_OTHERS,)
+        )
+
+    @property
+    def made_by(self) -> str:
+        """By which mechanism, in words."""
+        return f"{self.record.mechanism} perturbation" if isinstance(self.record, FitRecord) else "noise in the matrix"
 
 
 def findings(held: Held, schema: Schema | None, ledger: Path | None) -> list[Finding]:
@@ -71,21 +102,29 @@ def findings(held: Held, schema: Schema | None, ledger: Path | None) -> list[Fin
     record = held.record
     return [
         Finding("ok", f"the file is as it was written: {held.digest}"),
-        Finding("ok", f"its fields agree with each other: {held.kind}, {record.mechanism} perturbation, {held.budget}"),
-        _seeded(record),
+        Finding("ok", f"its fields agree with each other: {held.kind}, {held.made_by}, {_spent(held)}"),
+        _seeded(held),
         *_against_schema(record, schema),
         *_against_ledger(held, ledger),
         *(Finding("not checked", what) for what in (*_NEVER, *held.never)),
     ]
 
 
-def _seeded(record: FitRecord) -> Finding:
-    if record.private:
+def _spent(held: Held) -> str:
+    """Return what was spent; of a part of a release what the whole was charged too."""
+    record, own = held.record, str(held.record.total_budget())
+    if isinstance(record, MomentRecord):
+        return own
+    return str(held.charged) if held.paid_for is not None else f"{own}, of {held.charged} by {record.whole}"
+
+
+def _seeded(held: Held) -> Finding:
+    if held.private:
         return Finding("ok", "it says that its noise came from the operating system")
     return Finding("FAILED", "its noise came from a seed: NOT PRIVATE")
 
 
-def _against_schema(record: FitRecord, given: Schema | None) -> Iterator[Finding]:
+def _against_schema(record: FitRecord | MomentRecord, given: Schema | None) -> Iterator[Finding]:
     known = record.table
     if known is None:
         what = "the schema: the model was fitted to encoded rows and holds none"
@@ -145,23 +184,28 @@ def _against_ledger(held: Held, path: Path | None) -> Iterator[Finding]:
             yield Finding("FAILED", f"the ledger must have {where}, got none")
             return
         whole = next((what for name, what in _WHOLES.items() if entry.source.split(",")[0] == name), None)
-        if held.kind == "a fit" and whole is not None:
+        if held.kind == "a fit" and held.paid_for is not None and whole is not None:
             yield Finding("not checked", f"what paid for it: {where}, paid for {whole}")
             return
         yield from _against_entry(held, entry, ledger.neighbors, where)
+        if held.paid_for is None:
+            yield Finding("not checked", "the hash of this file: the ledger can only hold that of the whole")
+            return
         kept = ledger.models.get(entry.number)
         if kept is None:
             yield Finding("FAILED", f"entry {entry.number} must hold the hash of the model, got none")
-        elif kept != held.digest:
+        elif kept != held.paid_for:
             yield Finding("FAILED", f"entry {entry.number} must hold the hash of this model, got another: {kept}")
+        elif kept != held.digest:
+            yield Finding("ok", f"{where}, holds the hash of the moment matrix in the file: {kept}")
         else:
             yield Finding("ok", f"{where}, holds the hash of this model")
 
 
 def _against_entry(held: Held, entry: Entry, neighbors: str, where: str) -> Iterator[Finding]:
     record = held.record
-    paid = {"time": entry.time, "budget": str(entry.budget), "neighbours": neighbors}
-    own = {"time": (record.paid or {})["time"], "budget": str(held.budget), "neighbours": record.neighbors}
+    paid = {"time": entry.time, "budget": entry.budget, "neighbours": neighbors}
+    own = {"time": (record.paid or {})["time"], "budget": held.charged, "neighbours": held.neighbors}
     if other := next((name for name in paid if paid[name] != own[name]), None):
         yield Finding("FAILED", f"{where}, must have the {other} of the model, {own[other]}, got {paid[other]}")
     else:

@@ -14,6 +14,7 @@ from dpci.model.result import PrivateFit
 from dpci.regression.result import LinearFit
 from dpci.report.plot import WIDTH, figure_height
 from dpci.report.view import View
+from dpci.strata.result import StrataFit
 from dpci.tuning.result import TuneResult
 
 
@@ -46,7 +47,7 @@ def deliver(
             note(f"wrote {output}", quiet=quiet)
         streams = (sys.stderr,)  # the other may hold half a document
         show(result, view, json=json)
-        if not isinstance(result, TuneResult):
+        if not isinstance(result, TuneResult | StrataFit):
             draw(result, plot, view, force=force, quiet=quiet)
             write_page(result, page, view, force=force, quiet=quiet)
     except BaseException as error:
@@ -100,7 +101,7 @@ def draw(
 
 
 def write_page(
-    result: PrivateFit | LinearFit,
+    result: PrivateFit | LinearFit | StrataFit,
     page: Path | None,
     view: View,
     *,

@@ -16,9 +16,10 @@ from dpci.model.result import PrivateFit
 from dpci.regression.result import LinearFit
 from dpci.report.view import View
 from dpci.rows import Blocks
+from dpci.strata.result import StrataFit
 from dpci.tuning.result import SelectedFit, TuneResult
 
-Delivered: TypeAlias = PrivateFit | LinearFit | TuneResult
+Delivered: TypeAlias = PrivateFit | LinearFit | StrataFit | TuneResult
 
 
 def result_document(result: Delivered | SelectedFit, view: View) -> dict[str, Any]:
@@ -31,6 +32,14 @@ def result_document(result: Delivered | SelectedFit, view: View) -> dict[str, An
             "chosen": chosen,
             "method": result.method,
             "privacy": result.privacy,
+        }
+    if isinstance(result, StrataFit):
+        return {
+            "private": result.private,
+            "by": result.by,
+            "neighbors": result.neighbors,
+            "charged": result.charged.parameters(),
+            "strata": {name: result_document(fit, view) for name, fit in result.items()},
         }
     return {
         "private": result.private,

@@ -102,6 +102,11 @@ class TableRows:
         """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
         return self._chunks(self.schema.features, kept, exact=kept)
 
+    def columns(self) -> Columns:
+        """Return the columns that the schema names, of all files, as they are written."""
+        parts = [table for table, _ in self._chunks(lambda _: None, (self.schema.target.column,))]
+        return {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
+
     def whole(self, *, progress: bool = False) -> Encoded:
         """Return all rows and targets at once."""
         rows = self.held(math.inf, progress=progress)

@@ -1,4 +1,4 @@
-"""Files of released results, read as whatever they hold: a fit, a tuning, a regression, a per-instance report."""
+"""Files of released results, read as whatever they hold: fits, strata, tunings, regressions, per-instance reports."""
 
 import json
 from collections.abc import Callable
@@ -12,21 +12,18 @@ from dpci.regression import record as matrix_record
 from dpci.regression import result as regression_result
 from dpci.regression.matrix import MomentMatrix, whole_regression
 from dpci.regression.result import LinearFit
+from dpci.strata import result as strata_result
+from dpci.strata.result import StrataFit
 from dpci.tuning import result as tuning_result
 from dpci.tuning.result import TuneResult
 
-Saved: TypeAlias = PrivateFit | TuneResult | LinearFit | report_record.ReportRecord
-
-
-def _regression_on_all(text: bytes) -> LinearFit:
-    """Return the regression of the target of a moment matrix on all of its columns."""
-    return whole_regression(MomentMatrix.from_json(text), fit_intercept=True, l2_strength=0.0)
-
+Saved: TypeAlias = PrivateFit | StrataFit | TuneResult | LinearFit | MomentMatrix | report_record.ReportRecord
 
 _KINDS: Final[dict[str, Callable[[bytes], Saved]]] = {
     tuning_result.SCHEMA: TuneResult.from_json,
     regression_result.SCHEMA: LinearFit.from_json,
-    matrix_record.SCHEMA: _regression_on_all,
+    matrix_record.SCHEMA: MomentMatrix.from_json,
+    strata_result.SCHEMA: StrataFit.from_json,
     report_record.SCHEMA: report_record.ReportRecord.from_json,
 }
 
@@ -53,6 +50,20 @@ def read_saved_result(path: Path) -> Saved:
     return PrivateFit.from_json(text) if read is None else read(text)
 
 
+def read_model_or_regression(path: Path) -> PrivateFit | LinearFit:
+    """Return the released fit of a file, or its regression: of a moment matrix, that of its target on all columns.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`read_model`.
+    """
+    found = read_saved_result(path)
+    if isinstance(found, MomentMatrix):
+        return whole_regression(found, fit_intercept=True, l2_strength=0.0)
+    return found if isinstance(found, LinearFit) else read_model(path)
+
+
 def read_model(path: Path) -> PrivateFit:
     """Return the released fit of a file: of a tuning, that which was fitted with the choice.
 
@@ -69,6 +80,8 @@ def read_model(path: Path) -> PrivateFit:
     kind = {
         TuneResult: "a model that was selected by its own score",
         LinearFit: "a regression",
+        MomentMatrix: "a moment matrix",
+        StrataFit: "the models of several strata (StrataFit in Python has each)",
         report_record.ReportRecord: "a per-instance report",
     }[type(found)]
     msg = f"the file must hold a model of dpci fit or dpci tune, got {kind}: {str(path)!r}"

@@ -1,12 +1,12 @@
 """The rows as the core takes them: a table of numbers becomes a C-contiguous matrix or compressed sparse rows."""
 
 import operator
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.data.frames import decoded, frame_matrix, is_frame
@@ -26,7 +26,7 @@ _BLOCK = 1 << 17
 
 
 class Frame(Protocol):
-    """A table with named columns of a library that narwhals reads; none of them is a dependency."""
+    """A frame of a library that narwhals reads; none of them is a dependency. Also SciPy's sparse tables."""
 
     @property
     def shape(self) -> Any: ...  # noqa: ANN401, D102  # the protocol is the documentation
@@ -55,7 +55,7 @@ class PlacedRows:
     place: Place
 
 
-Table: TypeAlias = ArrayLike | Frame | NamedRows | PlacedRows | scipy.sparse.sparray | scipy.sparse.spmatrix
+Table: TypeAlias = ArrayLike | Frame | NamedRows | PlacedRows
 
 
 class Matrix(NamedTuple):
@@ -116,7 +116,9 @@ def _sparse_block(table: Csr, rows: slice) -> Any:  # noqa: ANN401  # SciPy's cl
         index = (int(np.searchsorted(indptr, at, side="right")) - 1, int(indices[at]))
         raise InvalidInput(f"X must be finite, got {block[bad[0]]} at index {index}")
     offsets = indptr[rows.start : rows.stop + 1] - first
-    return scipy.sparse.csr_array((block, indices[first:last], offsets), shape=(len(offsets) - 1, n_columns))
+    from scipy.sparse import csr_array  # noqa: PLC0415  # loaded already, as the table was sparse
+
+    return csr_array((block, indices[first:last], offsets), shape=(len(offsets) - 1, n_columns))
 
 
 def check_columns(features: Features, columns: tuple[str, ...], *, named: bool) -> Features:
@@ -139,7 +141,7 @@ def as_features(table: Table) -> Features:
     """
     if isinstance(table, PlacedRows):
         return Features(table.values, table.names, table.place)
-    if isinstance(table, scipy.sparse.sparray | scipy.sparse.spmatrix):
+    if _is_sparse(table):
         return Features(_csr(table), None)
     return Features(*_dense(table))
 
@@ -159,7 +161,7 @@ def as_matrix(table: Table) -> Matrix:
     InvalidInput
         For anything that is not a two-dimensional table of numbers.
     """
-    if scipy.sparse.issparse(table):
+    if _is_sparse(table):
         raise InvalidInput("X must be dense, got a sparse matrix (pass X.toarray())")
     values, names = _dense(table)
     return Matrix(values.astype(np.float64, copy=False), names)
@@ -212,6 +214,12 @@ def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
         place = f" at index {at if len(at) > 1 else at[0]}" if at else ""
         raise InvalidInput(f"{name} must be finite, got {values[at]}{place}")
     return values
+
+
+def _is_sparse(table: object) -> bool:
+    # Whoever made a sparse table has loaded this part of SciPy; others do not wait for it.
+    is_sparse = getattr(sys.modules.get("scipy.sparse"), "issparse", None)
+    return is_sparse is not None and is_sparse(table)
 
 
 def _csr(table: Any) -> Csr:  # noqa: ANN401  # any of SciPy's sparse classes

@@ -104,7 +104,7 @@ _ASKED, _ANSWERED = 0.25, 0.5
 def simulate_survey(n_samples: int, *, n_features: int = 3, effect: float = 4.0, seed: int) -> Survey:
     """Simulate a survey that drew people by their outcome and by x1.
 
-    The log odds are 2 x0 where x1 is at most 0, and (2 + effect) x0 elsewhere. Rows without weights are no sample of
+    The log odds are 2 x0 where x1 is at most 0, and (2 + effect) x0 elsewhere. Rows without weights are not a sample of
     the population: four fifths of them have y = 1 in place of a half, and two thirds have x1 above 0.
 
     Parameters

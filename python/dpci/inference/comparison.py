@@ -51,9 +51,9 @@ class Comparison:
         Whether the number of records of either is private (add/remove). The ridge of its target is ``l2_strength``
         times ``n_public`` over that number, so that targets differ where these ratios do.
     in_units : bool
-        Whether the numbers are in the units of the table: where both fits had a schema.
+        Whether the numbers are in the units of the table: True if both fits had a schema.
     target : {"regularised", "unregularised"}
-        What is compared. NaN stands for what one of the results does not give, with the reason in
+        The target that is compared. NaN stands for a row that one of the results refuses, with the reason in
         ``intervals.refusals``.
     """
 
@@ -195,18 +195,17 @@ def compare(
 ) -> Comparison:
     """Compare two released models, parameter by parameter: differences with intervals and p-values.
 
-    Both must have targets that mean the same: equal names, loss, regularisation, classes and intercept, and the same
-    public bound where rows were clipped to it. With ``target="unregularised"`` λ may differ. Under add/remove they mean
-    the same only where ``n_public`` is to the private number of records as in the other fit, which no release tells
-    (:attr:`Comparison.private_n_samples`). It reads no data and costs no budget.
+    Both must have comparable targets: equal names, loss, regularisation, classes and intercept, and the same public
+    bound if rows were clipped to it. With ``target="unregularised"`` λ may differ. Under add/remove targets are
+    comparable only if ``n_public`` over the private number of records is the same in both fits, which no release can
+    show (:attr:`Comparison.private_n_samples`). The comparison reads no data and costs no budget.
 
     On independent samples the errors of both add up, sampling and noise alike, and the law of their sum is exact:
     with two spherical Laplace noises a normal law with two mixing variables. (Unless the projection is "floor" or
     "cautious", its tails are computed to a few percent.) On shared records the sampling errors depend on each other in
-    a way that neither model tells; their difference has at most the standard deviation that perfectly opposed errors
-    have, the sum of both, and the result is conservative. The noises are independent in both cases, but of fits with
-    equal seeds. With noise in the shape of the rows of a fit, the law is that of 200,000 simulated errors, always the
-    same.
+    an unknown way. Their difference has at most the standard deviation of perfectly opposed errors, the sum of both, so
+    the result is conservative. The noises are independent in both cases, unless two fits have equal seeds. With noise
+    in the shape of the rows of a fit, the law is that of 200,000 simulated errors, always the same.
 
     Parameters
     ----------
@@ -218,11 +217,11 @@ def compare(
     level : float
         Strictly between 0 and 1; of each interval by itself.
     shared_data : bool
-        True where a record may have entered both fits. False, where it may, gives wrong intervals: nothing in two
-        releases tells.
+        True if a record may have entered both fits. With False in that case the intervals are wrong, and nothing in two
+        releases can show it.
     same_loss : bool
-        For two fits with custom losses only, of which a release holds the declared bounds and not the functions: True
-        says that both are the same function. Without it they are refused.
+        Only for two fits with custom losses. A release holds their declared bounds and not their functions: True
+        declares that both functions are the same. Without it such fits are refused.
     target : {"regularised", "unregularised"}
         As in :meth:`PrivateFit.conf_int`, for two results of :func:`dpci.fit`. Rows that one of them does not give are
         NaN, and ``intervals.refusals`` has the reasons.
@@ -235,7 +234,7 @@ def compare(
     Raises
     ------
     InvalidInput
-        For results without intervals, or whose targets do not mean the same; the message names what differs.
+        For results without intervals, or with targets that are not comparable; the message names what differs.
     """
     level = check_fraction("level", level)
     shared_data = check_flag("shared_data", shared_data)

@@ -28,15 +28,15 @@ class ConfidenceIntervals:
     lower, upper : numpy.ndarray of shape (m,)
         Bounds.
     level : float
-        Probability that an interval (of simultaneous ones: that all of them) covers its target, before the data and the
-        noise are drawn.
+        Probability, before the data and the noise are drawn, that an interval covers its target; for simultaneous
+        intervals, that all of them do.
     method : str
         "exact" or "monte_carlo".
     simultaneous : str or None
         How the intervals cover together, "bonferroni" or "max_z"; None for intervals that cover one by one.
     refusals : tuple of str or None
-        For each row why there is no interval, with NaN for its numbers; None for each that has one. Only of the
-        unregularised target.
+        The reason why a row has no interval, but NaN; None for a row that has one. Used for the unregularised target
+        only.
     """
 
     names: tuple[str, ...]

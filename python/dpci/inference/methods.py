@@ -50,11 +50,11 @@ class Inference(Coefficients):
 
     @property
     def interval_stretch(self) -> NDArray[np.float64]:
-        """How many times as long each parameter's 95% interval is for the noise in the matrices, shape (k,).
+        """By what factor the noise in the matrices lengthens each parameter's 95% interval, shape (k,).
 
-        Its length over that from the first estimate of the matrices, taken as exact. Below 1 if simulated releases show
-        that the first estimate makes intervals too long; 1 with the projections "floor" and "cautious", whose intervals
-        do not count that noise.
+        The length of the interval over that which treats the first estimate of the matrices as exact. Below 1 if
+        simulated releases show that the first estimate makes intervals too long; 1 with the projections "floor" and
+        "cautious", whose intervals do not count that noise.
         """
         stretch = self._error_law().stretch(np.eye(len(self.names)), 0.95)
         stretch.flags.writeable = False
@@ -126,14 +126,14 @@ class Inference(Coefficients):
             the law of the errors, bounded from above, which is shorter (docs/inference.md).
         target : {"regularised", "unregularised"}
             "unregularised": one Newton step off the ridge, for the losses of likelihoods (docs/inference.md, "Without
-            the ridge"). Rows for which released values do not show that it holds are NaN, and
+            the ridge"). Rows for which the released values do not show that the step is accurate are NaN, and
             :attr:`ConfidenceIntervals.refusals` has the reasons.
         n_draws : int, optional
             Draws of the Monte Carlo method (None: 10,000) or behind "max_z" (None: 100,000, less for hundreds of rows).
         seed : int, optional
             Seed of these draws. They are not a release, so a seed here costs no privacy. None: entropy of the operating
             system for the Monte Carlo method, the seed 0 for "max_z", so that the same call gives the same intervals.
-            Neither ``n_draws`` nor ``seed`` may be given where nothing is drawn.
+            Neither ``n_draws`` nor ``seed`` may be given if nothing is drawn.
 
         Returns
         -------
@@ -166,9 +166,10 @@ class Inference(Coefficients):
         freedom for each row under Gaussian noise; under spherical Laplace noise a mixture of weighted sums of
         chi-squares, whose tail is computed by quadrature and a contour integral (docs/inference.md). Under noise in the
         shape of the rows it comes from 200,000 simulated errors, always the same. With one row it is that of
-        :attr:`pvalues`. It counts the noise in the released matrices by one factor for all directions, on which
-        a test of many rows depends far more than an interval: where that noise is large it rejects true hypotheses too
-        often. The p-value by rows, from the least of those of single rows, depends on it much less (docs/inference.md).
+        :attr:`pvalues`. It accounts for the noise in the released matrices by one factor for all directions. A test of
+        many rows depends on this factor far more than an interval, and rejects true hypotheses too often if the noise
+        is large. The p-value by rows is computed from the least p-value of a single row, and depends on the factor much
+        less (docs/inference.md).
 
         Parameters
         ----------
@@ -213,7 +214,8 @@ class Inference(Coefficients):
             )
             warnings.warn(
                 MomentNoiseWarning(
-                    f"the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, {outcome}",
+                    f"moment noise: the noise in the released matrices may be {ratio:.3g} times their least "
+                    f"eigenvalue, {outcome}",
                     ratio=ratio,
                 ),
                 stacklevel=2,
@@ -232,9 +234,9 @@ class Inference(Coefficients):
 
         An interval for ``x' theta``, theta the target, at each row x by itself; for the logistic losses
         mapped to the probability that the model gives to the positive class, for the squared loss in the unit of the
-        schema's target. It is no interval for the outcome of one person, and the target is the model's
-        probability, not the true one. Post-processing: it reads the rows given here and none of those of the fit. If X
-        is private, so is what this returns.
+        schema's target. It is not an interval for the outcome of one person, and its target is the model's probability,
+        not the true one. Post-processing: it reads the rows given here and none of those of the fit. If X is private,
+        so is what this returns.
 
         Parameters
         ----------

@@ -49,7 +49,7 @@ class WaldTest:
         p-value of the same hypothesis from the least of the rows' own p-values, by Šidák's inequality: less powerful,
         and much less sensitive to the noise in the released matrices. Equal to ``pvalue_joint`` with one row.
     hypothesis : tuple of str
-        What each row says, in words.
+        Each row in words.
     estimate, value : numpy.ndarray of shape (df,)
         ``R params`` and what the hypothesis says it is.
     std_errors : numpy.ndarray of shape (df,)

@@ -36,7 +36,7 @@ class Entry:
     Attributes
     ----------
     number : int
-        1, 2, ... in the order of the spends, which the clock does not decide.
+        1, 2, ... in the order of the spends, whatever the clock says.
     time : str
         UTC time by the clock of the machine, ISO 8601; for people to read, and not used otherwise.
     source : str

@@ -222,7 +222,7 @@ class Ledger:
         return self._account().affords(budget)
 
     def spend(self, budget: Budget, *, neighbors: Neighbors, source: str = "external", unit: Unit = "row") -> Entry:
-        """Write a spend, for a release that dpci does not make; its own functions do it themselves.
+        """Record the spend of a release by another tool; the functions of dpci record their own.
 
         Call it before the noise of that release is drawn.
 
@@ -231,7 +231,7 @@ class Ledger:
         budget : PureDP, ZCDP or ApproxDP
             What the release spends.
         neighbors : {"replace_one", "add_remove"}
-            The relation for which it does; must be that of the ledger.
+            The relation for which this holds; it must be that of the ledger.
         source : str
             What releases.
         unit : {"row", "person"}
@@ -245,11 +245,11 @@ class Ledger:
         Raises
         ------
         InvalidInput
-            For another relation or unit, or a notion that does not imply that of the total.
+            For another relation or unit, or a notion that does not imply the notion of the total.
         BudgetExceeded
             If the total does not cover it. Nothing is written.
         LedgerError
-            If it could not be written for certain; it may have been.
+            If it is not certain that the spend was written.
         """
         budget = self._check(budget, neighbors)
         source, unit = check_text("source", source), check_choice("unit", unit, UNITS)

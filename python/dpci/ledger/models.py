@@ -5,7 +5,10 @@ failed has none.
 """
 
 import hashlib
-import sqlite3
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _STATEMENTS = """
 CREATE TABLE IF NOT EXISTS models (number INTEGER PRIMARY KEY, digest TEXT NOT NULL, sum TEXT NOT NULL);
@@ -22,14 +25,14 @@ CREATE TRIGGER IF NOT EXISTS no_lost_model BEFORE DELETE ON models
 """
 
 
-def write_model(connection: sqlite3.Connection, ledger: str, number: int, digest: str) -> None:
+def write_model(connection: "sqlite3.Connection", ledger: str, number: int, digest: str) -> None:
     """Add a hash; the table is made with the first one."""
     for statement in _STATEMENTS.split("\n\n"):
         connection.execute(statement)
     connection.execute("INSERT INTO models VALUES (?, ?, ?)", (number, digest, _sum(ledger, number, digest)))
 
 
-def read_models(connection: sqlite3.Connection, ledger: str, n_entries: int) -> dict[int, str] | None:
+def read_models(connection: "sqlite3.Connection", ledger: str, n_entries: int) -> dict[int, str] | None:
     """Return the hashes by the numbers of their entries; None if they are damaged."""
     there = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'models'").fetchone()
     rows = (

@@ -114,6 +114,19 @@ class Payment:
             return None
         return {"ledger": self.ledger.id, "entry": entry.number, "time": entry.time}
 
+    def keep(self, entry: Entry | None, digest: Callable[[], str], *, stacklevel: int) -> None:
+        """Write the hash of what was released to the ledger; the release is not lost where that fails."""
+        if self.ledger is None or entry is None:
+            return
+        try:
+            keep_model(self.ledger, entry, digest())
+        except LedgerError as error:
+            warnings.warn(
+                f"the ledger must hold the hash of the model of entry {entry.number}, got none: {error}",
+                DpciWarning,
+                stacklevel=stacklevel,
+            )
+
     def release(
         self,
         X: Any,  # noqa: ANN401  # whatever the caller has
@@ -258,16 +271,7 @@ class Till(Generic[_Resolved]):
 
     def keep(self, digest: Callable[[], str], *, stacklevel: int) -> None:
         """Write the hash of the released model to the ledger; the model is not lost where that fails."""
-        if self._payment.ledger is None or self.entry is None:
-            return
-        try:
-            keep_model(self._payment.ledger, self.entry, digest())
-        except LedgerError as error:
-            warnings.warn(
-                f"the ledger must hold the hash of the model of entry {self.entry.number}, got none: {error}",
-                DpciWarning,
-                stacklevel=stacklevel,
-            )
+        self._payment.keep(self.entry, digest, stacklevel=stacklevel + 1)
 
     def _check_public(self, X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the caller has
         """Refuse public choices under which failures could reveal facts about the data, and impossible ones."""

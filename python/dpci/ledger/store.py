@@ -4,12 +4,11 @@ import hashlib
 import json
 import os
 import secrets
-import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dpci.base.validation import check_choice
 from dpci.budgets import Budget, budget_from_parameters
@@ -19,8 +18,11 @@ from dpci.ledger.entries import UNITS, Entry, Identity, Next
 from dpci.ledger.models import read_models, write_model
 from dpci.ledger.places import sync_folder
 
+if TYPE_CHECKING:
+    import sqlite3
+
 _APPLICATION = int.from_bytes(b"dpci", "big")
-_FORMAT = 3
+_FORMAT = 2
 _NUMBERS = ("epsilon", "rho", "delta")
 BUSY_SECONDS = 30.0
 """How long a spend waits for other processes before it gives up."""
@@ -31,8 +33,8 @@ CREATE TABLE ledger (
     notion TEXT NOT NULL, epsilon REAL, rho REAL, delta REAL, head TEXT NOT NULL
 );
 CREATE TABLE entries (
-    number INTEGER PRIMARY KEY, time TEXT NOT NULL, source TEXT NOT NULL, label TEXT, unit TEXT NOT NULL,
-    notion TEXT NOT NULL, epsilon REAL, rho REAL, delta REAL, reserve TEXT
+    number INTEGER PRIMARY KEY, time TEXT NOT NULL, source TEXT NOT NULL, label TEXT, notion TEXT NOT NULL,
+    epsilon REAL, rho REAL, delta REAL, reserve TEXT, unit TEXT NOT NULL DEFAULT 'row'
 );
 CREATE TRIGGER no_change BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
 CREATE TRIGGER no_replacement BEFORE INSERT ON entries WHEN EXISTS (SELECT 1 FROM entries WHERE number = NEW.number)
@@ -211,6 +213,7 @@ class FileStore:
             entries, head = self._read(connection)
             entry = make(entries)
             numbers = entry.budget.parameters()
+            _add_units(connection)
             connection.execute(
                 "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -218,13 +221,13 @@ class FileStore:
                     entry.time,
                     entry.source,
                     entry.label,
-                    entry.unit,
                     entry.budget.notion,
                     *(numbers.get(name) for name in _NUMBERS),
                     None if entry.reserve is None else json.dumps(entry.reserve.parameters()),
+                    entry.unit,
                 ),
             )
-            head = _next_head(head, entry.to_dict())
+            head = _next_head(head, _facts(entry))
             connection.execute("UPDATE ledger SET head = ?", (head,))
             connection.execute("COMMIT")
             self._known = (*entries, entry), head
@@ -254,7 +257,7 @@ class FileStore:
         """Refuse every later use."""
         self._closed = True
 
-    def _read(self, connection: sqlite3.Connection) -> tuple[tuple[Entry, ...], str]:
+    def _read(self, connection: "sqlite3.Connection") -> tuple[tuple[Entry, ...], str]:
         """Take up the entries that are new, and return all with their checksum, which must be the one in the file."""
         identity, written = _read_identity(connection, self.path)
         if identity != self.identity:
@@ -264,7 +267,7 @@ class FileStore:
         entries, head = self._known
         fresh = _read_entries(connection, self.path, after=len(entries))
         for entry in fresh:
-            head = _next_head(head, entry.to_dict())
+            head = _next_head(head, _facts(entry))
         if head != written:
             raise _damaged(self.path, "its entries do not match their checksum")
         self._known = (*entries, *fresh), head
@@ -272,8 +275,10 @@ class FileStore:
 
 
 @contextmanager
-def _connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+def _connection(path: Path, mode: str) -> Iterator["sqlite3.Connection"]:
     """Open a file for one transaction, which is rolled back unless it was committed."""
+    import sqlite3  # noqa: PLC0415  # a ledger in memory does without
+
     with _IN_PROCESS:
         try:
             uri = f"{path.as_uri()}?mode={mode}"
@@ -292,7 +297,7 @@ def _connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
             ) from error
 
 
-def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+def _check_kind(connection: "sqlite3.Connection", path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION:
@@ -301,7 +306,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
         raise LedgerError(f"the file of a ledger must have format {_FORMAT}, got format {version} in {str(path)!r}")
 
 
-def _read_identity(connection: sqlite3.Connection, path: Path) -> tuple[Identity, str]:
+def _read_identity(connection: "sqlite3.Connection", path: Path) -> tuple[Identity, str]:
     """Return what the ledger is for, and the checksum of all entries."""
     try:
         ((id_, created, neighbors, errors, n_public, notion, *numbers, head),) = connection.execute(
@@ -313,8 +318,22 @@ def _read_identity(connection: sqlite3.Connection, path: Path) -> tuple[Identity
         raise _damaged(path, str(error)) from error
 
 
-def _read_entries(connection: sqlite3.Connection, path: Path, *, after: int) -> list[Entry]:
-    rows = connection.execute("SELECT * FROM entries WHERE number > ? ORDER BY number", (after,))
+def _has_units(connection: "sqlite3.Connection") -> bool:
+    return any(name == "unit" for _, name, *_ in connection.execute("PRAGMA table_info(entries)"))
+
+
+def _add_units(connection: "sqlite3.Connection") -> None:
+    """Add the column of units to a file that was made before there was one: all of its entries protect rows."""
+    if not _has_units(connection):
+        connection.execute("ALTER TABLE entries ADD COLUMN unit TEXT NOT NULL DEFAULT 'row'")
+
+
+def _read_entries(connection: "sqlite3.Connection", path: Path, *, after: int) -> list[Entry]:
+    columns = "*" if _has_units(connection) else "*, 'row'"
+    rows = connection.execute(
+        f"SELECT {columns} FROM entries WHERE number > ? ORDER BY number",  # noqa: S608  # one of two constants
+        (after,),
+    )
     try:
         return [
             Entry(
@@ -326,7 +345,7 @@ def _read_entries(connection: sqlite3.Connection, path: Path, *, after: int) -> 
                 budget=_budget(notion, numbers),
                 reserve=None if reserve is None else reserve_from(json.loads(reserve)),
             )
-            for number, time, source, label, unit, notion, *numbers, reserve in rows
+            for number, time, source, label, notion, *numbers, reserve, unit in rows
         ]
     except (DpciError, TypeError, ValueError) as error:
         raise _damaged(path, str(error)) from error
@@ -343,9 +362,16 @@ def _first_head(identity: Identity) -> str:
     return _next_head("", facts)
 
 
+def _facts(entry: Entry) -> dict[str, Any]:
+    """Return what the checksum is of; of an entry for rows that is what it was before there were units."""
+    return {name: value for name, value in entry.to_dict().items() if (name, value) != ("unit", "row")}
+
+
 def _next_head(head: str, part: Any) -> str:  # noqa: ANN401  # JSON
     """Hash of everything so far and the next part: it finds damage, not a forger who can write the file."""
-    return hashlib.blake2b(head.encode() + json.dumps(part, sort_keys=True).encode(), digest_size=16).hexdigest()
+    # A damaged text may come back as bytes, of which no JSON is: it has another hash.
+    text = json.dumps(part, sort_keys=True, default=repr)
+    return hashlib.blake2b(head.encode() + text.encode(), digest_size=16).hexdigest()
 
 
 def _damaged(path: Path, reason: str) -> LedgerError:

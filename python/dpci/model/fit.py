@@ -26,6 +26,7 @@ from dpci.model.result import PrivateFit
 from dpci.model.row_shape import with_default_rows
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
 from dpci.model.tables import Source, check_unit_columns, column_values, described, person_rule
+from dpci.released.whole import Whole
 from dpci.rows import RowDomain
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
@@ -120,19 +121,18 @@ def fit(
     y : array-like of shape (n_samples,)
         Two classes, or real numbers for "squared", "soft_logistic", and a custom loss with ``target_bounds``, in the
         order of the rows: where ``X`` and ``y`` both have an index, as in pandas, the two must be equal. A Dask array
-        or series with the partitions of ``X`` where that is a Dask collection; None exactly where ``X`` is in parts
-        that hold their targets, and where the table holds the target of ``schema``.
+        or series with the partitions of ``X`` where that is a Dask collection; None if and only if the parts of ``X``
+        hold their targets, or the table holds the target of ``schema``.
     budget : PureDP, ZCDP or ApproxDP; GDP with ``mechanism="moments"``
-        What to spend. Objective perturbation takes spherical Laplace noise under PureDP and ZCDP, Gaussian noise under
-        ApproxDP.
+        What to spend. Objective perturbation takes Laplace noise under PureDP and ZCDP, Gaussian noise under ApproxDP.
     l2_strength : float
         Regularisation λ > 0. It defines the target of the intervals and must not depend on the data. 0 is legal only
-        for a custom loss that declares strong convexity, and with ``mechanism="moments"``, where it is the default and
-        "private" is the least that the noise allows.
+        for a custom loss that declares strong convexity, and with ``mechanism="moments"``. There 0 is the default, and
+        "private" takes the least λ that the noise allows.
     schema : dpci.schema.Schema, optional
-        What becomes of the columns of a table: it gives the bound on the rows, the names and the classes, and stays
-        with the result, which then encodes tables by itself and gives numbers in the units of the table (docs/data.md).
-        None: that of the chunks, where they were made with one.
+        Public description of the table: it gives the bound on the rows, the names and the classes. It stays with the
+        result, which then encodes tables by itself and gives numbers in the units of the table (docs/data.md). None:
+        the schema of the chunks, if they were made with one.
     loss : str or object of dpci.losses
         "logistic", "huber_hinge", "smooth_hinge", "soft_logistic" (labels in [0, 1]), "squared" (targets in [-1, 1]),
         "hinge", or an object.
@@ -159,9 +159,9 @@ def fit(
         more noise.
     radius : float, optional
         Minimise over ||params|| <= radius only (intercept included). Bounds of the loss are then those on this ball;
-        the squared loss needs it but with ``mechanism="moments"``. The noise of output perturbation may leave the ball
-        (see ``OutputPerturbation``). Intervals are refused unless the released values show that the bound does not
-        bind.
+        the squared loss needs a radius, except with ``mechanism="moments"``. The noise of output perturbation may leave
+        the ball (see ``OutputPerturbation``). Intervals are refused unless the released values show that the bound does
+        not bind.
     classes : (negative, positive), optional
         The public classes. None: (False, True) if ``y`` has a boolean data type. Classes of other labels, including 0
         and 1, are inferred from ``y`` with a warning; for rows in parts they are refused.
@@ -178,17 +178,17 @@ def fit(
         Public domain of the rows, without the intercept, in place of ``row_norm``: :class:`dpci.rows.Blocks` bounds
         each column, or group of indicators, by itself.
     on_violation : {"error", "clip"}
-        What to do with rows and real targets beyond their bounds. "clip" scales a row into its ball, and of blocks
-        each one that is above its bound; the target of the intervals is then that of the clipped records.
+        What to do with rows and real targets beyond their bounds. "clip" scales a row down to its bound, or each of its
+        blocks to the block's bound. The target of the intervals is then that of the clipped records.
     neighbors : {"replace_one", "add_remove"}
         Data sets that must be hard to tell apart: one record replaced, or one added or removed.
     n_public : int, optional
         Public stand-in for the number of records, required by (and only for) "add_remove".
     persons : array-like of shape (n_samples,) or str, optional
-        Whose each row is, in the order of the rows: ids of any type, or with ``schema`` the column of the table that
-        has them. The unit of privacy is then the person: neighbouring data sets differ in all rows of one, n counts
-        persons, and the target minimises the mean over persons of the mean loss of their rows (docs/persons.md). No id
-        is kept. None: every row is a record of its own.
+        The person to whom each row belongs, in the order of the rows: ids of any type, or with ``schema`` the name of
+        the column that holds them. The unit of privacy is then the person: neighbouring data sets differ in all rows of
+        one person, n counts persons, and the target minimises the mean over persons of the mean loss of their rows
+        (docs/persons.md). No id is kept. None: every row is one record.
     contribution : {"mean"}, optional
         How much the rows of a person count: "mean", the default with ``persons``, weights each by the reciprocal of
         their number.
@@ -196,13 +196,13 @@ def fit(
         Instead of ``contribution``: the first ``max_rows`` rows of each person count, by ``1 / max_rows`` each.
     weights : array-like of shape (n_samples,) or str, optional
         How much each row counts, such as survey weights: numbers from 0 to ``weight_bound``, or with ``schema`` the
-        column of the table that has them. A weight belongs to its record and is protected with it (docs/weights.md).
+        name of the column that holds them. A weight belongs to its record and is protected with it (docs/weights.md).
     weight_bound : float, optional
         The greatest weight, required with ``weights``. It is public and must not be taken from the data. Greater
         weights are refused, or lowered to it with ``on_violation="clip"``. The noise grows with it.
     weight_total : float, optional
-        What divides weighted sums: public, such as the size of the population that the weights represent. None: the
-        number of records, for weights with mean 1.
+        The public number that divides weighted sums, such as the size of the population that the weights represent.
+        None: the number of records, for weights with mean 1.
     ledger : Ledger, optional
         The ledger that pays for the fit. The spend is recorded before noise is drawn. If the remaining budget is too
         small, the fit is refused before anything is computed.
@@ -375,8 +375,10 @@ class Fitted(NamedTuple):
             warnings.warn(remark, stacklevel=stacklevel)
 
 
-def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Mapping[str, Any] | None = None) -> Fitted:
-    """Release a fit of rows that are read and paid for, at the budget of ``spec``; ``paid``: by which entry."""
+def fit_rows(
+    rows: Rows, spec: _core.Spec, settings: Settings, *, paid: dict[str, Any] | None = None, whole: Whole | None = None
+) -> Fitted:
+    """Release a fit of rows that are read and ``paid`` for, at the budget of ``spec``, as a part of ``whole``."""
     clip = settings.on_violation == "clip"
     if rows.parts is None:
         release = _core.fit(
@@ -391,7 +393,7 @@ def fit_rows(rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Mapping[
         )
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
-    return as_fitted({**release, "paid": paid}, rows, spec, settings)
+    return as_fitted({**release, "paid": paid, "whole": whole}, rows, spec, settings)
 
 
 def as_fitted(release: Mapping[str, Any], rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:

@@ -15,12 +15,14 @@ from dpci.data.arrays import Table
 from dpci.data.rows import Rows, read
 from dpci.errors import DpciError, InvalidInput
 from dpci.ledger.composition import rounded_down, times
+from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.model.fit import Fitted, as_fitted
 from dpci.model.keywords import UNIT_KEYWORDS
 from dpci.model.result import PrivateFit
 from dpci.model.settings import BudgetlessKeywords, Settings
+from dpci.released.whole import Whole
 
 __all__ = ["fit_many"]
 
@@ -48,8 +50,8 @@ def fit_many(
     Parameters
     ----------
     groups : mapping
-        Of each public key ``(X, y)``: rows and targets in memory, as :func:`dpci.fit` takes them. Which keys there are
-        is not protected: take them from a public list, not from the data.
+        Maps each public key to a pair ``(X, y)``: rows and targets in memory, as :func:`dpci.fit` takes them. The set
+        of keys is not protected: take it from a public list, not from the data.
     budget : PureDP, ZCDP or ApproxDP
         Of each group.
     disjoint : bool
@@ -69,7 +71,7 @@ def fit_many(
     Returns
     -------
     dict
-        A :class:`PrivateFit` of each key, in the order of ``groups``; what it says that it spent is the budget of its
+        A :class:`PrivateFit` for each key, in the order of ``groups``. As spent, each states the budget of its own
         group.
 
     Raises
@@ -103,7 +105,7 @@ def fit_many(
         raise InvalidInput(f"groups must be a mapping of at least one key to (X, y), got {_described(given)}")
     if refused := [name for name in ("persons", "weights", *UNIT_KEYWORDS) if name in keywords]:
         raise InvalidInput(
-            f"fit_many takes each row for a record of its own and without a weight, got {', '.join(refused)} (use "
+            f"fit_many treats every row as one record without a weight, got {', '.join(refused)} (use "
             "dpci.fit, or dpci.fit_strata for the strata of one table)"
         )
     settings = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **keywords)
@@ -121,7 +123,8 @@ def fit_many(
             "of, got errors='private' (call dpci.fit for each group)"
         )
     tables = {key: _checked(key, group) for key, group in groups.items()}
-    fits = release_groups(tables, dict.fromkeys(tables, settings), payment)
+    whole = Whole("disjoint_groups" if together else "groups", len(tables), settings.neighbors, payment.charged)
+    fits, _ = release_groups(tables, dict.fromkeys(tables, settings), payment, whole)
     announce(fits)
     return {key: fitted.result for key, fitted in fits.items()}
 
@@ -140,12 +143,14 @@ def release_groups(
     groups: Mapping[_Key, Group],
     settings: Mapping[_Key, Settings],
     payment: Payment,
+    whole: Whole,
     *,
     count: Callable[[Mapping[_Key, int]], Mapping[_Key, int]] | None = None,
-) -> dict[_Key, Fitted]:
+) -> tuple[dict[_Key, Fitted], Entry | None]:
     """Check all groups, pay for them once, and release a fit of each; their budgets are those of their settings.
 
-    ``count`` releases from the true numbers of records of all groups those that the fits are told, once they are paid.
+    Also returned is the entry of the ledger that paid for ``whole``, all of them together. ``count`` releases, from the
+    true numbers of records of all groups, those that the fits are told, once they are paid.
 
     Raises
     ------
@@ -156,7 +161,8 @@ def release_groups(
     tables = {
         key: _read(key, group, settings[key], paid=is_paid, counted=count is not None) for key, group in groups.items()
     }
-    paid = payment.receipt(payment.settle())
+    entry = payment.settle()
+    payer = {"paid": payment.receipt(entry), "whole": whole}
     if count is not None:
         numbers = count({key: rows.n_records for key, (rows, _) in tables.items()})
         settings = {key: dataclasses.replace(settings[key], n_public=n) for key, n in numbers.items()}
@@ -173,10 +179,11 @@ def release_groups(
         n_threads=common.n_threads,
         seed=common.seed,
     )
-    return {
-        key: as_fitted({**release, "paid": paid}, *table, settings[key])
+    fits = {
+        key: as_fitted({**release, **payer}, *table, settings[key])
         for release, (key, table) in zip(released, tables.items(), strict=True)
     }
+    return fits, entry
 
 
 def _checked(key: object, group: object) -> Group:

@@ -17,6 +17,7 @@ from dpci.regression.equations import Ridge, check_ridge
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import choices_of_fit, release_matrix
 from dpci.regression.result import LinearFit
+from dpci.schema.columns import CategoricalColumn
 from dpci.schema.table import Schema
 
 # The keywords that only other mechanisms use, with their defaults.
@@ -65,9 +66,11 @@ def fit_moments(
     schema = None if schema is None else check_schema(schema)
     if schema is not None and schema.persons:
         raise InvalidInput(
-            "mechanism='moments' takes every row for a record of its own, got a schema that names a column of persons, "
+            "mechanism='moments' treats every row as one record, got a schema that names a column of persons, "
             f"{schema.persons!r} (pass radius, or mechanism='objective' or 'output', with persons={schema.persons!r})"
         )
+    if schema is not None and l2_strength == 0.0:
+        _check_references(schema, fit_intercept=fit_intercept)
     made = choices_of_fit(loss=loss, schema=schema, neighbors=neighbors, **others)
     payment = Payment.due("dpci.fit", ledger, budget=made.charge, neighbors=neighbors, seed=made.seed)
     source = Source(X, y, None) if schema is None else described(X, y, schema)
@@ -84,6 +87,21 @@ def fit_moments(
             stacklevel=3,
         )
     return result
+
+
+def _check_references(schema: Schema, *, fit_intercept: bool) -> None:
+    """Refuse regressors that are collinear whatever the table holds: indicators of all categories beside the like."""
+    whole = [
+        column.name
+        for column in schema.columns
+        if isinstance(column, CategoricalColumn) and column.reference is None and column.unknown == "error"
+    ]
+    if not schema.terms and len(whole) + fit_intercept > 1:
+        raise InvalidInput(
+            "categorical columns need a reference category where there is no ridge, because the indicators of all "
+            f"categories have the sum 1, like those of another column or the intercept, got none for {whole[0]!r}: "
+            "set its reference in the schema, write the model as a formula, or pass l2_strength='private'"
+        )
 
 
 def used_keywords(keywords: dict[str, Any]) -> dict[str, Any]:

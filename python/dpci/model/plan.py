@@ -46,7 +46,7 @@ class Plan:
     cost_unit : str
         "epsilon", "rho" or "mu_squared": the unit of the costs.
     least_l2_strength : float
-        The fit needs ``l2_strength`` above this; 0 where any will do.
+        The fit needs ``l2_strength`` above this; 0 if there is no limit.
     noise_spectral_radius : float
         Spectral radius r_H of the noise in the Hessian; 0 without moments.
     noise_ratio : float
@@ -70,9 +70,9 @@ class Plan:
         Parameters, the intercept included.
     recommended_l2_strength : float or None
         What public values recommend (docs/choose.md): for predictions, or with ``target="unregularised"`` for intervals
-        without the ridge. None where they do not tell.
+        without the ridge. None if there is no recommendation.
     target : str
-        What that is for: "regularised" or "unregularised".
+        What the recommendation is for: "regularised" or "unregularised".
     noise_std_devs : tuple of float
         Standard deviation of the coefficients' noise, by parameter, the intercept last: of what is added to the
         gradient of the mean objective, or with output perturbation to the parameters.
@@ -113,11 +113,11 @@ class Plan:
             for step in self.steps
         ]
         facts = [
-            ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}"),
+            ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}{self._with_intercept()}"),
             *([] if isinstance(self.rows, Ball) else [("rows", f"{self.rows}")]),
-            ("least lambda", f"{self.least_l2_strength:.4g} (exclusive)" if self.least_l2_strength > 0 else "none"),
+            ("least lambda", f"above {self.least_l2_strength:.4g}" if self.least_l2_strength > 0 else "none"),
             *self._recommendation(),
-            ("seal", describe_seals(self.seals)),
+            ("rounding seal", describe_seals(self.seals)),
             *self._interval_facts(),
         ]
         table = format_table(["step", "noise", unit, "sensitivity", "scale"], rows)
@@ -125,6 +125,9 @@ class Plan:
 
     def __repr__(self) -> str:
         return self.summary()
+
+    def _with_intercept(self) -> str:
+        return " with the intercept" if self.row_norm > self.rows.norm else ""
 
     def _recommendation(self) -> list[tuple[str, str]]:
         if self.recommended_l2_strength is None:
@@ -139,7 +142,8 @@ class Plan:
             return [("intervals", "none, because no moments are released")]
         shortest, longest = self.privacy_length
         facts = [
-            ("moment noise / strong convexity", f"{self.noise_ratio:.4g} (projection {self.projection})"),
+            ("noise ratio", f"{self.noise_ratio:.4g}: noise in the Hessian / strong convexity of the objective"),
+            ("projection", self.projection),
             ("95% interval length", f"{shortest:.4g} to {longest:.4g} from the noise of the coefficients alone"),
         ]
         if self.interval_length is not None:
@@ -158,7 +162,7 @@ def plan(
     like: PrivateFit | None = None,
     **keywords: Unpack[FitKeywords],
 ) -> Plan:
-    """Say what :func:`dpci.fit` would cost with these keywords, before any data are seen.
+    """Compute what :func:`dpci.fit` would cost with these keywords, before any data are seen.
 
     Parameters
     ----------
@@ -182,7 +186,7 @@ def plan(
     Returns
     -------
     Plan
-        Costs, noise scales, the least ``l2_strength``, the moment noise against it, and interval lengths.
+        Costs, noise scales, the least ``l2_strength``, the noise ratio, and interval lengths.
 
     Raises
     ------
@@ -255,7 +259,7 @@ def _interval_length(
         raise InvalidInput(f"like must be a fit with intervals: {like.interval_refusal}")
     earlier = record_of(like)
     if planned["weights"] is not None or earlier.weights is not None:
-        raise InvalidInput("like must be without weights, as the plan, because lengths are not predicted with weights")
+        raise InvalidInput("like and the plan must be without weights, because lengths are not predicted with weights")
     # The blocks of a schema and the ball around them have norms that differ by rounding.
     same_norm = math.isclose(planned["row_norm"], earlier.row_norm, rel_tol=1e-9)
     for same, name, expected, got in [

@@ -54,9 +54,9 @@ class PlanTable:
     Attributes
     ----------
     entries : tuple of PlanEntry
-        All combinations: domains, and of each the budgets, and of each the mechanisms.
+        All combinations, ordered by domain, then by budget, then by mechanism.
     title : str
-        What is the same for all.
+        What all entries have in common.
     """
 
     entries: tuple[PlanEntry, ...]
@@ -91,7 +91,7 @@ def plan_table(
     like: PrivateFit | None = None,
     **keywords: Any,  # noqa: ANN401  # those of plan, which checks them
 ) -> PlanTable:
-    """Say what one fit would cost with other domains of rows, notions of privacy and mechanisms, before any data.
+    """Compare what a fit would cost with several domains of rows, notions of privacy and mechanisms, without data.
 
     Everything follows from public values, so a choice that is made on the table costs nothing.
 

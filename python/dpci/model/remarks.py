@@ -26,9 +26,9 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
     if ratio > TRUSTED_RATIO:
         other = "a zCDP or (epsilon, delta) budget, " if record.notion == "pure" else ""
         message = (
-            f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, so the coverage of "
-            f"the intervals is less certain; to reduce the noise, use {other}larger moment shares in split or a "
-            "greater l2_strength"
+            f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, a noise ratio above "
+            f"{TRUSTED_RATIO:g}, so the coverage of the intervals is less certain; to reduce the noise, use {other}"
+            "larger moment shares in split or a greater l2_strength"
         )
         yield MomentNoiseWarning(message, ratio=ratio)
 

@@ -10,8 +10,6 @@ from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.unregularised import Target
 from dpci.losses import describe
 from dpci.released.saved import read_record
-from dpci.report.html.page import html_report
-from dpci.report.officer import officer_report
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
 from dpci.report.summary import summary_text
@@ -24,7 +22,7 @@ __all__ = ["PrivateFit"]
 
 
 class PrivateFit(Inference):
-    """A released model. Holds released and public values only; made by :func:`dpci.fit`, never changed.
+    """A released model, made by :func:`dpci.fit`. It holds released and public values only, and never changes.
 
     Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
     """
@@ -48,7 +46,8 @@ class PrivateFit(Inference):
         level, target, simultaneous
             As in :meth:`conf_int`.
         units : {"table", "scaled"}
-            "table": in the units of the table where the fit had a schema, with the scaled parameters beside.
+            "table": in the units of the table if the fit had a schema, with the scaled parameters in a column of their
+            own.
         """
         return summary_text(self, View(level=level, target=target, simultaneous=simultaneous, units=units))
 
@@ -63,10 +62,10 @@ class PrivateFit(Inference):
         order: Order = "given",
         ax: "Axes | None" = None,
     ) -> "Axes":
-        """Forest plot of intervals, those that leave out 0 with a filled point; needs matplotlib.
+        """Forest plot of intervals; a filled point marks those that do not contain 0. Needs matplotlib.
 
         Where the fit had a schema, coefficients are over the full range of each column, from its lower to its upper
-        bound, so that they share one axis; those of categories are against the reference. Rows that are not given are
+        bound, so that they share one axis. Those of categories are against the reference. Rows without an interval are
         left out.
 
         Parameters
@@ -76,7 +75,7 @@ class PrivateFit(Inference):
         units : {"table", "scaled"}
             "scaled": the parameters of the scaled columns, as with a ``contrast``.
         order : {"given", "estimate"}
-            Rows as they come, or the greatest estimate on top.
+            Rows in the given order, or with the greatest estimate on top.
         ax : matplotlib.axes.Axes, optional
             Where to draw; None: a new figure.
 
@@ -123,7 +122,7 @@ class PrivateFit(Inference):
         path : path, optional
             File to write the page to as well, in UTF-8; one that exists is replaced.
         level : float
-            Of the intervals, strictly between 0 and 1.
+            Level of the intervals, strictly between 0 and 1.
         title : str, optional
             Heading of the page; None: the loss of the model.
         target, simultaneous
@@ -143,6 +142,8 @@ class PrivateFit(Inference):
         OSError
             If the file cannot be written.
         """
+        from dpci.report.html.page import html_report  # noqa: PLC0415  # most programs write no page
+
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
         page = html_report(self, view, title=title)
         if path is not None:
@@ -171,6 +172,8 @@ class PrivateFit(Inference):
         OSError
             If the file cannot be written.
         """
+        from dpci.report.officer import officer_report  # noqa: PLC0415  # likewise
+
         document = officer_report(self)
         if path is not None:
             Path(path).write_text(document, encoding="utf-8")

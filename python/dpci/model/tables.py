@@ -17,7 +17,7 @@ from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import Mergeable, Partitions
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS
-from dpci.schema.cells import column_of
+from dpci.schema.cells import absent, column_of
 from dpci.schema.columns import ClassTarget, NumericTarget, class_labels
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
@@ -74,7 +74,7 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
     y : array-like or None
         The column of targets, if it is not in the table.
     schema : Schema
-        What becomes of the columns.
+        Public description of the columns.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
     if is_dask(X):
         needed = [column.name for column in schema.columns]
         if missing := [name for name in [*needed, *([schema.target.column] if y is None else ())] if name not in X]:
-            raise InvalidInput(f"the table must have the column {missing[0]!r}, got {[str(name) for name in X]}")
+            raise InvalidInput(absent(missing[0], X))
         parts = dask_partitions(X[needed], X[schema.target.column] if y is None else y)
         return Source(SchemaParts(parts, schema), None, None)
     if not (is_frame(X) or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None)):

@@ -60,11 +60,11 @@ class RecordLosses(NamedTuple):
 
 
 class Report:
-    """A released model that knows how much privacy it costs a given record; made by :func:`dpci.per_instance.report`.
+    """A released model with bounds on what it costs a given record; made by :func:`dpci.per_instance.report`.
 
-    Call it with records. Holds released and public values only, so it may be published. **Its values at private records
-    may not**: they read these records, and a list or a plot of them over the training data is a new release, without
-    any noise. See docs/per_instance.md.
+    Call it with records. It holds released and public values only, so it may be published. **Its values at private
+    records may not**: they read these records, and a list or a plot of them over the training data is a new release,
+    without any noise. See docs/per_instance.md.
     """
 
     __slots__ = ("_bounds", "_loss", "_record")
@@ -291,7 +291,7 @@ class Report:
         Raises
         ------
         InvalidInput
-            If the text is not a saved report, or the loss is missing or another one.
+            If the text is not a saved report, or the loss is missing or differs.
         """
         record = ReportRecord.from_json(text)
         saved = from_declaration(record.fit.loss)

@@ -50,7 +50,7 @@ def report(
     n_threads: int | None = None,
     seed: int | None = None,
 ) -> Report:
-    """Fit a model by Gaussian objective perturbation, and release with it what bounds its privacy loss by record.
+    """Fit a model by Gaussian objective perturbation, and release with it bounds on its privacy loss for each record.
 
     Everything in the report is differentially private at the budget, for one record added or removed. The report is a
     function: ``report(X, y)`` says how much the released model tells about given records. The function may be
@@ -79,8 +79,9 @@ def report(
     simultaneous : bool
         Whether the bounds are for all records at once, also those chosen after seeing the report; wider.
     failure_probability : float
-        Probability, at least 1e-300 and below 1, that ``eps1`` is below the exact loss, at most: of correctness, not of
-        privacy. A data-dependent report gives one half to the gradient's bound and one half to the Hessian's.
+        Greatest probability, at least 1e-300 and below 1, that ``eps1`` is below the exact loss. It concerns
+        correctness, not privacy. A data-dependent report gives one half to the gradient's bound and one half to the
+        Hessian's.
     loss : str or object of dpci.losses
         As for :func:`dpci.fit`.
     calibration : {"tight", "paper"}

@@ -245,6 +245,11 @@ class MomentMatrix(ReleaseFacts):
         """Return the whole release as JSON, floats exactly."""
         return self._record.to_json()
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
+        return self._record.digest
+
     @classmethod
     def from_json(cls, text: str | bytes) -> "MomentMatrix":
         """Rebuild a release from :meth:`to_json`.

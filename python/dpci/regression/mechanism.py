@@ -1,7 +1,7 @@
 """``release``: the noisy moment matrix of rows and targets, from which every linear regression among them follows."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -175,7 +175,7 @@ def choices_of_fit(
     else:
         if schema.persons:
             raise InvalidInput(
-                "a moment matrix takes every row for a record of its own, got a schema that names a column of persons, "
+                "a moment matrix treats every row as one record, got a schema that names a column of persons, "
                 f"{schema.persons!r}"
             )
         if not isinstance(schema.target, NumericTarget):
@@ -206,7 +206,7 @@ def release_matrix(
     known = getattr(X, "schema", None) if isinstance(X, Partitions) else None
     if isinstance(known, Schema) and known.persons:
         raise InvalidInput(
-            "a moment matrix takes every row for a record of its own, got rows whose schema names a column of persons, "
+            "a moment matrix treats every row as one record, got rows whose schema names a column of persons, "
             f"{known.persons!r}"
         )
     if choices.bounds is not None and hasattr(X, "tocsr"):
@@ -225,7 +225,9 @@ def release_matrix(
         except RowNormViolation:
             choices.standardise().explain(X)
             raise
-        return MomentMatrix(_record(rows, spec, choices, released))
+        matrix = MomentMatrix(_record(rows, spec, choices, {**released, "paid": till.receipt()}))
+    till.keep(lambda: matrix.digest, stacklevel=stacklevel + 1)
+    return matrix
 
 
 def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) -> "_core.MomentMatrixDict":
@@ -265,7 +267,7 @@ def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> Descri
 
 
 def _record(
-    rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices, release: "_core.MomentMatrixDict"
+    rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices, release: Mapping[str, Any]
 ) -> MomentRecord:
     *columns, _ = rows.names
     target = "y"
@@ -297,5 +299,6 @@ def _record(
         steps=steps_from(release["steps"]),
         seals=seals_from(release["seals"]),
         private=release["private"],
+        paid=release["paid"],
         version=_core.__version__,
     )

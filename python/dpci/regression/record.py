@@ -1,5 +1,6 @@
 """What the release of a moment matrix leaves behind: released and public values, and their JSON form."""
 
+import json
 import math
 from dataclasses import dataclass, fields
 from typing import Any
@@ -11,13 +12,14 @@ from dpci.accounting.guarantee import Guarantee, seal_totals
 from dpci.accounting.seals import Seal, describe_seals, seal_facts
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_count, check_flag, check_positive, check_real
-from dpci.budgets import GDP, ApproxDP, GaussianBudget, gaussian_budget_from
+from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, gaussian_budget_from
 from dpci.errors import InvalidInput
 from dpci.released.rules import (
     Rule,
     built,
     check_array,
     check_names,
+    check_paid,
     check_seals,
     check_table,
     check_text,
@@ -84,6 +86,8 @@ class MomentRecord:
     seals: tuple[Seal, ...]
     private: bool
     version: str
+    paid: dict[str, Any] | None = None
+    """The ledger's id, the number and the time of the entry that paid; None without a ledger."""
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -144,6 +148,8 @@ class MomentRecord:
             values[name] = [part.to_dict() for part in values[name]]
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
         values["table"] = saved_table(self.table)
+        if self.paid is None:
+            del values["paid"]  # which the first files of this version lack: their hashes stay
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
@@ -156,7 +162,23 @@ class MomentRecord:
             If the text is not such a record, or of another schema version.
         """
         values = read_saved(text, what="a saved moment matrix", schema=SCHEMA, version=SCHEMA_VERSION)
+        values.setdefault("paid", None)
         return built(cls, values, _RULES, what="a saved moment matrix")
+
+    @property
+    def digest(self) -> str:
+        """The hash of what the saved record says, which is its checksum; the ledger that paid holds it too."""
+        return str(json.loads(self.to_json())["checksum"])
+
+    @property
+    def charge(self) -> Budget:
+        """What a ledger counts."""
+        return charge_of(self.total_budget())
+
+
+def charge_of(budget: GaussianBudget) -> Budget:
+    """Return what a ledger counts: of Gaussian DP the zCDP that it implies, rounded up."""
+    return ZCDP(budget.to_zcdp().rho * (1.0 + 2.0**-50)) if isinstance(budget, GDP) else budget
 
 
 class ReleaseFacts:
@@ -241,7 +263,7 @@ def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
         ("columns", ", ".join(record.columns)),
         ("budget spent", str(record.total_budget())),
         *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
-        ("  seal", describe_seals(record.seals)),
+        ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", _RELATIONS[record.neighbors]),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
     ]
@@ -299,4 +321,5 @@ _RULES: dict[str, Rule] = {
     "seals": check_seals,
     "private": check_flag,
     "version": check_text,
+    "paid": optional(check_paid),
 }

@@ -1,5 +1,6 @@
 """``LinearFit``: a linear regression from a released moment matrix, with intervals and tests."""
 
+import json
 import textwrap
 from dataclasses import asdict, replace
 from os import PathLike
@@ -225,7 +226,7 @@ class LinearFit(ReleaseFacts):
         order: Order = "given",
         ax: "Axes | None" = None,
     ) -> "Axes":
-        """Forest plot of intervals, those that leave out 0 with a filled point; needs matplotlib.
+        """Forest plot of intervals; a filled point marks those that do not contain 0. Needs matplotlib.
 
         Parameters are those of :meth:`dpci.PrivateFit.plot`.
         """
@@ -270,6 +271,11 @@ class LinearFit(ReleaseFacts):
         """Return the regression and the release it comes from as JSON, floats exactly."""
         values = {"release": self._record.to_json(), **asdict(self._model)}
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that :meth:`to_json` says; the ledger that paid holds that of the release, a moment matrix."""
+        return str(json.loads(self.to_json())["checksum"])
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "LinearFit":
@@ -327,8 +333,8 @@ class LinearFit(ReleaseFacts):
         return check_columns(as_features(cast("Table", X)), wanted, named=record.named_columns)
 
 
-def record_of(fit: LinearFit) -> MomentRecord:
-    """Return the record of the release that a regression comes from."""
+def record_of(fit: ReleaseFacts) -> MomentRecord:
+    """Return the record of a release, or of that which a regression comes from."""
     return fit._record  # noqa: SLF001  # of this module's own class
 
 

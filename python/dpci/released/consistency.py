@@ -27,7 +27,8 @@ def check_consistent(record: FitRecord, *, selected: bool) -> None:
     InvalidInput
         For the first contradiction.
     """
-    for broken, rule, value in chain(_contradictions(record, selected=selected), _table_contradictions(record)):
+    rules = _contradictions(record, selected=selected), _table_contradictions(record), _part_contradictions(record)
+    for broken, rule, value in chain.from_iterable(rules):
         if broken:
             raise InvalidInput(f"{rule}, got {value}")
     for name in ("hessian", "gradient_cov"):
@@ -128,6 +129,19 @@ def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
         f"the target of the schema must be {'of two classes' if two_classes else 'a number'}",
         f"{table.target!r} with classes={record.classes!r}",
     )
+
+
+def _part_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
+    """Yield the rules of a part of a release, as :func:`_contradictions` does."""
+    whole = record.whole
+    if whole is None:
+        return
+    own, together = record.budget, whole.budget.parameters()
+    less = set(own) != set(together) or any(together[name] < own[name] * (1.0 - _ROUNDING) for name in own)
+    yield less, f"the budget of {whole} must be at least that of the fit, {own}", str(whole.budget)
+    # A record that is replaced may leave one stratum and enter another; each fit is for one that comes or goes.
+    relation = "add_remove" if whole.kind == "strata" else whole.neighbors
+    yield record.neighbors != relation, f"neighbors of a part of {whole} must be {relation!r}", record.neighbors
 
 
 def _seal_contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool, str, str]]:

@@ -134,9 +134,13 @@ def conditions(record: FitRecord) -> list[str]:
     if record.classes_inferred:
         rests_on.append(CLASSES_READ_OFF)
     if record.on_violation == "error":
-        rests_on.append("every possible record obeys the public bounds; only the data holder sees errors")
+        rests_on.append(
+            f"every possible record obeys the public bounds ({record.rows}); only the holder of the data sees errors"
+        )
     if record.private:
         rests_on.append("bounds, lists of categories, model and all parameters were chosen without the data")
         rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
-    rests_on.append("the errors of elementary functions are within the bounds that docs/noise.md assumes")
+    rests_on.append(
+        "logarithms and other elementary functions err by at most two units in the last place (docs/noise.md)"
+    )
     return rests_on

@@ -127,9 +127,9 @@ class Released(Generic[_Record]):
     ) -> NDArray[np.float64]:
         """Linear predictor of each row, shape (n,), the intercept included.
 
-        Of a fit with a schema, frames, mappings of columns, structured arrays and the paths of CSV and Parquet files
-        are tables as they were fitted, and are encoded by that schema; arrays without names are rows that are encoded
-        already. ``schema`` must have the columns of that schema, if it is given: another one is an error.
+        If the fit had a schema, frames, mappings of columns, structured arrays and the paths of CSV and Parquet files
+        are tables like the fitted one, and are encoded by that schema. Arrays without names are rows that are encoded
+        already. ``schema``, if it is given, must have the same columns as that schema.
         """
         facts = self._record
         features = features_of(facts, X, schema=schema)
@@ -141,8 +141,8 @@ class Released(Generic[_Record]):
     def predict(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> NDArray[Any]:
         """Predicted class of each row in the caller's labels, or predicted target, shape (n,).
 
-        For counts it is the mean, for a quantile loss the quantile. Labels of a schema are text, and numbers are in the
-        unit of its target. X and ``schema`` as for :meth:`decision_function`.
+        For counts the prediction is the mean, for a quantile loss the quantile. Labels of a schema are text, and
+        numbers are in the unit of its target. ``X`` and ``schema`` are as for :meth:`decision_function`.
         """
         facts = self._record
         if facts.loss["name"] in (*LOCATIONS, *COUNTS):
@@ -195,7 +195,7 @@ def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | None
     """
     if isinstance(X, str | os.PathLike):
         if known is None:
-            raise InvalidInput(f"X must be rows where the model has no schema, got the path {str(X)!r}")
+            raise InvalidInput(f"X must hold rows if the model has no schema, got the path {str(X)!r}")
         if is_stream(Path(X)):
             raise InvalidInput(f"the path of a table must be that of a file, got {str(X)!r}")
         needed = [column.name for column in known.columns]

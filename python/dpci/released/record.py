@@ -16,6 +16,7 @@ from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.released.rules import saved_table, saved_text
+from dpci.released.whole import Whole
 from dpci.rows import Ball, Blocks, RowDomain
 from dpci.schema.table import Schema
 
@@ -77,6 +78,8 @@ class FitRecord:
     """The public schema that encoded the table; None for rows that came encoded."""
     paid: dict[str, Any] | None = None
     """The ledger's id, the number and the time of the entry that paid for the fit; None without a ledger."""
+    whole: Whole | None = None
+    """The release that the fit is a part of, such as all strata of a table; None for a fit by itself."""
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -120,10 +123,11 @@ class FitRecord:
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
         values["persons"] = None if self.persons is None else self.persons.to_dict()
-        if self.weights is None:
-            del values["weights"]  # which the first files of this version lack: their hashes stay
-        else:
-            values["weights"] = self.weights.to_dict()
+        for name in ("weights", "whole"):
+            if values[name] is None:
+                del values[name]  # which the first files of this version lack: their hashes stay
+            else:
+                values[name] = values[name].to_dict()
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
         values["table"] = saved_table(self.table)
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)

@@ -128,6 +128,17 @@ def check_table(name: str, value: object) -> Schema:
     return schema
 
 
+def check_paid(name: str, value: object) -> dict[str, Any]:
+    """Return which entry of which ledger paid."""
+    if not isinstance(value, dict) or set(value) != {"ledger", "entry", "time"}:
+        raise InvalidInput(f"{name} must have the fields 'ledger', 'entry' and 'time' and no other, got {value!r}")
+    return {
+        "ledger": check_text(f"{name}.ledger", value["ledger"]),
+        "entry": check_count(f"{name}.entry", value["entry"]),
+        "time": check_text(f"{name}.time", value["time"]),
+    }
+
+
 def one_of(*choices: str) -> Rule:
     """Return the rule that a field holds one of these texts."""
     return lambda name, value: check_choice(name, value, choices)

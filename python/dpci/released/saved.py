@@ -17,6 +17,7 @@ from dpci.released.rules import (
     check_interval,
     check_labels,
     check_names,
+    check_paid,
     check_seals,
     check_table,
     check_text,
@@ -25,6 +26,7 @@ from dpci.released.rules import (
     read_saved,
     steps_by,
 )
+from dpci.released.whole import Whole
 from dpci.rows import Blocks
 
 
@@ -43,7 +45,7 @@ def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
         version=SCHEMA_VERSION,
         before={"blocks": None, "persons": None, "table": None},
     )
-    for name in ("paid", "weights"):
+    for name in ("paid", "weights", "whole"):
         values.setdefault(name, None)  # which the first files of this version lack
     names = [part.name for part in fields(FitRecord)]
     missing = [name for name in names if name not in values]
@@ -68,16 +70,6 @@ def _check_loss(name: str, value: object) -> dict[str, Any]:
     if built_in is not None and value != declaration(built_in, built_in.to_core()):
         raise InvalidInput(f"{name} must have the declaration of {built_in!r}, got {name}={value!r}")
     return value
-
-
-def _check_paid(name: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict) or set(value) != {"ledger", "entry", "time"}:
-        raise InvalidInput(f"{name} must have the fields 'ledger', 'entry' and 'time' and no other, got {value!r}")
-    return {
-        "ledger": check_text(f"{name}.ledger", value["ledger"]),
-        "entry": check_count(f"{name}.entry", value["entry"]),
-        "time": check_text(f"{name}.time", value["time"]),
-    }
 
 
 # What a saved record has to obey, field by field.
@@ -133,5 +125,6 @@ _RULES: dict[str, Rule] = {
     "persons": optional(lambda _, value: Persons.from_dict(value)),
     "weights": optional(lambda _, value: Weights.from_dict(value)),
     "table": optional(check_table),
-    "paid": optional(_check_paid),
+    "paid": optional(check_paid),
+    "whole": optional(lambda _, value: Whole.from_dict(value)),
 }

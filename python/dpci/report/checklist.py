@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dpci.budgets import Budget
 from dpci.inference.methods import Inference
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
@@ -9,7 +10,6 @@ from dpci.report.markdown import code, table
 
 
 def nist_points(result: Inference) -> Iterator[str]:
-    """Yield the points in the order of docs/approve.md, each answered for this release."""
     """Yield the points in the order of docs/approve.md, each answered for this release."""
     record = record_of(result)
     unit = unit_of(record)
@@ -29,6 +29,7 @@ def nist_points(result: Inference) -> Iterator[str]:
         if result.interval_refusal is not None
         else "Every parameter has an interval that counts sampling error and privacy noise."
     )
+    spent = str(charged(result)) if result.private else "none"
     yield "## NIST SP 800-226, point by point"
     yield ""
     yield "The points of *Guidelines for Evaluating Differential Privacy Guarantees*, answered for this release."
@@ -36,16 +37,24 @@ def nist_points(result: Inference) -> Iterator[str]:
     yield from table(
         ("point", "this release", "left to you"),
         [
-            ("privacy parameters", str(result.spent) if result.private else "none", "is it within the approved total?"),
+            (
+                "privacy parameters",
+                spent,
+                "is it within the approved total?",
+            ),
             (
                 "unit of privacy",
                 f"one {unit}",
                 "is one record one person?" if record.persons is None else "are the ids right?",
             ),
-            ("neighbouring relation", record.neighbors.replace("_", " "), "does it hide what has to be hidden?"),
+            ("neighbouring relation", relation(record).replace("_", " "), "does it hide what has to be hidden?"),
             ("values released exactly", ", ".join(exact), "are they public?"),
             ("composition", _steps(record), counted(record)),
-            ("correctness", f"{record.mechanism} perturbation, calibration {record.calibration}", "no outside review"),
+            (
+                "correctness",
+                f"{record.mechanism} perturbation, calibration {record.calibration}",
+                "nobody but the authors has reviewed the proofs",
+            ),
             (
                 "floating point",
                 f"{len(record.seals)} released vectors on a lattice with exact integer noise",
@@ -72,7 +81,7 @@ def nist_points(result: Inference) -> Iterator[str]:
 def _steps(record: FitRecord) -> str:
     unit = record.cost_unit.replace("_", " ")
     steps = (f"{step.step.replace('_', ' ')} {unit} {step.cost:.4g}" for step in record.steps)
-    return "; ".join([*steps, "seals"])
+    return "; ".join([*steps, "rounding seals"])
 
 
 def _randomness(record: FitRecord) -> str:
@@ -80,7 +89,6 @@ def _randomness(record: FitRecord) -> str:
 
 
 def checklist(result: Inference) -> Iterator[str]:
-    """Yield the items that whoever approves a release has to confirm."""
     """Yield the items that whoever approves a release has to confirm."""
     record = record_of(result)
     unit = unit_of(record)
@@ -95,7 +103,7 @@ def checklist(result: Inference) -> Iterator[str]:
         yield f"- [ ] The number of {unit}s, {record.n_samples:,}, is public"
     else:
         yield f"- [ ] n_public = {record.n_samples:,} was chosen without counting"
-    spent = result.spent if result.private else "no private release"
+    spent = charged(result) if result.private else "no private release"
     yield f"- [ ] Approved total: ___  Spent before: ___  This release: {spent}  Remaining: ___"
     yield "- [ ] Every other release from these records is counted in the line above"
     yield "- [ ] Each public value of the table above has a source, or was chosen before the data were seen"
@@ -117,11 +125,20 @@ def checklist(result: Inference) -> Iterator[str]:
 
 def unit_of(record: FitRecord) -> str:
     """Return the unit of privacy."""
-    """Return the unit of privacy."""
     return "record" if record.persons is None else "person"
 
 
+def charged(result: Inference) -> Budget:
+    """Return what the release spends; of a part of a greater one what all parts spend together."""
+    whole = record_of(result).whole
+    return result.spent if whole is None else whole.budget
+
+
+def relation(record: FitRecord) -> str:
+    """Return the relation by which the release is charged."""
+    return record.neighbors if record.whole is None else record.whole.neighbors
+
+
 def counted(record: FitRecord) -> str:
-    """Return what the file shows of other releases."""
     """Return what the file shows of other releases."""
     return "no ledger is named" if record.paid is None else "a ledger paid; check it with `dpci verify --ledger`"

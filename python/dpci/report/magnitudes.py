@@ -26,7 +26,7 @@ def noise_shares(estimates: Estimates) -> list[str]:
 
 def ridge_size(result: Inference, view: View) -> str:
     """Return the greatest distance by which the ridge moves an estimate, in standard errors."""
-    unknown = "The released values do not tell how far the ridge moves any of the estimates."
+    unknown = "How far the ridge moves the estimates is unknown: the released values do not show it."
     try:
         (names, regularised), (_, without) = (view.estimates(result, target) for target in TARGETS)
         moved = (regularised.values() - without.values()) / regularised.std_errors()
@@ -38,4 +38,4 @@ def ridge_size(result: Inference, view: View) -> str:
     most = int(np.nanargmax(np.abs(np.where(known, moved, np.nan))))
     text = f"The ridge moves the estimates by at most {abs(moved[most]):.2g} standard errors ({printable(names[most])})"
     hidden = int((~known).sum())
-    return f"{text}; for {hidden} of {len(names)} the released values do not tell." if hidden else f"{text}."
+    return f"{text}; for {hidden} of {len(names)} the released values do not show it." if hidden else f"{text}."

@@ -11,9 +11,9 @@ from dpci.released.facts import conditions
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
 from dpci.released.sources import public_values
-from dpci.report.checklist import checklist, counted, nist_points, unit_of
+from dpci.report.checklist import charged, checklist, counted, nist_points, relation, unit_of
 from dpci.report.markdown import code, plain, table
-from dpci.report.meaning import Meaning, meaning_of
+from dpci.report.meaning import Meaning, meaning_of, meaning_of_budget
 
 _PRIORS = (0.001, 0.01, 0.1, 0.5)
 _GROUPS = (2, 5, 10)
@@ -61,10 +61,15 @@ def _head(result: Inference) -> Iterator[str]:
             ("model", f"{describe(record.loss)} loss, {record.mechanism} perturbation, {len(record.names)} parameters"),
             ("parameters", ", ".join(code(name) for name in record.names)),
             ("records", _records(record)),
-            ("spent", str(result.spent) if result.private else "nothing: the noise came from a seed"),
+            ("spent", _spent(result) if result.private else "nothing: the noise came from a seed"),
             ("paid by", ledger),
         ],
     )
+
+
+def _spent(result: Inference) -> str:
+    whole = record_of(result).whole
+    return str(result.spent) if whole is None else f"{whole.budget} by {whole} together, {result.spent} by this fit"
 
 
 def _refusals(result: Inference) -> Iterator[str]:
@@ -78,15 +83,27 @@ def _refusals(result: Inference) -> Iterator[str]:
     if record.classes_inferred:
         yield (
             "- **Refuse, unless the two class labels are public.** They were inferred from the data, and the "
-            "guarantee does not cover them."
+            "guarantee does not cover them. A written statement is enough that they are fixed by the question, such "
+            "as -1 for no and 1 for yes, and would be the same for any data."
         )
     if record.neighbors == "replace_one":
         number = f"the number of {unit_of(record)}s ({record.n_samples:,})"
         yield f"- **Refuse if {number} is a secret.** It is released exactly."
     if record.persons is None:
         yield "- **Refuse if one person can have many rows**, and the guarantee for that many rows (below) is too weak."
+    if record.whole is not None:
+        yield (
+            "- **Approve the whole release, not this file alone.** This fit is one part of it. The whole "
+            f"({record.whole}) spends {record.whole.budget}, which is the number that counts here and below."
+        )
     if record.loss["name"] == "custom":
         yield "- **Refuse unless an expert has checked the declared bounds of the custom loss.**"
+    if record.table is None:
+        yield (
+            "- **Refuse without a description of every column.** The file has no schema. It shows neither what a "
+            "parameter stands for nor how a row was scaled. Ask for a written statement of the meaning of each column, "
+            "its public bounds and their sources, and that each row was prepared by itself."
+        )
     if record.paid is None:
         yield "- **Ask what else was released from these records.** No ledger is named, so dpci did not count it."
     yield "- **Refuse if a bound, a category, a column or λ was chosen after a look at these data.**"
@@ -96,15 +113,20 @@ def _refusals(result: Inference) -> Iterator[str]:
 def _protected(result: Inference) -> Iterator[str]:
     record = record_of(result)
     unit = unit_of(record)
-    change = (
-        f"One {unit} is replaced by another one. The number of {unit}s is public."
-        if record.neighbors == "replace_one"
-        else f"One {unit} is added or removed. The number of {unit}s is private."
-    )
+    if record.whole is not None and record.whole.kind == "strata":
+        change = (
+            f"One {unit} is {'added or removed' if relation(record) == 'add_remove' else 'replaced by another one'}"
+            f"{', possibly of another stratum' * (relation(record) == 'replace_one')}. The number of {unit}s in each "
+            "stratum is private."
+        )
+    elif record.neighbors == "replace_one":
+        change = f"One {unit} is replaced by another one. The number of {unit}s is public."
+    else:
+        change = f"One {unit} is added or removed. The number of {unit}s is private."
     whose = (
         "One record, that is one row. A person is protected like a record only if no person has more than one row."
         if record.persons is None
-        else f"One person with all of that person's rows. Of these rows count: {record.persons}."
+        else f"One person with all of that person's rows. Counted are {record.persons}."
     )
     yield "## Who is protected"
     yield ""
@@ -126,7 +148,7 @@ def _protected(result: Inference) -> Iterator[str]:
         yield "The guarantee for a person with several rows:"
         yield ""
         yield from table(
-            ("rows of one person", "guarantee"), [(f"{m}", _group(result.spent, m)) for m in (1, *_GROUPS)]
+            ("rows of one person", "guarantee"), [(f"{m}", _group(charged(result), m)) for m in (1, *_GROUPS)]
         )
 
 
@@ -150,26 +172,26 @@ def _group(budget: GaussianBudget, m: int) -> str:
 
 def _budget(result: Inference) -> Iterator[str]:
     record = record_of(result)
-    meaning = meaning_of(result.guarantee)
+    meaning = meaning_of(result.guarantee) if record.whole is None else meaning_of_budget(record.whole.budget)
     unit = unit_of(record)
     doubt = (
         f"which of two equally likely {unit}s is in the data"
-        if record.neighbors == "replace_one"
+        if relation(record) == "replace_one"
         else f"whether a {unit} is in the data, which is as likely as not"
     )
     yield "## What the budget means"
     yield ""
-    yield f"The release spends {result.spent}. It bounds what anyone can learn about one {unit}:"
+    yield f"The release spends {charged(result)}. It bounds what anyone can learn about one {unit}:"
     yield ""
     yield (
         f"- **Best guess.** Someone who knows every other {unit} guesses {doubt}. The guess is right with "
         f"probability at most {format_bound(100.0 * meaning.best_guess, 4)}%. Without the release it is 50%."
     )
-    yield f"- **Odds.** {_odds(meaning)}"
+    yield f"- **Odds.** {_odds(meaning, unit)}"
     yield ""
     yield (
-        f"In probabilities, for somebody who knows every other {unit}: the probability of a statement about the one "
-        f"{unit}, before the release and after it."
+        f"As probabilities, for somebody who knows every other {unit}: how likely a statement about that {unit} is "
+        "before the release and after it."
     )
     yield ""
     rows = [(f"{100 * prior:g}%", *_outward(*meaning.posterior(prior))) for prior in _PRIORS]
@@ -185,12 +207,12 @@ def _outward(least: float, greatest: float) -> tuple[str, str]:
     return f"{math.floor(1e5 * least) / 1e3:g}%", f"{min(100.0, math.ceil(1e5 * greatest) / 1e3):g}%"
 
 
-def _odds(meaning: Meaning) -> str:
+def _odds(meaning: Meaning, unit: str) -> str:
     exponent = format_bound(meaning.odds_exponent, 4)
     factor = f"e^{exponent}"
     if meaning.odds_exponent < _GREAT:
         factor += f" = {format_bound(math.exp(meaning.odds_exponent), 4)}"
-    odds = "For the same attacker, the odds of any statement about that one change"
+    odds = f"For the same attacker, the odds of any statement about that {unit} change"
     if not meaning.rare:
         return f"{odds} by at most a factor of {factor}, with certainty."
     return f"{odds} by more than a factor of {factor} with probability at most {format_bound(meaning.rare, 3)}."

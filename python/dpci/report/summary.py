@@ -27,6 +27,8 @@ from dpci.released.record import FitRecord
 from dpci.report.view import View
 
 _WIDTH = 100
+_UNKNOWN = "unknown"
+_COUNTED = "Intervals of single parameters account for it; a"
 
 
 def summary_text(result: Inference, view: View) -> str:
@@ -90,10 +92,10 @@ class _Columns:
             errors, moved = regularised.std_errors(), regularised.values() - without.values()
         except DpciError:
             # Saved records may hold any numbers; those beyond the range of floats show nothing.
-            return ["-"] * len(self.found[0])
+            return [_UNKNOWN] * len(self.found[0])
         common = None if self.view.in_units(self.result) else number_format(errors, regularised.values())
         return [
-            f"{value:{common or number_format(error, value)}}" if np.isfinite(value) else "-"
+            f"{value:{common or number_format(error, value)}}" if np.isfinite(value) else _UNKNOWN
             for value, error in zip(moved, errors, strict=True)
         ]
 
@@ -117,23 +119,34 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         ("mechanism", _mechanism(record)),
         ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),
         ("budget spent", str(result.spent)),
+        *([] if record.whole is None else [(f"  with {record.whole}", str(record.whole.budget))]),
         *steps,
-        ("  seal", describe_seals(record.seals)),
+        ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", f"{change} {unit_of_privacy}"),
         *([] if record.persons is None else [("persons", str(record.persons))]),
         *([] if record.weights is None else [("weights", str(record.weights))]),
-        ("rows", str(record.rows) + (", clipped" if record.on_violation == "clip" else "")),
+        ("rows", _rows(record)),
         (n_name, f"{result.n_samples:,}"),
         ("lambda", f"{result.l2_strength:g}" + (", raised by cms11" if _was_raised(record) else "")),
         *([] if record.radius is None else [("radius", f"{record.radius:g}")]),
-        ("moments", "none released" if result.hessian is None else f"{record.moments}, projection {record.projection}"),
+        ("moments", "none released" if result.hessian is None else _moments(record)),
     ]
+
+
+def _rows(record: FitRecord) -> str:
+    without = "" if record.intercept_scale is None else ", without the intercept"
+    return f"{record.rows}{without}{', clipped' if record.on_violation == 'clip' else ''}"
+
+
+def _moments(record: FitRecord) -> str:
+    return f"Hessian and gradient covariance, {record.moments}; projection {record.projection}"
 
 
 def _mechanism(record: FitRecord) -> str:
     variant = "" if record.variant == "standard" else f", variant {record.variant}"
     project = ", params projected onto the ball" if record.project else ""
-    return f"{record.mechanism} perturbation{variant}, calibration {record.calibration}{project}"
+    calibration = "" if record.calibration == "tight" else f", calibration {record.calibration}"
+    return f"{record.mechanism} perturbation{variant}{calibration}{project}"
 
 
 def _was_raised(record: FitRecord) -> bool:
@@ -168,7 +181,7 @@ def _ridge_note(result: Inference) -> str:
     """Return what the column "ridge" is, if there is one."""
     if result.interval_refusal is not None or not is_likelihood(record_of(result)):
         return ""
-    return " Ridge: how far the target is from that coefficient, as released values tell; - where they do not."
+    return " Ridge: how far the target is from that coefficient; unknown where released values do not show it."
 
 
 def refusal_notes(result: Inference, view: View) -> list[str]:
@@ -205,9 +218,9 @@ def noise_note(result: Inference) -> str | None:
     size = f"{ratio:.2g} times" if math.isfinite(ratio) else "any multiple of"
     counted = record_of(result).projection == NOISE_AWARE
     return (
-        f"The noise in the released matrices may be {size} their least eigenvalue. "
-        f"{'A' if counted else 'The intervals do not account for it; a'} joint test of several parameters may reject "
-        "too often."
+        f"Moment noise: the noise in the released matrices may be {size} their least eigenvalue. "
+        f"{_COUNTED if counted else 'The intervals do not account for it; a'} joint test of several parameters may "
+        "reject too often."
     )
 
 

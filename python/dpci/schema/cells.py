@@ -1,9 +1,10 @@
 """The cells of a column as texts or numbers, each read by itself, whatever the others hold."""
 
 import contextlib
+import difflib
 import math
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,11 @@ from dpci.errors import InvalidInput
 _PLAIN = {str, bool, int, float, type(None)}
 _SINGLE_VALUES = (*_PLAIN, np.bool_, np.integer, np.floating)
 _WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")
+_NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)?")
+_COMMA = re.compile(r"[-+]?[0-9.]*[0-9],[0-9]+([.,][0-9]+)*")
+_DELIMITERS = (",", ";", "\t", "|", " ")
 _NOT_AVAILABLE = {"NAType", "NaTType", "NoneType"}
+_MOST_NAMES = 12
 
 
 def label_of(value: object) -> str:
@@ -107,8 +112,39 @@ def check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str) -
     """Refuse a column by its first cell that is not valid."""
     if not valid.all():
         row = int(np.argmin(valid))
-        msg = f"column {name!r} must {rule}, got {shortened(as_cells(values).tolist()[row])} in row {row}"
+        cell = as_cells(values).tolist()[row]
+        msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}{_what_to_do(cell)}"
         raise InvalidInput(msg)
+
+
+def _what_to_do(cell: object) -> str:
+    """Return what is most often wrong with a cell."""
+    if _is_missing(cell):
+        return " (a missing value: the schema's missing= says what stands for one)"
+    if isinstance(cell, str) and _COMMA.fullmatch(cell.strip()):
+        return " (numbers need a decimal point, and no thousands separator)"
+    return ""
+
+
+def absent(name: str, present: Iterable[object], where: str = "") -> str:
+    """Return what to say of a table without a column: which it has, and what is most often wrong."""
+    found = [str(other) for other in present]
+    hint, header = "", found[0] if len(found) == 1 else ""
+    near = next((other for other in found if other.strip().casefold() == name.strip().casefold()), None)
+    mark = next((mark for mark in _DELIMITERS if name in [part.strip() for part in header.split(mark)]), None)
+    if mark is not None and mark != header:
+        hint = f" (check the delimiter: {mark!r} seems to separate the fields)"
+    elif near is not None:
+        hint = f" (names must agree in every letter: {near!r} is there)"
+    elif any(_NUMBER.fullmatch(other) for other in found):
+        hint = " (the first line of a file must hold the names of the columns)"
+    return f"the table must have the column {name!r}, got {some_names(name, found)}{where}{hint}"
+
+
+def listed(labels: Iterable[str]) -> str:
+    """Return labels for a message, some of them where they are many."""
+    found = list(labels)
+    return str(found) if len(found) <= 12 else f"{str(found[:10])[:-1]}, ... ({len(found)} in all)]"
 
 
 def missing_cells(cells: NDArray[Any]) -> NDArray[np.bool_]:
@@ -133,13 +169,21 @@ def column_of(table: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  # tables 
         raise InvalidInput(msg)
     present = names_of(table)
     if name not in present:
-        msg = f"the table must have the column {name!r}, got {[str(column) for column in present]}"
-        raise InvalidInput(msg)
+        raise InvalidInput(absent(name, present))
     values = as_cells(table[name])
     if values.ndim != 1:
         msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
         raise InvalidInput(msg)
     return values
+
+
+def some_names(wanted: str, present: Sequence[object]) -> str:
+    """Return the columns of a table for an error: all of a few, otherwise those with the names closest to it."""
+    names = [str(column) for column in present]
+    if len(names) <= _MOST_NAMES:
+        return repr(names)
+    close = difflib.get_close_matches(wanted, names, cutoff=0.0)
+    return f"{len(names)} columns, of which the closest are {close}"
 
 
 def names_of(table: Any) -> list[Any]:  # noqa: ANN401  # tables of any library

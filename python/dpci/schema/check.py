@@ -137,14 +137,12 @@ def _numbers(
 ) -> Iterator[Finding]:
     numbers = as_floats(values)
     valid = np.isfinite(numbers)
-    if missing != "error":
-        gaps = missing_cells(values)
-        yield from _some(name, f"missing: taken for {missing:g}", _counted(values[gaps]), refused=False)
-        yield from _some(name, "no finite number: refused", _counted(values[~valid & ~gaps]), refused=True)
-    else:
-        yield from _some(name, "no finite number: refused", _counted(values[~valid]), refused=True)
+    gaps = missing_cells(values)
+    done = "refused" if isinstance(missing, str) else f"taken for {missing:g}"
+    yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=isinstance(missing, str))
+    yield from _some(name, "no finite number: refused", _counted(values[~valid & ~gaps]), refused=True)
     refused = outside == "error"
-    done = "refused" if refused else "moved to it"
+    done = "refused" if refused else "moved to the bound"
     for beyond, what in ((numbers < lower, f"below {lower:g}"), (numbers > upper, f"above {upper:g}")):
         counted = _counted(values[beyond & valid])
         yield from _some(name, f"{what}: {done}", counted, refused=refused)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.errors import InvalidInput
-from dpci.schema.cells import as_cells, as_floats, check_rows, codes_of, label_of, missing_cells
+from dpci.schema.cells import as_cells, as_floats, check_rows, codes_of, label_of, listed, missing_cells
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
 Transform: TypeAlias = Literal["none", "signed_log"]
@@ -191,7 +191,7 @@ class CategoricalColumn:
         if self.missing is not None:
             object.__setattr__(self, "missing", label_of(self.missing))
             if self.missing not in self.categories:
-                msg = f"column {self.name!r}: missing must be a category, got {self.missing!r}"
+                msg = f"column {self.name!r}: missing must be a category, got {self.missing!r} (add it to categories)"
                 raise InvalidInput(msg)
 
     @property
@@ -328,12 +328,6 @@ def _take_bounds(part: Any, name: str) -> None:  # noqa: ANN401  # a column or a
     if not math.isfinite(upper - lower):
         msg = f"column {name!r}: upper - lower must be finite, got lower={lower}, upper={upper}"
         raise InvalidInput(msg)
-
-
-def listed(labels: Iterable[str]) -> str:
-    """Return labels for a message, some of them where they are many."""
-    found = list(labels)
-    return str(found) if len(found) <= 12 else f"{str(found[:10])[:-1]}, ... ({len(found)} in all)]"
 
 
 def _check_choice(name: str, field: str, value: object, choices: object) -> None:

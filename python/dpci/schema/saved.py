@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import tomllib
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -82,6 +81,8 @@ def essential(part: Column | Target) -> dict[str, Any]:
 
 def read_file(path: str | PathLike[str]) -> Any:  # noqa: ANN401  # a file can hold anything
     """Return what a ``.toml`` or ``.json`` file holds."""
+    import tomllib  # noqa: PLC0415  # most programs read no such file
+
     path = Path(path)
     readers = {".toml": tomllib.loads, ".json": json.loads}
     if path.suffix not in readers:

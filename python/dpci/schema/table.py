@@ -74,7 +74,7 @@ class Schema:
     name, title, source, licence : str
         What the table is, who described it, and on what terms it may be used.
     persons : str
-        The column of ids where a person may have several rows; "": every row is a record of its own. It is not encoded.
+        The column of ids where a person may have several rows; "": every row is one record. It is not encoded.
 
     Examples
     --------

@@ -152,10 +152,10 @@ class CoverageStudy(_Study):
     n_distinct : int
         Rows that differ.
     radius : float or None
-        Of the ball over which was minimised. The intervals of all replicates are here, also those that a fit would
-        refuse because its released values do not show that the ball does not bind.
+        Radius of the ball of parameters. The intervals of all replicates are here, also those that a fit would refuse
+        because its released values do not show that the ball does not bind.
     budget : PureDP, ZCDP or ApproxDP, or None
-        Of the fits that were repeated.
+        Budget of the fits that were repeated.
     private : bool
         False, always.
     """

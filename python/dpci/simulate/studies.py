@@ -90,8 +90,8 @@ def coverage(
     level : float
         Level of the intervals.
     seed : int
-        Every result follows from it, whatever the number of threads, batches, interruptions or machines with the same
-        instruction set.
+        All results follow from the seed, whatever the number of threads, batches, interruptions or machines with the
+        same instruction set.
     progress : bool
         Show a progress bar; needs tqdm.
     configs : sequence of dict, optional
@@ -99,7 +99,7 @@ def coverage(
     checkpoint : path, optional
         File (.npz) for complete replicates, written after the first batch that ends 30 s or more after the last save,
         and when the run ends or is interrupted. A run that finds it goes on from there, to the same bits; it may ask
-        for more replicates. The file tells about the data as the study does.
+        for more replicates. Like the study, the file is not private.
     n_threads : int, optional
         Threads; None: all cores (one for each job of joblib).
     parallel : {None, "joblib"}
@@ -118,7 +118,7 @@ def coverage(
     InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged
         As :func:`dpci.fit`; also for a checkpoint that is damaged or belongs to another study.
     DpciError
-        Without an optional package that was asked for.
+        If an optional package that was asked for is not installed.
 
     Warns
     -----

@@ -150,7 +150,7 @@ class Chunks:
             ``.csv`` or ``.csv.gz`` files with one line of names each, and one line for each record. Each file once:
             nobody may count twice.
         schema : Schema
-            What becomes of the columns.
+            Public description of the columns.
         delimiter : str
             Between fields: one character.
         chunk_rows : int
@@ -180,7 +180,7 @@ class Chunks:
         path : path or paths
             ``.parquet`` files, each once.
         schema : Schema, optional
-            What becomes of the columns.
+            Public description of the columns.
         target : str, optional
             The column of targets, without a schema.
         columns : sequence of str, optional

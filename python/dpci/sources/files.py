@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO, TypeAlias
 
 from dpci.base.optional import optional
 from dpci.errors import InvalidInput
-from dpci.schema.cells import as_cells
+from dpci.schema.cells import absent, as_cells
 
 Columns: TypeAlias = dict[str, Sequence[Any]]
 
@@ -297,10 +297,7 @@ def _parquet_file(path: Path) -> Iterator[Any]:
 def _check_present(path: Path, present: Sequence[str], wanted: Sequence[str] | None) -> None:
     missing = [name for name in wanted or () if name not in present]
     if missing:
-        # A header in one piece is most often one with another delimiter.
-        hint = " (check the delimiter)" if len(present) == 1 and ";" in present[0] else ""
-        msg = f"the table must have the column {missing[0]!r}, got {list(present)} in {str(path)!r}{hint}"
-        raise InvalidInput(msg)
+        raise InvalidInput(absent(missing[0], present, f" in {str(path)!r}"))
 
 
 def _cell(value: object) -> object:

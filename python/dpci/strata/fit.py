@@ -24,6 +24,7 @@ from dpci.model.fit_many import Group, announce, release_groups
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table, person_rule
+from dpci.released.whole import Whole
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
 from dpci.schema.columns import CategoricalColumn
@@ -88,13 +89,13 @@ def fit_strata(
     table : frame, mapping of columns or structured array
         A table in memory with the columns of the schema, its target and ``by``.
     by : str
-        The column of strata. Where the schema has it among its columns it is left out of the models, in each of which
-        it is the same for all rows.
+        The column of strata. If the schema has it among its columns, it is left out of the models, because it is the
+        same for all rows of a stratum.
     schema : dpci.schema.Schema
-        What becomes of the columns.
+        Public description of the columns.
     budget : PureDP, ZCDP or ApproxDP
-        Of each fit, and of all of them together under "add_remove". Under "replace_one" all together cost twice a pure
-        budget, four times a zCDP budget, and (2 ε, (1 + exp(ε)) δ).
+        The budget of each fit, and of all fits together under "add_remove". Under "replace_one" all together cost twice
+        a pure budget, four times a zCDP budget, and (2 ε, (1 + exp(ε)) δ).
     n_public : int, mapping or "private"
         A public stand-in for the number of records of each stratum, or one for all: the true numbers are private,
         because a record may be in another stratum. "private": counts with noise, which the budget pays for.
@@ -104,7 +105,7 @@ def fit_strata(
         The public categories of ``by``. None: those of the schema, which must have ``by`` as a categorical column. A
         row of another category is an error before anything is spent.
     neighbors : {"add_remove", "replace_one"}
-        By which relation the whole is charged; each fit by itself is for "add_remove".
+        The relation by which all fits together are charged; each fit by itself is for "add_remove".
     persons, contribution, max_rows
         As in :func:`dpci.fit`; all rows of a person must be in one stratum, which is checked.
     weights, weight_bound, weight_total
@@ -164,8 +165,8 @@ def fit_strata(
     of_fit, noise = check_budget(budget), None
     if counted:
         # A ledger counts decimals, below which the sum of both parts has to stay.
-        whole = of_fit if ledger is None else rounded_down(of_fit)
-        of_fit, of_counts = split_off_counts(whole, check_fraction("count_share", count_share))
+        asked = of_fit if ledger is None else rounded_down(of_fit)
+        of_fit, of_counts = split_off_counts(asked, check_fraction("count_share", count_share))
         noise = count_noise(len(column.categories), of_counts)
     # Public choices that are refused for so many records would be for any count.
     public = _public_numbers(_MANY if counted else n_public, column.categories)
@@ -210,9 +211,9 @@ def fit_strata(
         assert noise is not None  # noqa: S101  # for the type checker
         return release_counts(sizes, noise.budget, n_threads=common.n_threads, seed=common.seed)
 
-    fits = release_groups(groups, settings, payment, count=count if counted else None)
-    announce(fits)
-    return StrataFit(
+    whole = Whole("strata", len(groups), neighbors, payment.charged)
+    fits, entry = release_groups(groups, settings, payment, whole, count=count if counted else None)
+    found = StrataFit(
         by=by,
         budget=check_budget(budget),
         counted=noise,
@@ -220,6 +221,9 @@ def fit_strata(
         charged=payment.charged,
         fits={name: fitted.result for name, fitted in fits.items()},
     )
+    payment.keep(entry, lambda: found.digest, stacklevel=3)
+    announce(fits)
+    return found
 
 
 def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[CategoricalColumn, Schema]:

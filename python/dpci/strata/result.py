@@ -17,6 +17,7 @@ from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.coefficients import estimates_of
 from dpci.inference.targets.units import row_of_text
 from dpci.model.result import PrivateFit
+from dpci.released.model import record_of
 from dpci.released.rules import check_text, read_saved, saved_text
 from dpci.report.html.elements import Html, data_table, section, tag
 from dpci.report.html.forest import forest_figure
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StrataFit"]
 
-_SCHEMA, _VERSION = "dpci.StrataFit", 1
+SCHEMA, _VERSION = "dpci.StrataFit", 2
 _HEADER = ["estimate", "std error", "p-value", "lower", "upper"]
 
 
@@ -108,7 +109,7 @@ class StrataFit(Mapping[str, PrivateFit]):
         parameter : str
             One of :attr:`parameters`.
         level : float
-            Of each interval by itself.
+            Level of each interval by itself.
 
         Raises
         ------
@@ -159,7 +160,7 @@ class StrataFit(Mapping[str, PrivateFit]):
         parameter, level
             As in :meth:`conf_int`.
         order : {"given", "estimate"}
-            Strata as they come, or the greatest estimate on top.
+            Strata in the given order, or with the greatest estimate on top.
         ax : matplotlib.axes.Axes, optional
             Where to draw; None: a new figure.
 
@@ -225,7 +226,12 @@ class StrataFit(Mapping[str, PrivateFit]):
             "counted": None if self.counted is None else self.counted.budget.parameters(),
             "strata": [[name, json.loads(fit.to_json())] for name, fit in self.items()],
         }
-        return saved_text(values, schema=_SCHEMA, version=_VERSION)
+        return saved_text(values, schema=SCHEMA, version=_VERSION)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
+        return str(json.loads(self.to_json())["checksum"])
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "StrataFit":
@@ -236,7 +242,7 @@ class StrataFit(Mapping[str, PrivateFit]):
         InvalidInput
             If the text is not such a file, or of another schema version.
         """
-        values = read_saved(text, what="saved strata", schema=_SCHEMA, version=_VERSION)
+        values = read_saved(text, what="saved strata", schema=SCHEMA, version=_VERSION)
         expected = {"by", "neighbors", "notion", "budget", "charged", "counted", "strata"}
         if set(values) != expected:
             raise InvalidInput(
@@ -272,8 +278,14 @@ class StrataFit(Mapping[str, PrivateFit]):
         """Refuse models that are no strata of one table, and a charge that is not theirs."""
         for name, fit in self.items():
             same = fit.names == self._first.names and fit.privacy["relation"] == "add_remove"
-            whole, counted = self.budget, self.counted
-            right = fit.budget == whole if counted is None else is_rest(fit.budget, whole, counted.budget)
+            budget, counted, whole = self.budget, self.counted, record_of(fit).whole
+            if whole is not None:
+                same = same and (whole.budget, whole.neighbors, whole.parts) == (
+                    self.charged,
+                    self.neighbors,
+                    len(self),
+                )
+            right = fit.budget == budget if counted is None else is_rest(fit.budget, budget, counted.budget)
             if not (same and right):
                 raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
         least = charged_for(self.budget, self.neighbors)

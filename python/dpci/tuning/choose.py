@@ -29,6 +29,7 @@ from dpci.model.tables import (
     described,
     person_rule,
 )
+from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.tuning.candidates import (
@@ -75,8 +76,8 @@ def tune(
     """Choose one of several public candidates with differential privacy, and fit it.
 
     All that is released, the choice and the model, is differentially private at the budget for one record replaced. A
-    part of the budget chooses; the rest fits again with the chosen parameters, so that the noise of the model is fresh
-    and has intervals. See docs/tuning.md for the methods, their proofs and what they leave.
+    part of the budget pays for the choice. The rest pays for another fit with the chosen parameters, whose noise is
+    fresh, so that the model has intervals. See docs/tuning.md for the methods and their proofs.
 
     Parameters
     ----------
@@ -87,30 +88,30 @@ def tune(
     budget : PureDP, ZCDP or ApproxDP
         What to spend, choice and fit together.
     schema : dpci.schema.Schema, optional
-        What becomes of the columns of a table, as for :func:`dpci.fit`. Where neither ``rows`` nor ``row_norm`` is
-        given, rows lie in the blocks of the schema if :func:`dpci.fit` would take them for each candidate.
+        Public description of the table, as for :func:`dpci.fit`. Where neither ``rows`` nor ``row_norm`` is given, rows
+        lie in the blocks of the schema if :func:`dpci.fit` would take them for each candidate.
     candidates : iterable of mappings
         Keywords of :func:`dpci.fit` in which the candidates differ: "l2_strength", "radius", "loss", "mechanism",
-        "split", "moments", "projection", "calibration". Public: they must not depend on the data. Not for
+        "split", "moments", "projection", "calibration". Public: they must not depend on the data. Not used by
         "public_rule".
     method : {"repeat", "chunks", "public_rule"}
         "repeat": the best of a random number of private runs on all records, by a noisy score (Papernot & Steinke
         2022). "chunks": one private model per candidate on its own part of the records, compared on one more part (Wu
         et al., Algorithm 5). "public_rule": :func:`public_rule`, which costs nothing.
     selection_share : float
-        Share of the budget that chooses, above 0 and at most 1. With 1 the model that was chosen is released itself,
+        Share of the budget for the choice, above 0 and at most 1. With 1 the model that was chosen is released itself,
         without intervals, because its noise helped it to be chosen. Not used by "public_rule".
     validation_loss : str or object of dpci.losses, optional
-        What the candidates are compared by, as a mean over records; its range on the greatest ball must be known. None:
-        the loss of the candidates, if it is the same.
+        The loss by which candidates are compared, as a mean over records; its range on the greatest ball must be known.
+        None: the loss of the candidates, if it is the same.
     validation_radius : float, optional
         Radius of the ball that models of candidates without a ``radius`` are moved into to be compared, which bounds
         their loss. It does not constrain the fit, whose intervals a ``radius`` may cost.
     shape : float
-        Of "repeat": shape η in [0, 10] of the truncated negative binomial law of the number of runs; 1: geometric, 0:
+        For "repeat": shape η in [0, 10] of the truncated negative binomial law of the number of runs; 1: geometric, 0:
         logarithmic. One run may spend the pure budget over 2 + η.
     expected_runs : float, optional
-        Of "repeat": mean of that law, above 1; None: three for each candidate. At most 20 times as many are ever made.
+        For "repeat": mean of that law, above 1; None: three for each candidate. At most 20 times as many are ever made.
     persons, contribution, max_rows
         As for :func:`dpci.fit`: choice and fit protect persons, and the validation loss is the mean over persons.
     weights, weight_bound, weight_total
@@ -128,8 +129,8 @@ def tune(
     Raises
     ------
     InvalidInput
-        For arguments out of range or that the method has no use for, candidates without a radius, or a combination that
-        is not offered.
+        For arguments out of range, arguments that the method does not use, candidates without a radius, or a
+        combination that is not offered.
     RegularizationTooSmall
         If objective perturbation needs a greater ``l2_strength`` for a candidate, at its part of records and budget.
     RowNormViolation, NotConverged
@@ -275,7 +276,9 @@ def release_tuned(
         )
         if parts[1] is not None:
             again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
-            fitted = fit_rows(rows, again.spec(rows.n_records, rows.shape[1]), again, paid=till.receipt())
+            whole = Whole("tuning", len(grid), first.neighbors, payment.charged)
+            spec_again = again.spec(rows.n_records, rows.shape[1])
+            fitted = fit_rows(rows, spec_again, again, paid=till.receipt(), whole=whole)
     selection = Selection.from_facts(
         spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
     )

@@ -36,7 +36,7 @@ def oracle_not_private(
     validation_loss: LossLike | None = None,
     **keywords: Unpack[TuneKeywords],
 ) -> OracleSearch:
-    """Search the candidates exhaustively, reading the data: what tuning could reach at best. NOT PRIVATE.
+    """Search the candidates exhaustively on the data, to show what tuning could reach at best. NOT PRIVATE.
 
     For each candidate the mean loss over the records of simulated models at the whole budget, averaged over the noise;
     models are moved into their ball before. Neither the losses nor the choice may be released.

@@ -40,8 +40,8 @@ _TIME = (
 class SelectedFit(Released[FitRecord]):
     """The model that won a selection: parameters and predictions, but no intervals, because its noise is not fresh.
 
-    It lies in the ball in which it was compared, whose radius its record holds. What it cost and what is guaranteed is
-    known of the whole tuning only: :attr:`TuneResult.spent` and :attr:`TuneResult.privacy`.
+    It lies in the ball in which it was compared, whose radius its record holds. Its cost and its guarantee are known
+    for the whole tuning only: :attr:`TuneResult.spent` and :attr:`TuneResult.privacy`.
     """
 
     __slots__ = ()
@@ -92,7 +92,7 @@ class SelectedFit(Released[FitRecord]):
 class TuneResult:
     """A tuned model: which candidate was chosen, its fit, and what both spent. Made by :func:`dpci.tuning.tune`.
 
-    Print :meth:`summary`: that of ``result`` knows of the fit alone.
+    Print :meth:`summary`: the summary of ``result`` covers the fit alone.
 
     Attributes
     ----------

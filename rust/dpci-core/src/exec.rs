@@ -4,7 +4,9 @@
 //! call: a process-wide pool would hang in a forked child.
 
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -68,10 +70,43 @@ pub fn is_short(numbers: usize) -> bool {
 const SPARE_NUMBERS: usize = 1 << 20;
 
 /// Runs chunks of work on a private thread pool and stops when the caller cancels.
-#[derive(Debug)]
 pub struct Executor<'c> {
     pool: Option<ThreadPool>,
     cancel: &'c AtomicBool,
+    look: Option<Look<'c>>,
+}
+
+/// What the thread of the work does now and then itself, because no other thread watches for it.
+struct Look<'c> {
+    every: Duration,
+    last: Mutex<Instant>,
+    call: &'c (dyn Fn() + Sync),
+}
+
+impl Look<'_> {
+    fn now_and_then(&self) {
+        let due = self.last.lock().is_ok_and(|mut last| {
+            let due = last.elapsed() >= self.every;
+            if due {
+                *last = Instant::now();
+            }
+            due
+        });
+        if due {
+            (self.call)();
+        }
+    }
+}
+
+impl std::fmt::Debug for Executor<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let looks = self.look.is_some();
+        write!(
+            formatter,
+            "Executor {{ pool: {:?}, looks: {looks} }}",
+            self.pool
+        )
+    }
 }
 
 impl<'c> Executor<'c> {
@@ -87,8 +122,11 @@ impl<'c> Executor<'c> {
                 value: 0.0,
             });
         }
+        let useful = elements.div_ceil(ELEMENTS_PER_THREAD);
+        if useful <= 1 {
+            return Ok(Self::sequential(cancel)); // the system reads files to count its processors
+        }
         let available = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let useful = elements.div_ceil(ELEMENTS_PER_THREAD).max(1);
         // More threads than processors only cost memory, whatever the caller asks for.
         let threads = n_threads
             .unwrap_or(available)
@@ -100,13 +138,35 @@ impl<'c> Executor<'c> {
         } else {
             None
         };
-        Ok(Self { pool, cancel })
+        Ok(Self {
+            pool,
+            cancel,
+            look: None,
+        })
     }
 
     /// A single-threaded executor.
     #[must_use]
     pub fn sequential(cancel: &'c AtomicBool) -> Self {
-        Self { pool: None, cancel }
+        Self {
+            pool: None,
+            cancel,
+            look: None,
+        }
+    }
+
+    /// The same, where no other thread can set the flag meanwhile: checks call `look`, which may, at most once in `every`.
+    #[must_use]
+    pub fn looking(self, every: Duration, look: &'c (dyn Fn() + Sync)) -> Self {
+        let last = Mutex::new(Instant::now());
+        Self {
+            look: Some(Look {
+                every,
+                last,
+                call: look,
+            }),
+            ..self
+        }
     }
 
     /// The flag that cancels this executor.
@@ -120,6 +180,9 @@ impl<'c> Executor<'c> {
     /// # Errors
     /// [`Error::Interrupted`].
     pub fn check(&self) -> Result<()> {
+        if let Some(look) = &self.look {
+            look.now_and_then();
+        }
         if self.cancel.load(Ordering::Relaxed) {
             Err(Error::Interrupted)
         } else {
@@ -182,6 +245,8 @@ pub(crate) fn check_room(numbers: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use super::*;
 
     #[test]
@@ -222,6 +287,22 @@ mod tests {
         }
         assert!(matches!(check_room(usize::MAX), Err(Error::Resource(_))));
         check_room(1000).unwrap();
+    }
+
+    #[test]
+    fn a_look_may_cancel_and_is_not_taken_at_every_check() {
+        let cancel = AtomicBool::new(false);
+        let looks = AtomicUsize::new(0);
+        let count = || {
+            looks.fetch_add(1, Ordering::Relaxed);
+        };
+        let rarely = Executor::sequential(&cancel).looking(Duration::from_secs(3600), &count);
+        assert_eq!(rarely.map(1000, Ok).unwrap().len(), 1000);
+        rarely.check().unwrap();
+        assert_eq!(looks.load(Ordering::Relaxed), 0);
+        let stop = || cancel.store(true, Ordering::Relaxed);
+        let exec = Executor::sequential(&cancel).looking(Duration::ZERO, &stop);
+        assert_eq!(exec.check(), Err(Error::Interrupted));
     }
 
     #[test]

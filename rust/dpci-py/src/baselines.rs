@@ -81,17 +81,16 @@ pub(crate) fn release_functional_mechanism<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = Data::new(&x, &y)?;
     let spec = spec.get();
-    let params = task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = spec.design(&data, clip, &exec)?;
+    let params = task::run_over(py, &data, n_threads, |exec| {
+        let design = spec.design(&data, clip, exec)?;
         match seed {
             None => {
                 let mut generator = ReleaseGenerator::new()?;
-                core::release_functional_mechanism(&spec.inner, &design, &exec, &mut generator)
+                core::release_functional_mechanism(&spec.inner, &design, exec, &mut generator)
             }
             Some(seed) => {
                 let mut generator = SimulationGenerator::new(seed, 0);
-                core::release_functional_mechanism(&spec.inner, &design, &exec, &mut generator)
+                core::release_functional_mechanism(&spec.inner, &design, exec, &mut generator)
             }
         }
     })?;
@@ -199,17 +198,16 @@ pub(crate) fn release_histogram<'py>(
     let data = Data::new(&x, &y)?;
     let spec = spec.get();
     let loss = &*spec.loss.inner;
-    let (counts, params) = task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = spec.design(&data, &exec)?;
+    let (counts, params) = task::run_over(py, &data, n_threads, |exec| {
+        let design = spec.design(&data, exec)?;
         let counts = match seed {
             None => {
                 let mut generator = ReleaseGenerator::new()?;
-                core::release_histogram(&spec.inner, &design, &exec, &mut generator)
+                core::release_histogram(&spec.inner, &design, exec, &mut generator)
             }
             Some(seed) => {
                 let mut generator = SimulationGenerator::new(seed, 0);
-                core::release_histogram(&spec.inner, &design, &exec, &mut generator)
+                core::release_histogram(&spec.inner, &design, exec, &mut generator)
             }
         }?;
         let regression = CellRegression {
@@ -217,7 +215,7 @@ pub(crate) fn release_histogram<'py>(
             l2_strength: spec.l2_strength,
             intercept: spec.intercept,
         };
-        let params = core::fit_histogram(spec.inner.grid(), &counts, &regression, &exec)?;
+        let params = core::fit_histogram(spec.inner.grid(), &counts, &regression, exec)?;
         Ok((counts, params))
     })?;
     let dict = PyDict::new(py);

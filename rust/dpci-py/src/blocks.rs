@@ -186,9 +186,8 @@ pub(crate) fn minimize_erm<'py>(
         max_iterations,
         radius,
     };
-    let minimum = task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = unbounded(&data, loss, intercept, &exec)?;
+    let minimum = task::run_over(py, &data, n_threads, |exec| {
+        let design = unbounded(&data, loss, intercept, exec)?;
         let objective = Objective {
             records: &design,
             weights: None,
@@ -197,7 +196,7 @@ pub(crate) fn minimize_erm<'py>(
             extra_convexity: 0.0,
             linear_term,
             n_samples: design.n_records() as f64,
-            exec: &exec,
+            exec,
         };
         minimize_risk(&objective, start, &options)
     })?;
@@ -244,9 +243,8 @@ pub(crate) fn erm_value_and_gradient<'py>(
     n_threads: Option<usize>,
 ) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
     let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
-    let evaluation = task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = unbounded(&data, loss, intercept, &exec)?;
+    let evaluation = task::run_over(py, &data, n_threads, |exec| {
+        let design = unbounded(&data, loss, intercept, exec)?;
         let n_samples = design.n_records() as f64;
         let l2_strength = check_l2_strength(l2_strength)?;
         let (loss, design) = (&*loss.inner, &design);
@@ -258,7 +256,7 @@ pub(crate) fn erm_value_and_gradient<'py>(
             extra_convexity: 0.0,
             linear_term: None,
             n_samples,
-            exec: &exec,
+            exec,
         }
         .evaluate(params, HessianRows::None)
     })?;
@@ -284,10 +282,9 @@ pub(crate) fn hessian_and_gradient_cov<'py>(
     let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
     let dim = params.len();
     check_matrix_dim(dim).map_err(to_python)?;
-    let [hessian, gradient_cov] = task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = unbounded(&data, loss, intercept, &exec)?;
-        regularised_moments(&design, loss, params, l2_strength, &exec)
+    let [hessian, gradient_cov] = task::run_over(py, &data, n_threads, |exec| {
+        let design = unbounded(&data, loss, intercept, exec)?;
+        regularised_moments(&design, loss, params, l2_strength, exec)
     })?;
     let square = |m| PyArray1::from_vec(py, m).reshape([dim, dim]);
     Ok((square(hessian)?, square(gradient_cov)?))
@@ -329,9 +326,8 @@ pub(crate) fn checked_rows<'py>(
         targets: Targets::Signs,
         on_violation: on_violation(clip),
     };
-    let (rows, n, dim) = task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = Design::new(data.rows(), data.targets(), intercept, &bounds, &exec)?;
+    let (rows, n, dim) = task::run_over(py, &data, n_threads, |exec| {
+        let design = Design::new(data.rows(), data.targets(), intercept, &bounds, exec)?;
         let (n, dim) = (design.n_rows(), design.n_params());
         let mut rows = vec![0.0; n * dim];
         design.write_rows(0..n, &mut rows);

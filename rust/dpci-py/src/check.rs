@@ -1,7 +1,6 @@
 //! The check of the rows by itself, for a caller who wants bad data refused before paying for a release.
 
 use dpci_core::design::{Design, RowBounds};
-use dpci_core::exec::Executor;
 use dpci_core::row_domain::RowDomain;
 use dpci_core::unit::Weighting;
 use numpy::PyReadonlyArray1;
@@ -46,9 +45,8 @@ pub(crate) fn check_rows(
         targets: loss.inner.targets(),
         on_violation: on_violation(clip),
     };
-    task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = Design::new(data.rows(), data.targets(), intercept, &bounds, &exec)?;
+    task::run_over(py, &data, n_threads, |exec| {
+        let design = Design::new(data.rows(), data.targets(), intercept, &bounds, exec)?;
         match (weights, weight_bound) {
             // Of the two public values the bound alone decides which weights pass.
             (Some(weights), Some(bound)) => design

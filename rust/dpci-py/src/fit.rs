@@ -35,11 +35,10 @@ pub(crate) fn fit<'py>(
     let data = Data::new(&x, &y)?;
     let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
     let spec = spec.get();
-    let fit = task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = data.design(spec, clip, &exec)?;
-        let design = counts.on(design, spec.inner.choices(), &exec)?;
-        release(spec, &design, seed, 0, &exec)
+    let fit = task::run_over(py, &data, n_threads, |exec| {
+        let design = data.design(spec, clip, exec)?;
+        let design = counts.on(design, spec.inner.choices(), exec)?;
+        release(spec, &design, seed, 0, exec)
     })?;
     to_dict(py, spec, fit, seed.is_none())
 }

@@ -1,11 +1,9 @@
 //! Rows in parts: sums that travel between processes, and computations whose sums Python's code brings.
 
-use std::sync::atomic::AtomicBool;
-
 use dpci_core::Result;
 use dpci_core::design::{OnViolation, RowBounds};
 use dpci_core::erm::minimize_risk;
-use dpci_core::exec::{Executor, is_short};
+use dpci_core::exec::Executor;
 use dpci_core::linalg::check_matrix_dim;
 use dpci_core::objective::Objective;
 use dpci_core::records::{self as core, Parts, Records};
@@ -130,8 +128,7 @@ pub(crate) fn part_sums<'py>(
         targets: loss.inner.targets(),
         on_violation: on_violation(clip),
     };
-    let work = |cancel: &AtomicBool| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
+    let inner = task::run_over(py, &data, n_threads, |exec| {
         core::part_sums(
             &request.inner,
             data.rows(),
@@ -139,15 +136,9 @@ pub(crate) fn part_sums<'py>(
             &*loss.inner,
             intercept,
             &bounds,
-            &exec,
+            exec,
         )
-    };
-    let matrix = data.width().saturating_pow(2);
-    let inner = if is_short(data.elements().saturating_add(matrix)) {
-        task::run_here(py, work)?
-    } else {
-        task::run(py, work)?
-    };
+    })?;
     Ok(Sums { inner })
 }
 

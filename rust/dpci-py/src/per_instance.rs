@@ -70,16 +70,13 @@ pub(crate) fn release_report<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = Data::new(&x, &y)?;
     let spec = spec.get();
-    let release: ReportRelease = task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = data.design(&spec.fit, clip, &exec)?.compacted(&exec)?;
+    let release: ReportRelease = task::run_over(py, &data, n_threads, |exec| {
+        let design = data.design(&spec.fit, clip, exec)?.compacted(exec)?;
         match seed {
-            None => {
-                core::release_report(&spec.inner, &design, &exec, &mut ReleaseGenerator::new()?)
-            }
+            None => core::release_report(&spec.inner, &design, exec, &mut ReleaseGenerator::new()?),
             Some(seed) => {
                 let mut generator = SimulationGenerator::new(seed, 0);
-                core::release_report(&spec.inner, &design, &exec, &mut generator)
+                core::release_report(&spec.inner, &design, exec, &mut generator)
             }
         }
     })?;
@@ -207,9 +204,8 @@ impl RecordBounds {
         n_threads: Option<usize>,
     ) -> PyResult<Triple<'py>> {
         let data = Data::new(&x, &y)?;
-        let found = task::run(py, |cancel| {
-            let exec = Executor::new(n_threads, data.elements(), cancel)?;
-            self.inner.evaluate(&self.design(&data, &exec)?, &exec)
+        let found = task::run_over(py, &data, n_threads, |exec| {
+            self.inner.evaluate(&self.design(&data, exec)?, exec)
         })?;
         Ok((
             PyArray1::from_vec(py, found.params),
@@ -236,16 +232,15 @@ impl RecordBounds {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let (data, records) = (Data::new(&x, &y)?, Data::new(&records, &targets)?);
         let member = member.as_slice()?;
-        let losses = task::run(py, |cancel| {
-            let exec = Executor::new(n_threads, data.elements(), cancel)?;
-            let (data, records) = (self.design(&data, &exec)?, self.design(&records, &exec)?);
+        let losses = task::run_over(py, &data, n_threads, |exec| {
+            let (data, records) = (self.design(&data, exec)?, self.design(&records, exec)?);
             ex_post_losses(
                 self.inner.model(),
                 self.n_public,
                 &data,
                 &records,
                 member,
-                &exec,
+                exec,
             )
         })?;
         Ok(PyArray1::from_vec(py, losses))

@@ -164,9 +164,8 @@ pub(crate) fn release_moment_matrix<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = Data::new(&x, &y)?;
     let spec = spec.get();
-    let release = task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        spec.release(&spec.design(&data, clip, &exec)?, seed, &exec)
+    let release = task::run_over(py, &data, n_threads, |exec| {
+        spec.release(&spec.design(&data, clip, exec)?, seed, exec)
     })?;
     spec.to_dict(py, release, seed.is_none())
 }

@@ -41,11 +41,10 @@ impl Study {
         let first = specs.first().ok_or_else(|| {
             InvalidInput::new_err("a study needs at least one configuration, got none")
         })?;
-        let inner = task::run(py, |cancel| {
-            let exec = Executor::new(n_threads, data.elements(), cancel)?;
-            let design = data.design(first, clip, &exec)?;
+        let inner = task::run_over(py, &data, n_threads, |exec| {
+            let design = data.design(first, clip, exec)?;
             let inner: Vec<_> = specs.iter().map(|s| s.inner.clone()).collect();
-            core::Study::new(&design, &inner, &exec)
+            core::Study::new(&design, &inner, exec)
         })?;
         let dims = specs.iter().map(|s| s.inner.n_params()).collect();
         Ok(Self { inner, dims })

@@ -2,14 +2,17 @@
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
+use dpci_core::exec::{Executor, is_short};
 use dpci_core::{Error, Result};
 use pyo3::prelude::*;
 
+use crate::data::Data;
 use crate::errors::to_python;
 
 /// Time between two looks for a pending signal.
@@ -34,16 +37,56 @@ pub(crate) fn run<T: Send>(
     )
 }
 
-/// The same on the calling thread, for work that is done before a signal has waited for long.
-pub(crate) fn run_here<T: Send>(
+/// The same for work over the rows of `data`. Few rows stay on the calling thread, which looks for signals itself: a thread costs as
+/// much as a small fit.
+pub(crate) fn run_over<T: Send>(
     py: Python<'_>,
-    work: impl FnOnce(&AtomicBool) -> Result<T> + Send,
+    data: &Data<'_>,
+    n_threads: Option<usize>,
+    work: impl FnOnce(&Executor<'_>) -> Result<T> + Send,
+) -> PyResult<T> {
+    let numbers = data
+        .elements()
+        .saturating_add(data.width().saturating_pow(2));
+    if is_short(numbers) {
+        return run_here(py, n_threads, work);
+    }
+    run(py, |cancel| {
+        work(&Executor::new(n_threads, data.elements(), cancel)?)
+    })
+}
+
+#[allow(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the method alone is not general enough in its lifetime"
+)]
+fn run_here<T: Send>(
+    py: Python<'_>,
+    n_threads: Option<usize>,
+    work: impl FnOnce(&Executor<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
     let cancel = AtomicBool::new(false);
-    let outcome = py.detach(|| std::panic::catch_unwind(AssertUnwindSafe(|| work(&cancel))));
-    outcome
-        .unwrap_or_else(|_| Err(panicked()))
-        .map_err(to_python)
+    let raised = Mutex::new(None);
+    let look = || {
+        let Err(signal) = Python::attach(|py| py.check_signals()) else {
+            return;
+        };
+        cancel.store(true, Ordering::Relaxed);
+        if let Ok(mut raised) = raised.lock() {
+            *raised = Some(signal);
+        }
+    };
+    let outcome = py.detach(|| {
+        std::panic::catch_unwind(AssertUnwindSafe(|| {
+            work(&Executor::new(n_threads, 0, &cancel)?.looking(SIGNAL_POLL, &look))
+        }))
+    });
+    match raised.into_inner() {
+        Ok(Some(raised)) => Err(raised),
+        _ => outcome
+            .unwrap_or_else(|_| Err(panicked()))
+            .map_err(to_python),
+    }
 }
 
 fn panicked() -> Error {

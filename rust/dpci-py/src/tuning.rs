@@ -130,16 +130,15 @@ pub(crate) fn release_tuning<'py>(
     let data = Data::new(&x, &y)?;
     let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
     let spec = spec.get();
-    let selected = task::run(py, |cancel| {
-        let exec = Executor::new(n_threads, data.elements(), cancel)?;
-        let design = data.design(&spec.first, clip, &exec)?;
+    let selected = task::run_over(py, &data, n_threads, |exec| {
+        let design = data.design(&spec.first, clip, exec)?;
         let design = counts.of(design, spec.first.inner.choices())?;
         match seed {
-            None => release(&spec.inner, &design, &exec, &mut ReleaseGenerator::new()?),
+            None => release(&spec.inner, &design, exec, &mut ReleaseGenerator::new()?),
             Some(seed) => release(
                 &spec.inner,
                 &design,
-                &exec,
+                exec,
                 &mut SimulationGenerator::new(seed, 0),
             ),
         }

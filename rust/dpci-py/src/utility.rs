@@ -94,9 +94,8 @@ impl Utility {
     ) -> PyResult<Self> {
         let data = Data::new(&x, &y)?;
         let spec = spec.get();
-        let inner = task::run(py, |cancel| {
-            let exec = Executor::new(n_threads, data.elements(), cancel)?;
-            let design = data.design(spec, clip, &exec)?.compacted(&exec)?;
+        let inner = task::run_over(py, &data, n_threads, |exec| {
+            let design = data.design(spec, clip, exec)?.compacted(exec)?;
             core::Utility::new(&design, &spec.inner)
         })?;
         Ok(Self {

@@ -5,6 +5,7 @@ from dpci.cli.app import WrongUsage, app
 # Each module adds its commands when it is imported.
 from dpci.cli.commands import (
     audit,  # noqa: F401
+    check,  # noqa: F401
     completion,  # noqa: F401
     data,  # noqa: F401
     fit,  # noqa: F401

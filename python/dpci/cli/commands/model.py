@@ -21,7 +21,7 @@ from dpci.cli.documents import comparison_document
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_new, check_text, new_file
 from dpci.cli.rows import TableRows, find_tables, progress_bar
-from dpci.cli.saved import read_model, read_saved_result
+from dpci.cli.saved import read_model, read_model_or_regression, read_saved_result
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference import comparison
@@ -35,6 +35,7 @@ from dpci.rows import Blocks
 from dpci.schema.columns import ClassTarget, class_labels
 from dpci.schema.table import Schema, same_columns
 from dpci.sources.files import open_text
+from dpci.strata.result import StrataFit
 from dpci.tuning.result import TuneResult
 
 _PREDICT_EXAMPLES = """\
@@ -107,7 +108,7 @@ def predict(
     in chunks, so memory does not grow with the table.
     """
     kept = tuple(keep or ())
-    fitted = _model_or_regression(model)
+    fitted = read_model_or_regression(model)
     description = _schema_of(fitted, schema)
     tables = find_tables(files)
     check_text("--output", output)
@@ -179,7 +180,7 @@ def report(
         if title is not None or json or view != View(level=level):
             msg = "--officer takes no --title, --json, --simultaneous, --target or --units, got one of them"
             raise InvalidInput(msg)
-        _show_officer(read_model(model), model, output, force=force, quiet=quiet)
+        _show_officer(read_model(model), output, force=force, quiet=quiet)
         return
     tuned = found if isinstance(found, TuneResult) else None
     if output is not None and tuned is not None:
@@ -191,9 +192,10 @@ def report(
     if tuned is not None:
         show(tuned, view, json=json)
         return
-    fitted = _model_or_regression(model)
-    if isinstance(fitted, LinearFit) and view != View(level=level):
-        msg = "--simultaneous, --target and --units must keep their defaults for a regression, got another one"
+    fitted = found if isinstance(found, StrataFit) else read_model_or_regression(model)
+    if not isinstance(fitted, PrivateFit) and view != View(level=level):
+        what = "strata" if isinstance(fitted, StrataFit) else "a regression"
+        msg = f"--simultaneous, --target and --units must keep their defaults for {what}, got another one"
         raise InvalidInput(msg)
     if output is not None:
         write_page(fitted, output, view, title=title, option="--output", force=force, quiet=quiet)
@@ -227,7 +229,7 @@ def compare(
     Prints the differences of their coefficients with intervals and p-values. Costs nothing and reads no data. Without
     --shared-data the two must come from different people: no file can tell.
     """
-    first, second = (_model_or_regression(path) for path in (model, other))
+    first, second = (read_model_or_regression(path) for path in (model, other))
     found = comparison.compare(
         first,
         second,
@@ -242,9 +244,9 @@ def compare(
         typer.echo(found.summary())
 
 
-def _show_officer(fitted: PrivateFit, model: Path, output: Path | None, *, force: bool, quiet: bool) -> None:
+def _show_officer(fitted: PrivateFit, output: Path | None, *, force: bool, quiet: bool) -> None:
     # The first two findings are in every such document.
-    checked = findings(Held.of(fitted, model), None, None)[2:]
+    checked = findings(Held.of(fitted), None, None)[2:]
     text = officer_report(fitted, [(found.outcome, found.what) for found in checked])
     if output is None:
         typer.echo(text, nl=False)
@@ -252,11 +254,6 @@ def _show_officer(fitted: PrivateFit, model: Path, output: Path | None, *, force
     with new_file("--output", output, force=force) as path:
         path.write_text(text, encoding="utf-8")
     note(f"wrote {output}", quiet=quiet)
-
-
-def _model_or_regression(path: Path) -> PrivateFit | LinearFit:
-    found = read_saved_result(path)
-    return found if isinstance(found, LinearFit) else read_model(path)
 
 
 def _schema_of(fitted: PrivateFit | LinearFit, schema: str | None) -> Schema:
@@ -272,7 +269,7 @@ def _schema_of(fitted: PrivateFit | LinearFit, schema: str | None) -> Schema:
         raise InvalidInput(msg)
     # The target may have another name: it need not be there.
     if given is not None and not same_columns(known, dataclasses.replace(given, encoding=known.encoding)):
-        msg = f"--schema must have the columns of the model's own, got other ones: {schema}"
+        msg = f"--schema must have the columns of the schema in the model, got others: {schema}"
         raise InvalidInput(msg)
     return known
 
@@ -281,7 +278,7 @@ def _check_predicts(fitted: LinearFit) -> None:
     """Refuse regressions that say nothing about the target of a table."""
     if fitted.schema is None or fitted.target != MomentMatrix.of(fitted).target:
         msg = (
-            "a regression must have a schema and be of its target, to predict for a table, got one "
+            "predictions for a table require a regression of the target of its schema, got a regression "
             f"{'without a schema' if fitted.schema is None else f'of {fitted.target}'} (LinearFit.predict in Python "
             "takes the regressors)"
         )
@@ -335,7 +332,7 @@ def _encoded_as(fitted: PrivateFit, schema: Schema) -> Schema:
     if fitted.rows in (whole.rows, schema.rows):
         return whole if fitted.rows == whole.rows else schema
     if isinstance(fitted.rows, Blocks):
-        msg = f"--schema must bound the rows as that of the fit, {fitted.rows!r}, got {whole.rows!r}"
+        msg = f"--schema must bound the rows like the schema of the fit, {fitted.rows!r}, got {whole.rows!r}"
         raise InvalidInput(msg)
     return schema
 

@@ -235,7 +235,7 @@ def _check_files(table: int | None, figure: int | None, files: Mapping[str, Path
         return
     for name, file in files.items():
         if file is not None and name not in used:
-            msg = f"--{name} is for what uses {TITLES[name]}, and {experiment} does not, got {str(file)!r}"
+            msg = f"--{name} must be given only where {TITLES[name]} is used, got {str(file)!r} for {experiment}"
             raise InvalidInput(msg)
 
 

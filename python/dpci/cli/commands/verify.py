@@ -33,11 +33,11 @@ def verify(
 ) -> None:
     """Check a released file against its hash, schema and ledger.
 
-    The file of a model, a tuning or a per-instance report.
+    The file of a model, of strata, a tuning, a regression, a moment matrix or a per-instance report.
 
     Says what agrees, what does not and what cannot be checked. Exit code 1 if anything does not agree. Reads no data.
     """
-    held = Held.of(read_saved_result(model), model)
+    held = Held.of(read_saved_result(model))
     found = findings(held, None if schema is None else find_schema(schema, None, formula), ledger)
     if json:
         show_json({"digest": held.digest, "kind": held.kind, "findings": [finding._asdict() for finding in found]})

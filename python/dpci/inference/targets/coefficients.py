@@ -35,10 +35,11 @@ class Coefficients(FitFacts):
     def moment_noise(self) -> float:
         """Bound on the noise in the released matrices, over their least eigenvalues.
 
-        Of the Hessian, and of the covariance of the gradient's error; the greater of both. One release in twenty at
-        most exceeds it. Infinite if a least eigenvalue vanishes or a matrix overflows. From released values alone.
-        Intervals and p-values of single parameters count this noise, unless the projection is "floor" or "cautious".
-        Above 1/2 a joint test of several parameters may reject true hypotheses too often (docs/inference.md).
+        The greater of two ratios: one for the Hessian, one for the covariance of the gradient's error. At most one
+        release in twenty exceeds the bound. Infinite if a least eigenvalue vanishes or a matrix overflows. It is
+        computed from released values alone. Intervals and p-values of single parameters count this noise, unless the
+        projection is "floor" or "cautious". Above 1/2 a joint test of several parameters may reject true hypotheses too
+        often (docs/inference.md).
         """
         return moment_noise(self._record, self._moments()[0], self._estimates().cov())
 
@@ -78,7 +79,8 @@ class Coefficients(FitFacts):
         level, simultaneous, target
             As in :meth:`conf_int`.
         contrast : as in :meth:`conf_int`, optional
-            Of the coefficients: ``{"age": 10}`` is for ten years. None: each but the intercept.
+            Linear combinations of the coefficients: ``{"age": 10}`` is for ten years. None: each coefficient but the
+            intercept.
 
         Raises
         ------
@@ -104,14 +106,15 @@ class Coefficients(FitFacts):
     ) -> ConfidenceIntervals:
         """Marginal effects at public values: how the predicted probability, or mean, changes with each column.
 
-        Of a number the derivative, per unit of the table, with its powers, splines and products; of a category the
-        difference from the reference (the first category, where there is none). Intervals are by the delta method.
+        For a number this is the derivative per unit of the table, with its powers, splines and products. For a category
+        it is the difference from the reference (from the first category, if the schema names no reference). Intervals
+        are by the delta method.
 
         Parameters
         ----------
         at : mapping
-            One value for each column of the schema, such as ``{"age": 40, "sex": "F"}``. Public: means of the data are
-            not.
+            One value for each column of the schema, such as ``{"age": 40, "sex": "F"}``. The values must be public;
+            means of the data are not.
         level, simultaneous, target
             As in :meth:`conf_int`.
 
@@ -127,7 +130,7 @@ class Coefficients(FitFacts):
     def shrinkage(self) -> NDArray[np.float64]:
         """Return how far the ridge moved each parameter, shape (k,): the regularised target minus that without a ridge.
 
-        An estimate from released values; NaN where they do not tell (:meth:`conf_int`, ``target="unregularised"``).
+        An estimate from released values; NaN where they do not show it (:meth:`conf_int`, ``target="unregularised"``).
 
         Raises
         ------

@@ -8,7 +8,6 @@ from dpci import _core
 from dpci.base.validation import check_choice, check_flag, check_seed, check_threads
 from dpci.budgets import (
     GDP,
-    ZCDP,
     Budget,
     GaussianBudget,
     Neighbors,
@@ -20,6 +19,7 @@ from dpci.data.arrays import OnViolation
 from dpci.data.parts import PartRules
 from dpci.losses import Squared
 from dpci.regression.choices.bounds import Bounds, Standardise, domain_of
+from dpci.regression.record import charge_of
 from dpci.rows import Ball, Blocks, RowDomain, core_rows
 from dpci.schema.table import Schema
 
@@ -88,9 +88,7 @@ class MatrixChoices:
     @property
     def charge(self) -> Budget:
         """What a ledger counts: of Gaussian DP the zCDP that it implies, rounded up."""
-        if not isinstance(self.budget, GDP):
-            return self.budget
-        return ZCDP(self.budget.to_zcdp().rho * (1.0 + 2.0**-50))
+        return charge_of(self.budget)
 
     def spec(self, n_samples: int, n_columns: int, budget: Budget) -> _core.MomentMatrixSpec:
         """Return the calibrated specification."""

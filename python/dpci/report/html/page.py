@@ -16,7 +16,7 @@ from dpci.report.html.elements import Content, Html, breakable, bullets, data_ta
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
 from dpci.report.magnitudes import noise_shares, ridge_size
-from dpci.report.meaning import Meaning, meaning_of
+from dpci.report.meaning import Meaning, meaning_of, meaning_of_budget
 from dpci.report.plot import given_rows
 from dpci.report.summary import estimate_table, fact_lines, interval_note, noise_note, refusal_notes, target_note
 from dpci.report.view import View
@@ -28,6 +28,7 @@ _SEEDED = (
 # Nothing is loaded or run, even where a name were to break out of its element.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 # Shares of the budget's own epsilon at which the guarantee is shown.
+_ATTACKER = "What someone can learn about one person"
 _SHARES = (0.0, 0.25, 0.5, 1.0, 2.0)
 _GREAT = 17.0
 # Columns of the table of estimates; a narrow screen shows the first ones.
@@ -90,7 +91,9 @@ def _lead(result: Inference) -> str:
     if not result.private:
         return f"Estimated from {records}, with noise as for {result.spent}."
     inferred = record_of(result).classes_inferred
-    estimated = f"Estimated from {records} under differential privacy, {result.spent}. "
+    whole = record_of(result).whole
+    spent = str(result.spent) if whole is None else f"{result.spent}, of {whole.budget} by {whole}"
+    estimated = f"Estimated from {records} under differential privacy, {spent}. "
     if inferred:
         return estimated + (
             "The two class labels are not protected, because they were inferred from the data. Share this page only "
@@ -158,7 +161,7 @@ def _reading(result: Inference, view: View) -> list[Content]:
 
 def _reading_units(result: Inference, view: View) -> list[Content]:
     """Return how to read the columns that some tables have."""
-    ridge = "Ridge: how far the regularisation moves the target, as released values tell; - where they do not."
+    ridge = "Ridge: how far the regularisation moves the target; unknown where released values do not show it."
     unit = "Below a name: what an estimate is per, or against. Scaled: the released parameter, of the scaled column."
     return [
         *([ridge] if is_likelihood(record_of(result)) else []),
@@ -172,7 +175,8 @@ def _magnitudes(result: Inference, view: View) -> list[Html]:
         return []
     items: list[Content] = [*noise_shares(view.estimates(result)[1])]
     noise = noise_note(result)
-    small = f"The noise in the released matrices is at most {result.moment_noise:.2g} times their least eigenvalue."
+    ratio = f"{result.moment_noise:.2g}"
+    small = f"Moment noise: the noise in the released matrices is at most {ratio} times their least eigenvalue."
     items += [small if noise is None else noise, *interval_notes(result)]
     if is_likelihood(record_of(result)):
         items.append(ridge_size(result, view))
@@ -190,7 +194,7 @@ def _provenance(result: Inference) -> Html:
         ["date", "not recorded without a ledger" if paid is None else str(paid["time"])],
         ["made with", f"dpci {record.version}"],
     ]
-    note = "dpci verify holds the file of the model against its hash, its schema and its ledger."
+    note = "The command dpci verify compares the file of the model with its hash, its schema and its ledger."
     return section(
         "provenance", "Where this comes from", data_table("Provenance", ["what", "value"], rows), tag("p", note)
     )
@@ -202,7 +206,12 @@ def _privacy(result: Inference) -> list[Html]:
     spent = section("budget", "The release and its budget", data_table("The release", ["what", "value"], rows))
     if not result.private:
         return [spent]
-    return [spent, guarantee_section(result.guarantee, record_of(result).neighbors)]
+    record = record_of(result)
+    if record.whole is None:
+        return [spent, guarantee_section(result.guarantee, record.neighbors)]
+    together = tag("p", f"This holds for {record.whole} together, of which this page shows one part.", class_="note")
+    attack = bullets(_attack(record.whole.neighbors, meaning_of_budget(record.whole.budget)))
+    return [spent, section("attacker", _ATTACKER, together, attack)]
 
 
 def guarantee_section(guarantee: Guarantee, neighbors: str) -> Html:
@@ -217,7 +226,7 @@ def guarantee_section(guarantee: Guarantee, neighbors: str) -> Html:
     caption = "What the guarantee implies: (ε, δ)-differential privacy for each of these pairs, all of them at once"
     profile = data_table(caption, ["ε", "e^ε", "δ"], rows)
     attack = bullets(_attack(neighbors, meaning))
-    return section("attacker", "What someone can learn about one person", attack, profile)
+    return section("attacker", _ATTACKER, attack, profile)
 
 
 def _attack(neighbors: str, meaning: Meaning) -> list[Content]:

@@ -1,0 +1,49 @@
+"""The command ``check``: what a schema would do to a table, for the holder of the data before any budget is spent."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpci.cli import options
+from dpci.cli.app import Command, app, show_json
+from dpci.cli.options import find_schema
+from dpci.cli.rows import TableRows, find_tables
+
+_EXAMPLES = """\
+dpci check people.csv --schema people.toml
+dpci check people.csv --schema people.toml --json
+"""
+
+
+@app.command(cls=Command, epilog=_EXAMPLES)
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them, a quoted pattern, or - (CSV)."
+        ),
+    ],
+    *,
+    schema: options.SchemaText,
+    target: options.Target = None,
+    formula: options.Formula = None,
+    delimiter: options.Delimiter = ",",
+    json: options.Json = False,
+) -> None:
+    """Show what a schema would change or refuse in a table.
+
+    Lists values outside their bounds, missing values, unknown categories, and categories that no row has. Spends no
+    budget. The output is NOT private: it counts rows and shows values. Exit code 1 if a fit would refuse the table.
+    """
+    description = find_schema(schema, target, formula)
+    rows = TableRows(files=find_tables(files), schema=description, delimiter=delimiter)
+    found = description.check(rows.columns())
+    if json:
+        findings = [asdict(finding) for finding in found.findings]
+        show_json({"private": False, "n_rows": found.n_rows, "refused": found.refused, "findings": findings})
+    else:
+        typer.echo(str(found))
+    if found.refused:
+        raise typer.Exit(1)

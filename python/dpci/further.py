@@ -1,0 +1,24 @@
+"""What only some programs need of the functions and classes of ``dpci``; loaded when the first of them is used."""
+
+from dpci.base.naming import name_publicly
+from dpci.inference.comparison import Comparison, compare
+from dpci.model.fit_many import fit_many
+from dpci.model.plan import Plan, plan
+from dpci.model.plan_table import PlanEntry, PlanTable, plan_table
+from dpci.strata.fit import fit_strata
+from dpci.strata.result import StrataFit
+
+__all__ = [
+    "Comparison",
+    "Plan",
+    "PlanEntry",
+    "PlanTable",
+    "StrataFit",
+    "compare",
+    "fit_many",
+    "fit_strata",
+    "plan",
+    "plan_table",
+]
+
+name_publicly("dpci", __all__, home=__name__)

@@ -1,0 +1,61 @@
+"""The release that a fit is a part of, which paid for all of its parts together."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpci.base.validation import check_choice, check_count
+from dpci.budgets import Budget, budget_from_parameters
+from dpci.errors import InvalidInput
+
+_NAMES = {
+    "strata": "all {parts} strata of the table",
+    "groups": "all {parts} groups",
+    "disjoint_groups": "all {parts} disjoint groups",
+    "tuning": "the choice among {parts} candidates and the fit",
+}
+_FIELDS = {"kind", "parts", "neighbors", "notion", "budget"}
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What is public of a release that is more than one fit: the parts share one payment."""
+
+    kind: str
+    """"strata", "groups", "disjoint_groups" or "tuning"."""
+    parts: int
+    """Strata, groups or candidates."""
+    neighbors: str
+    """The relation by which all parts together were charged."""
+    budget: Budget
+    """What all parts together were charged."""
+
+    def __str__(self) -> str:
+        return _NAMES[self.kind].format(parts=self.parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as a record keeps them."""
+        return {
+            "kind": self.kind,
+            "parts": self.parts,
+            "neighbors": self.neighbors,
+            "notion": self.budget.notion,
+            "budget": self.budget.parameters(),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Any) -> "Whole":  # noqa: ANN401  # a file can hold anything
+        """Return what a record keeps.
+
+        Raises
+        ------
+        InvalidInput
+            For anything else.
+        """
+        if not isinstance(value, dict) or set(value) != _FIELDS:
+            raise InvalidInput(f"whole must have the fields {sorted(_FIELDS)} and no other, got whole={value!r}")
+        return cls(
+            check_choice("whole.kind", value["kind"], tuple(_NAMES)),
+            check_count("whole.parts", value["parts"]),
+            check_choice("whole.neighbors", value["neighbors"], ("replace_one", "add_remove")),
+            budget_from_parameters(value["notion"], value["budget"]),
+        )
