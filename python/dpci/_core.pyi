@@ -959,7 +959,15 @@ class TuningSpec:
         """Law, scale and sensitivity of the noise of one candidate's model; None for another index."""
 
 def release_tuning(
-    spec: TuningSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
+    spec: TuningSpec,
+    x: _Features,
+    y: _F64,
+    *,
+    clip: bool,
+    n_threads: int | None,
+    seed: int | None,
+    persons: NDArray[np.int64] | None = None,
+    weights: _F64 | None = None,
 ) -> tuple[int, _F64, bool]:
     """Index of the chosen candidate, parameters of its model, and whether the noise protects the data."""
 

@@ -1,7 +1,9 @@
 """The privacy budgets: what the caller is ready to spend, in which notion of differential privacy."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import ClassVar, Literal, TypeAlias
 
 from dpci import _core
@@ -271,3 +273,26 @@ def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
             "n_public=None"
         )
     return check_count("n_public", n_public)
+
+
+def split_budget(budget: Budget, share: float, name: str = "selection_share") -> tuple[Budget, Budget | None]:
+    """Return a first part of this share and the rest, whose exact sum never exceeds the budget; None without a rest.
+
+    Raises
+    ------
+    InvalidInput
+        For a share, called ``name``, that leaves nothing of one of the two.
+    """
+    if share == 1.0:
+        return budget, None
+    whole = budget.parameters()
+    first = {key: share * value for key, value in whole.items()}
+    rest = {key: _remainder(value, first[key]) for key, value in whole.items()}
+    if not all(value > 0.0 for value in (*first.values(), *rest.values())):
+        raise InvalidInput(f"{name} must leave two parts of {budget} that are not zero, got {name}={share}")
+    return type(budget)(**first), type(budget)(**rest)
+
+
+def _remainder(whole: float, part: float) -> float:
+    rest = whole - part
+    return rest if Fraction(part) + Fraction(rest) <= Fraction(whole) else math.nextafter(rest, 0.0)

@@ -289,7 +289,7 @@ def test_one_place_releases():
         "fit_parts": {"dpci.model.fit"},
         "release_report": {"dpci.per_instance.release"},
         "release_functional_mechanism": {"dpci.baselines.functional"},
-        "release_histogram": {"dpci.baselines.histogram"},
+        "release_histogram": {"dpci.baselines.histogram", "dpci.strata.counts"},
         "release_moment_matrix": {"dpci.regression.mechanism"},
         "release_moment_matrix_parts": {"dpci.regression.mechanism"},
         "release_tuning": {"dpci.tuning.choose"},

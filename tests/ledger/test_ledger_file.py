@@ -113,7 +113,7 @@ def test_the_file_holds_nothing_but_the_budgets(path):
     dpci.fit(X, y, budget=TENTH, l2_strength=1.0, moments="none", ledger=ledger)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT * FROM entries").fetchall()
-    assert [(row[0], row[2:]) for row in rows] == [(1, ("dpci.fit", None, "pure", 0.1, None, None, None))]
+    assert [(row[0], row[2:]) for row in rows] == [(1, ("dpci.fit", None, "pure", 0.1, None, None, None, "row"))]
     assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
 
 
@@ -274,7 +274,7 @@ def test_a_file_that_must_not_be_written(tmp_path, tmp_path_factory):
 def test_the_clock_may_go_backwards(path, monkeypatch):
     ledger = dpci.Ledger(TOTAL, path=path)
     times = iter(["2030-01-01T00:00:00.000000Z", "1999-01-01T00:00:00.000000Z"])
-    monkeypatch.setattr("dpci.ledger.ledger._now", lambda: next(times))
+    monkeypatch.setattr("dpci.ledger.ledger.now", lambda: next(times))
     spend(ledger), spend(ledger)
     assert [entry.time[:4] for entry in ledger.history] == ["2030", "1999"]
     assert ledger.spent == {"epsilon": 0.2}

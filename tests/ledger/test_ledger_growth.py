@@ -55,7 +55,7 @@ def test_whole_counts_have_no_such_limit():
 
 
 CHANGES = [
-    "INSERT OR REPLACE INTO entries SELECT number, time, source, label, notion, 1e-9, rho, delta, reserve FROM entries",
+    "REPLACE INTO entries SELECT number, time, source, label, notion, 1e-9, rho, delta, reserve, unit FROM entries",
     "REPLACE INTO entries SELECT * FROM entries WHERE number = 1",
     "INSERT OR IGNORE INTO entries SELECT * FROM entries",
     "INSERT INTO entries SELECT * FROM entries WHERE number = 1 ON CONFLICT (number) DO UPDATE SET epsilon = 1e-9",

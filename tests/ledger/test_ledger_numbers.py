@@ -219,7 +219,7 @@ def test_what_a_ledger_says_of_itself():
     ledger = dpci.Ledger(dpci.PureDP(1.0), "add_remove", errors="private", n_public=70)
     assert ledger.summary().splitlines()[0].endswith("add remove, n_public=70, private errors")
     assert "n_public" not in dpci.Ledger(dpci.PureDP(1.0), "add_remove").summary()
-    assert json.loads(ledger.to_json())["version"] == 2
+    assert json.loads(ledger.to_json())["version"] == 3
     ledger.spend(dpci.PureDP(0.9), neighbors="add_remove")
     with pytest.raises(dpci.BudgetExceeded, match=r"requested PureDP\(epsilon=0.2\), remaining PureDP\(epsilon=0.1"):
         ledger.spend(dpci.PureDP(0.2), neighbors="add_remove")

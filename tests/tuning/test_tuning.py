@@ -10,8 +10,8 @@ from scipy.special import expit
 
 import dpci
 from dpci import _core, tuning
+from dpci.budgets import split_budget
 from dpci.errors import InvalidInput, PrivacyLeakWarning, RegularizationTooSmall, SeededNoiseWarning
-from dpci.tuning.candidates import split_budget
 from support.tuning import BUDGET, GRID, X, Y, tune, tuning_spec
 
 BUDGETS = [BUDGET, dpci.ZCDP(1.0), dpci.ApproxDP(4.0, 1e-6)]

@@ -2,12 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias, get_args
 
 from dpci.base.validation import check_count
 from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.ledger.composition import Reserve
+
+Unit: TypeAlias = Literal["row", "person"]
+"""What a release may protect: rows, or persons with all of their rows."""
+UNITS: tuple[Unit, ...] = get_args(Unit)
 
 _LONGEST_TEXT = 1000
 
@@ -42,6 +47,8 @@ class Entry:
         What was spent.
     reserve : Reserve or None
         What the first zCDP spend set aside from an (epsilon, delta) total.
+    unit : {"row", "person"}
+        What the budget protects.
     """
 
     number: int
@@ -50,6 +57,7 @@ class Entry:
     label: str | None
     budget: Budget
     reserve: Reserve | None = None
+    unit: Unit = "row"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as plain values."""
@@ -58,6 +66,7 @@ class Entry:
             "time": self.time,
             "source": self.source,
             "label": self.label,
+            "unit": self.unit,
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
             "reserve": None if self.reserve is None else self.reserve.parameters(),
@@ -90,3 +99,17 @@ def check_n_public(n_public: int | None, neighbors: str, errors: str) -> int | N
             f"got n_public={n_public!r}"
         )
     return None
+
+
+def check_same_unit(entries: Sequence[Entry], unit: str) -> None:
+    """Refuse a total over two units: what releases of rows cost a person depends on the number of his rows."""
+    if entries and entries[0].unit != unit:
+        raise InvalidInput(
+            f"the entries of a ledger must protect the same unit, got a release that protects a {unit} after entry 1, "
+            f"which protects a {entries[0].unit} (use a ledger of its own)"
+        )
+
+
+def now() -> str:
+    """Return the time of an entry."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -14,7 +13,7 @@ from dpci.base.validation import check_choice
 from dpci.budgets import Budget, Neighbors, check_budget
 from dpci.errors import BudgetExceeded, InvalidInput, LedgerError
 from dpci.ledger.composition import Account, check_accepted, check_size
-from dpci.ledger.entries import Entry, Identity, check_n_public, check_text
+from dpci.ledger.entries import UNITS, Entry, Identity, Unit, check_n_public, check_same_unit, check_text, now
 from dpci.ledger.places import check_path
 from dpci.ledger.store import FileStore, MemoryStore, Store
 
@@ -111,7 +110,7 @@ class Ledger:
             "errors": errors,
             "n_public": check_n_public(n_public, neighbors, errors),
         }
-        identity = Identity(id=secrets.token_hex(16), created=_now(), total=total, **fixed)
+        identity = Identity(id=secrets.token_hex(16), created=now(), total=total, **fixed)
         self._label: str | None = None
         self._store: Store
         self._accounts = _Accounts(total)
@@ -222,7 +221,7 @@ class Ledger:
         check_accepted(self.total, budget)
         return self._account().affords(budget)
 
-    def spend(self, budget: Budget, *, neighbors: Neighbors, source: str = "external") -> Entry:
+    def spend(self, budget: Budget, *, neighbors: Neighbors, source: str = "external", unit: Unit = "row") -> Entry:
         """Record the spend of a release by another tool; the functions of dpci record their own.
 
         Call it before the noise of that release is drawn.
@@ -235,6 +234,8 @@ class Ledger:
             The relation for which this holds; it must be that of the ledger.
         source : str
             What releases.
+        unit : {"row", "person"}
+            What the release protects; must be that of the entries before.
 
         Returns
         -------
@@ -244,32 +245,36 @@ class Ledger:
         Raises
         ------
         InvalidInput
-            For another relation, or a notion that does not imply the notion of the total.
+            For another relation or unit, or a notion that does not imply the notion of the total.
         BudgetExceeded
             If the total does not cover it. Nothing is written.
         LedgerError
             If it is not certain that the spend was written.
         """
         budget = self._check(budget, neighbors)
-        source = check_text("source", source)
+        source, unit = check_text("source", source), check_choice("unit", unit, UNITS)
 
         def make(entries: Sequence[Entry]) -> Entry:
+            check_same_unit(entries, unit)
             account = self._account(entries)
             self._check_covered(account, budget)
             return Entry(
                 number=len(entries) + 1,
-                time=_now(),
+                time=now(),
                 source=source,
                 label=self._label,
+                unit=unit,
                 budget=budget,
                 reserve=account.reserve_for(budget),
             )
 
         return self._store.append(make)
 
-    def check(self, budget: Budget, *, neighbors: Neighbors) -> None:
+    def check(self, budget: Budget, *, neighbors: Neighbors, unit: Unit = "row") -> None:
         """Raise what :meth:`spend` would raise now, and write nothing."""
-        self._check_covered(self._account(), self._check(budget, neighbors))
+        budget, entries = self._check(budget, neighbors), self._store.entries()
+        check_same_unit(entries, check_choice("unit", unit, UNITS))
+        self._check_covered(self._account(entries), budget)
 
     def to_json(self) -> str:
         """Return the ledger with its history as JSON."""
@@ -280,7 +285,7 @@ class Ledger:
         return json.dumps(
             {
                 "schema": "dpci.Ledger",
-                "version": 2,
+                "version": 3,
                 "id": self.id,
                 "created": self._store.identity.created,
                 "neighbors": self.neighbors,
@@ -310,6 +315,8 @@ class Ledger:
             "spent      " + ", ".join(f"{name}={value:.6g}" for name, value in account.spent_as_floats().items()),
             f"remaining  {account.remaining() or 'nothing'}",
         ]
+        of_persons = any(entry.unit == "person" for entry in entries)
+        head += ["unit       persons, each with all rows"] if of_persons else []
         rows = [
             [str(entry.number), entry.time, entry.source, str(entry.budget), entry.label or ""] for entry in entries
         ]
@@ -389,7 +396,3 @@ def keep_model(ledger: Ledger, entry: Entry, digest: str) -> None:
 
 def _reopened(kind: type[Ledger], path: Path, identity: Identity, label: str | None) -> Ledger:
     return kind._around(FileStore(path, identity), _Accounts(identity.total), label)  # noqa: SLF001  # what a pickle calls
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

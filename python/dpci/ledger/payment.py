@@ -22,7 +22,7 @@ from dpci.data.parts import PartRules
 from dpci.data.rows import ModelChoices, Rows, known_shape, read
 from dpci.errors import DpciWarning, InvalidInput, LedgerError, ReleaseFailed
 from dpci.ledger.composition import rounded_down
-from dpci.ledger.entries import Entry
+from dpci.ledger.entries import Entry, Unit
 from dpci.ledger.ledger import Ledger, keep_model
 
 _FAILED = "the release failed after its budget was spent; a ledger with errors='private' does not report the reason"
@@ -59,17 +59,25 @@ class Payment:
     ledger: Ledger | None
     charged: Budget
     neighbors: Neighbors
+    unit: Unit = "row"
 
     @classmethod
     def due(
-        cls, source: str, ledger: Ledger | None, *, budget: Budget, neighbors: Neighbors, seed: int | None
+        cls,
+        source: str,
+        ledger: Ledger | None,
+        *,
+        budget: Budget,
+        neighbors: Neighbors,
+        seed: int | None,
+        persons: bool = False,
     ) -> "Payment":
         """Return what is due, or raise what the ledger would raise.
 
         Raises
         ------
         InvalidInput
-            For anything but a ledger, another relation or notion than its own, and a seed.
+            For anything but a ledger, another relation, unit or notion than its own, and a seed.
         BudgetExceeded
             If the total does not cover the budget.
         """
@@ -81,8 +89,8 @@ class Payment:
                 raise InvalidInput(
                     f"seed must be None with a ledger, because a ledger pays for private releases only, got seed={seed}"
                 )
-            ledger.check(budget, neighbors=neighbors)
-        return cls(source, ledger, budget, neighbors)
+            ledger.check(budget, neighbors=neighbors, unit="person" if persons else "row")
+        return cls(source, ledger, budget, neighbors, "person" if persons else "row")
 
     @property
     def budget(self) -> Budget:
@@ -98,7 +106,7 @@ class Payment:
         """Write the spend, if there is a ledger: after the data were checked, and before noise is drawn."""
         if self.ledger is None:
             return None
-        return self.ledger.spend(self.charged, neighbors=self.neighbors, source=self.source)
+        return self.ledger.spend(self.charged, neighbors=self.neighbors, source=self.source, unit=self.unit)
 
     def receipt(self, entry: Entry | None) -> dict[str, Any] | None:
         """Return which entry of which ledger paid, as a record keeps it; None without a ledger."""

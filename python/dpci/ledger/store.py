@@ -10,10 +10,11 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dpci.base.validation import check_choice
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import DpciError, LedgerError
 from dpci.ledger.composition import reserve_from
-from dpci.ledger.entries import Entry, Identity, Next
+from dpci.ledger.entries import UNITS, Entry, Identity, Next
 from dpci.ledger.models import read_models, write_model
 from dpci.ledger.places import sync_folder
 
@@ -33,7 +34,7 @@ CREATE TABLE ledger (
 );
 CREATE TABLE entries (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, source TEXT NOT NULL, label TEXT, notion TEXT NOT NULL,
-    epsilon REAL, rho REAL, delta REAL, reserve TEXT
+    epsilon REAL, rho REAL, delta REAL, reserve TEXT, unit TEXT NOT NULL DEFAULT 'row'
 );
 CREATE TRIGGER no_change BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
 CREATE TRIGGER no_replacement BEFORE INSERT ON entries WHEN EXISTS (SELECT 1 FROM entries WHERE number = NEW.number)
@@ -212,8 +213,9 @@ class FileStore:
             entries, head = self._read(connection)
             entry = make(entries)
             numbers = entry.budget.parameters()
+            _add_units(connection)
             connection.execute(
-                "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     entry.number,
                     entry.time,
@@ -222,9 +224,10 @@ class FileStore:
                     entry.budget.notion,
                     *(numbers.get(name) for name in _NUMBERS),
                     None if entry.reserve is None else json.dumps(entry.reserve.parameters()),
+                    entry.unit,
                 ),
             )
-            head = _next_head(head, entry.to_dict())
+            head = _next_head(head, _facts(entry))
             connection.execute("UPDATE ledger SET head = ?", (head,))
             connection.execute("COMMIT")
             self._known = (*entries, entry), head
@@ -264,7 +267,7 @@ class FileStore:
         entries, head = self._known
         fresh = _read_entries(connection, self.path, after=len(entries))
         for entry in fresh:
-            head = _next_head(head, entry.to_dict())
+            head = _next_head(head, _facts(entry))
         if head != written:
             raise _damaged(self.path, "its entries do not match their checksum")
         self._known = (*entries, *fresh), head
@@ -315,8 +318,22 @@ def _read_identity(connection: "sqlite3.Connection", path: Path) -> tuple[Identi
         raise _damaged(path, str(error)) from error
 
 
+def _has_units(connection: "sqlite3.Connection") -> bool:
+    return any(name == "unit" for _, name, *_ in connection.execute("PRAGMA table_info(entries)"))
+
+
+def _add_units(connection: "sqlite3.Connection") -> None:
+    """Add the column of units to a file that was made before there was one: all of its entries protect rows."""
+    if not _has_units(connection):
+        connection.execute("ALTER TABLE entries ADD COLUMN unit TEXT NOT NULL DEFAULT 'row'")
+
+
 def _read_entries(connection: "sqlite3.Connection", path: Path, *, after: int) -> list[Entry]:
-    rows = connection.execute("SELECT * FROM entries WHERE number > ? ORDER BY number", (after,))
+    columns = "*" if _has_units(connection) else "*, 'row'"
+    rows = connection.execute(
+        f"SELECT {columns} FROM entries WHERE number > ? ORDER BY number",  # noqa: S608  # one of two constants
+        (after,),
+    )
     try:
         return [
             Entry(
@@ -324,10 +341,11 @@ def _read_entries(connection: "sqlite3.Connection", path: Path, *, after: int) -
                 time=time,
                 source=source,
                 label=label,
+                unit=check_choice("unit", unit, UNITS),
                 budget=_budget(notion, numbers),
                 reserve=None if reserve is None else reserve_from(json.loads(reserve)),
             )
-            for number, time, source, label, notion, *numbers, reserve in rows
+            for number, time, source, label, notion, *numbers, reserve, unit in rows
         ]
     except (DpciError, TypeError, ValueError) as error:
         raise _damaged(path, str(error)) from error
@@ -344,9 +362,16 @@ def _first_head(identity: Identity) -> str:
     return _next_head("", facts)
 
 
+def _facts(entry: Entry) -> dict[str, Any]:
+    """Return what the checksum is of; of an entry for rows that is what it was before there were units."""
+    return {name: value for name, value in entry.to_dict().items() if (name, value) != ("unit", "row")}
+
+
 def _next_head(head: str, part: Any) -> str:  # noqa: ANN401  # JSON
     """Hash of everything so far and the next part: it finds damage, not a forger who can write the file."""
-    return hashlib.blake2b(head.encode() + json.dumps(part, sort_keys=True).encode(), digest_size=16).hexdigest()
+    # A damaged text may come back as bytes, of which no JSON is: it has another hash.
+    text = json.dumps(part, sort_keys=True, default=repr)
+    return hashlib.blake2b(head.encode() + text.encode(), digest_size=16).hexdigest()
 
 
 def _damaged(path: Path, reason: str) -> LedgerError:

@@ -301,7 +301,14 @@ def fit(
     check_weighted(weights, weight_bound, weight_total)
     if rows is None and row_norm is None:
         settings = with_default_rows(settings)
-    payment = Payment.due("dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed)
+    payment = Payment.due(
+        "dpci.fit",
+        ledger,
+        budget=settings.budget,
+        neighbors=neighbors,
+        seed=settings.seed,
+        persons=persons is not None,
+    )
     source = Source(X, y, None) if settings.schema is None else described(X, y, settings.schema)
     check_unit_columns(settings.schema, source.X, persons=persons, weights=weights)
     return release_fit(

@@ -1,7 +1,8 @@
 """``fit_many``: one private model for each of many small tables, in one call."""
 
+import dataclasses
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack
 
@@ -139,20 +140,33 @@ class Group:
 
 
 def release_groups(
-    groups: Mapping[_Key, Group], settings: Mapping[_Key, Settings], payment: Payment, whole: Whole
+    groups: Mapping[_Key, Group],
+    settings: Mapping[_Key, Settings],
+    payment: Payment,
+    whole: Whole,
+    *,
+    count: Callable[[Mapping[_Key, int]], Mapping[_Key, int]] | None = None,
 ) -> tuple[dict[_Key, Fitted], Entry | None]:
     """Check all groups, pay for them once, and release a fit of each; their budgets are those of their settings.
 
-    Also returned is the entry of the ledger that paid for ``whole``, all of them together.
+    Also returned is the entry of the ledger that paid for ``whole``, all of them together. ``count`` releases, from the
+    true numbers of records of all groups, those that the fits are told, once they are paid.
 
     Raises
     ------
     InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError
         As :func:`dpci.fit`, with a note that names the group.
     """
-    tables = {key: _read(key, group, settings[key], paid=payment.ledger is not None) for key, group in groups.items()}
+    is_paid = payment.ledger is not None
+    tables = {
+        key: _read(key, group, settings[key], paid=is_paid, counted=count is not None) for key, group in groups.items()
+    }
     entry = payment.settle()
     payer = {"paid": payment.receipt(entry), "whole": whole}
+    if count is not None:
+        numbers = count({key: rows.n_records for key, (rows, _) in tables.items()})
+        settings = {key: dataclasses.replace(settings[key], n_public=n) for key, n in numbers.items()}
+        tables = {key: (rows, _specified(key, rows, settings[key], is_paid)) for key, (rows, _) in tables.items()}
     read, common = [rows for rows, _ in tables.values()], next(iter(settings.values()))
     persons, weights = ([getattr(rows, name) for rows in read] for name in ("persons", "weights"))
     released = _core.fit_many(
@@ -183,9 +197,19 @@ def _in_group(error: DpciError, key: object) -> DpciError:
     return error
 
 
-def _read(key: object, group: Group, settings: Settings, *, paid: bool) -> tuple[Rows, _core.Spec]:
-    """Return the rows of a group, checked as the release will, and what is calibrated for their number."""
+def _specified(key: object, rows: Rows, settings: Settings, paid: bool) -> _core.Spec:  # noqa: FBT001  # private
+    """Return what is calibrated for the number of records that a fit of these rows is told."""
     budget = rounded_down(settings.budget) if paid else settings.budget  # as a ledger counts it
+    try:
+        return settings.spec(rows.n_records, rows.shape[1], budget=budget)
+    except DpciError as error:
+        _in_group(error, key)
+        raise
+
+
+def _read(key: object, group: Group, settings: Settings, *, paid: bool, counted: bool) -> tuple[Rows, _core.Spec]:
+    """Return the rows of a group, checked as the release will, and what is calibrated for their number."""
+    budget = rounded_down(settings.budget) if paid else settings.budget  # as above
     counts = {"persons": group.persons, "weights": group.weights}
     try:
         rows, spec = read(group.X, group.y, settings, lambda n, k: settings.spec(n, k, budget=budget), **counts)
@@ -195,7 +219,7 @@ def _read(key: object, group: Group, settings: Settings, *, paid: bool) -> tuple
                 "got classes=None"
             )
         _core.check_rows(rows.values, rows.targets, weights=rows.weights, **settings.row_bounds())
-        if settings.n_public is not None:
+        if settings.n_public is not None and not counted:
             _core.check_excess(settings.n_public, rows.n_records)
     except DpciError as error:
         _in_group(error, key)

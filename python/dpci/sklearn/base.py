@@ -195,7 +195,7 @@ class PrivateLinearEstimator(PrivateEstimator):
             How much each row counts: from 0 to the public ``weight_bound`` (docs/weights.md).
         persons : array-like of shape (n_samples,), optional
             Whose each row is, where a person may have several: the unit of privacy is then the person, and the mean of
-            their rows counts (docs/persons.md). Not for searches and cross-validation, which split rows.
+            their rows counts (docs/persons.md). Not for cross-validation, which splits rows.
         max_rows : int, optional
             With ``persons``: the first ``max_rows`` rows of each count, by ``1 / max_rows`` each.
 
@@ -235,6 +235,7 @@ class PrivateLinearEstimator(PrivateEstimator):
             budget=settings.budget,
             neighbors=settings.neighbors,
             seed=settings.seed,
+            persons=settings.persons is not None,
         )
         level = level_of_user()
         with restored_on_error(self):

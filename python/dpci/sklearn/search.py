@@ -17,6 +17,7 @@ from dpci.data.arrays import Table
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.losses import LossLike
+from dpci.model.tables import person_rule
 from dpci.sklearn.base import PrivateLinearEstimator
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting
 from dpci.tuning.choose import release_tuned
@@ -121,7 +122,15 @@ class PrivateGridSearch(BaseEstimator):
         self.shape = shape
         self.expected_runs = expected_runs
 
-    def fit(self, X: Table, y: ArrayLike) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        persons: ArrayLike | None = None,
+        max_rows: int | None = None,
+    ) -> Self:
         """Choose and fit with differential privacy, spending the budget of the estimator once more at every call.
 
         Parameters
@@ -130,6 +139,8 @@ class PrivateGridSearch(BaseEstimator):
             Rows, as for the estimator.
         y : array-like of shape (n_samples,)
             Targets, as for the estimator.
+        sample_weight, persons, max_rows
+            As for the estimator.
 
         Returns
         -------
@@ -157,6 +168,9 @@ class PrivateGridSearch(BaseEstimator):
         warn_of_fitting()
         best = clone(_checked_estimator(self.estimator))
         grid = _checked_grid(self.param_grid, best)
+        counted: dict[str, Any] = {"on_violation": best.on_violation}
+        weights = best._weights(sample_weight, counted)  # noqa: SLF001  # the base class of this package
+        counted.update(contribution=person_rule(persons, None, max_rows), max_rows=max_rows)
         candidates = [_fit_keywords(clone(best).set_params(**params)) for params in grid]
         common = {name: value for name, value in _fit_keywords(best).items() if name not in _CANDIDATE}
         tuned = release_tuned(
@@ -177,7 +191,9 @@ class PrivateGridSearch(BaseEstimator):
             budget=common.pop("budget"),
             method=check_choice("method", self.method, ("repeat", "chunks")),
             ledger=best.ledger,
-            keywords=common,
+            keywords={**common, **counted},
+            persons=persons,
+            weights=weights,
             prepare=best._check_data,  # noqa: SLF001  # the base class of this package
             stacklevel=level_of_user() + 1,
         )
@@ -281,10 +297,6 @@ def _checked_grid(param_grid: object, estimator: PrivateLinearEstimator) -> list
 
 
 def _fit_keywords(estimator: PrivateLinearEstimator) -> dict[str, Any]:
-    if (weights := getattr(estimator, "class_weight", None)) is not None:
-        raise InvalidInput(
-            f"class_weight must be None in a search, which takes no weights, got class_weight={weights!r}"
-        )
     return estimator._fit_keywords()  # noqa: SLF001  # the base class of this package
 
 

@@ -7,14 +7,15 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.validation import check_choice, check_count
-from dpci.budgets import Budget, Calibration, Neighbors
+from dpci.base.validation import check_choice, check_count, check_fraction
+from dpci.budgets import Budget, Calibration, Neighbors, check_budget
 from dpci.data.arrays import NamedRows, OnViolation
 from dpci.data.interchange import named_columns
 from dpci.data.labels import CodedLabels
 from dpci.data.persons import numbered
 from dpci.data.weights import check_weighted, weight_values
 from dpci.errors import InvalidInput
+from dpci.ledger.composition import rounded_down
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import LossLike
@@ -30,9 +31,12 @@ from dpci.schema.columns import CategoricalColumn
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.strata.cost import charged_for
+from dpci.strata.counts import count_noise, release_counts, split_off_counts
 from dpci.strata.result import StrataFit
 
 __all__ = ["fit_strata"]
+
+_MANY = 10**9
 
 
 class StrataKeywords(TypedDict, total=False):
@@ -59,7 +63,8 @@ def fit_strata(
     by: str,
     schema: Schema,
     budget: Budget,
-    n_public: int | Mapping[str, int],
+    n_public: int | Mapping[str, int] | Literal["private"],
+    count_share: float = 0.05,
     strata: Sequence[str] | None = None,
     neighbors: Neighbors = "add_remove",
     persons: ArrayLike | str | None = None,
@@ -91,9 +96,11 @@ def fit_strata(
     budget : PureDP, ZCDP or ApproxDP
         The budget of each fit, and of all fits together under "add_remove". Under "replace_one" all together cost twice
         a pure budget, four times a zCDP budget, and (2 ε, (1 + exp(ε)) δ).
-    n_public : int or mapping
+    n_public : int, mapping or "private"
         A public stand-in for the number of records of each stratum, or one for all: the true numbers are private,
-        because a record may be in another stratum.
+        because a record may be in another stratum. "private": counts with noise, which the budget pays for.
+    count_share : float
+        With ``n_public="private"``: the share of the budget for the counts; each fit has the rest.
     strata : sequence of str, optional
         The public categories of ``by``. None: those of the schema, which must have ``by`` as a categorical column. A
         row of another category is an error before anything is spent.
@@ -154,10 +161,18 @@ def fit_strata(
     """
     column, model_schema = _strata(by, check_schema(schema), strata)
     check_choice("neighbors", neighbors, ("add_remove", "replace_one"))
-    public = _public_numbers(n_public, column.categories)
+    counted = isinstance(n_public, str) and n_public == "private"
+    of_fit, noise = check_budget(budget), None
+    if counted:
+        # A ledger counts decimals, below which the sum of both parts has to stay.
+        asked = of_fit if ledger is None else rounded_down(of_fit)
+        of_fit, of_counts = split_off_counts(asked, check_fraction("count_share", count_share))
+        noise = count_noise(len(column.categories), of_counts)
+    # Public choices that are refused for so many records would be for any count.
+    public = _public_numbers(_MANY if counted else n_public, column.categories)
     check_weighted(weights, weight_bound, weight_total)
     common = Settings.checked(
-        budget=budget,
+        budget=of_fit,
         neighbors="add_remove",
         n_public=1,
         contribution=person_rule(persons, contribution, max_rows),
@@ -175,9 +190,10 @@ def fit_strata(
     payment = Payment.due(
         f"dpci.fit_strata, {len(public)} strata of {by!r}",
         ledger,
-        budget=charged_for(common.budget, neighbors),
+        budget=charged_for(check_budget(budget), neighbors),
         neighbors=neighbors,
         seed=common.seed,
+        persons=common.persons is not None,
     )
     if payment.private:
         raise InvalidInput(
@@ -190,11 +206,17 @@ def fit_strata(
     check_unit_columns(schema, source.X, persons=persons, weights=weights)
     columns = named_columns(table)
     groups = _groups(columns, column, model_schema, column_values(columns, persons), column_values(columns, weights))
+
+    def count(sizes: Mapping[str, int]) -> Mapping[str, int]:
+        assert noise is not None  # noqa: S101  # for the type checker
+        return release_counts(sizes, noise.budget, n_threads=common.n_threads, seed=common.seed)
+
     whole = Whole("strata", len(groups), neighbors, payment.charged)
-    fits, entry = release_groups(groups, settings, payment, whole)
+    fits, entry = release_groups(groups, settings, payment, whole, count=count if counted else None)
     found = StrataFit(
         by=by,
-        budget=common.budget,
+        budget=check_budget(budget),
+        counted=noise,
         neighbors=neighbors,
         charged=payment.charged,
         fits={name: fitted.result for name, fitted in fits.items()},

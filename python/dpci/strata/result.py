@@ -25,14 +25,15 @@ from dpci.report.html.page import common_sections, document, provenance
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption
 from dpci.strata.cost import charged_for
+from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["StrataFit"]
 
-SCHEMA, _VERSION = "dpci.StrataFit", 1
-_HEADER = ["stratum", "estimate", "lower", "upper", "std error", "p-value", "n (public)"]
+SCHEMA, _VERSION = "dpci.StrataFit", 2
+_HEADER = ["estimate", "lower", "upper", "std error", "p-value"]
 
 
 class StrataFit(Mapping[str, PrivateFit]):
@@ -43,22 +44,32 @@ class StrataFit(Mapping[str, PrivateFit]):
     by : str
         The column of strata.
     budget : PureDP, ZCDP or ApproxDP
-        Of each fit.
+        Of each fit, and of the counts where there are some.
+    counted : CountNoise or None
+        What the counts of records cost and the noise on each; None where their numbers are public stand-ins.
     neighbors : str
         The relation by which all of them together were charged.
     charged : PureDP, ZCDP or ApproxDP
         What all of them together cost: the budget once under "add_remove".
     """
 
-    __slots__ = ("_fits", "budget", "by", "charged", "neighbors")
+    __slots__ = ("_fits", "budget", "by", "charged", "counted", "neighbors")
 
     def __init__(
-        self, *, by: str, budget: Budget, neighbors: str, charged: Budget, fits: Mapping[str, PrivateFit]
+        self,
+        *,
+        by: str,
+        budget: Budget,
+        neighbors: str,
+        charged: Budget,
+        fits: Mapping[str, PrivateFit],
+        counted: CountNoise | None = None,
     ) -> None:
         self.by = by
         self.budget = budget
         self.neighbors = neighbors
         self.charged = charged
+        self.counted = counted
         self._fits = dict(fits)
 
     def __getitem__(self, stratum: str) -> PrivateFit:
@@ -136,7 +147,9 @@ class StrataFit(Mapping[str, PrivateFit]):
         names = self.parameters if parameter is None else (self.parameters[self._index(parameter)],)
         what = f"{format_percent(check_fraction('level', level))} confidence intervals"
         what = "estimates" if self.interval_refusal else what
-        tables = [f"{name}: {what} by {self.by}\n{format_table(_HEADER, self._rows(name, level))}" for name in names]
+        tables = [
+            f"{name}: {what} by {self.by}\n{format_table(self._header, self._rows(name, level))}" for name in names
+        ]
         text = "\n\n".join([*tables, format_facts(self._facts())])
         return text if self.private else f"NOT PRIVATE (seeded)\n\n{text}\n\nNOT PRIVATE (seeded)"
 
@@ -190,7 +203,7 @@ class StrataFit(Mapping[str, PrivateFit]):
         content: list[Html] = [tag("p", _lead(self), class_="lead")]
         for i, name in enumerate(self.parameters):
             figures = [] if self.interval_refusal else [forest_figure(self.conf_int(name, level=level))]
-            table = data_table(f"{name}, {self._unit(name)}, by {self.by}", _HEADER, self._rows(name, level))
+            table = data_table(f"{name}, {self._unit(name)}, by {self.by}", self._header, self._rows(name, level))
             content.append(section(f"parameter-{i}", name, *figures, table))
         facts = data_table("What all models have in common", ["what", "value"], [[*fact] for fact in self._facts()])
         content += [
@@ -216,6 +229,7 @@ class StrataFit(Mapping[str, PrivateFit]):
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
             "charged": self.charged.parameters(),
+            "counted": None if self.counted is None else self.counted.budget.parameters(),
             "strata": [[name, json.loads(fit.to_json())] for name, fit in self.items()],
         }
         return saved_text(values, schema=SCHEMA, version=_VERSION)
@@ -235,7 +249,7 @@ class StrataFit(Mapping[str, PrivateFit]):
             If the text is not such a file, or of another schema version.
         """
         values = read_saved(text, what="saved strata", schema=SCHEMA, version=_VERSION)
-        expected = {"by", "neighbors", "notion", "budget", "charged", "strata"}
+        expected = {"by", "neighbors", "notion", "budget", "charged", "counted", "strata"}
         if set(values) != expected:
             raise InvalidInput(
                 f"saved strata must have the fields {sorted(expected)} and no other, got {sorted(values)}"
@@ -247,9 +261,11 @@ class StrataFit(Mapping[str, PrivateFit]):
         if len(fits) < len(saved):
             raise InvalidInput(f"strata must have different names, got {[name for name, _ in saved]}")
         check_choice("neighbors", values["neighbors"], ("add_remove", "replace_one"))
+        budget, counted = budget_from_parameters(values["notion"], values["budget"]), values["counted"]
         found = cls(
+            counted=None if counted is None else count_noise(len(fits), counts_budget(budget, counted)),
             by=check_text("by", values["by"]),
-            budget=budget_from_parameters(values["notion"], values["budget"]),
+            budget=budget,
             neighbors=values["neighbors"],
             charged=budget_from_parameters(values["notion"], values["charged"]),
             fits=fits,
@@ -268,14 +284,15 @@ class StrataFit(Mapping[str, PrivateFit]):
         """Refuse models that are no strata of one table, and a charge that is not theirs."""
         for name, fit in self.items():
             same = fit.names == self._first.names and fit.privacy["relation"] == "add_remove"
-            whole = record_of(fit).whole
+            budget, counted, whole = self.budget, self.counted, record_of(fit).whole
             if whole is not None:
                 same = same and (whole.budget, whole.neighbors, whole.parts) == (
                     self.charged,
                     self.neighbors,
                     len(self),
                 )
-            if not same or fit.budget != self.budget:
+            right = fit.budget == budget if counted is None else is_rest(fit.budget, budget, counted.budget)
+            if not (same and right):
                 raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
         least = charged_for(self.budget, self.neighbors)
         if self.charged != least:
@@ -318,6 +335,16 @@ class StrataFit(Mapping[str, PrivateFit]):
             "over the number of its records, which is private; it is not the unregularised coefficient."
         )
 
+    @property
+    def _header(self) -> list[str]:
+        return ["stratum", *_HEADER, "n (public)" if self.counted is None else "n (released)"]
+
+    def _counts(self) -> list[tuple[str, str]]:
+        if self.counted is None:
+            return []
+        noise = f"{self.counted.law} noise of scale {self.counted.scale:.3g} on each"
+        return [("counts of records", f"{self.counted.budget}, {noise}")]
+
     def _facts(self) -> list[tuple[str, str]]:
         first = self._first
         unit = "record" if first.privacy["unit"] == "row" else "person"
@@ -327,7 +354,8 @@ class StrataFit(Mapping[str, PrivateFit]):
         }
         return [
             ("strata", f"{len(self)} categories of {self.by}"),
-            ("budget of each fit", str(self.budget)),
+            *self._counts(),
+            ("budget of each fit", str(self._first.budget)),
             ("all together", str(self.charged)),
             ("neighbours", change[self.neighbors]),
             ("mechanism", f"{first.mechanism} perturbation"),

@@ -1,10 +1,7 @@
 """The arguments of a tuning: candidates, the shares of the budget and the validation loss, checked before any data."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from dpci.base.validation import check_real
 from dpci.budgets import Budget
@@ -56,26 +53,6 @@ def check_share(value: object) -> float:
     if not 0.0 < share <= 1.0:
         raise InvalidInput(f"selection_share must be > 0 and <= 1, got selection_share={share}")
     return share
-
-
-def split_budget(budget: Budget, share: float) -> tuple[Budget, Budget | None]:
-    """Return what the choice spends and what the fit does, whose exact sum never exceeds the budget."""
-    if share == 1.0:
-        return budget, None
-    whole = budget.parameters()
-    first = {name: share * value for name, value in whole.items()}
-    rest = {name: _remainder(value, first[name]) for name, value in whole.items()}
-    if not all(value > 0.0 for value in (*first.values(), *rest.values())):
-        raise InvalidInput(
-            f"selection_share must leave a part of {budget} for the choice and a part for the fit, got "
-            f"selection_share={share}"
-        )
-    return type(budget)(**first), type(budget)(**rest)
-
-
-def _remainder(whole: float, part: float) -> float:
-    rest = whole - part
-    return rest if Fraction(part) + Fraction(rest) <= Fraction(whole) else float(np.nextafter(rest, 0.0))
 
 
 def check_candidates(candidates: Candidates | None) -> list[dict[str, Any]]:

@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_choice, check_count, check_positive, check_real, warn_of_seed
-from dpci.budgets import ZCDP, Budget, check_budget, core_budget
+from dpci.budgets import ZCDP, Budget, check_budget, core_budget, split_budget
 from dpci.data.arrays import NamedRows, Table
+from dpci.data.rows import check_in_memory
+from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -19,7 +21,14 @@ from dpci.model.fit import Fitted, Prepare, fit_rows
 from dpci.model.result import PrivateFit
 from dpci.model.row_shape import are_rows_given, with_common_rows, with_default_rows
 from dpci.model.settings import Settings
-from dpci.model.tables import Source, check_schema, check_unit_columns, described
+from dpci.model.tables import (
+    Source,
+    check_schema,
+    check_unit_columns,
+    column_values,
+    described,
+    person_rule,
+)
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
@@ -31,7 +40,6 @@ from dpci.tuning.candidates import (
     check_keywords,
     check_share,
     check_unused,
-    split_budget,
     validation_loss_of,
 )
 from dpci.tuning.result import SelectedFit, TuneResult
@@ -56,6 +64,12 @@ def tune(
     validation_radius: float | None = None,
     shape: float = 1.0,
     expected_runs: float | None = None,
+    persons: ArrayLike | str | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
+    weights: ArrayLike | str | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | None = None,
     ledger: Ledger | None = None,
     **keywords: Unpack[TuneKeywords],
 ) -> TuneResult:
@@ -98,6 +112,10 @@ def tune(
         logarithmic. One run may spend the pure budget over 2 + η.
     expected_runs : float, optional
         For "repeat": mean of that law, above 1; None: three for each candidate. At most 20 times as many are ever made.
+    persons, contribution, max_rows
+        As for :func:`dpci.fit`: choice and fit protect persons, and the validation loss is the mean over persons.
+    weights, weight_bound, weight_total
+        As for :func:`dpci.fit`; the validation loss is weighted.
     ledger : Ledger, optional
         Where the whole budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
     **keywords
@@ -150,9 +168,17 @@ def tune(
     source = Source(X, y, None)
     if schema is not None:
         source = described(X, y, check_schema(schema))
-        check_unit_columns(schema, source.X, persons=None, weights=None)
         if source.prepare is None and not isinstance(source.X, NamedRows):
             raise InvalidInput(f"a tuning needs a table in memory, got {type(X).__name__} (read it into a frame)")
+    check_unit_columns(schema, source.X, persons=persons, weights=weights)
+    check_weighted(weights, weight_bound, weight_total)
+    check_keywords("tune", keywords)
+    unit = {
+        "contribution": person_rule(persons, contribution, max_rows),
+        "max_rows": max_rows,
+        "weight_bound": weight_bound,
+        "weight_total": weight_total,
+    }
     return release_tuned(
         source.X,
         source.y,
@@ -160,9 +186,11 @@ def tune(
         budget=budget,
         method=method,
         ledger=ledger,
-        keywords=dict(keywords),
+        keywords={**keywords, **unit},
         schema=schema,
         prepare=source.prepare,
+        persons=persons,
+        weights=weights,
         stacklevel=3,
     )
 
@@ -178,6 +206,8 @@ def release_tuned(
     keywords: dict[str, Any],
     schema: Schema | None = None,
     prepare: Prepare | None = None,
+    persons: ArrayLike | str | None = None,
+    weights: ArrayLike | str | None = None,
     stacklevel: int,
 ) -> TuneResult:
     """Choose and fit, see :func:`tune`; warnings point ``stacklevel`` frames up: 2 is the caller.
@@ -186,7 +216,6 @@ def release_tuned(
     """
     budget = check_budget(budget)
     method = check_choice("method", method, METHODS)
-    check_keywords("tune", keywords)
     check_unused(method, given)
     keywords = {**keywords, "schema": schema}
     payment = Payment.due(
@@ -195,9 +224,12 @@ def release_tuned(
         budget=budget,
         neighbors=keywords.get("neighbors", "replace_one"),
         seed=keywords.get("seed"),
+        persons=persons is not None,
     )
     if method == "public_rule":
-        return _tune_by_rule(X, y, payment, keywords, prepare=prepare, stacklevel=stacklevel + 1)
+        return _tune_by_rule(
+            X, y, payment, keywords, prepare=prepare, persons=persons, weights=weights, stacklevel=stacklevel + 1
+        )
     parts = split_budget(payment.budget, check_share(given["selection_share"]))
     grid = check_candidates(given["candidates"])
     settings = candidate_settings(grid, keywords, parts[0])
@@ -226,14 +258,18 @@ def release_tuned(
 
     first = settings[0]
     fitted: Fitted | None = None
-    with payment.release(X, y, first, resolve) as till:
+    check_in_memory(X, persons, weights)
+    with payment.release(X, y, first, resolve, persons=persons is not None) as till:
+        counts = {"persons": column_values(X, persons), "weights": column_values(X, weights)}
         if prepare is not None:
             X, y = prepare(X, y)
-        rows, spec = till.read(X, y, stacklevel=stacklevel + 1)
+        rows, spec = till.read(X, y, **counts, stacklevel=stacklevel + 1)
         index, params, private = _core.release_tuning(
             spec,
             rows.values,
             rows.targets,
+            persons=rows.persons,
+            weights=rows.weights,
             clip=first.on_violation == "clip",
             n_threads=first.n_threads,
             seed=first.seed,
@@ -241,7 +277,8 @@ def release_tuned(
         if parts[1] is not None:
             again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
             whole = Whole("tuning", len(grid), first.neighbors, payment.charged)
-            fitted = fit_rows(rows, again.spec(*rows.shape), again, paid=till.receipt(), whole=whole)
+            spec_again = again.spec(rows.n_records, rows.shape[1])
+            fitted = fit_rows(rows, spec_again, again, paid=till.receipt(), whole=whole)
     selection = Selection.from_facts(
         spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
     )
@@ -317,6 +354,8 @@ def _tune_by_rule(
     options: dict[str, Any],
     *,
     prepare: Prepare | None,
+    persons: ArrayLike | str | None,
+    weights: ArrayLike | str | None,
     stacklevel: int,
 ) -> TuneResult:
     budget = payment.charged
@@ -335,10 +374,12 @@ def _tune_by_rule(
         chosen = dataclasses.replace(settings, l2_strength=params["l2_strength"], radius=params["radius"])
         return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
 
-    with payment.release(X, y, settings, resolve) as till:
+    check_in_memory(X, persons, weights)
+    with payment.release(X, y, settings, resolve, persons=persons is not None) as till:
+        counts = {"persons": column_values(X, persons), "weights": column_values(X, weights)}
         if prepare is not None:
             X, y = prepare(X, y)
-        rows, (params, chosen, spec) = till.read(X, y, stacklevel=stacklevel + 1)
+        rows, (params, chosen, spec) = till.read(X, y, **counts, stacklevel=stacklevel + 1)
         fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
     fitted.announce(stacklevel + 1)
     found = TuneResult(params=params, result=fitted.result, budget=budget, selection=None)

@@ -198,10 +198,15 @@ impl<'a> Counts<'a> {
     /// The design in which rows count so; equal records are merged where each counts once.
     pub(crate) fn on<'d>(
         &self,
-        mut design: Design<'d>,
+        design: Design<'d>,
         choices: &Choices,
         exec: &Executor<'_>,
     ) -> Result<Design<'d>> {
+        self.of(design, choices)?.compacted(exec)
+    }
+
+    /// The design in which rows count so.
+    pub(crate) fn of<'d>(&self, mut design: Design<'d>, choices: &Choices) -> Result<Design<'d>> {
         if let Some(numbers) = self.persons {
             design = design.of_persons(Persons::new(numbers, choices.unit)?)?;
         }
@@ -211,8 +216,7 @@ impl<'a> Counts<'a> {
                 "weight_bound must be given with weights, got weight_bound=None".into(),
             )),
             // That weights are missing is found where rows and choices meet.
-            (None, _) if self.persons.is_some() => Ok(design),
-            (None, _) => design.compacted(exec),
+            (None, _) => Ok(design),
         }
     }
 }

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{Budget, Seal, parameters, seals};
-use crate::data::{Data, Features};
+use crate::data::{Counts, Data, Features};
 use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::spec::{Spec, unknown};
@@ -114,7 +114,8 @@ impl TuningSpec {
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed))]
+#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None, weights=None))]
+#[expect(clippy::too_many_arguments, reason = "two arrays and keywords")]
 pub(crate) fn release_tuning<'py>(
     py: Python<'py>,
     spec: &Bound<'py, TuningSpec>,
@@ -123,11 +124,15 @@ pub(crate) fn release_tuning<'py>(
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
+    persons: Option<PyReadonlyArray1<'py, i64>>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<(usize, Bound<'py, PyArray1<f64>>, bool)> {
     let data = Data::new(&x, &y)?;
+    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
     let spec = spec.get();
     let selected = task::run_over(py, &data, n_threads, |exec| {
         let design = data.design(&spec.first, clip, exec)?;
+        let design = counts.of(design, spec.first.inner.choices())?;
         match seed {
             None => release(&spec.inner, &design, exec, &mut ReleaseGenerator::new()?),
             Some(seed) => release(

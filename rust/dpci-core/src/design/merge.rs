@@ -73,15 +73,22 @@ impl Design<'_> {
         owned
     }
 
-    /// The records of these rows, owned, with clipping applied to the values.
+    /// Some of the records, by their numbers, owned, with clipping applied to the values: persons with the rows that count.
     ///
     /// # Errors
-    /// [`crate::Error::Length`] if equal records were merged: a row is then no record; [`crate::Error::Unsupported`] for rows of persons.
-    pub fn subset(&self, rows: &[usize]) -> Result<Design<'static>> {
-        self.check_rows_are_records("a part of the records")?;
-        check_length("X", self.n_records, self.n_rows())?;
-        let mut design = self.selected(rows, None);
-        design.n_records = rows.len();
+    /// [`crate::Error::Length`] if equal records were merged: a row is then no record.
+    pub fn subset(&self, records: &[usize]) -> Result<Design<'static>> {
+        let persons = self.persons.as_ref().map(|all| all.subset(records));
+        let mut design = match &persons {
+            None => {
+                check_length("X", self.n_records, self.n_rows())?;
+                self.selected(records, None)
+            }
+            Some((rows, _)) => self.selected(rows, None),
+        };
+        design.n_records = records.len();
+        design.weights = self.weights.as_ref().map(|all| all.subset(records));
+        design.persons = persons.map(|(_, persons)| persons);
         Ok(design)
     }
 

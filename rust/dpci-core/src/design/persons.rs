@@ -102,6 +102,22 @@ impl Persons {
         &self.shares
     }
 
+    /// Some of the persons: their rows that count, person by person, and whose these are.
+    pub(super) fn subset(&self, persons: &[usize]) -> (Vec<usize>, Self) {
+        let (mut rows, mut starts) = (Vec::new(), vec![0]);
+        for &person in persons {
+            rows.extend_from_slice(self.rows_of(person));
+            starts.push(rows.len());
+        }
+        let subset = Self {
+            unit: self.unit,
+            rows: (0..rows.len()).collect(),
+            starts,
+            shares: rows.iter().map(|&i| self.shares[i]).collect(),
+        };
+        (rows, subset)
+    }
+
     /// Multiplies each row's share by one of at most 1, after which a person's still add up to at most 1.
     pub(super) fn scale(&mut self, shares: &[f64]) {
         vector::multiply(&mut self.shares, shares);
@@ -171,6 +187,18 @@ mod tests {
         assert_eq!(found.rows_of(2), [0, 2, 5]);
         let third = 1.0 / 3.0;
         assert_eq!(found.shares(), [third, 0.5, third, 1.0, 0.5, third]);
+    }
+
+    #[test]
+    fn some_persons_keep_the_rows_that_count() {
+        let found = persons(&[2, 0, 2, 1, 0, 2], Some(2)).unwrap();
+        let (rows, some) = found.subset(&[2, 1]);
+        assert_eq!(rows, [0, 2, 3]);
+        assert_eq!(
+            (some.len(), some.rows_of(0), some.rows_of(1)),
+            (2, &[0, 1][..], &[2][..])
+        );
+        assert_eq!(some.shares(), [0.5; 3]);
     }
 
     #[test]

@@ -14,6 +14,21 @@ pub(super) struct Weights {
     shares: Vec<f64>,
 }
 
+impl Weights {
+    /// Those of some rows; of persons the shares are with the persons.
+    pub(super) fn subset(&self, rows: &[usize]) -> Self {
+        let shares = if self.shares.is_empty() {
+            Vec::new()
+        } else {
+            rows.iter().map(|&i| self.shares[i]).collect()
+        };
+        Self {
+            bound: self.bound,
+            shares,
+        }
+    }
+}
+
 impl Design<'_> {
     /// The same rows with weights, one for each, which the public bound divides. The share of a person's row is multiplied by it. With
     /// [`OnViolation::Clip`] greater weights are lowered to the bound.

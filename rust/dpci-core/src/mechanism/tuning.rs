@@ -44,7 +44,6 @@ pub fn release_tuning(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Selected> {
-    design.check_rows_are_records("tuning")?;
     check_length("X", spec.n_samples, design.n_records())?;
     match &spec.procedure {
         Procedure::Chunks { sizes, epsilon } => {

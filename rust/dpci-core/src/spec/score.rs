@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::seal::lattice_below;
 use crate::exec::sum_depth;
 use crate::loss::{Batch, Loss};
+use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// Roundings of one loss from its linear predictor (an exponential, a logarithm, a few products), with room.
@@ -20,7 +21,7 @@ const GREATEST_ROUNDING: f64 = 0.01;
 const SENSITIVITY_STEPS: f64 = (1_u64 << 26) as f64;
 
 /// Mean validation loss at parameters in a public ball, where one record can move it by no more than its range over the number of
-/// records, and the rounding of two means.
+/// records, and the rounding of two means. A person counts by the mean loss of its rows, a weighted record by its share of the loss.
 #[derive(Debug, Clone)]
 pub(crate) struct Score {
     loss: Arc<dyn Loss>,
@@ -29,6 +30,7 @@ pub(crate) struct Score {
     greatest: f64,
     /// Rounding of a linear predictor, in units of the loss.
     predictor_rounding: f64,
+    unit: Unit,
 }
 
 impl Score {
@@ -60,7 +62,19 @@ impl Score {
             range,
             greatest,
             predictor_rounding,
+            unit: Unit::Row,
         })
+    }
+
+    /// That of such records, weighted or not. One that counts by less than 1 in all, which its weights and with `max_rows` its number of
+    /// rows decide, lies between no loss and the greatest.
+    pub(crate) fn of_records(mut self, unit: Unit, is_weighted: bool) -> Self {
+        let counts_once = matches!(unit, Unit::Row | Unit::Person { max_rows: None });
+        if is_weighted || !counts_once {
+            self.range = self.range.max(self.greatest);
+        }
+        self.unit = unit;
+        self
     }
 
     /// The loss.
@@ -81,7 +95,8 @@ impl Score {
     pub(crate) fn sensitivity(&self, n: usize) -> Result<f64> {
         let exact = self.range / n as f64;
         // Each term is rounded by all additions that it passes; EPSILON is two unit roundoffs, which leaves room for second order.
-        let roundings = sum_depth(n) as f64 + LOSS_ROUNDINGS;
+        // The shares of a person's rows are rounded down and add up to 1 less a few of them, which the room is for as well.
+        let roundings = sum_depth(self.unit.greatest_rows(n as f64)) as f64 + LOSS_ROUNDINGS;
         let rounding = roundings * f64::EPSILON * self.greatest + self.predictor_rounding;
         if !(2.0 * rounding <= GREATEST_ROUNDING * exact) {
             return Err(Error::Unsupported(format!(

@@ -12,6 +12,7 @@ use crate::privacy::{
     laplace_rate, pure_epsilon,
 };
 use crate::row_domain::row_norm_bound;
+use crate::unit::Weighting;
 use crate::{Error, Result};
 
 /// Share of a repeated run's cost that goes to its score; the rest goes to its coefficients.
@@ -95,7 +96,8 @@ impl TuningSpec {
             .iter()
             .fold(0.0, |a: f64, b| if *b > a { *b } else { a });
         let n_params = first.n_params();
-        let score = Score::new(loss, row_norm, greatest, n_params)?;
+        let score = Score::new(loss, row_norm, greatest, n_params)?
+            .of_records(first.unit, first.weighting.is_some());
         let n = first.n_samples;
         let allotted = match method {
             TuningMethod::Chunks => allot_to_chunks(candidates.len(), n, budget, &score)?,
@@ -108,11 +110,18 @@ impl TuningSpec {
             }
         };
         let specs = candidates.iter().enumerate().map(|(i, choices)| {
+            let size = match &allotted.procedure {
+                Procedure::Chunks { sizes, .. } => sizes[i],
+                Procedure::Repeat { .. } => n,
+            };
+            // A part of the records has that part of the total of all.
+            let weighting = choices.weighting.map(|w| {
+                let total = w.total * (size as f64 / n as f64);
+                Weighting::new(w.bound, total)
+            });
             Spec::new(Choices {
-                n_samples: match &allotted.procedure {
-                    Procedure::Chunks { sizes, .. } => sizes[i],
-                    Procedure::Repeat { .. } => n,
-                },
+                n_samples: size,
+                weighting: weighting.transpose()?,
                 budget: allotted.model,
                 split: None,
                 moments: Moments::None,
@@ -322,6 +331,8 @@ pub(crate) fn check_common<'a>(
                 c.intercept.map_or("none".into(), |s| s.to_string()),
             ),
             ("row_norm", c.rows.to_string()),
+            ("unit", format!("{:?}", c.unit)),
+            ("weights", format!("{:?}", c.weighting)),
         ]
     };
     let mut first = None;

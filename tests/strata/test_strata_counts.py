@@ -1,0 +1,124 @@
+"""Strata whose numbers of records are released: what counts cost, their noise, what fits are told, and saved files."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.errors import InvalidInput, RegularizationTooSmall
+from dpci.schema import NumericColumn, NumericTarget, Schema
+from dpci.strata.counts import count_noise, release_counts, split_off_counts
+
+# How much noise there is varies.
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning", "ignore::dpci.CurvatureWarning")
+
+SCHEMA = Schema(
+    columns=(NumericColumn(name="x", lower=-1, upper=1),),
+    target=NumericTarget(column="y", lower=-1, upper=1),
+)
+SIZES = {"A": 400, "B": 250, "C": 3}
+BUDGETS = (dpci.PureDP(2.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-6))
+
+
+def table(copies=1):
+    rng = np.random.default_rng(0)
+    where = np.repeat(np.repeat(list(SIZES), list(SIZES.values())), copies)
+    x = rng.uniform(-1, 1, len(where))
+    return {"x": x, "y": np.clip(x / 2 + rng.normal(0, 0.1, len(x)), -1, 1), "where": where}
+
+
+def fitted(data=None, **keywords):
+    merged = {
+        "by": "where",
+        "strata": tuple(SIZES),
+        "schema": SCHEMA,
+        "budget": dpci.PureDP(2.0),
+        "n_public": "private",
+        "loss": dpci.losses.Huber(target_bound=1.0, k=0.5),
+        "l2_strength": 0.1,
+        **keywords,
+    }
+    return dpci.fit_strata(table() if data is None else data, **merged)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_counts_and_fits_together_are_what_the_ledger_pays(budget, neighbors):
+    total = {"pure": dpci.PureDP(9.0), "zcdp": dpci.ZCDP(9.0), "approximate": dpci.ApproxDP(9.0, 0.01)}
+    ledger = dpci.Ledger(total[budget.notion] if budget.notion in total else total["approximate"], neighbors=neighbors)
+    found = fitted(budget=budget, neighbors=neighbors, ledger=ledger)
+    assert len(ledger.history) == 1
+    free = fitted(budget=budget, neighbors=neighbors, n_public=300)
+    assert found.charged == free.charged
+    again = dpci.StrataFit.from_json(found.to_json())
+    assert again == found
+    assert again.counted == found.counted
+    assert "counts of records" in again.summary("x")
+    for forged in ("count", "fit"):
+        values = json.loads(found.to_json())
+        numbers = values["counted"] if forged == "count" else values["budget"]
+        name = next(iter(numbers))
+        numbers[name] *= 0.9
+        with pytest.raises(InvalidInput):
+            dpci.StrataFit.from_json(json.dumps(values))
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_one_record_moves_one_count_by_one_and_the_noise_is_that_of_the_budget(budget):
+    """A seeded release is the counts and a noise that does not depend on them."""
+    _, counts = split_off_counts(budget, 0.05)
+    noise = count_noise(3, counts)
+    if isinstance(counts, dpci.PureDP):
+        assert noise.law == "laplace"
+        assert 1.0 / counts.epsilon <= noise.scale <= 1.01 / counts.epsilon
+    else:
+        assert noise.law == "gaussian"
+        assert (2.0 * counts.rho) ** -0.5 <= noise.scale <= 1.01 * (2.0 * counts.rho) ** -0.5
+    large = {name: 100_000 + n for name, n in SIZES.items()}
+    one_more = {**large, "B": large["B"] + 1}
+    for seed in range(5):
+        first = release_counts(large, counts, n_threads=1, seed=seed)
+        second = release_counts(one_more, counts, n_threads=1, seed=seed)
+        assert {name: second[name] - first[name] for name in SIZES} == {"A": 0, "B": 1, "C": 0}
+
+
+def test_the_noise_of_counts_over_many_seeds():
+    budget = dpci.PureDP(0.1)
+    scale = count_noise(1, budget).scale
+    errors = [release_counts({"A": 10_000}, budget, n_threads=1, seed=seed)["A"] - 10_000 for seed in range(3000)]
+    # Laplace: the mean size of the noise is its scale, with a standard error of scale / √3000; five of them.
+    assert abs(np.mean(np.abs(errors)) / scale - 1.0) < 5.0 / np.sqrt(3000)
+    assert abs(np.mean(errors)) < 5.0 * scale * np.sqrt(2.0 / 3000)
+
+
+def test_small_strata_are_told_to_be_larger_than_the_noise():
+    """So no count lets a fit refuse more than 16 times as many records as it was told."""
+    found = fitted()
+    least = 4 * found.counted.scale
+    assert found["C"].n_samples == int(np.ceil(least))
+    assert all(fit.n_samples >= least for fit in found.values())
+
+
+@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
+def test_persons_are_counted_and_not_their_rows():
+    data = table(copies=3)
+    ids = np.repeat(np.arange(sum(SIZES.values())), 3)
+    rows = fitted(data, seed=1)
+    persons = fitted(data, persons=ids, seed=1)
+    assert rows["A"].n_samples - persons["A"].n_samples == 2 * SIZES["A"]
+    assert rows["B"].n_samples - persons["B"].n_samples == 2 * SIZES["B"]
+
+
+def test_what_is_refused_and_what_it_costs():
+    ledger = dpci.Ledger(dpci.PureDP(9.0), neighbors="add_remove")
+    for share in (0.0, 1.0, -1.0, "much"):
+        with pytest.raises(InvalidInput, match="count_share"):
+            fitted(count_share=share, ledger=ledger)
+    with pytest.raises(InvalidInput, match="n_public"):
+        fitted(n_public="secret", ledger=ledger)
+    assert ledger.history == ()
+    # What a released count forbids is found when the count is released.
+    with pytest.raises(RegularizationTooSmall):
+        fitted(l2_strength=0.01, budget=dpci.PureDP(0.5), ledger=ledger)
+    assert len(ledger.history) == 1
