@@ -145,6 +145,8 @@ def cases() -> list[Case]:
         for neighbors in ("replace_one", "add_remove")
         for rows in ("ball", "blocks")
         for residuals in (False, True)
+        # The losses of two Laplace matrices together are too far from their greatest value to be seen.
+        if not (notion == "pure" and residuals)
     ]
 
 
