@@ -296,7 +296,8 @@ class Request:
     """What is to be summed over the records, and the key of the fit; immutable, picklable."""
 
     def __new__(cls, name: str, point: _F64, key: bytes) -> Request:
-        """name: "risk", "risk_and_hessian", "moments", "capped_slopes" (the cap comes last),
+        """name: "risk", "risk_and_hessian", "moments", "capped_slopes" and
+        "capped_slopes_at_0" (the cap comes last),
         "doubled_gradient" (two numbers each), "lengths" (none).
 
         key: 32 random bytes, which decide the fingerprints of rows.
@@ -587,7 +588,10 @@ def release_functional_mechanism(
 
 @final
 class MomentMatrixSpec:
-    """Every public choice of a moment matrix, validated; holds no data. The budget is one, or the mu of Gaussian DP."""
+    """Every public choice of a moment matrix, validated; holds no data. The budget is one, or the mu of Gaussian DP.
+
+    residuals: of each regression whose residuals' moments are released its regressors, their ridge and its response.
+    """
 
     def __new__(
         cls,
@@ -596,7 +600,8 @@ class MomentMatrixSpec:
         n_columns: int,
         row_norm: RowDomain | float,
         target_bound: float,
-        robust_share: float | None,
+        residuals: list[tuple[list[int], list[float], list[float]]],
+        residual_share: float,
         budget: Budget | None = None,
         mu: float | None = None,
         neighbors: str,
@@ -609,11 +614,10 @@ class MomentMatrixSpec:
 
 @type_check_only
 class MomentMatrixDict(TypedDict):
-    """A released moment matrix; the residual parts are None unless they were planned."""
+    """A released moment matrix; residuals has the point and the moments of each planned regression."""
 
     matrix: _F64
-    residual_point: _F64 | None
-    residual_moments: _F64 | None
+    residuals: list[tuple[_F64, _F64]]
     steps: list[Step]
     seals: list[Seal]
     private: bool

@@ -50,7 +50,7 @@ def test_noise_has_the_stated_size(notion, robust):
     for seed in range(300):
         record = seeded(budget=BUDGETS[notion], seed=seed, robust=robust)._record
         gaps.append(record.matrix - truth.matrix)
-    std_dev = record.noise("moment_matrix")
+    std_dev = record.noise()
     gaps = np.array(gaps)
     entries = np.array([gaps[:, i, j] * (1 if i == j else np.sqrt(2)) for i in range(D + 2) for j in range(i + 1)])
     assert np.sqrt(np.mean(entries**2)) == pytest.approx(std_dev, rel=0.1)
@@ -62,7 +62,7 @@ def test_rows_in_parts_give_the_same_matrix(robust):
     parts = seeded(dpci.Chunks([(X[:100], Y[:100]), (X[100:], Y[100:])]), None, robust=robust, target_bound=(-25, 35))
     np.testing.assert_allclose(parts.moments, whole.moments, rtol=1e-12)
     if robust:
-        np.testing.assert_allclose(parts._record.residual_moments, whole._record.residual_moments, rtol=1e-9)
+        np.testing.assert_allclose(parts._record.residuals[0].moments, whole._record.residuals[0].moments, rtol=1e-9)
 
 
 def test_dask_frames_and_names():

@@ -12,8 +12,8 @@ N = 50
 def spec(d, *, notion="zcdp", neighbors="replace_one", row_norm=2.0, bound=3.0):
     budget = {"zcdp": _core.Budget.zcdp(0.5), "pure": _core.Budget.pure(1.0)}[notion]
     return _core.MomentMatrixSpec(
-        n_samples=N, n_columns=d, row_norm=row_norm, target_bound=bound, robust_share=0.1, budget=budget,
-        neighbors=neighbors,
+        n_samples=N, n_columns=d, row_norm=row_norm, target_bound=bound, budget=budget, neighbors=neighbors,
+        residuals=[([*range(d + 1)], [0.0] * (d + 1) ** 2, [0.0] * (d + 1) + [1.0])], residual_share=0.1,
     )  # fmt: skip
 
 
@@ -93,16 +93,16 @@ def test_residual_moments_obey_their_cap(neighbors):
     factor = np.sqrt(2) if neighbors == "replace_one" else 1.0
     square = step.sensitivity / factor * n / (2 + record.constant**2)
     design = np.column_stack([X, np.full(n, record.constant)])
-    residuals = y - design @ record.residual_point
+    residuals = y - design @ record.residuals[0].point
     assert np.sqrt(square) == pytest.approx(8 * np.sqrt(np.mean(residuals**2)), rel=1e-3)
     # One residual beyond the cap counts as the cap.
     y[0] = -1.0 if residuals[0] > 0 else 1.0
     far = dpci.regression.release(
         X, y, budget=dpci.ZCDP(1e9), bounds=(-1, 1), robust=True, neighbors=neighbors, seed=1, **public
     )._record
-    residuals = y - design @ far.residual_point
+    residuals = y - design @ far.residuals[0].point
     cap = np.sqrt(far.steps[1].sensitivity / factor * n / (2 + far.constant**2))
     capped = np.clip(residuals, -cap, cap)
     expected = (design * capped[:, None] ** 2).T @ design / n
-    np.testing.assert_allclose(far.residual_moments, expected, atol=1e-4 * cap**2)
+    np.testing.assert_allclose(far.residuals[0].moments, expected, atol=1e-4 * cap**2)
     assert np.abs(residuals).max() > cap

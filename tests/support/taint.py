@@ -47,7 +47,7 @@ STORED = (
 
 # Of a moment matrix: the coefficients of the residuals and their cap follow from the released one.
 OF_THE_MATRIX = (
-    r"\.(matrix|residual_point|residual_moments)\[\d+\](\[\d+\])?",
+    r"\.(matrix|residuals(\.None|\[\d+\])\.(point|moments))\[\d+\](\[\d+\])?",
     r"\.(steps|seals)\.residual_moments(\.\w+)*",
 )
 

@@ -171,7 +171,8 @@ class MomentMatrixCase(WorstCase):
             n_columns=2,
             row_norm=1.0,
             target_bound=1.0,
-            robust_share=None,
+            residuals=[],
+            residual_share=0.1,
             budget=core_budget(self.budget),
             neighbors=self.neighbors,
         )

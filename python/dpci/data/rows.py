@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.data.arrays import CoreRows, Csr, Floats, NamedRows, Place, as_features
 from dpci.data.dask import dask_partitions, is_dask
-from dpci.data.frames import check_same_index
+from dpci.data.frames import check_same_index, column_labels
 from dpci.data.labels import Classes, SeveralClasses, encode
 from dpci.data.parts import DescribedParts, Partitions, PartRules, check_smooth, describe
 from dpci.data.persons import numbered
@@ -199,6 +199,13 @@ def known_shape(X: object) -> tuple[int | None, int | None]:
         )
     rows, columns = (int(size) if isinstance(size, int | np.integer) else None for size in shape)
     return rows, columns
+
+
+def known_names(X: object) -> tuple[str, ...] | None:
+    """Return the names of the columns as far as they are known before the rows are read; None without."""
+    if _is_source(X):
+        return X.names
+    return X.names if isinstance(X, NamedRows) else column_labels(X)
 
 
 def check_in_memory(X: object, persons: object, weights: object) -> None:

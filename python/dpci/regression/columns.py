@@ -46,7 +46,7 @@ class Columns:
     def __init__(self, record: MomentRecord) -> None:
         self._record = record
         k = len(record.columns)
-        self._noise = record.noise("moment_matrix")
+        self._noise = record.noise()
         self._degrees = np.inf if record.is_gaussian else 0.5 * (k + 3)
         self._constant = np.zeros(k + 2)
         self._constant[k] = 1.0 / record.constant

@@ -11,6 +11,7 @@ from scipy import special
 from dpci import _core
 from dpci.base.validation import check_not_negative
 from dpci.errors import InvalidInput
+from dpci.regression.choices.planned import Regression
 from dpci.regression.law import ErrorParts, Noise, positive_part, shrunk
 from dpci.regression.record import INTERCEPT, MomentRecord
 
@@ -140,7 +141,8 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     rows, response, back, shift = _equations(record, model)
     n = record.n_samples
     robust = model.covariance == "robust"
-    noise = record.noise("moment_matrix")
+    residuals = planned_residuals(record, model) if robust else None
+    noise = record.noise()
     needed = _CLEAR * noise * math.sqrt(2.0 * len(rows))
 
     def solved(ridge: _F64) -> "_core.RegressionDict":
@@ -149,7 +151,7 @@ def solve(record: MomentRecord, model: Model) -> Solution:
             np.ascontiguousarray(rows),
             response,
             ridge=ridge,
-            residual_moments=record.residual_moments if robust else None,
+            residual_moments=None if residuals is None else residuals[0],
         )
 
     if model.l2_strength == PRIVATE:
@@ -175,11 +177,11 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     spread = np.array([factor * noise * found["residual_norm2"]])
     (variance,), (uncertainty,) = positive_part(seen, spread)
     classical = back @ (variance * found["classical"] / n) @ back.T
-    if robust:
+    if residuals is not None:
         assert found["robust"] is not None  # noqa: S101  # for the type checker: moments were given
         # Normal quantiles, as is the custom with HC0; t is for one variance of normal errors.
         sampling, relative = back @ (found["robust"] / n) @ back.T, 0.0
-        residual_noise = record.noise("residual_moments") / n
+        residual_noise = residuals[1] / n
     else:
         sampling, residual_noise = None, 0.0
         relative = 2.0 / free + (uncertainty / variance**2 if variance > 0.0 else 0.0)
@@ -197,6 +199,36 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         degrees=math.inf if record.is_gaussian else 0.5 * (len(record.columns) + 3),
         l2_strength=strength,
     )
+
+
+def planned_residuals(record: MomentRecord, model: Model) -> tuple[_F64, float]:
+    """Return the moments of the residuals of a model, and their noise.
+
+    Raises
+    ------
+    InvalidInput
+        For a regression that was not planned.
+    """
+    if not record.residuals:
+        raise InvalidInput(
+            "covariance='robust' needs the moments of the residuals, which are released with robust=True, got a "
+            "matrix without them"
+        )
+    found = None
+    if model.fit_intercept and model.l2_strength != PRIVATE and record.target not in model.features:
+        wanted = Regression(target=model.target, features=model.features, l2_strength=float(model.l2_strength))
+        found = record.residuals_of(wanted)
+    if found is None:
+        planned = "; ".join(
+            f"{entry.regression.target} on {', '.join(entry.regression.features or ('a constant',))} with "
+            f"l2_strength={entry.regression.l2_strength:g}"
+            for entry in record.residuals
+        )
+        raise InvalidInput(
+            f"covariance='robust' is for regressions that robust= planned, with an intercept ({planned}), got "
+            f"{model.target} on {', '.join(model.names)} with l2_strength={model.l2_strength!r}"
+        )
+    return found
 
 
 def attempt(record: MomentRecord, model: Model) -> Solution | InvalidInput:

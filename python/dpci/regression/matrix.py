@@ -11,7 +11,7 @@ from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.columns import Columns
-from dpci.regression.equations import Model, Ridge, attempt, check_ridge, solve
+from dpci.regression.equations import Model, Ridge, attempt, check_ridge, planned_residuals, solve
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
 from dpci.regression.result import LinearFit, record_of
 
@@ -82,8 +82,8 @@ class MomentMatrix(ReleaseFacts):
             they vary enough. It is on coefficients in units of the bounds: of columns less the middle of their bounds,
             over half their width. The result's ``l2_strength`` has it.
         covariance : {"classical", "robust"}
-            "classical": the errors have one variance. "robust": they need not (HC0); for y on all columns with an
-            intercept and without a ridge, if the release was made with ``robust=True``.
+            "classical": the errors have one variance. "robust": they need not (HC0); for the regressions that
+            ``robust`` of :func:`release` planned.
 
         Returns
         -------
@@ -105,6 +105,7 @@ class MomentMatrix(ReleaseFacts):
         *,
         fit_intercept: bool = True,
         l2_strength: Ridge = 0.0,
+        covariance: Literal["classical", "robust"] = "classical",
     ) -> tuple[LinearFit, ...]:
         """Fit one regression for each set of features, as :meth:`fit` does.
 
@@ -112,7 +113,7 @@ class MomentMatrix(ReleaseFacts):
         """
         if isinstance(feature_sets, str) or not isinstance(feature_sets, Iterable):
             raise InvalidInput(f"feature_sets must be a collection of sequences of names, got {feature_sets!r}")
-        common = {"fit_intercept": fit_intercept, "l2_strength": l2_strength}
+        common = {"fit_intercept": fit_intercept, "l2_strength": l2_strength, "covariance": covariance}
         return tuple(self.fit(target, features, **common) for features in feature_sets)  # type: ignore[arg-type]  # keywords of fit, passed on
 
     def means(self, columns: Sequence[str] | None = None, *, level: float = 0.95) -> ConfidenceIntervals:
@@ -217,23 +218,8 @@ class MomentMatrix(ReleaseFacts):
         if not model.names:
             raise InvalidInput("a regression needs a feature or an intercept, got features=() and fit_intercept=False")
         if model.covariance == "robust":
-            self._check_robust(model)
+            planned_residuals(record, model)
         return model
-
-    def _check_robust(self, model: Model) -> None:
-        record = self._record
-        if record.residual_moments is None:
-            raise InvalidInput(
-                "covariance='robust' needs the moments of the residuals, which are released with robust=True, got a "
-                "matrix without them"
-            )
-        whole = model.target == record.target and set(model.features) == set(record.columns)
-        if not (whole and model.fit_intercept and model.l2_strength == 0.0):
-            raise InvalidInput(
-                "covariance='robust' is for the regression of y on all columns with an intercept and l2_strength=0, "
-                f"whose residuals were released, got {model.target!r} on {', '.join(model.names)} with "
-                f"l2_strength={model.l2_strength!r}"
-            )
 
     def summary(self) -> str:
         """Return what was released and what it cost, as text."""

@@ -1,7 +1,7 @@
 """``release``: the noisy moment matrix of rows and targets, from which every linear regression among them follows."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -13,15 +13,16 @@ from dpci.base.validation import warn_of_seed
 from dpci.budgets import GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import DescribedParts, Partitions
-from dpci.data.rows import Rows, as_partitions
+from dpci.data.rows import Rows, as_partitions, known_names
 from dpci.errors import InvalidInput, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Squared
-from dpci.regression.choices.bounds import SPARSE, Bounds, StandardisedParts, plain_bounds, target_interval
-from dpci.regression.choices.matrix import MatrixChoices
+from dpci.regression.choices.bounds import SPARSE, Bounds, StandardisedParts, target_interval
+from dpci.regression.choices.matrix import MatrixChoices, target_name
+from dpci.regression.choices.planned import Regression
 from dpci.regression.matrix import MomentMatrix
-from dpci.regression.record import MomentRecord
+from dpci.regression.record import MomentRecord, ResidualMoments
 from dpci.rows import Ball, Blocks, RowDomain, row_domain
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
@@ -36,7 +37,7 @@ def release(
     row_norm: float | None = None,
     rows: RowDomain | None = None,
     target_bound: float | tuple[float, float] = 1.0,
-    robust: bool = False,
+    robust: bool | Sequence[Regression] = False,
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
@@ -67,9 +68,10 @@ def release(
         In place of both: the public domain of the rows. Of :class:`dpci.rows.Blocks` each block is scaled by its bound.
     target_bound : float or (lower, upper)
         Public bound on the size of a target, or bounds of the targets.
-    robust : bool
-        Also release the moments of the squared residuals of y on all columns, with a tenth of the budget: then
-        ``fit(covariance="robust")`` gives intervals that do not assume equal variances of the errors.
+    robust : bool or sequence of Regression
+        Regressions that are to have intervals which do not assume equal variances of the errors, by
+        ``fit(covariance="robust")``: the moments of their squared residuals are released too, with a tenth of the
+        budget in equal parts. True: y on all columns.
     on_violation : {"error", "clip"}
         What to do with numbers outside the bounds. Clipping changes what is estimated.
     neighbors : {"replace_one", "add_remove"}
@@ -189,7 +191,7 @@ def choices_of_fit(
         if schema.target.scale == "unit":
             middle, half = 0.5, 0.5
     return MatrixChoices(
-        bounds=placed, domain=domain, target_middle=middle, target_half=half, robust=False, schema=schema, **keywords
+        bounds=placed, domain=domain, target_middle=middle, target_half=half, robust=(), schema=schema, **keywords
     )
 
 
@@ -212,8 +214,10 @@ def release_matrix(
     if choices.bounds is not None and hasattr(X, "tocsr"):
         raise InvalidInput(SPARSE)
 
+    names = known_names(X) if choices.robust else None
+
     def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
-        return choices.spec(n_samples, n_columns, payment.budget)
+        return choices.spec(n_samples, n_columns, payment.budget, names)
 
     with payment.release(X, y, choices, resolve, parts=choices.part_rules()) as till:
         if prepare is not None:
@@ -269,18 +273,18 @@ def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> Descri
 def _record(
     rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices, release: Mapping[str, Any]
 ) -> MomentRecord:
-    *columns, _ = rows.names
-    target = "y"
-    while target in columns:
-        target += "_"
+    columns = rows.names[:-1]
     n_samples, n_columns = rows.shape
-    place = plain_bounds(n_columns) if choices.bounds is None else choices.bounds.placed(n_columns)
+    place = choices.place(n_columns)
+    planned = choices.planned(columns, n_columns)
     return MomentRecord(
         matrix=release["matrix"],
-        residual_point=release["residual_point"],
-        residual_moments=release["residual_moments"],
-        columns=tuple(columns),
-        target=target,
+        residuals=tuple(
+            ResidualMoments(regression=regression, point=point, moments=moments)
+            for regression, (point, moments) in zip(planned, release["residuals"], strict=True)
+        ),
+        columns=columns,
+        target=target_name(columns),
         named_columns=rows.named_columns,
         middle=place[0],
         scale=place[1],

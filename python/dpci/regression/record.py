@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from dpci.accounting.steps import Step
 from dpci.base.validation import check_count, check_flag, check_positive, check_real
 from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, gaussian_budget_from
 from dpci.errors import InvalidInput
+from dpci.regression.choices.planned import Regression
 from dpci.released.rules import (
     Rule,
     built,
@@ -40,9 +41,60 @@ SCHEMA_VERSION = 1
 
 INTERCEPT = "intercept"
 
-_ARRAYS = ("matrix", "residual_point", "residual_moments", "middle", "scale")
+_ARRAYS = ("matrix", "middle", "scale")
 _RELATIONS = {"replace_one": "replace one record", "add_remove": "add or remove one record"}
-_PARTS = ("moment_matrix", "residual_moments")
+_MATRIX, _RESIDUALS = "moment_matrix", "residual_moments"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ResidualMoments:
+    """Released moments of the residuals of one regression. Arrays are read-only; k columns."""
+
+    regression: Regression
+    """With the names of its target and of its features, in the order of the columns."""
+    point: _F64
+    """Coefficients of (scaled row, constant) at which residuals were taken, shape (k + 1,)."""
+    moments: _F64
+    """Mean of r²xx', x = (scaled features, constant)."""
+
+    def __post_init__(self) -> None:
+        for name in ("point", "moments"):
+            object.__setattr__(self, name, _read_only(getattr(self, name)))
+
+    def check(self, columns: tuple[str, ...], target: str) -> None:
+        """Check that they are of a matrix of these columns.
+
+        Raises
+        ------
+        InvalidInput
+            For names that are not there, and arrays of another shape.
+        """
+        if self.regression.among(columns, target) != self.regression:
+            raise InvalidInput(f"a planned regression must name its columns in their order, got {self.regression}")
+        size = len(self.regression.features or ()) + 1
+        if self.point.shape != (len(columns) + 1,) or self.moments.shape != (size, size):
+            raise InvalidInput(f"the moments of residuals must have shape {(size, size)}, got {self.moments.shape}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON can hold them."""
+        return {
+            **asdict(self.regression),
+            "point": self.point.tolist(),
+            "moments": self.moments.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, value: object) -> "ResidualMoments":
+        """Rebuild it from :meth:`to_dict`."""
+        if not isinstance(value, dict) or set(value) != {"target", "features", "l2_strength", "point", "moments"}:
+            raise InvalidInput(f"the moments of residuals must have the fields of their schema, got {value!r:.80}")
+        regression = Regression(
+            target=check_text("target", value["target"]),
+            features=check_names("features", value["features"]),
+            l2_strength=value["l2_strength"],
+        )
+        arrays = {name: check_array(name, value[name]) for name in ("point", "moments")}
+        return cls(regression=regression, **arrays)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,10 +103,8 @@ class MomentRecord:
 
     matrix: _F64
     """Mean of zz', z = (scaled row, constant, weighted target), shape (k + 2, k + 2)."""
-    residual_point: _F64 | None
-    """Coefficients of (scaled row, constant) at which residuals were taken; None unless they were planned."""
-    residual_moments: _F64 | None
-    """Mean of r²xx', r the residuals at that point, x = (scaled row, constant); None unless they were planned."""
+    residuals: "tuple[ResidualMoments, ...]"
+    """Of the residuals of planned regressions."""
     columns: tuple[str, ...]
     target: str
     """What the targets are called: "y", with underscores where a column has that name."""
@@ -91,29 +141,24 @@ class MomentRecord:
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
-            array = getattr(self, name)
-            if array is not None:
-                array = np.array(array, dtype=np.float64)
-                array.flags.writeable = False
-                object.__setattr__(self, name, array)
+            object.__setattr__(self, name, _read_only(getattr(self, name)))
         k = len(self.columns)
         shapes = {
             "matrix": (k + 2, k + 2),
-            "residual_point": (k + 1,),
-            "residual_moments": (k + 1, k + 1),
             "middle": (k,),
             "scale": (k,),
         }
         for name, shape in shapes.items():
             array = getattr(self, name)
-            if array is not None and array.shape != shape:
+            if array.shape != shape:
                 raise InvalidInput(f"{name} must have shape {shape}, got {array.shape}")
         if not np.all(self.scale > 0.0):
             raise InvalidInput(f"scale must be positive, got {self.scale.min()}")
-        has_residuals = self.residual_point is not None
-        expected = _PARTS if has_residuals else _PARTS[:1]
+        for residual in self.residuals:
+            residual.check(self.columns, self.target)
+        expected = (_MATRIX, *(_RESIDUALS for _ in self.residuals))
         found = {tuple(step.step for step in self.steps), tuple(seal.release for seal in self.seals)}
-        if found != {expected} or has_residuals != (self.residual_moments is not None):
+        if found != {expected}:
             raise InvalidInput(f"the steps and seals of a moment matrix must be those of {expected}, got {found}")
         if self.target in self.columns:
             raise InvalidInput(f"target must differ from the names of the columns, got {self.target!r}")
@@ -125,11 +170,27 @@ class MomentRecord:
         """Return the budget as an object."""
         return gaussian_budget_from(self.notion, self.budget)
 
-    def noise(self, part: str) -> float:
-        """Return the standard deviation of an isometric coordinate of the noise in a released matrix, seal included."""
-        step = next(step for step in self.steps if step.step == part)
-        seal = next(seal for seal in self.seals if seal.release == part)
-        size = len(self.columns) + (2 if part == "moment_matrix" else 1)
+    def noise(self) -> float:
+        """Return the standard deviation of an isometric coordinate of the noise in the matrix, seal included."""
+        return self._noise(0, len(self.matrix))
+
+    def residuals_of(self, model: Regression) -> tuple[_F64, float] | None:
+        """Return the moments of the residuals of a regression and their noise, as :meth:`noise`; None if not released.
+
+        They are those of (scaled row, constant), shape (k + 1, k + 1), with zeros for columns that are no regressors.
+        """
+        wanted = model.among(self.columns, self.target)
+        for at, residual in enumerate(self.residuals, start=1):
+            if residual.regression == wanted:
+                k = len(self.columns)
+                used = [*(self.columns.index(name) for name in wanted.features or ()), k]
+                moments = np.zeros((k + 1, k + 1))
+                moments[np.ix_(used, used)] = residual.moments
+                return moments, self._noise(at, len(used))
+        return None
+
+    def _noise(self, at: int, size: int) -> float:
+        step, seal = self.steps[at], self.seals[at]
         spread = math.sqrt(size + 1) if step.noise == "matrix_laplace" else 1.0
         # The seal's noise is in the entries; those off the diagonal count √2 times.
         return math.hypot(step.scale * spread, math.sqrt(2.0) * seal.std_dev)
@@ -143,7 +204,8 @@ class MomentRecord:
         """Return the record as JSON; floats survive exactly."""
         values: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
         for name in _ARRAYS:
-            values[name] = None if values[name] is None else values[name].tolist()
+            values[name] = values[name].tolist()
+        values["residuals"] = [residual.to_dict() for residual in self.residuals]
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
@@ -282,6 +344,18 @@ def conditions(record: MomentRecord) -> list[str]:
     return rests_on
 
 
+def _check_residuals(name: str, value: object) -> tuple[ResidualMoments, ...]:
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
+    return tuple(map(ResidualMoments.from_dict, value))
+
+
+def _read_only(values: _F64) -> _F64:
+    values = np.array(values, dtype=np.float64)
+    values.flags.writeable = False
+    return values
+
+
 def _check_finite(name: str, value: object) -> float:
     number = check_real(name, value)
     if not math.isfinite(number):
@@ -290,7 +364,7 @@ def _check_finite(name: str, value: object) -> float:
 
 
 _STEP_RULES: dict[str, Rule] = {
-    "step": one_of(*_PARTS),
+    "step": one_of(_MATRIX, _RESIDUALS),
     "noise": one_of("matrix_laplace", "gaussian"),
     "cost": check_positive,
     "scale": check_positive,
@@ -299,8 +373,7 @@ _STEP_RULES: dict[str, Rule] = {
 # What a saved record has to obey, field by field: a file can hold anything.
 _RULES: dict[str, Rule] = {
     "matrix": check_array,
-    "residual_point": optional(check_array),
-    "residual_moments": optional(check_array),
+    "residuals": _check_residuals,
     "columns": check_names,
     "target": check_text,
     "named_columns": check_flag,

@@ -7,7 +7,7 @@ use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, MomentMatrixRelease, Values};
 use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::records::Records;
-use dpci_core::spec::{self, MatrixBudget, MomentMatrixChoices};
+use dpci_core::spec::{self, MatrixBudget, MomentMatrixChoices, ResidualPlan};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -33,13 +33,14 @@ impl MomentMatrixSpec {
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
     )]
-    #[pyo3(signature = (*, n_samples, n_columns, row_norm, target_bound, robust_share, budget = None, mu = None, neighbors))]
+    #[pyo3(signature = (*, n_samples, n_columns, row_norm, target_bound, residuals, residual_share, budget = None, mu = None, neighbors))]
     fn new(
         n_samples: usize,
         n_columns: usize,
         row_norm: Rows<'_>,
         target_bound: f64,
-        robust_share: Option<f64>,
+        residuals: Vec<(Vec<usize>, Vec<f64>, Vec<f64>)>,
+        residual_share: f64,
         budget: Option<&Budget>,
         mu: Option<f64>,
         neighbors: &str,
@@ -54,7 +55,8 @@ impl MomentMatrixSpec {
             n_columns,
             rows: row_norm.domain(),
             target_bound,
-            robust_share,
+            residuals: residuals.into_iter().map(plan).collect(),
+            residual_share,
             budget,
             neighbors: neighbors_of(neighbors)?,
         });
@@ -133,15 +135,20 @@ impl MomentMatrixSpec {
         dict.set_item("seals", seals(&release.seals(&self.inner)))?;
         dict.set_item("private", private)?;
         dict.set_item("matrix", square(py, release.matrix.into_values())?)?;
-        let (point, moments) = release
-            .residuals
-            .map_or((None, None), |(point, moments, _)| {
-                (Some(point), Some(moments))
-            });
-        dict.set_item("residual_point", point.map(|p| PyArray1::from_vec(py, p)))?;
-        let moments = moments.map(|m| square(py, m.into_values())).transpose()?;
-        dict.set_item("residual_moments", moments)?;
+        let residuals = release.residuals.into_iter().map(|r| {
+            let moments = square(py, r.moments.into_values())?;
+            Ok((PyArray1::from_vec(py, r.point), moments))
+        });
+        dict.set_item("residuals", residuals.collect::<PyResult<Vec<_>>>()?)?;
         Ok(dict)
+    }
+}
+
+fn plan((regressors, ridge, response): (Vec<usize>, Vec<f64>, Vec<f64>)) -> ResidualPlan {
+    ResidualPlan {
+        regressors,
+        ridge,
+        response,
     }
 }
 

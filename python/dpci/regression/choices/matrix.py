@@ -4,8 +4,11 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpci import _core
-from dpci.base.validation import check_choice, check_flag, check_seed, check_threads
+from dpci.base.validation import check_choice, check_seed, check_threads
 from dpci.budgets import (
     GDP,
     Budget,
@@ -18,12 +21,13 @@ from dpci.budgets import (
 from dpci.data.arrays import OnViolation
 from dpci.data.parts import PartRules
 from dpci.losses import Squared
-from dpci.regression.choices.bounds import Bounds, Standardise, domain_of
+from dpci.regression.choices.bounds import Bounds, Standardise, domain_of, plain_bounds
+from dpci.regression.choices.planned import Plan, Regression, check_planned, named_regressions, plan_of
 from dpci.regression.record import charge_of
 from dpci.rows import Ball, Blocks, RowDomain, core_rows
 from dpci.schema.table import Schema
 
-ROBUST_SHARE = 0.1
+RESIDUAL_SHARE = 0.1
 """Share of the budget for the moments of the squared residuals, where they are asked for."""
 
 
@@ -38,7 +42,8 @@ class MatrixChoices:
     """Of the rows before that; None: the columns have bounds alone."""
     target_middle: float
     target_half: float
-    robust: bool
+    robust: tuple[Regression, ...]
+    """The regressions that are to have a robust covariance."""
     on_violation: OnViolation
     neighbors: Neighbors
     n_public: int | None
@@ -48,7 +53,7 @@ class MatrixChoices:
 
     def __post_init__(self) -> None:
         check_gaussian_budget(self.budget)
-        object.__setattr__(self, "robust", check_flag("robust", self.robust))
+        object.__setattr__(self, "robust", check_planned(self.robust))
         check_choice("on_violation", self.on_violation, ("error", "clip"))
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
@@ -90,20 +95,46 @@ class MatrixChoices:
         """What a ledger counts: of Gaussian DP the zCDP that it implies, rounded up."""
         return charge_of(self.budget)
 
-    def spec(self, n_samples: int, n_columns: int, budget: Budget) -> _core.MomentMatrixSpec:
-        """Return the calibrated specification."""
-        if self.bounds is not None:
-            self.bounds.placed(n_columns)
-        return _core.MomentMatrixSpec(
-            n_samples=n_samples if self.n_public is None else self.n_public,
-            n_columns=n_columns,
-            row_norm=core_rows(self.core_domain(n_columns)),
-            target_bound=self.target_half,
-            robust_share=ROBUST_SHARE if self.robust else None,
-            budget=None if isinstance(self.budget, GDP) else core_budget(budget),
-            mu=self.budget.mu if isinstance(self.budget, GDP) else None,
-            neighbors=self.neighbors,
-        )
+    def place(self, n_columns: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the middle and the scale of each of so many columns."""
+        return plain_bounds(n_columns) if self.bounds is None else self.bounds.placed(n_columns)
+
+    def planned(self, names: tuple[str, ...] | None, n_columns: int) -> tuple[Regression, ...]:
+        """Return the regressions that are to have a robust covariance, with the names of their columns.
+
+        Raises
+        ------
+        InvalidInput
+            For names that are not there, and a regression that is planned twice.
+        """
+        columns = tuple(f"x{i}" for i in range(n_columns)) if names is None else names
+        return named_regressions(self.robust, columns, target_name(columns))
+
+    def spec(
+        self, n_samples: int, n_columns: int, budget: Budget, names: tuple[str, ...] | None = None
+    ) -> _core.MomentMatrixSpec:
+        """Return the calibrated specification for columns of these names; None: x0, x1, ..."""
+        place = self.place(n_columns)
+
+        def made(residuals: list[Plan]) -> _core.MomentMatrixSpec:
+            return _core.MomentMatrixSpec(
+                n_samples=n_samples if self.n_public is None else self.n_public,
+                n_columns=n_columns,
+                row_norm=core_rows(self.core_domain(n_columns)),
+                target_bound=self.target_half,
+                residuals=residuals,
+                residual_share=RESIDUAL_SHARE,
+                budget=None if isinstance(self.budget, GDP) else core_budget(budget),
+                mu=self.budget.mu if isinstance(self.budget, GDP) else None,
+                neighbors=self.neighbors,
+            )
+
+        spec = made([])
+        if not self.robust:
+            return spec
+        columns = tuple(f"x{i}" for i in range(n_columns)) if names is None else names
+        planned = self.planned(names, n_columns)
+        return made([plan_of(regression, columns, place, spec.intercept, self.target_middle) for regression in planned])
 
     def row_bounds(self) -> dict[str, Any]:
         """Return the bounds that the rows are checked against, as the core takes them, before the release does."""
@@ -125,3 +156,11 @@ class MatrixChoices:
             clip=self.clip,
             n_threads=self.n_threads,
         )
+
+
+def target_name(columns: tuple[str, ...]) -> str:
+    """Return what targets are called: "y", with underscores where a column has that name."""
+    target = "y"
+    while target in columns:
+        target += "_"
+    return target

@@ -7,7 +7,7 @@ use crate::exec::Executor;
 use crate::linalg::{Eigen, vector};
 use crate::noise::{Law, NoiseGenerator};
 use crate::records::{HessianRows, Records, Request};
-use crate::spec::{MatrixNoise, MomentMatrixSpec, ResidualNoise, Seal, Step};
+use crate::spec::{MatrixNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step};
 use crate::unit::Unit;
 
 /// Directions of the rows with fewer standard deviations of noise than this are left out of the coefficients of the residuals.
@@ -18,18 +18,26 @@ const CLEAR: f64 = 2.0;
 pub struct MomentMatrixRelease {
     /// The mean of `zzᵀ`, `z = (x, s, t·y)`, row-major.
     pub matrix: Sealed,
-    /// The coefficients of `(x, s)` at which residuals were taken, their moments, and their noise.
-    pub residuals: Option<(Vec<f64>, Sealed, ResidualNoise)>,
+    /// Those of residuals, one for each planned regression.
+    pub residuals: Vec<ResidualMoments>,
+}
+
+/// Released moments of the residuals of one regression.
+#[derive(Debug, Clone)]
+pub struct ResidualMoments {
+    /// The coefficients of `(x, s)` that residuals are the response less; 0 but for regressors.
+    pub point: Vec<f64>,
+    /// The mean of `r² xxᵀ`, x the regressors.
+    pub moments: Sealed,
+    /// Its noise.
+    pub noise: ResidualNoise,
 }
 
 impl MomentMatrixRelease {
     /// What was spent, step by step.
     #[must_use]
     pub fn steps(&self, spec: &MomentMatrixSpec) -> Vec<Step> {
-        let residual = self
-            .residuals
-            .iter()
-            .map(|(_, _, noise)| noise.step.clone());
+        let residual = self.residuals.iter().map(|r| r.noise.step.clone());
         std::iter::once(spec.step().clone())
             .chain(residual)
             .collect()
@@ -38,18 +46,18 @@ impl MomentMatrixRelease {
     /// How the values were sealed.
     #[must_use]
     pub fn seals(&self, spec: &MomentMatrixSpec) -> Vec<Seal> {
-        let residual = self.residuals.iter().map(|(_, _, noise)| noise.seal);
+        let residual = self.residuals.iter().map(|r| r.noise.seal);
         std::iter::once(*spec.seal()).chain(residual).collect()
     }
 }
 
-/// Releases the mean of `zzᵀ` over the records, then, where it is planned, `(1/n) Σ r² xxᵀ` at the coefficients that it gives.
+/// Releases the mean of `zzᵀ` over the records, then, for each planned regression, `(1/n) Σ r² xxᵀ` at the coefficients that it gives.
 ///
 /// # Privacy
 /// Spends the whole budget of `spec`, for its relation and bounds. Every record obeys `‖z‖ ≤ R`, so two records' terms differ by at most
 /// `√2·R²` in Frobenius and `2R²` in nuclear norm: Gaussian noise on isometric coordinates is ρ-zCDP or (ε, δ)-DP, the symmetric matrix
-/// Laplace law ε-DP. Given the released matrix the second release is one of terms `r² xxᵀ` whose residuals the released coefficients
-/// bound; the two compose adaptively.
+/// Laplace law ε-DP. Given the released matrix each other release is one of terms `r² xxᵀ` whose residuals the released coefficients
+/// bound; they compose adaptively.
 ///
 /// # Errors
 /// [`crate::Error::Length`] and [`crate::Error::Unsupported`] for rows of another shape or checked against other bounds,
@@ -81,11 +89,11 @@ pub fn release_moment_matrix(
         generator,
     )?;
     let matrix = spec.seal().release_symmetric(&matrix, generator)?;
-    let residuals = if c.robust_share.is_some() {
-        release_residual_moments(spec, &matrix, records, exec, generator)?
-    } else {
-        None
-    };
+    let residuals = c
+        .residuals
+        .iter()
+        .map(|plan| release_residual_moments(spec, plan, &matrix, records, exec, generator));
+    let residuals = residuals.collect::<Result<_>>()?;
     Ok(MomentMatrixRelease { matrix, residuals })
 }
 
@@ -95,30 +103,46 @@ pub fn release_moment_matrix(
 /// Spends what `spec` has for it: given the released matrix, a sum of positive semidefinite terms of rank one and norm at most `cap²‖x‖²`.
 fn release_residual_moments(
     spec: &MomentMatrixSpec,
+    plan: &ResidualPlan,
     matrix: &Sealed,
     records: &dyn Records,
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
-) -> Result<Option<(Vec<f64>, Sealed, ResidualNoise)>> {
-    let (point, mean_square) = residual_point(spec, matrix)?;
+) -> Result<ResidualMoments> {
+    let params = spec.n_params();
+    let (point, mean_square) = residual_point(spec, plan, matrix)?;
+    // The residual is y, or nothing, less this combination of the columns.
+    let pairs = point.iter().zip(&plan.response);
+    let predicted: Vec<f64> = pairs.map(|(p, r)| p - r).collect();
     // A few roundings are in the computed norm.
-    let reach = vector::norm(&point) * (1.0 + (point.len() as f64 + 8.0) * f64::EPSILON);
-    let cap = spec.residual_cap(reach, mean_square);
-    let Some(noise) = spec.residual_noise(cap)? else {
-        return Ok(None);
-    };
+    let reach = vector::norm(&predicted) * (1.0 + (params as f64 + 8.0) * f64::EPSILON);
+    let cap = spec.residual_cap(plan, reach, mean_square);
+    let noise = spec.residual_noise(plan, cap)?;
     // Slopes of the squared loss are twice the residuals.
     let request = Request::CappedSlopes {
-        params: point.clone(),
+        params: predicted,
         cap: 2.0 * cap,
+        targets: plan.with_target(),
     };
     let sums = records.sums(&request, &**spec.loss(), None, exec)?;
     let n = spec.choices().n_samples as f64;
     let grams = sums.grams.into_iter();
-    let moments = grams.flat_map(|gram| gram.finish(4.0 * n)).collect();
-    let moments = noisy(moments, noise.noise, spec.n_params(), generator)?;
+    let whole: Vec<f64> = grams.flat_map(|gram| gram.finish(4.0 * n)).collect();
+    let moments = principal(&whole, params, &plan.regressors);
+    let moments = noisy(moments, noise.noise, plan.regressors.len(), generator)?;
     let moments = noise.seal.release_symmetric(&moments, generator)?;
-    Ok(Some((point, moments, noise)))
+    Ok(ResidualMoments {
+        point,
+        moments,
+        noise,
+    })
+}
+
+/// The rows and columns of a square matrix that are chosen.
+fn principal(matrix: &[f64], dim: usize, chosen: &[usize]) -> Vec<f64> {
+    let rows = chosen.iter().map(|&i| &matrix[i * dim..(i + 1) * dim]);
+    rows.flat_map(|row| chosen.iter().map(|&j| row[j]))
+        .collect()
 }
 
 fn noisy(
@@ -163,42 +187,38 @@ fn moment_sums(
     Ok(matrix)
 }
 
-/// The coefficients of the target on all columns and the constant, of those directions of the released rows that are clear of the noise,
-/// and what their squared residuals have for a mean at most, but for two standard deviations of its noise: post-processing.
-fn residual_point(spec: &MomentMatrixSpec, matrix: &Sealed) -> Result<(Vec<f64>, f64)> {
+/// The coefficients of a regression, of those directions of the released regressors that are clear of the noise, zeros for other columns,
+/// and what its squared residuals have for a mean at most, but for two standard deviations of its noise: post-processing.
+fn residual_point(
+    spec: &MomentMatrixSpec,
+    plan: &ResidualPlan,
+    matrix: &Sealed,
+) -> Result<(Vec<f64>, f64)> {
     let (params, dim) = (spec.n_params(), spec.dim());
-    let weight = spec.target_weight();
-    let rows = matrix.values().chunks_exact(dim);
-    let gram: Vec<f64> = rows
-        .clone()
-        .take(params)
-        .flat_map(|row| &row[..params])
-        .copied()
-        .collect();
-    let cross: Vec<f64> = rows
-        .clone()
-        .take(params)
-        .map(|row| row[params] / weight)
-        .collect();
-    let eigen = Eigen::new(&gram, params, "the released moment matrix")?;
+    let rows = || matrix.values().chunks_exact(dim);
+    // The response, and then the residual, as a combination of the columns of the matrix.
+    let mut residual = plan.response.clone();
+    residual[params] /= spec.target_weight();
+    let products: Vec<f64> = rows().map(|row| vector::dot(row, &residual)).collect();
+    let (chosen, k) = (&plan.regressors, plan.regressors.len());
+    let mut gram = principal(matrix.values(), dim, chosen);
+    gram.iter_mut().zip(&plan.ridge).for_each(|(a, r)| *a += r);
+    let cross: Vec<f64> = chosen.iter().map(|&j| products[j]).collect();
+    let eigen = Eigen::new(&gram, k, "the released moment matrix")?;
     let std_dev = spec.noise().law.isometric_std_dev(dim);
-    let clear = CLEAR * std_dev * (2.0 * params as f64).sqrt();
+    let clear = CLEAR * std_dev * (2.0 * k as f64).sqrt();
     let mut point = vec![0.0; params];
-    for (value, direction) in eigen.values.iter().zip(eigen.vectors.chunks_exact(params)) {
+    for (value, direction) in eigen.values.iter().zip(eigen.vectors.chunks_exact(k)) {
         if *value > clear {
             let coordinate = vector::dot(direction, &cross) / value;
-            for (p, v) in point.iter_mut().zip(direction) {
-                *p += coordinate * v;
+            for (&j, v) in chosen.iter().zip(direction) {
+                point[j] += coordinate * v;
             }
         }
     }
-    // y - xᵀθ as a combination of the columns.
-    let mut residual: Vec<f64> = point.iter().map(|p| -p).collect();
-    residual.push(1.0 / weight);
-    let seen: f64 = rows
-        .zip(&residual)
-        .map(|(row, v)| v * vector::dot(row, &residual))
-        .sum();
+    residual.iter_mut().zip(&point).for_each(|(r, p)| *r -= p);
+    let terms = rows().zip(&residual);
+    let seen: f64 = terms.map(|(row, v)| v * vector::dot(row, &residual)).sum();
     let noise = std_dev * vector::dot(&residual, &residual);
     Ok((point, seen.max(0.0) + 2.0 * noise))
 }

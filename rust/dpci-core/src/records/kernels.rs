@@ -125,7 +125,11 @@ pub(super) fn sums(
             ))),
             Request::Risk { params, hessian } => pass.risk(chunk, params, *hessian),
             Request::Moments { params } => pass.moments(chunk, params, limits),
-            Request::CappedSlopes { params, cap } => pass.capped_slopes(chunk, params, *cap),
+            Request::CappedSlopes {
+                params,
+                cap,
+                targets,
+            } => pass.capped_slopes(chunk, params, *cap, *targets),
             Request::DoubledGradient { point } => pass.doubled_gradient(chunk, point),
         };
         sums.map(|sums| Sums { n_rows, ..sums })
@@ -273,7 +277,13 @@ impl Pass<'_> {
     }
 
     /// Second moments of slopes that are held to a cap, over a chunk.
-    fn capped_slopes(&self, chunk: Range<usize>, params: &[f64], cap: f64) -> Result<Sums> {
+    fn capped_slopes(
+        &self,
+        chunk: Range<usize>,
+        params: &[f64],
+        cap: f64,
+        with_targets: bool,
+    ) -> Result<Sums> {
         let dim = params.len();
         let mut gram = [GramAccumulator::new(dim)];
         let mut packed = PackedBlock::new(dim, BLOCK);
@@ -288,8 +298,12 @@ impl Pass<'_> {
                 slope: Some(&mut *slope),
                 ..Batch::default()
             };
-            self.loss
-                .evaluate(u, self.design.targets(range.clone()), out)?;
+            let targets = if with_targets {
+                self.design.targets(range.clone())
+            } else {
+                &[0.0; BLOCK][..n]
+            };
+            self.loss.evaluate(u, targets, out)?;
             vector::clamp(slope, -cap, cap);
             for s in slope.iter_mut() {
                 *s *= *s;

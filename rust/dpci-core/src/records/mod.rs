@@ -57,6 +57,8 @@ pub enum Request {
         params: Vec<f64>,
         /// The greatest slope that counts.
         cap: f64,
+        /// Whether slopes are those at the records' targets; otherwise at targets of 0.
+        targets: bool,
     },
     /// `Σ l' x` in doubled precision.
     DoubledGradient {
@@ -78,7 +80,8 @@ impl Request {
             } => "risk",
             Self::Risk { .. } => "risk_and_hessian",
             Self::Moments { .. } => "moments",
-            Self::CappedSlopes { .. } => "capped_slopes",
+            Self::CappedSlopes { targets: true, .. } => "capped_slopes",
+            Self::CappedSlopes { targets: false, .. } => "capped_slopes_at_0",
             Self::DoubledGradient { .. } => "doubled_gradient",
             Self::Lengths => "lengths",
         }
@@ -89,7 +92,7 @@ impl Request {
     pub fn point(&self) -> Vec<f64> {
         match self {
             Self::Risk { params, .. } | Self::Moments { params } => params.clone(),
-            Self::CappedSlopes { params, cap } => params.iter().chain([cap]).copied().collect(),
+            Self::CappedSlopes { params, cap, .. } => params.iter().chain([cap]).copied().collect(),
             Self::DoubledGradient { point } => point.iter().flat_map(|p| p.halves()).collect(),
             Self::Lengths => Vec::new(),
         }
@@ -105,10 +108,14 @@ impl Request {
             "risk" => risk(point, HessianRows::None),
             "risk_and_hessian" => risk(point, HessianRows::All),
             "moments" => Ok(Self::Moments { params: point }),
-            "capped_slopes" => {
+            "capped_slopes" | "capped_slopes_at_0" => {
                 // No number is no point: it is refused for its length.
                 let cap = point.pop().unwrap_or_default();
-                Ok(Self::CappedSlopes { params: point, cap })
+                Ok(Self::CappedSlopes {
+                    params: point,
+                    cap,
+                    targets: name == "capped_slopes",
+                })
             }
             "doubled_gradient" => {
                 let (pairs, rest) = point.as_chunks();

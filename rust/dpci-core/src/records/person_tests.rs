@@ -167,6 +167,7 @@ fn check_sums(
     let request = Request::CappedSlopes {
         params: PARAMS.to_vec(),
         cap: 1.0,
+        targets: true,
     };
     assert!(design.sums(&request, loss, None, exec).is_err());
     assert!(

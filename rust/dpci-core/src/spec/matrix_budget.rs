@@ -66,15 +66,16 @@ mod tests {
     use super::*;
     use crate::privacy::Neighbors;
     use crate::row_domain::RowDomain;
-    use crate::spec::{MomentMatrixChoices, MomentMatrixSpec};
+    use crate::spec::{MomentMatrixChoices, MomentMatrixSpec, ResidualPlan};
 
-    fn choices(mu: f64, robust_share: Option<f64>) -> MomentMatrixChoices {
+    fn choices(mu: f64, n_plans: usize) -> MomentMatrixChoices {
         MomentMatrixChoices {
             n_samples: 40,
             n_columns: 3,
             rows: RowDomain::Ball(2.0),
             target_bound: 5.0,
-            robust_share,
+            residuals: vec![ResidualPlan::all(3); n_plans],
+            residual_share: 0.1,
             budget: MatrixBudget::Gaussian { mu },
             neighbors: Neighbors::ReplaceOne,
         }
@@ -82,22 +83,23 @@ mod tests {
 
     #[test]
     fn gaussian_budgets_are_mu() {
-        for (robust_share, parts) in [(None, 1.0), (Some(0.1), 2.0)] {
+        for n_plans in 0..4 {
             let mu = 0.7;
-            let spec = MomentMatrixSpec::new(choices(mu, robust_share)).unwrap();
-            let residual = spec.residual_noise(3.0).unwrap();
-            let matrices = spec.step().cost.value() + residual.map_or(0.0, |r| r.step.cost.value());
+            let spec = MomentMatrixSpec::new(choices(mu, n_plans)).unwrap();
+            let residual = spec.residual_noise(&ResidualPlan::all(3), 3.0).unwrap();
+            let plans = n_plans as f64;
+            let matrices = spec.step().cost.value() + plans * residual.step.cost.value();
             // The ratio at which ε-DP is μ-GDP, by the normal distribution function near 1/2.
             let half = (spec.seal().cost().value() / 2.0).tanh() / 2.0;
             let seal_mu =
                 2.0 * half * (2.0 * std::f64::consts::PI).sqrt() * (1.0 + 5.0 * half.powi(2));
-            let whole = matrices + parts * seal_mu.powi(2);
+            let whole = matrices + (1.0 + plans) * seal_mu.powi(2);
             assert!(whole <= mu * mu && whole > 0.9999 * mu * mu, "{whole}");
             let ratio = spec.step().sensitivity / spec.step().scale;
             assert!((ratio.powi(2) / spec.step().cost.value() - 1.0).abs() < 1e-12);
         }
         for mu in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-40] {
-            assert!(MomentMatrixSpec::new(choices(mu, None)).is_err(), "{mu}");
+            assert!(MomentMatrixSpec::new(choices(mu, 0)).is_err(), "{mu}");
         }
     }
 }

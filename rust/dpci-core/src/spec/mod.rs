@@ -43,7 +43,7 @@ pub use moment_matrix::{MomentMatrixChoices, MomentMatrixSpec};
 pub use moments::{MatrixNoise, MomentNoise};
 pub use plan::Plan;
 pub use report::{ReportSpec, check_shares};
-pub use residual_moments::ResidualNoise;
+pub use residual_moments::{ResidualNoise, ResidualPlan};
 #[cfg(test)]
 pub(crate) use score::Score;
 pub(crate) use score::{GREATEST_STEPS, check_predictor, choice_lattice, whole};

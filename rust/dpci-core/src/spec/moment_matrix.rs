@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::distances::{greatest_excess, mean_rounding};
 use super::matrix_budget::MatrixBudget;
 use super::scales::check_size;
-use super::{MatrixNoise, Part, Query, Seal, Step};
+use super::{MatrixNoise, Part, Query, ResidualPlan, Seal, Step};
 use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
 use crate::noise::{Law, MatrixLaw, symmetric};
 use crate::privacy::{Calibration, Cost, DataBounds, Neighbors, gaussian_std_dev, laplace_rate};
@@ -16,6 +16,9 @@ use crate::{Error, Result};
 
 /// More columns would make one eigendecomposition, which cannot be interrupted, take minutes.
 const MAX_COLUMNS: usize = 4096;
+
+/// Each is a pass over the records.
+const MAX_PLANS: u32 = 1000;
 
 /// What the target's share `c²` of the squared norm of a record leaves for the row is `(1 - c²)`; this is `c²/(1 - c²)` at `c² = 1/3`.
 const TARGET_RATIO: f64 = 0.5;
@@ -34,8 +37,10 @@ pub struct MomentMatrixChoices {
     pub rows: RowDomain,
     /// Bound on the size of a target.
     pub target_bound: f64,
-    /// Share of the budget for the residual moments; `None`: they are not released.
-    pub robust_share: Option<f64>,
+    /// The regressions whose residuals' moments are released, if any, with equal parts of [`Self::residual_share`].
+    pub residuals: Vec<ResidualPlan>,
+    /// Share of the budget for the residual moments of all of them.
+    pub residual_share: f64,
     /// Budget.
     pub budget: MatrixBudget,
     /// Neighbouring relation.
@@ -54,8 +59,8 @@ pub struct MomentMatrixSpec {
     noise: MatrixNoise,
     step: Step,
     seal: Seal,
-    /// `None`: residual moments are not released.
-    pub(super) residual_cost: Option<Cost>,
+    /// Of the residual moments of one regression.
+    pub(super) residual_cost: Cost,
     seal_cost: Cost,
 }
 
@@ -81,14 +86,16 @@ impl MomentMatrixSpec {
         // The square of the target's weight, and every product of columns, is then a normal number.
         check_size("row_norm", length)?;
         check_size("target_bound", c.target_bound)?;
-        if let Some(share) = c.robust_share
-            && !(share > 0.0 && share < 1.0)
-        {
+        let share = c.residual_share;
+        if !(share > 0.0 && share < 1.0) {
             return out_of_range("the share of the residual moments", "> 0 and < 1", share);
         }
         if c.n_columns > MAX_COLUMNS {
             let name = "the number of columns of a moment matrix";
             return out_of_range(name, "at most 4096", c.n_columns as f64);
+        }
+        for plan in &c.residuals {
+            plan.check(c.n_columns)?;
         }
         let parts = c.rows.shape().map_or(c.n_columns, |b| b.bounds().len());
         let intercept = INTERCEPT_RATIO * length / (parts as f64).sqrt();
@@ -96,11 +103,20 @@ impl MomentMatrixSpec {
         let target_weight = TARGET_RATIO.sqrt() * row_norm / c.target_bound;
         // Products and roots above are rounded: the weighted target may exceed its share by a few units in the last place.
         let weighted_target = target_weight * c.target_bound * (1.0 + 4.0 * f64::EPSILON);
-        let (cost, seal_cost) =
-            c.budget
-                .split_off_seals(if c.robust_share.is_some() { 2 } else { 1 })?;
-        let part = |share: f64| cost.with(cost.value() * share * (1.0 - 4.0 * f64::EPSILON));
-        let matrix_cost = c.robust_share.map_or(cost, |share| part(1.0 - share));
+        let n_plans = u32::try_from(c.residuals.len()).unwrap_or(u32::MAX);
+        if n_plans > MAX_PLANS {
+            let name = "the number of regressions whose residuals' moments are released";
+            return out_of_range(name, "at most 1000", f64::from(n_plans));
+        }
+        let (cost, seal_cost) = c.budget.split_off_seals(1 + n_plans)?;
+        // Sums of so many rounded parts do not exceed the whole.
+        let rounding = (f64::from(n_plans) + 4.0) * f64::EPSILON;
+        let part = |share: f64| cost.with(cost.value() * share * (1.0 - rounding));
+        let matrix_cost = if n_plans == 0 {
+            cost
+        } else {
+            part(1.0 - share)
+        };
         let bounds = DataBounds::new(
             c.n_samples as f64,
             row_norm_bound(row_norm, Some(weighted_target)),
@@ -114,7 +130,7 @@ impl MomentMatrixSpec {
         let noise = matrix_noise(&bounds, 1.0, matrix_cost)?;
         let step = step_of(Query::MomentMatrix, matrix_cost, noise);
         let (n, neighbors) = (c.n_samples as f64, c.neighbors);
-        let residual_cost = c.robust_share.map(part);
+        let residual_cost = part(share / f64::from(n_plans.max(1)));
         let mut spec = Self {
             choices,
             loss,
@@ -267,7 +283,8 @@ mod tests {
             n_columns: 3,
             rows: RowDomain::Ball(2.0),
             target_bound: 5.0,
-            robust_share: Some(0.1),
+            residuals: vec![ResidualPlan::all(3)],
+            residual_share: 0.1,
             budget: MatrixBudget::Of(budget),
             neighbors,
         }
@@ -307,7 +324,7 @@ mod tests {
             Budget::approx(1.0, 1e-6).unwrap(),
         ] {
             let spec = MomentMatrixSpec::new(choices(budget, Neighbors::AddRemove)).unwrap();
-            let residual = spec.residual_noise(3.0).unwrap().unwrap();
+            let residual = spec.residual_noise(&ResidualPlan::all(3), 3.0).unwrap();
             let (rest, seal) = budget.split_off_seal();
             let spent = spec.step().cost.value() + residual.step.cost.value();
             let whole = cost_of(rest).unwrap().value();
@@ -353,7 +370,7 @@ mod tests {
                 ..good.clone()
             },
             MomentMatrixChoices {
-                robust_share: Some(1.0),
+                residual_share: 1.0,
                 ..good.clone()
             },
             MomentMatrixChoices {

@@ -1,11 +1,12 @@
-//! The cap on residuals and the noise of their moments, from public values and a released moment matrix.
+//! The regressions whose residuals' moments are released, the cap on residuals and the noise, from public values and a released matrix.
 
 use super::distances::mean_rounding;
 use super::moment_matrix::{matrix_noise, step_of};
 use super::{MatrixNoise, MomentMatrixSpec, Part, Query, Seal, Step};
-use crate::Result;
 use crate::loss::moment_rounding;
 use crate::privacy::DataBounds;
+use crate::row_domain::{RowDomain, row_norm_bound};
+use crate::{Error, Result};
 
 /// Residuals count up to this many of their standard deviations in the residual moments: all of normal ones with twice the standard
 /// deviation of most, and nine tenths of the variance of those with three degrees of freedom.
@@ -13,6 +14,73 @@ const CAP: f64 = 8.0;
 
 /// The least cap, as a share of the greatest residual.
 const LEAST_CAP: f64 = 1e-6;
+
+/// A regression with an intercept whose residuals' moments are released, in terms of the record `(x, s, y)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResidualPlan {
+    /// The regressors among the columns of `(x, s)`, in increasing order; the constant is the last of them.
+    pub regressors: Vec<usize>,
+    /// What a ridge adds to the second moments of the regressors, row-major; 0 without.
+    pub ridge: Vec<f64>,
+    /// The response, a combination of `(x, s, y)`, in which y counts 0 or 1.
+    pub response: Vec<f64>,
+}
+
+impl ResidualPlan {
+    /// Least squares of y on so many columns, which are all.
+    #[must_use]
+    pub fn all(n_columns: usize) -> Self {
+        let params = n_columns + 1;
+        let mut response = vec![0.0; params + 1];
+        response[params] = 1.0;
+        Self {
+            regressors: (0..params).collect(),
+            ridge: vec![0.0; params * params],
+            response,
+        }
+    }
+
+    /// Whether residuals have y in them.
+    #[must_use]
+    pub fn with_target(&self) -> bool {
+        self.response.last() == Some(&1.0)
+    }
+
+    pub(super) fn check(&self, n_columns: usize) -> Result<()> {
+        let k = self.regressors.len();
+        let increasing = self.regressors.is_sorted_by(|a, b| a < b);
+        let numbers = [&self.ridge, &self.response];
+        let fits = increasing
+            && self.regressors.last() == Some(&n_columns)
+            && self.ridge.len() == k * k
+            && self.response.len() == n_columns + 2
+            && [0.0, 1.0].contains(&self.response[n_columns + 1])
+            && numbers.into_iter().flatten().all(|value| value.is_finite());
+        if fits {
+            return Ok(());
+        }
+        Err(Error::Unsupported(format!(
+            "a regression whose residuals' moments are released must have increasing columns of {n_columns} and the constant, and \
+             finite numbers, got {self:?}"
+        )))
+    }
+
+    /// A bound on the norm of the regressors of a record, rounded up: blocks without any do not count.
+    fn norm(&self, rows: &RowDomain, intercept: f64) -> f64 {
+        let length = match rows {
+            RowDomain::Ball(norm) => *norm,
+            RowDomain::Blocks(blocks) => {
+                let columns = self.regressors.iter().filter(|&&j| j < blocks.dim());
+                let mut used: Vec<usize> = columns.map(|&j| blocks.members()[j]).collect();
+                used.sort_unstable();
+                used.dedup();
+                used.iter()
+                    .fold(0.0, |sum, &b| row_norm_bound(sum, Some(blocks.bounds()[b])))
+            }
+        };
+        row_norm_bound(length, Some(intercept))
+    }
+}
 
 /// The noise of the residual moments at released coefficients.
 #[derive(Debug, Clone)]
@@ -26,42 +94,118 @@ pub struct ResidualNoise {
 }
 
 impl MomentMatrixSpec {
-    /// The greatest residual that counts, at coefficients θ of at most this norm whose squared residuals have about this mean.
+    /// The greatest residual `vᵀ(x, s) + y`, or without y, that counts, at coefficients v of at most this norm where squared residuals have
+    /// about this mean.
     ///
     /// # Privacy
     /// A function of public and of released values.
     #[must_use]
-    pub fn residual_cap(&self, params_norm: f64, mean_square: f64) -> f64 {
-        // The slope of the squared loss is twice a residual.
-        let greatest = 0.5 * self.loss().sup_slope(self.row_norm() * params_norm);
+    pub fn residual_cap(&self, plan: &ResidualPlan, norm: f64, mean_square: f64) -> f64 {
+        let predicted = self.row_norm() * norm;
+        let greatest = if plan.with_target() {
+            // The slope of the squared loss is twice a residual.
+            0.5 * self.loss().sup_slope(predicted)
+        } else {
+            predicted * (1.0 + 2.0 * f64::EPSILON)
+        };
         let typical = CAP * mean_square.max(0.0).sqrt();
         // Extreme data sets may have no residuals at all, and noise needs a scale.
-        greatest.min(typical.max(LEAST_CAP * greatest))
+        let cap = greatest.min(typical.max(LEAST_CAP * greatest));
+        if cap > 0.0 { cap } else { self.row_norm() }
     }
 
-    /// The noise of `(1/n) Σ r² x xᵀ` over residuals `|r| ≤ cap`; `None` where it is not released.
+    /// The noise of `(1/n) Σ r² x xᵀ` over residuals `|r| ≤ cap`, x the regressors.
     ///
     /// # Privacy
     /// The cost does not depend on the cap, which is public or released.
     ///
     /// # Errors
     /// [`crate::Error::OutOfRange`] where the noise or the seal have no scale in double precision.
-    pub fn residual_noise(&self, cap: f64) -> Result<Option<ResidualNoise>> {
-        let Some(cost) = self.residual_cost else {
-            return Ok(None);
-        };
-        let c = self.choices();
-        let dim = self.n_params();
+    pub fn residual_noise(&self, plan: &ResidualPlan, cap: f64) -> Result<ResidualNoise> {
+        let (c, cost) = (self.choices(), self.residual_cost);
+        let dim = plan.regressors.len();
         let n = c.n_samples as f64;
-        let bounds = DataBounds::new(n, self.row_norm(), c.neighbors, dim)?;
+        let norm = plan.norm(&c.rows, self.intercept());
+        let bounds = DataBounds::new(n, norm, c.neighbors, dim)?;
         let greatest = cap.powi(2) * (1.0 + 4.0 * f64::EPSILON);
         let noise = matrix_noise(&bounds, greatest, cost)?;
         let relative = mean_rounding(moment_rounding, n, c.neighbors);
-        let data = relative * greatest * bounds.row_norm.powi(2);
-        Ok(Some(ResidualNoise {
+        // Sums are those of whole rows, with their rounding.
+        let data = relative * greatest * self.row_norm().powi(2);
+        Ok(ResidualNoise {
             noise,
             step: step_of(Query::ResidualMoments, cost, noise),
             seal: self.seal_at(Part::ResidualMoments, data, noise, dim)?,
-        }))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row_domain::Blocks;
+    use std::sync::Arc;
+
+    #[test]
+    fn blocks_without_a_regressor_do_not_count() {
+        let blocks = Blocks::new(vec![3.0, 12.0, 4.0], vec![0, 1, 1, 2]).unwrap();
+        let rows = RowDomain::Blocks(Arc::new(blocks));
+        let plan = |regressors: Vec<usize>| ResidualPlan {
+            ridge: vec![0.0; regressors.len().pow(2)],
+            regressors,
+            ..ResidualPlan::all(4)
+        };
+        for (regressors, expected) in [
+            (vec![4], 1.0_f64),
+            (vec![0, 3, 4], 26.0),
+            (vec![1, 4], 145.0),
+            (vec![1, 2, 4], 145.0),
+            (vec![0, 1, 2, 3, 4], 170.0),
+        ] {
+            let found = plan(regressors).norm(&rows, 1.0).powi(2);
+            assert!(
+                (expected..expected * (1.0 + 1e-13)).contains(&found),
+                "{found}"
+            );
+        }
+        assert!((plan(vec![0, 4]).norm(&RowDomain::Ball(2.0), 1.0).powi(2) - 5.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn bad_plans_are_refused() {
+        assert!(ResidualPlan::all(2).check(2).is_ok());
+        let good = ResidualPlan::all(2);
+        for bad in [
+            ResidualPlan {
+                regressors: vec![0, 1],
+                ..good.clone()
+            },
+            ResidualPlan {
+                regressors: vec![1, 0, 2],
+                ..good.clone()
+            },
+            ResidualPlan {
+                regressors: vec![0, 0, 2],
+                ..good.clone()
+            },
+            ResidualPlan {
+                regressors: vec![0, 2],
+                ..good.clone()
+            },
+            ResidualPlan {
+                ridge: vec![f64::NAN; 9],
+                ..good.clone()
+            },
+            ResidualPlan {
+                response: vec![0.0, 0.0, 0.0, 0.5],
+                ..good.clone()
+            },
+            ResidualPlan {
+                response: vec![0.0; 3],
+                ..good.clone()
+            },
+        ] {
+            assert!(bad.check(2).is_err(), "{bad:?}");
+        }
     }
 }

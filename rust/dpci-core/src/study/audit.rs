@@ -123,13 +123,14 @@ fn append_triangle(matrix: Option<&Sealed>, dim: usize, row: &mut Vec<f64>) {
     }
 }
 
-/// The lower triangle of the matrix, then, where they are released, the coefficients of the residuals and the triangle of their moments.
+/// The lower triangle of the matrix, then, where they are released, for each planned regression its coefficients and the triangle of its residuals' moments.
 impl Repeated for MomentMatrixSpec {
     fn width(&self) -> usize {
         let triangle = |d: usize| d * (d + 1) / 2;
         let p = self.n_params();
-        let residuals = self.choices().robust_share.map_or(0, |_| p + triangle(p));
-        triangle(self.dim()) + residuals
+        let plans = self.choices().residuals.iter();
+        let residuals = plans.map(|plan| p + triangle(plan.regressors.len()));
+        triangle(self.dim()) + residuals.sum::<usize>()
     }
 
     fn append(
@@ -141,9 +142,9 @@ impl Repeated for MomentMatrixSpec {
     ) -> Result<()> {
         let found = release_moment_matrix(self, design, exec, generator)?;
         append_triangle(Some(&found.matrix), self.dim(), row);
-        if let Some((point, moments, _)) = &found.residuals {
-            row.extend_from_slice(point);
-            append_triangle(Some(moments), self.n_params(), row);
+        for (plan, residual) in self.choices().residuals.iter().zip(&found.residuals) {
+            row.extend_from_slice(&residual.point);
+            append_triangle(Some(&residual.moments), plan.regressors.len(), row);
         }
         Ok(())
     }

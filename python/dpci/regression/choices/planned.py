@@ -1,0 +1,131 @@
+"""``Regression``: what is to have a robust covariance, which needs a release of the moments of its residuals."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpci.base.validation import check_flag, check_not_negative
+from dpci.errors import InvalidInput
+
+__all__ = ["Regression"]
+
+Plan = tuple[list[int], list[float], list[float]]
+"""Regressors, ridge and response as the core takes them, in terms of the scaled row, the constant and the target."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regression:
+    """A regression with an intercept that is to have a robust covariance; see ``robust`` of :func:`release`.
+
+    Attributes
+    ----------
+    target : str or None
+        A column, or None: y.
+    features : sequence of str or None
+        Columns of X. None: all of them but the target.
+    l2_strength : float
+        λ of a ridge, as of :meth:`MomentMatrix.fit`; 0: ordinary least squares.
+    """
+
+    target: str | None = None
+    features: Sequence[str] | None = None
+    l2_strength: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.target is None or isinstance(self.target, str)):
+            raise InvalidInput(f"target must be the name of a column or None, got target={self.target!r}")
+        if self.features is not None:
+            if isinstance(self.features, str) or not isinstance(self.features, Iterable):
+                raise InvalidInput(f"features must be a sequence of names, got features={self.features!r}")
+            features = tuple(self.features)
+            if not all(isinstance(name, str) for name in features) or len(set(features)) < len(features):
+                raise InvalidInput(f"features must be names that differ from each other, got {features!r}")
+            object.__setattr__(self, "features", features)
+        object.__setattr__(self, "l2_strength", check_not_negative("l2_strength", self.l2_strength))
+
+    def among(self, columns: tuple[str, ...], target: str) -> "Regression":
+        """Return the same with its names, for a matrix of these columns.
+
+        Raises
+        ------
+        InvalidInput
+            For names that are not there, and y among the regressors.
+        """
+        response = target if self.target is None else self.target
+        if response not in {*columns, target}:
+            raise InvalidInput(
+                f"the target of a planned regression must be of the columns {', '.join((*columns, target))}, got "
+                f"{response!r}"
+            )
+        given = tuple(name for name in columns if name != response) if self.features is None else self.features
+        for name in given:
+            if name == response or name not in columns:
+                raise InvalidInput(
+                    "features of a planned regression must be columns of X other than its target, got "
+                    f"{name!r} (columns: {', '.join(columns)})"
+                )
+        ordered = tuple(name for name in columns if name in given)
+        return Regression(target=response, features=ordered, l2_strength=self.l2_strength)
+
+
+def check_planned(value: object) -> tuple[Regression, ...]:
+    """Return the regressions that ``robust`` plans.
+
+    Raises
+    ------
+    InvalidInput
+        Unless it is a flag or a sequence of regressions.
+    """
+    if isinstance(value, list | tuple):
+        for entry in value:
+            if not isinstance(entry, Regression):
+                raise InvalidInput(f"robust must be a flag or a list of regression.Regression, got {entry!r} in it")
+        return tuple(value)
+    return (Regression(),) if check_flag("robust", value) else ()
+
+
+def named_regressions(planned: tuple[Regression, ...], columns: tuple[str, ...], target: str) -> tuple[Regression, ...]:
+    """Return planned regressions with their names.
+
+    Raises
+    ------
+    InvalidInput
+        For names that are not there, and a regression that is planned twice.
+    """
+    found = tuple(regression.among(columns, target) for regression in planned)
+    for i, regression in enumerate(found):
+        if regression in found[:i]:
+            raise InvalidInput(f"robust must name every regression once, got {regression} twice")
+    return found
+
+
+def plan_of(
+    regression: Regression,
+    columns: tuple[str, ...],
+    place: tuple[np.ndarray, np.ndarray],
+    constant: float,
+    middle: float,
+) -> Plan:
+    """Return a named regression as the core takes it.
+
+    ``place`` has the middle and the scale of each column, ``middle`` is that of the targets.
+    """
+    features = regression.features or ()
+    k = len(columns)
+    regressors = [*(columns.index(name) for name in features), k]
+    size = len(regressors)
+    # A ridge is on the coefficients of the caller's columns, which are combinations of those of the matrix.
+    own = np.diag([*(float(place[1][j]) for j in regressors[:-1]), 1.0 / constant])
+    own[:-1, -1] = [float(place[0][j]) / constant for j in regressors[:-1]]
+    inverse = np.linalg.inv(own)
+    ridge = 0.5 * regression.l2_strength * inverse @ inverse.T
+    response = np.zeros(k + 2)
+    # Without a ridge the intercept takes up the middles.
+    with_middle = float(regression.l2_strength > 0.0)
+    if regression.target in columns:
+        at = columns.index(regression.target)
+        response[at], response[k] = place[1][at], with_middle * float(place[0][at]) / constant
+    else:
+        response[k + 1], response[k] = 1.0, with_middle * middle / constant
+    return regressors, ridge.reshape(size * size).tolist(), response.tolist()
