@@ -54,6 +54,7 @@ __all__ = [
     "fit_strata",
     "losses",
     "lowlevel",
+    "multinomial",
     "papers",
     "per_instance",
     "plan",
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
         baselines,
         datasets,
         lowlevel,
+        multinomial,
         papers,
         per_instance,
         regression,
@@ -88,7 +90,7 @@ if TYPE_CHECKING:
 else:
     # Loaded when first used: `dpci --version` does not wait for SciPy, nor a fit for studies and audits.
     _MODULES = {"accounting", "audit", "baselines", "datasets", "lowlevel", "papers", "per_instance", "schema"}
-    _MODULES |= {"regression", "simulate", "sklearn", "tuning", "utility"}
+    _MODULES |= {"multinomial", "regression", "simulate", "sklearn", "tuning", "utility"}
     _FURTHER = {"Comparison", "Plan", "PlanEntry", "PlanTable", "StrataFit"}
     _FURTHER |= {"compare", "fit_many", "fit_strata", "plan", "plan_table"}
 

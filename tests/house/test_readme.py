@@ -34,9 +34,11 @@ def test_the_python_runs(tmp_path, monkeypatch, capsys):
 
 def test_the_commands_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    lines = [shlex.split(line, comments=True) for block in blocks("sh") for line in block.splitlines()]
+    lines = [
+        shlex.split(line, comments=True) for block in blocks("sh") for line in block.replace("\\\n", "").splitlines()
+    ]
     commands = [words[1:] for words in lines if words[:1] == ["dpci"]]
-    assert {words[0] for words in commands} == {"data", "plan", "ledger", "fit", "report", "verify"}
+    assert {words[0] for words in commands} == {"data", "check", "plan", "ledger", "fit", "report", "verify"}
     for words in commands:
         assert main(words) == 0, words
     capsys.readouterr()

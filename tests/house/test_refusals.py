@@ -14,7 +14,10 @@ BEGIN, END = "<!-- refusals: written by dpci.data.refusals.markdown -->\n", "\n<
 # listed refusals they are; none where public values alone decide.
 SITES = {
     "data/labels": {
-        "check_classes": (3, ()),
+        "SeveralClasses.encoded": (1, ("label",)),
+        "check_several_classes": (2, ()),
+        "check_label": (1, ()),
+        "check_classes": (2, ()),
         "encode_labels": (1, ("label",)),
         "check_public_classes": (1, ("parts_labels",)),
         "_labels": (5, ("form",)),

@@ -52,6 +52,29 @@ def test_every_page_is_listed_once():
     assert sorted(logs - set(listed)) == []
 
 
+def clicks_from_the_front_page():
+    """How many links of the text lead from the front page to each page."""
+    link = re.compile(r"(?<!!)\[[^\]\[]*\]\((?!https?:|mailto:|#)([^)#\s]+\.md)")
+    found = {ROOT / "README.md": 0}
+    for page in (waiting := list(found)):
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for other in ((page.parent / name).resolve() for name in link.findall(text)):
+            if other not in found:
+                found[other] = found[page] + 1
+                waiting.append(other)
+    return found
+
+
+def test_answers_are_three_clicks_away_at_most():
+    """Publish with odds ratios; pure or (ε, δ) for a clinic; approve or refuse a release: docs/evidence/readers.md."""
+    found = clicks_from_the_front_page()
+    guides = [path for path in (ROOT / "docs" / "guides").glob("*.md") if path.name != "index.md"]
+    pages = [ROOT / "docs" / f"{name}.md" for name in ("choose", "approve", "inference", "persons")]
+    assert {page.name for page in [*guides, *pages] if found.get(page, 9) > 2} == set()
+    others = [ROOT / "docs" / f"{name}.md" for name in ("specimen", "glossary", "public_data", "data", "cli")]
+    assert {page.name for page in others if found.get(page, 9) > 3} == set()
+
+
 def test_no_page_is_longer_than_250_lines():
     docs = ROOT / "docs"
     pages = {

@@ -1,12 +1,15 @@
 """Coefficients in the units of a table: the map against statsmodels on the table itself, and against its definition."""
 
 import dataclasses
+import json
+import re
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
 import dpci
+from dpci.cli.main import main
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
 from support.ill import SCHEMA, people
@@ -44,6 +47,52 @@ def test_the_predictor_is_the_same(result):
         assert units.cov[j, 1] / ratio == pytest.approx(result.cov[j, 1] * units.params[1] / result.params[1], rel=1e-9)
 
 
+def test_a_fit_without_intervals_has_estimates_and_says_why_there_is_no_more(capsys, tmp_path):
+    bare = dpci.fit(TABLE, schema=SCHEMA, moments="none", **KEYWORDS)
+    units = bare.in_units()
+    np.testing.assert_allclose(design(TABLE) @ units.params, bare.decision_function(TABLE), atol=1e-12)
+    assert units.names == bare.names
+    reason = "intervals require released moments, got a fit with moments='none'"
+    assert units.interval_refusal == reason == bare.interval_refusal
+    shown = [line.split() for line in str(units).splitlines()]
+    assert shown[1:3] == [["name", "unit", "estimate"], shown[2]]
+    assert shown[3] == ["age", "per", "year", f"{units.params[0]:.4f}"]
+    assert str(units).endswith(f"no intervals: {reason}")
+    assert f"per year    {units.params[0]:.4f}" in bare.summary()
+    assert "<small>per year</small>" in bare.to_html()
+    (tmp_path / "bare.json").write_text(bare.to_json())
+    assert main(["report", str(tmp_path / "bare.json"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["interval_refusal"] == reason
+    assert document["in_units"][0] == {"name": "age", "unit": "per year", "estimate": units.params[0]}
+    for ask in (
+        units.conf_int,
+        units.summary_frame,
+        bare.odds_ratios,
+        lambda: units.std_errors,
+        lambda: units.cov,
+        lambda: units.pvalues,
+        lambda: units.wald_test(["age"]),
+        lambda: bare.in_units(target="unregularised"),
+    ):
+        with pytest.raises(InvalidInput, match="intervals require released moments"):
+            ask()
+    with pytest.raises(InvalidInput, match="target must be"):
+        bare.in_units(target="none")
+
+
+def test_the_page_has_odds_ratios_with_their_units(result):
+    page = result.to_html(level=0.9)
+    ratios = result.odds_ratios(level=0.9)
+    odds = page.split('id="odds"')[1].split("</section>")[0]
+    assert [f"{number:.4f}" for number in (ratios.estimate[0], ratios.lower[0], ratios.upper[0])] == re.findall(
+        r"<td>([0-9.]+)</td>", odds.split("age")[1]
+    )[:3]
+    assert "<small>against F</small>" in odds
+    assert "intercept" not in odds
+    assert 'id="odds"' not in result.to_html(units="scaled")
+
+
 def test_tests_and_many_at_once(result):
     units = result.in_units()
     tested = units.wald_test({"age": 10}, 0.5)
@@ -76,8 +125,6 @@ def test_odds_ratios(result):
         hinge.odds_ratios()
     with pytest.raises(InvalidInput, match="units of a table need a fit with a schema"):
         without.in_units()
-    with pytest.raises(InvalidInput, match="moments"):
-        dpci.fit(TABLE, schema=SCHEMA, moments="none", **KEYWORDS).in_units()
 
 
 def test_with_a_huge_budget_they_are_those_of_statsmodels():

@@ -202,7 +202,7 @@ def test_a_schema_names_the_column():
         ({"weight_bound": 0.0}, "weight_bound must be"),
         ({"weight_bound": np.inf}, "weight_bound must be"),
         ({"weight_total": -1.0}, "weight_total must be"),
-        ({"weight_total": 3.0}, "weight_total must be at least weight_bound"),
+        ({"weight_total": 3.0}, "weight_bound must be at most weight_total"),
         ({"weights": None}, "weights must be given with weight_bound"),
         ({"weights": "name"}, "weights must be an array of numbers without a schema"),
         ({"weights": np.ones(3)}, "one number for each of the 600 rows"),

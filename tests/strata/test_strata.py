@@ -124,7 +124,7 @@ def test_fifty_strata_cost_what_one_does():
     ("change", "keywords", "message"),
     [
         ({"state": "Z"}, {}, "hold one of"),
-        ({"state": "A"}, {}, "at least one row"),
+        ({"state": "A"}, {}, "every stratum must have at least one row, got none of 'B'"),
         ({}, {"n_public": {"A": 300, "B": 300}}, "a number for each stratum"),
         ({}, {"n_public": 0}, "n_public must be at least 1"),
         ({}, {"persons": np.arange(N) // 2}, "all rows of a person must be in one stratum"),
@@ -143,6 +143,34 @@ def test_what_is_refused_is_not_paid(change, keywords, message):
     with pytest.raises(InvalidInput, match=message):
         dpci.fit_strata(table, **{**given, "l2_strength": 0.05, "ledger": ledger, **keywords})
     assert ledger.history == ()
+
+
+def test_strata_without_intervals_have_estimates():
+    found = quiet(people(), moments="none")
+    assert "moments='none'" in found.interval_refusal
+    assert found.parameters == ("age", "sex=M", "intercept")
+    (row,) = (line.split() for line in found.summary("age").splitlines() if line.startswith("B"))
+    assert row == ["B", f"{found['B'].in_units().params[0]:.4f}", "-", "-", "-", "-", "300"]
+    assert "no intervals" in found.summary()
+    assert "Forest plot" not in found.to_html()
+    with pytest.raises(InvalidInput, match="intervals require"):
+        found.conf_int("age")
+
+
+def test_the_page_names_what_all_strata_cost_and_reveal_together():
+    found = dpci.fit_strata(
+        people(), by="state", schema=SCHEMA, strata=STATES, n_public=PUBLIC, budget=dpci.PureDP(0.5), l2_strength=0.5,
+        neighbors="replace_one",
+    )  # fmt: skip
+    page = found.to_html()
+    assert "epsilon=1 (pure DP)" in page
+    assert "right with probability at most 73.11%" in page
+    assert found.digest in page
+    part = found["B"].to_html()
+    assert "all 3 strata of the table spend epsilon=1 (pure DP) together" in part
+    assert "right with probability at most 73.11%" in part
+    label = found.plot("age").get_xlabel()
+    assert label == "age (per unit) with 95% interval\nlogistic loss\nepsilon=1 (pure DP)"
 
 
 def test_ledgers_of_another_relation_or_with_private_errors_are_refused():

@@ -27,7 +27,7 @@ def written(page: str) -> str:
     found = _COMMANDS.search(above)
     assert found is not None
     with in_new_folder(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        for line in found[1].splitlines():
+        for line in found[1].replace("\\\n", "").splitlines():
             assert main(shlex.split(line, comments=True)[1:]) == 0, line
         report = Path("approval.md").read_text(encoding="utf-8")
     # One level down: the page has a title of its own.

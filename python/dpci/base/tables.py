@@ -64,15 +64,15 @@ def format_pvalue(pvalue: float) -> str:
     return "<0.0001" if pvalue < 1e-4 else f"{pvalue:.4f}"
 
 
-def number_format(sizes: ArrayLike, values: ArrayLike) -> str:
+def number_format(sizes: ArrayLike, values: ArrayLike, *, digits: int = 4) -> str:
     """Return the format of values whose standard errors, or whose own sizes, are these.
 
-    Four decimals. Where the least size above 0 would be lost in them, four of its digits; powers of ten where that is
-    many digits, or where the values have many before the point.
+    Four decimals. Where the least size above 0 would be lost in them, so many of its digits; powers of ten where that
+    is many decimals, or where the values have many before the point.
     """
     found = np.asarray(sizes, dtype=np.float64)
     least = float(found[found > 0.0].min(initial=1.0))
-    decimals = 4 if least >= _LEAST else 3 - math.floor(math.log10(least))
+    decimals = 4 if least >= _LEAST else digits - 1 - math.floor(math.log10(least))
     if decimals > _MOST_DECIMALS or np.abs(values).max(initial=float(found.max(initial=0.0))) > _GREATEST:
         return ".4e"
     return f".{decimals}f"

@@ -175,7 +175,10 @@ def _against_ledger(held: Held, path: Path | None) -> Iterator[Finding]:
         yield Finding("not checked", f"that {where}, paid for it: --ledger names the file")
         return
     with Ledger.open(path) as ledger:
-        yield Finding("ok", f"the ledger is undamaged: {len(ledger.history)} entries")
+        yield Finding(
+            "ok",
+            f"the ledger is undamaged, with {len(ledger.history)} {'entry' if len(ledger.history) == 1 else 'entries'}",
+        )
         if ledger.id != paid["ledger"]:
             yield Finding("FAILED", f"the ledger must be {paid['ledger']}, which the model names, got {ledger.id}")
             return

@@ -69,8 +69,13 @@ def _parameters(result: PrivateFit | LinearFit | SelectedFit, view: View) -> lis
 
 def _in_units(result: PrivateFit | LinearFit | SelectedFit, view: View) -> list[dict[str, Any]] | None:
     """Return the coefficients in the units of the table, where there are some."""
-    if isinstance(result, SelectedFit) or result.schema is None or result.interval_refusal is not None:
+    if isinstance(result, SelectedFit) or result.schema is None:
         return None
+    if result.interval_refusal is not None:
+        if isinstance(result, LinearFit):
+            return None
+        bare = result.in_units()
+        return _rows({"name": bare.names, "unit": bare.units, "estimate": bare.params.tolist()})
     found: TableUnits = result.in_units() if isinstance(result, LinearFit) else result.in_units(target=view.target)
     together = None if isinstance(result, LinearFit) else view.simultaneous
     intervals = found.conf_int(level=view.level, simultaneous=together)

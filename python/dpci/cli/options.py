@@ -91,17 +91,17 @@ Persons = Annotated[
     _option(BUDGET, "Column of ids: protect persons, who may have several rows. The table is held in memory."),
 ]
 MaxRows = Annotated[
-    int | None, _option(BUDGET, "With --persons: the first so many rows of each count, in place of the mean of all.")
+    int | None, _option(BUDGET, "With --persons: only this many first rows of each person count, instead of all.")
 ]
 Weights = Annotated[
     str | None,
-    _option(BUDGET, "Column of weights, by which rows count; needs --weight-bound. The table is held in memory."),
+    _option(BUDGET, "Column of weights of the rows; needs --weight-bound. The table is held in memory."),
 ]
 WeightBound = Annotated[
-    float | None, _option(BUDGET, "Public: the greatest weight that any row could have. The noise grows with it.")
+    float | None, _option(BUDGET, "Public bound on the weight of any row. The noise grows with it.")
 ]
 WeightTotal = Annotated[
-    float | None, _option(BUDGET, "Public: what divides weighted sums, in place of the number of records.")
+    float | None, _option(BUDGET, "Public number that divides weighted sums, instead of the number of records.")
 ]
 NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under add_remove.")]
 

@@ -46,6 +46,65 @@ class CodedLabels:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
 
+@dataclass(frozen=True, eq=False)
+class SeveralClasses:
+    """Labels of more than two public classes, which nobody has looked at yet: class k is coded k."""
+
+    labels: Any
+    classes: tuple[Label, ...]
+
+    def encoded(self, n_samples: int) -> Targets:
+        """Return the numbers of the classes.
+
+        Raises
+        ------
+        InvalidInput
+            For labels that are none of the classes, missing or too few.
+        """
+        labels = _labels(taken_over("y", self.labels), n_samples)
+        codes = np.full(len(labels), -1.0)
+        for code, label in enumerate(self.classes):
+            codes[_equal(labels, label)] = code
+        if (codes < 0.0).any():
+            row = int(np.argmax(codes < 0.0))
+            shown = ", ".join(map(repr, self.classes))
+            raise InvalidInput(f"y must hold only the classes {shown}, got {_plain(labels[row])!r} in row {row}")
+        return Targets(codes, classes=None, classes_inferred=False)
+
+
+def check_several_classes(classes: object) -> tuple[Label, ...]:
+    """Return the caller's classes, the reference first, as plain Python values.
+
+    Raises
+    ------
+    InvalidInput
+        For fewer than three, and for labels that are equal or are written alike.
+    """
+    rule = "classes must be at least three different booleans, finite numbers or strings, the reference first"
+    if (
+        not isinstance(classes, Sequence | np.ndarray)
+        or isinstance(classes, str)
+        or getattr(classes, "ndim", 1) != 1
+        or len(classes) < 3
+    ):
+        raise InvalidInput(f"{rule} (dpci.fit takes two), got classes={classes!r}")
+    labels = tuple(check_label(rule, label) for label in classes)
+    # Names of parameters have the class in them.
+    for name, others in ((str(label), labels[:at]) for at, label in enumerate(labels)):
+        if any(name == str(other) for other in others):
+            raise InvalidInput(f"{rule}, got {name!r} twice")
+    return labels
+
+
+def check_label(rule: str, label: object) -> Label:
+    """Return a label of a class as a plain Python value."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    # NaN differs from itself, so no target could ever equal it; JSON has neither NaN nor infinity.
+    if not isinstance(plain, bool | int | float | str) or (isinstance(plain, float) and not math.isfinite(plain)):
+        raise InvalidInput(f"{rule}, got {plain!r}")
+    return plain
+
+
 def check_classes(classes: object) -> Classes:
     """Return the caller's (negative, positive) as plain Python values."""
     if (
@@ -55,18 +114,14 @@ def check_classes(classes: object) -> Classes:
         or len(classes) != 2
     ):
         raise InvalidInput(f"{_CLASSES_RULE}, got classes={classes!r}")
-    negative, positive = (label.item() if isinstance(label, np.generic) else label for label in classes)
-    for label in (negative, positive):
-        # NaN differs from itself, so no target could ever equal it; JSON has neither NaN nor infinity.
-        if not isinstance(label, bool | int | float | str) or (isinstance(label, float) and not math.isfinite(label)):
-            raise InvalidInput(f"{_CLASSES_RULE}, got {label!r}")
+    negative, positive = (check_label(_CLASSES_RULE, label) for label in classes)
     if negative == positive:
         raise InvalidInput(f"{_CLASSES_RULE}, got {negative!r} twice")
     return negative, positive
 
 
 def encode(
-    y: ArrayLike,
+    y: "ArrayLike | SeveralClasses",
     n_samples: int,
     *,
     two_classes: bool,
@@ -74,6 +129,8 @@ def encode(
     stacklevel: int | None = None,
 ) -> Targets:
     """Return the targets of a loss of two classes or of real targets; see :func:`encode_labels`."""
+    if isinstance(y, SeveralClasses):
+        return y.encoded(n_samples)
     if not two_classes:
         return Targets(encode_reals(y, n_samples), classes=None, classes_inferred=False)
     return encode_labels(y, classes, n_samples, stacklevel=None if stacklevel is None else stacklevel + 1)
@@ -152,8 +209,8 @@ CLASSES_READ_OFF = "the labels that occur are not secret: the two classes were i
 """A condition of the guarantee if the classes were not public."""
 
 
-def label_array(classes: Classes) -> NDArray[Any]:
-    """Return both classes as an array that holds the caller's labels; of objects where no other type keeps both."""
+def label_array(classes: tuple[Label, ...]) -> NDArray[Any]:
+    """Return classes as an array that holds the caller's labels; of objects where no other type keeps them."""
     array = np.array(classes)
     return array if array.tolist() == list(classes) else np.array(classes, dtype=object)
 

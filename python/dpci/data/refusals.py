@@ -30,7 +30,7 @@ OF_PYTHON = {
     ),
     "missing": Refusal("a missing value in a frame", "before", "column, row"),
     "missing_target": Refusal("a missing target", "before", "value, row"),
-    "label": Refusal("a target that belongs to neither class", "before", "value, row"),
+    "label": Refusal("a target that is none of the classes", "before", "value, row"),
     "one_class": Refusal(
         "one class, more than two classes, or labels of several types, without `classes` or a boolean data type",
         "before",

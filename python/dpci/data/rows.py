@@ -11,7 +11,7 @@ from dpci import _core
 from dpci.data.arrays import CoreRows, Csr, Floats, NamedRows, Place, as_features
 from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index
-from dpci.data.labels import Classes, encode
+from dpci.data.labels import Classes, SeveralClasses, encode
 from dpci.data.parts import DescribedParts, Partitions, PartRules, check_smooth, describe
 from dpci.data.persons import numbered
 from dpci.data.weights import row_weights
@@ -149,7 +149,7 @@ def read(
     n_records = features.shape[0] if numbers is None or not len(numbers) else int(numbers.max()) + 1
     resolved = resolve(n_records, features.shape[1])
     above = None if stacklevel is None else stacklevel + 1
-    check_same_index(X, y)
+    check_same_index(X, y.labels if isinstance(y, SeveralClasses) else y)
     targets = encode(y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes, stacklevel=above)
     rows = Rows(
         shape=features.shape,

@@ -1,6 +1,6 @@
 """What the spends of a ledger cost together: exact sums of decimals, and one proved bound where notions mix.
 
-The proofs are in docs/ledger.md; the numbers in brackets are its sections.
+The proofs are in docs/proofs/ledger.md; the numbers in brackets are sections of docs/ledger.md.
 """
 
 import copy

@@ -52,7 +52,7 @@ class Ledger:
 
     A ledger is shared, never copied: ``copy.deepcopy`` and scikit-learn's ``clone`` give the same ledger, and a pickle
     of one with a file opens that file. Threads may share one. Processes share a file; a ledger without one refuses to
-    be used by another process. See docs/ledger.md for the rules of addition, their proofs, and what the file promises.
+    be used by another process. See docs/ledger.md for the rules of addition and for what the file promises.
 
     Parameters
     ----------

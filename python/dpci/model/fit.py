@@ -123,8 +123,9 @@ def fit(
         order of the rows: where ``X`` and ``y`` both have an index, as in pandas, the two must be equal. A Dask array
         or series with the partitions of ``X`` where that is a Dask collection; None if and only if the parts of ``X``
         hold their targets, or the table holds the target of ``schema``.
-    budget : PureDP, ZCDP or ApproxDP; GDP with ``mechanism="moments"``
+    budget : PureDP, ZCDP, ApproxDP or GDP
         What to spend. Objective perturbation takes Laplace noise under PureDP and ZCDP, Gaussian noise under ApproxDP.
+        GDP is for ``mechanism="moments"`` alone.
     l2_strength : float
         Regularisation λ > 0. It defines the target of the intervals and must not depend on the data. 0 is legal only
         for a custom loss that declares strong convexity, and with ``mechanism="moments"``. There 0 is the default, and

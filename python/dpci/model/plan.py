@@ -100,7 +100,7 @@ class Plan:
     title: str
 
     def summary(self) -> str:
-        """Table of the steps, and the numbers that decide whether the fit is worth its budget."""
+        """Table of the steps, and the numbers that decide whether the fit is worth its budget (docs/glossary.md)."""
         unit = self.cost_unit.replace("_", " ")
         rows = [
             [

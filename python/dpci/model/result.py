@@ -39,7 +39,7 @@ class PrivateFit(Inference):
     ) -> str:
         """Table of estimates and intervals, and the facts that a reader needs to judge them.
 
-        The column "ridge" is :meth:`shrinkage`.
+        The column "ridge" is :meth:`shrinkage`; docs/glossary.md explains every line.
 
         Parameters
         ----------

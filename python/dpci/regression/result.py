@@ -21,10 +21,20 @@ from dpci.inference.targets.units import TableUnits
 from dpci.regression.equations import PRIVATE, Model, Solution, attempt, check_ridge
 from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
-from dpci.regression.show import NOTE, coefficient_table, fact_lines, in_target_units, regression_page, units_of
+from dpci.regression.show import (
+    NOTE,
+    coefficient_table,
+    drawn,
+    fact_lines,
+    in_target_units,
+    regression_page,
+    target_name,
+    units_of,
+)
 from dpci.released.model import encoded_table
 from dpci.released.rules import check_names, check_text, read_saved, saved_text
 from dpci.report.plot import Order, forest_plot
+from dpci.report.style import caption, facts_of_release
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
 
@@ -228,10 +238,19 @@ class LinearFit(ReleaseFacts):
     ) -> "Axes":
         """Forest plot of intervals; a filled point marks those that do not contain 0. Needs matplotlib.
 
-        Parameters are those of :meth:`dpci.PrivateFit.plot`.
+        Parameters are those of :meth:`dpci.PrivateFit.plot`. With a schema, and without ``contrast`` and
+        ``simultaneous``, what the full range of each column does to the target, in its unit.
         """
-        intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
-        return forest_plot(intervals, private=self.private, order=order, ax=ax)
+        if contrast is None and simultaneous is None:
+            intervals = drawn(*self._parts(), level)
+        else:
+            intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
+        in_units = intervals.names != self.names
+        what = f"difference of {target_name(self._record, self._model)} over the full range" if in_units else "estimate"
+        axes = forest_plot(intervals, private=self.private, order=order, what=what, ax=ax)
+        record = self._record
+        spent, count = facts_of_release(self.spent, record.n_samples, neighbors=record.neighbors, private=self.private)
+        return caption(axes, f"linear regression, {count}", spent)
 
     def to_html(
         self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None

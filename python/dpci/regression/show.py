@@ -1,6 +1,7 @@
 """How a regression is shown: the table of its coefficients, its facts, and its page."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,14 +9,16 @@ from numpy.typing import NDArray
 from dpci.base.tables import format_percent, format_pvalue, number_format
 from dpci.base.validation import check_fraction
 from dpci.errors import InvalidInput
-from dpci.inference.targets.units import TableUnits
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.units import ERROR_DIGITS, TableUnits
 from dpci.regression.equations import PRIVATE, Model, Solution
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions, release_lines
 from dpci.report.html.elements import bullets, data_table, section, tag
 from dpci.report.html.forest import forest_figure
-from dpci.report.html.page import document, guarantee_section
+from dpci.report.html.page import document, estimates_data_table, guarantee_section
 from dpci.schema.columns import NumericTarget
+from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
 
@@ -38,16 +41,8 @@ def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUni
             f"units of the table are those of regressions of {record.target!r} on other columns, got {model.target!r} "
             f"on {', '.join(model.names)}"
         )
+    matrix, shift = _unit_map(record, model, schema, schema.target)
     k = len(record.columns)
-    # From the coefficients to those of the encoded columns and of 1.
-    spread = np.zeros((k + 1, len(model.names)))
-    for i, name in enumerate(model.features):
-        spread[record.columns.index(name), i] = 1.0
-    if model.fit_intercept:
-        spread[k, -1] = 1.0
-    offset, slope = schema.target.scaling
-    matrix, shift = schema.from_units().T @ spread / slope, np.zeros(k + 1)
-    shift[k] = -offset / slope
     # Of columns that are left out, those whose products are in the model have coefficients.
     kept = matrix.any(axis=1) | np.array([name in model.features for name in record.columns] + [model.fit_intercept])
     kept[k] |= shift[k] != 0.0
@@ -55,6 +50,41 @@ def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUni
     per = [unit for unit, used in zip((*schema.units, "at 0"), kept, strict=True) if used]
     estimates = LinearEstimates.of(solution).mapped(matrix[kept], shift[kept])
     return TableUnits(estimates, tuple(names), tuple(per), joint_method="joint", private=record.private)
+
+
+def _unit_map(record: MomentRecord, model: Model, schema: Schema, target: NumericTarget) -> tuple[_F64, _F64]:
+    """Return matrix and shift from the coefficients to those of all columns, and of 1, in the units of the table."""
+    k = len(record.columns)
+    # From the coefficients to those of the encoded columns and of 1.
+    spread = np.zeros((k + 1, len(model.names)))
+    for i, name in enumerate(model.features):
+        spread[record.columns.index(name), i] = 1.0
+    if model.fit_intercept:
+        spread[k, -1] = 1.0
+    offset, slope = target.scaling
+    matrix, shift = schema.from_units().T @ spread / slope, np.zeros(k + 1)
+    shift[k] = -offset / slope
+    return matrix, shift
+
+
+def drawn(record: MomentRecord, model: Model, solution: Solution, level: float) -> ConfidenceIntervals:
+    """Return the intervals of a plot: with a schema what the full range of each column does to the target."""
+    estimates, schema = LinearEstimates.of(solution), record.table
+    if schema is None or not isinstance(schema.target, NumericTarget) or not has_units(record, model):
+        return estimates.conf_int(model.names, level=level)
+    matrix, shift = _unit_map(record, model, schema, schema.target)
+    whole = replace(schema, encoding="full_range").from_units().T
+    over, at = np.asarray(np.linalg.solve(whole, matrix)), np.asarray(np.linalg.solve(whole, shift))
+    # The intercept is a mean of the target, far from the differences that the others are.
+    kept = [i for i, name in enumerate(record.columns) if name in model.features] or [len(record.columns)]
+    names = tuple((*record.columns, "intercept")[i] for i in kept)
+    return estimates.mapped(over[kept], at[kept]).conf_int(names, level=level)
+
+
+def target_name(record: MomentRecord, model: Model) -> str:
+    """Return what is explained, by the name that the schema has for it."""
+    known = record.table is not None and model.target == record.target
+    return record.table.target.column if known and record.table is not None else model.target
 
 
 def has_units(record: MomentRecord, model: Model) -> bool:
@@ -85,7 +115,7 @@ def coefficient_table(
         intervals = shown.conf_int(level=level)
         heads = [list(head) for head in zip(shown.names, shown.units, strict=True)]
         shares, last = [""] * len(values), []
-    digits = [number_format(error, value) for error, value in zip(errors, values, strict=True)]
+    digits = [number_format(error, value, digits=ERROR_DIGITS) for error, value in zip(errors, values, strict=True)]
     if shown is None:
         digits = [number_format(errors, values)] * len(values)
     columns = zip(heads, digits, values, errors, pvalues, intervals.lower, intervals.upper, shares, strict=True)
@@ -103,7 +133,7 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
     if record.table is not None and isinstance(record.table.target, NumericTarget) and model.target == record.target:
         spread /= record.table.target.scaling[1]
     return [
-        ("regression", f"of {model.target}, {model.covariance} covariance"),
+        ("regression", f"of {target_name(record, model)}, {model.covariance} covariance"),
         ("budget spent", f"{record.total_budget()}, by the moment matrix"),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
         ("residual std dev", f"{spread:.4g}"),
@@ -137,8 +167,14 @@ def regression_page(
     percent = format_percent(level)
     header, rows = coefficient_table(record, model, solution, level)
     unit = " in the units of the table" if has_units(record, model) else ""
-    intervals = LinearEstimates.of(solution).conf_int(model.names, level=level)
-    lines = [*fact_lines(record, model, solution), *release_lines(record)]
+    explained = target_name(record, model)
+    facts_of_fit = fact_lines(record, model, solution)
+    said = {name for name, _ in facts_of_fit}
+    lines = [*facts_of_fit, *(line for line in release_lines(record) if line[0] not in said)]
+    figure = [forest_figure(drawn(record, model, solution, level))]
+    if has_units(record, model):
+        what = f"The plot has what the full range of each column, or a category, does to the mean of {explained}."
+        figure = [tag("p", what), *figure]
     target = (
         "the regularised coefficient at this lambda"
         if solution.l2_strength
@@ -150,11 +186,13 @@ def regression_page(
         "Each of them is valid by itself, for a model that was chosen before the data were seen.",
         *(["Numbers beyond the public bounds were moved to the bounds."] if record.on_violation == "clip" else []),
     ]
-    table = data_table(f"Coefficients{unit}, {percent} intervals", header, rows)
-    release = data_table("The release", ["what", "value"], [[name.strip(), value] for name, value in lines])
+    table = estimates_data_table(f"Coefficients{unit}, {percent} intervals", header, rows)
+    # Spaces before a name, which HTML would drop, say that it belongs to the fact above.
+    shown = [[name.replace("  ", "\u2003").replace("_", " "), value] for name, value in lines]
+    release = data_table("The release", ["what", "value"], shown)
     content = [
-        tag("p", f"Regression of {model.target} from one released moment matrix, {facts.spent}.", class_="lead"),
-        section("numbers", "Coefficients", table, forest_figure(intervals)),
+        tag("p", f"Regression of {explained} from one released moment matrix, {facts.spent}.", class_="lead"),
+        section("numbers", "Coefficients", table, *figure),
         section("budget", "The release and its budget", release),
         *([guarantee_section(facts.guarantee, record.neighbors)] if record.private else []),
         section("caveats", "What to keep in mind", bullets(list(caveats))),
@@ -164,5 +202,5 @@ def regression_page(
             bullets([f"{fact[0].upper()}{fact[1:]}." for fact in conditions(record)]),
         ),
     ]
-    heading = f"{kind} of {model.target}" if title is None else title
+    heading = f"{kind} of {explained}" if title is None else title
     return document(heading, content, private=record.private, version=record.version)

@@ -1,5 +1,6 @@
 """Reads the saved record of a fit: every field by its rule, then all of them together. A file can hold anything."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -30,8 +31,10 @@ from dpci.released.whole import Whole
 from dpci.rows import Blocks
 
 
-def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
-    """Rebuild a record from :meth:`FitRecord.to_json`; ``selected``: that of a model that won a selection.
+def read_record(text: str | bytes, *, selected: bool = False, rules: Mapping[str, Rule] | None = None) -> FitRecord:
+    """Rebuild a record from :meth:`FitRecord.to_json`.
+
+    ``selected``: that of a model that won a selection; ``rules``: those of fields that differ from the rules of a fit.
 
     Raises
     ------
@@ -52,7 +55,7 @@ def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
     if missing or len(values) > len(names):
         got = f"none called {missing[0]!r}" if missing else f"{next(n for n in values if n not in names)!r} too"
         raise InvalidInput(f"a saved fit must hold every field of its schema and no other, got {got}")
-    record = built(FitRecord, values, _RULES, what="a saved fit")
+    record = built(FitRecord, values, {**_RULES, **(rules or {})}, what="a saved fit")
     check_consistent(record, selected=selected)
     return record
 

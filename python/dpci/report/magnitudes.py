@@ -21,7 +21,7 @@ def noise_shares(estimates: Estimates) -> list[str]:
         return []
     low, high = f"{shares.min():.0%}", f"{shares.max():.0%}"
     span = low if low == high else f"{low} to {high}"
-    return [f"The noise that was added to the parameters has {span} of the variance of their errors."]
+    return [f"The noise that was added to the parameters makes up {span} of the variance of their errors."]
 
 
 def ridge_size(result: Inference, view: View) -> str:

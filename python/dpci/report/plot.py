@@ -33,6 +33,7 @@ def forest_plot(
     private: bool,
     order: Order = "given",
     over: str = "",
+    what: str = "estimate",
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw one horizontal interval for each row, the first on top; those that leave out 0 have a filled point.
@@ -47,6 +48,8 @@ def forest_plot(
         Rows in the given order, or with the greatest estimate on top.
     over : str
         What estimates are over, for the label of the axis.
+    what : str
+        What is drawn, for the label of the axis.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: a new figure.
 
@@ -71,7 +74,7 @@ def forest_plot(
     if len(rows) > _COMFORTABLE:
         ax.tick_params(axis="x", labeltop=True)  # the other end of the axis may be pages away
     kind = "" if intervals.simultaneous is None else f"simultaneous ({intervals.simultaneous}) "
-    ax.set_xlabel(f"estimate{over} with {kind}{format_percent(intervals.level)} interval")
+    ax.set_xlabel(f"{what}{over} with {kind}{format_percent(intervals.level)} interval")
     if not private:
         ax.set_title("NOT PRIVATE (seeded)", color="C3")
     return ax

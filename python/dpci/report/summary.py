@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from dpci.base.tables import (
 from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
-from dpci.inference.targets.units import row_of_text
+from dpci.inference.targets.units import ERROR_DIGITS, estimates_as_text, row_of_text
 from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.inference.validity import TRUSTED_NOISE
 from dpci.losses import describe
@@ -42,10 +43,19 @@ def summary_text(result: Inference, view: View) -> str:
 
 def _table(result: Inference, view: View) -> str:
     if result.interval_refusal is not None:
-        shown = number_format(np.abs(result.params).max(), result.params)
-        rows = [[name, f"{value:{shown}}"] for name, value in zip(result.names, result.params, strict=True)]
-        return format_table(["name", "estimate"], rows)
+        return format_table(*bare_table(result, view))
     return f"{view.title(result)}\n{format_table(*estimate_table(result, view))}"
+
+
+def bare_table(result: Inference, view: View) -> tuple[list[str], list[list[str]]]:
+    """Return the same of a fit without intervals: estimates alone."""
+    shown = number_format(np.abs(result.params).max(), result.params)
+    scaled = [f"{value:{shown}}" for value in result.params]
+    if not view.in_units(result):
+        return ["name", "estimate"], [[*row] for row in zip(result.names, scaled, strict=True)]
+    found = result.in_units()
+    columns = zip_longest(found.names, found.units, estimates_as_text(found.params), scaled, fillvalue="")
+    return ["name", "unit", "estimate", "scaled"], [[*row] for row in columns]
 
 
 def estimate_table(result: Inference, view: View) -> tuple[list[str], list[list[str]]]:
@@ -95,7 +105,7 @@ class _Columns:
             return [_UNKNOWN] * len(self.found[0])
         common = None if self.view.in_units(self.result) else number_format(errors, regularised.values())
         return [
-            f"{value:{common or number_format(error, value)}}" if np.isfinite(value) else _UNKNOWN
+            f"{value:{common or number_format(error, value, digits=ERROR_DIGITS)}}" if np.isfinite(value) else _UNKNOWN
             for value, error in zip(moved, errors, strict=True)
         ]
 
@@ -119,7 +129,7 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         ("mechanism", _mechanism(record)),
         ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),
         ("budget spent", str(result.spent)),
-        *([] if record.whole is None else [(f"  with {record.whole}", str(record.whole.budget))]),
+        *([] if record.whole is None else [("  together", f"{record.whole.budget} by {record.whole}")]),
         *steps,
         ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", f"{change} {unit_of_privacy}"),

@@ -127,7 +127,7 @@ def _what_to_do(cell: object) -> str:
 
 
 def absent(name: str, present: Iterable[object], where: str = "") -> str:
-    """Return what to say of a table without a column: which it has, and what is most often wrong."""
+    """Return the message about a table without a column: which columns it has, and the usual mistake."""
     found = [str(other) for other in present]
     hint, header = "", found[0] if len(found) == 1 else ""
     near = next((other for other in found if other.strip().casefold() == name.strip().casefold()), None)

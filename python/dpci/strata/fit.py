@@ -262,6 +262,8 @@ def _groups(
     groups = {}
     for code, name in enumerate(column.categories):
         inside = np.flatnonzero(whose == code)
+        if not len(inside):
+            raise InvalidInput(f"every stratum must have at least one row, got none of {name!r}")
         coded = isinstance(labels, CodedLabels)
         targets = CodedLabels(labels.values[inside], labels.classes) if coded else np.asarray(labels)[inside]
         groups[name] = Group(

@@ -14,15 +14,16 @@ from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.inference.comparison import Comparison, compare
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.targets.coefficients import estimates_of
-from dpci.inference.targets.units import row_of_text
+from dpci.inference.targets.units import ERROR_DIGITS, estimates_as_text, row_of_text
+from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
 from dpci.released.rules import check_text, read_saved, saved_text
 from dpci.report.html.elements import Html, data_table, section, tag
 from dpci.report.html.forest import forest_figure
-from dpci.report.html.page import document
+from dpci.report.html.page import common_sections, document, provenance
 from dpci.report.plot import Order, forest_plot
+from dpci.report.style import caption
 from dpci.strata.cost import charged_for
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["StrataFit"]
 
 SCHEMA, _VERSION = "dpci.StrataFit", 1
-_HEADER = ["stratum", "n (public)", "estimate", "std error", "p-value", "lower", "upper"]
+_HEADER = ["stratum", "estimate", "lower", "upper", "std error", "p-value", "n (public)"]
 
 
 class StrataFit(Mapping[str, PrivateFit]):
@@ -86,9 +87,14 @@ class StrataFit(Mapping[str, PrivateFit]):
         return all(fit.private for fit in self.values())
 
     @property
+    def interval_refusal(self) -> str | None:
+        """Why at least one of the models has no intervals; None where all have."""
+        return next((fit.interval_refusal for fit in self.values() if fit.interval_refusal is not None), None)
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         """Names of what every model estimates, in the units of the table."""
-        return estimates_of(self._first, "regularised")[0]
+        return self._first.in_units().names
 
     def conf_int(self, parameter: str, *, level: float = 0.95) -> ConfidenceIntervals:
         """Return the intervals of one parameter, a row for each stratum.
@@ -107,7 +113,7 @@ class StrataFit(Mapping[str, PrivateFit]):
         """
         index = self._index(parameter)
         level = check_fraction("level", level)
-        found = [fit_intervals(fit, level) for fit in self.values()]
+        found = [fit.in_units().conf_int(level=level) for fit in self.values()]
         estimate, lower, upper = (
             np.array([getattr(each, name)[index] for each in found]) for name in ("estimate", "lower", "upper")
         )
@@ -128,11 +134,9 @@ class StrataFit(Mapping[str, PrivateFit]):
     def summary(self, parameter: str | None = None, *, level: float = 0.95) -> str:
         """Return a table of one parameter in all strata, or of all, and what they cost together."""
         names = self.parameters if parameter is None else (self.parameters[self._index(parameter)],)
-        percent = format_percent(check_fraction("level", level))
-        tables = [
-            f"{name}: {percent} confidence intervals by {self.by}\n{format_table(_HEADER, self._rows(name, level))}"
-            for name in names
-        ]
+        what = f"{format_percent(check_fraction('level', level))} confidence intervals"
+        what = "estimates" if self.interval_refusal else what
+        tables = [f"{name}: {what} by {self.by}\n{format_table(_HEADER, self._rows(name, level))}" for name in names]
         text = "\n\n".join([*tables, format_facts(self._facts())])
         return text if self.private else f"NOT PRIVATE (seeded)\n\n{text}\n\nNOT PRIVATE (seeded)"
 
@@ -155,9 +159,10 @@ class StrataFit(Mapping[str, PrivateFit]):
         DpciError
             If matplotlib is not installed.
         """
-        axes = forest_plot(self.conf_int(parameter, level=level), private=self.private, order=order, ax=ax)
+        what = f"{parameter} ({self._unit(parameter)})"
+        axes = forest_plot(self.conf_int(parameter, level=level), private=self.private, order=order, what=what, ax=ax)
         axes.set_ylabel(self.by)
-        return axes
+        return caption(axes, f"{describe(self._first.loss)} loss", str(self.charged) if self.private else "")
 
     def to_html(
         self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None
@@ -184,11 +189,15 @@ class StrataFit(Mapping[str, PrivateFit]):
             raise InvalidInput(f"title must be a string or None, got title={title!r}")
         content: list[Html] = [tag("p", _lead(self), class_="lead")]
         for i, name in enumerate(self.parameters):
-            intervals = self.conf_int(name, level=level)
-            table = data_table(f"{name} by {self.by}", _HEADER, self._rows(name, level))
-            content.append(section(f"parameter-{i}", name, forest_figure(intervals), table))
-        facts = data_table("What all models have in common", ["fact", "value"], [[*fact] for fact in self._facts()])
-        content.append(section("privacy", "Budget", facts))
+            figures = [] if self.interval_refusal else [forest_figure(self.conf_int(name, level=level))]
+            table = data_table(f"{name}, {self._unit(name)}, by {self.by}", _HEADER, self._rows(name, level))
+            content.append(section(f"parameter-{i}", name, *figures, table))
+        facts = data_table("What all models have in common", ["what", "value"], [[*fact] for fact in self._facts()])
+        content += [
+            section("budget", "The release and its budget", facts),
+            *common_sections(self._first, self._target()),
+            provenance(record_of(self._first), self.digest),
+        ]
         page = document(
             f"Private models by {self.by}" if title is None else title,
             content,
@@ -276,26 +285,38 @@ class StrataFit(Mapping[str, PrivateFit]):
     def _first(self) -> PrivateFit:
         return next(iter(self._fits.values()))
 
+    def _unit(self, parameter: str) -> str:
+        return self._first.in_units().units[self._index(parameter)]
+
     def _index(self, parameter: str) -> int:
         check_choice("parameter", parameter, self.parameters)
         return self.parameters.index(parameter)
 
     def _rows(self, parameter: str, level: float) -> list[list[str]]:
-        index, rows = self._index(parameter), []
-        for stratum, fit in self.items():
-            names, estimates = estimates_of(fit, "regularised")
-            intervals = estimates.conf_int(names, level=level)
-            columns = (
-                estimates.values(),
-                estimates.std_errors(),
-                estimates.pvalues(),
-                intervals.lower,
-                intervals.upper,
-            )
-            numbers = [float(column[index]) for column in columns]
-            text = row_of_text(*numbers, shown=number_format(numbers[1], numbers[0]))
-            rows.append([stratum, f"{fit.n_samples:,}", *text])
+        """Return a row of text for each stratum, all with the digits of the least error; dashes without intervals."""
+        index = self._index(parameter)
+        found = [fit.in_units() for fit in self.values()]
+        numbers = [f"{fit.n_samples:,}" for fit in self.values()]
+        if self.interval_refusal is not None:
+            texts = [[estimates_as_text(each.params)[index], *["-"] * 4] for each in found]
+            return [[name, *text, number] for name, text, number in zip(self, texts, numbers, strict=True)]
+        intervals = self.conf_int(parameter, level=level)
+        errors, pvalues = (
+            np.array([getattr(each, name)[index] for each in found]) for name in ("std_errors", "pvalues")
+        )
+        shown = number_format(errors, intervals.estimate, digits=ERROR_DIGITS)
+        columns = zip(self, intervals.estimate, errors, pvalues, intervals.lower, intervals.upper, numbers, strict=True)
+        rows = []
+        for name, *values, number in columns:
+            estimate, error, pvalue, lower, upper = row_of_text(*values, shown=shown)
+            rows.append([name, estimate, lower, upper, error, pvalue, number])
         return rows
+
+    def _target(self) -> str:
+        return (
+            "Target of each stratum: the minimiser of its population's regularised risk, at lambda times n (public) "
+            "over the number of its records, which is private; it is not the unregularised coefficient."
+        )
 
     def _facts(self) -> list[tuple[str, str]]:
         first = self._first
@@ -311,13 +332,8 @@ class StrataFit(Mapping[str, PrivateFit]):
             ("neighbours", change[self.neighbors]),
             ("mechanism", f"{first.mechanism} perturbation"),
             ("lambda", f"{first.l2_strength:g}"),
+            *([] if self.interval_refusal is None else [("no intervals", self.interval_refusal)]),
         ]
-
-
-def fit_intervals(fit: PrivateFit, level: float) -> ConfidenceIntervals:
-    """Return the intervals of a fit in the units of its table."""
-    names, estimates = estimates_of(fit, "regularised")
-    return estimates.conf_int(names, level=level)
 
 
 def _lead(result: StrataFit) -> str:

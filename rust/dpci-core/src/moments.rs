@@ -4,7 +4,7 @@ use crate::design::Design;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
 use crate::linalg::{CompensatedSum, GramAccumulator, PackedBlock, vector};
 use crate::loss::Loss;
-use crate::records::{Records, Request};
+use crate::records::{Records, Request, assembled};
 use crate::{Error, Result};
 
 /// Data sums at `θ`, without the regulariser: `(1/n) Σ l'' x xᵀ` and `(1/n) Σ l'² x xᵀ`, row-major.
@@ -34,14 +34,12 @@ pub fn data_moments(
         params: params.to_vec(),
     };
     let sums = records.sums(&request, loss, None, exec)?;
-    let [curvature, squared_slope] =
-        <[GramAccumulator; 2]>::try_from(sums.grams).map_err(|_| Error::Empty {
-            rows: 0,
-            params: params.len(),
-        })?;
+    let n_predictors = loss.n_predictors();
+    let mut curvature = sums.grams;
+    let squared_slope = curvature.split_off(curvature.len() / 2);
     Ok(DataMoments {
-        curvature: curvature.finish(n_samples),
-        squared_slope: squared_slope.finish(n_samples),
+        curvature: assembled(curvature, n_predictors, n_samples)?,
+        squared_slope: assembled(squared_slope, n_predictors, n_samples)?,
     })
 }
 

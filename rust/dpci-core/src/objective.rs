@@ -8,7 +8,7 @@ use crate::Result;
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, vector};
 use crate::loss::Loss;
-use crate::records::{Records, Request};
+use crate::records::{Records, Request, assembled};
 
 pub use crate::records::HessianRows;
 
@@ -62,6 +62,12 @@ impl Objective<'_> {
         self.weights.map_or(self.records.n_records() as f64, total)
     }
 
+    /// Number of parameters: as many for each linear predictor of the loss as a row has.
+    #[must_use]
+    pub fn n_params(&self) -> usize {
+        self.loss.n_predictors() * self.records.n_params()
+    }
+
     /// Value and gradient, and the Hessian from the rows that are asked for.
     ///
     /// # Errors
@@ -84,11 +90,13 @@ impl Objective<'_> {
         let ridge = 0.5 * self.l2_strength * vector::dot(params, params);
         let value = total / n + ridge + self.linear_term.map_or(0.0, |a| vector::dot(a, params));
         let share = sums.gram_rows as f64 / self.records.n_rows() as f64;
-        let hessian = sums.grams.into_iter().next().map(|gram| {
-            let mut hessian = gram.finish(n * share);
+        let hessian = if sums.grams.is_empty() {
+            None
+        } else {
+            let mut hessian = assembled(sums.grams, self.loss.n_predictors(), n * share)?;
             add_diagonal(&mut hessian, params.len(), self.l2_strength);
-            hessian
-        });
+            Some(hessian)
+        };
         Ok(Evaluation {
             value,
             gradient,

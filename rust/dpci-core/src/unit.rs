@@ -116,8 +116,13 @@ impl Weighting {
             }
         }
         let weighting = Self { bound, total };
-        if !(weighting.divisor() >= 1.0 && weighting.divisor().is_finite()) {
-            return refused("weight_total", "at least weight_bound", total);
+        if weighting.divisor() < 1.0 {
+            let rule = "at most weight_total, or the number of records where that is not given";
+            return refused("weight_bound", rule, bound);
+        }
+        if !weighting.divisor().is_finite() {
+            let rule = "great enough for a finite quotient weight_total / weight_bound";
+            return refused("weight_bound", rule, bound);
         }
         Ok(weighting)
     }

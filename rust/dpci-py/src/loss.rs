@@ -5,7 +5,8 @@ use std::sync::Arc;
 use dpci_core::error::check_length;
 use dpci_core::loss::{
     self as core, Batch, CLogLog, Declaration, Evaluate, Hinge, Huber, HuberHinge, Logistic,
-    NegativeBinomial, Poisson, Probit, Quantile, SmoothHinge, SoftLogistic, Squared, Targets,
+    Multinomial, NegativeBinomial, Poisson, Probit, Quantile, SmoothHinge, SoftLogistic, Squared,
+    Targets,
 };
 use dpci_core::{Error, Result};
 use numpy::{AllowTypeChange, PyArray1, PyArrayLike1, PyReadonlyArray1};
@@ -47,6 +48,13 @@ impl Loss {
         Self {
             inner: Arc::new(Logistic),
         }
+    }
+
+    #[staticmethod]
+    fn multinomial(n_classes: usize) -> PyResult<Self> {
+        Ok(Self {
+            inner: Arc::new(Multinomial::new(n_classes).map_err(to_python)?),
+        })
     }
 
     #[staticmethod]
@@ -190,6 +198,7 @@ impl Loss {
     fn target_bounds(&self) -> Option<(f64, f64)> {
         match self.inner.targets() {
             Targets::Signs => None,
+            targets @ Targets::Classes { .. } => Some(targets.ends().into()),
             Targets::Interval { lower, upper } => Some((lower, upper)),
         }
     }

@@ -30,7 +30,7 @@ def audit(
     ] = 0.01,
     rho: Annotated[float, typer.Option(help="Claimed rho under zero-concentrated DP.")] = 0.5,
     runs: Annotated[int, typer.Option(help="Runs on each of two neighbouring data sets.")] = 100_000,
-    confidence: Annotated[float, typer.Option(help="Of each bound.")] = 0.999,
+    confidence: Annotated[float, typer.Option(help="Confidence of each bound.")] = 0.999,
     seed: Annotated[int | None, typer.Option(help="Seed of the noise. Default: a fresh one.")] = None,
     threads: Annotated[int | None, typer.Option(help="Number of threads. Default: all cores.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the report as JSON to this new file.")] = None,

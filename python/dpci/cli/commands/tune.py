@@ -53,7 +53,7 @@ def tune(
         ),
     ] = "repeat",
     selection_share: Annotated[
-        float, typer.Option(help="Share of the budget that chooses.", rich_help_panel=options.BUDGET)
+        float, typer.Option(help="Share of the budget for the choice.", rich_help_panel=options.BUDGET)
     ] = 0.5,
     validation_radius: Annotated[
         float | None,
@@ -74,8 +74,7 @@ def tune(
 ) -> None:
     """Choose one of several candidates with privacy, and fit it.
 
-    A part of the budget chooses, the rest fits with the choice; both together spend the budget. The table is held in
-    memory.
+    A part of the budget pays for the choice, the rest for a fit with the chosen values. The table is held in memory.
     """
     # Whatever can be refused is refused before budget is spent.
     view = options.view(level=level)

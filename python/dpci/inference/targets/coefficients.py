@@ -11,6 +11,7 @@ from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.error_law import ErrorLaw, error_law
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.bare import Bare
 from dpci.inference.targets.effects import marginal_effects
 from dpci.inference.targets.estimates import Estimates, Simultaneous
 from dpci.inference.targets.units import TableUnits, full_range_map, odds_ratios, unit_map
@@ -57,9 +58,14 @@ class Coefficients(FitFacts):
         Raises
         ------
         InvalidInput
-            For a fit without intervals or without a schema.
+            For a fit without a schema, and for ``target="unregularised"`` of a fit without intervals. The regularised
+            estimates of such a fit are given, and :attr:`TableUnits.interval_refusal` says why there is no more.
         """
         matrix, shift, names, units = unit_map(self._record)
+        reason = self.interval_refusal
+        if reason is not None and check_choice("target", target, TARGETS) == "regularised":
+            bare = Bare(self.params, reason).mapped(matrix, shift)
+            return TableUnits(bare, names, units, joint_method="by_rows", private=self.private, interval_refusal=reason)
         joint: Method = "joint" if self.moment_noise <= TRUSTED_NOISE else "by_rows"
         estimates = self._estimates(target).mapped(matrix, shift)
         return TableUnits(estimates, names, units, joint_method=joint, private=self.private)

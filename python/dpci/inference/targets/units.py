@@ -24,6 +24,8 @@ __all__ = ["TableUnits"]
 
 _F64 = NDArray[np.float64]
 INTERCEPT = "intercept"
+ERROR_DIGITS = 2
+"""Of an error below the usual decimals: coefficients of a table have sizes of their own."""
 
 
 class LinearMaps(Protocol):
@@ -70,7 +72,7 @@ class TableUnits:
     with ``transform="signed_log"`` they are per unit of the transformed number.
     """
 
-    __slots__ = ("_estimates", "_joint_method", "_names", "_private", "_units")
+    __slots__ = ("_estimates", "_interval_refusal", "_joint_method", "_names", "_private", "_units")
 
     def __init__(
         self,
@@ -80,7 +82,9 @@ class TableUnits:
         *,
         joint_method: Method,
         private: bool,
+        interval_refusal: str | None = None,
     ) -> None:
+        self._interval_refusal = interval_refusal
         self._estimates = estimates
         self._names = names
         self._units = units
@@ -96,6 +100,11 @@ class TableUnits:
     def units(self) -> tuple[str, ...]:
         """What each coefficient is per, or against: "per year", "against F"."""
         return self._units
+
+    @property
+    def interval_refusal(self) -> str | None:
+        """Why there are estimates alone; None where there are intervals."""
+        return self._interval_refusal
 
     @property
     def params(self) -> _F64:
@@ -155,6 +164,10 @@ class TableUnits:
         return new_frame(columns, self._names)
 
     def __repr__(self) -> str:
+        if self._interval_refusal is not None:
+            bare = zip(self._names, self._units, estimates_as_text(self.params), strict=True)
+            table = format_table(["name", "unit", "estimate"], [[*row] for row in bare])
+            return f"estimates in the units of the table\n{table}\nno intervals: {self._interval_refusal}"
         intervals = self.conf_int()
         columns = zip(intervals.estimate, self.std_errors, self.pvalues, intervals.lower, intervals.upper, strict=True)
         heads = zip(self._names, self._units, strict=True)
@@ -164,13 +177,18 @@ class TableUnits:
         return f"{title}\n{format_table(header, rows)}"
 
 
+def estimates_as_text(values: _F64) -> list[str]:
+    """Return estimates without errors as text, each with digits of its own."""
+    return [f"{value:{number_format(abs(value), value)}}" for value in values]
+
+
 def row_of_text(
     estimate: float, error: float, pvalue: float, lower: float, upper: float, *, shown: str | None = None
 ) -> list[str]:
     """Return estimate, standard error, p-value and bounds as text; dashes where there is no estimate."""
     if not np.isfinite(error):
         return ["-"] * 5
-    shown = shown or number_format(error, estimate)
+    shown = shown or number_format(error, estimate, digits=ERROR_DIGITS)
     numbers = [f"{value:{shown}}" for value in (estimate, error, lower, upper)]
     return [*numbers[:2], format_pvalue(pvalue), *numbers[2:]]
 

@@ -9,16 +9,26 @@ from dpci.base.tables import format_bound, format_percent, number_format
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
-from dpci.losses import describe
+from dpci.inference.targets.units import ERROR_DIGITS
+from dpci.losses import LOG_ODDS, describe
 from dpci.released.facts import conditions
 from dpci.released.model import record_of
+from dpci.released.record import FitRecord
 from dpci.report.html.elements import Content, Html, breakable, bullets, data_table, join, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
 from dpci.report.magnitudes import noise_shares, ridge_size
 from dpci.report.meaning import Meaning, meaning_of, meaning_of_budget
 from dpci.report.plot import given_rows
-from dpci.report.summary import estimate_table, fact_lines, interval_note, noise_note, refusal_notes, target_note
+from dpci.report.summary import (
+    bare_table,
+    estimate_table,
+    fact_lines,
+    interval_note,
+    noise_note,
+    refusal_notes,
+    target_note,
+)
 from dpci.report.view import View
 
 _SEEDED = (
@@ -32,7 +42,11 @@ _ATTACKER = "What someone can learn about one person"
 _SHARES = (0.0, 0.25, 0.5, 1.0, 2.0)
 _GREAT = 17.0
 # Columns of the table of estimates; a narrow screen shows the first ones.
-_ORDER = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "scaled")
+_ORDER = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "noise", "scaled")
+_SHRUNKEN = (
+    "Regularisation draws the coefficients as a whole towards 0, possibly several-fold. "
+    "Compare them only with those of models with the same lambda."
+)
 _RANGES = (
     "The plot has each coefficient over the full range of its column, from the lower to the upper public bound, and "
     "those of categories against their reference."
@@ -56,8 +70,8 @@ def html_report(result: Inference, view: View, *, title: str | None) -> str:
         *_numbers(result, view),
         *_magnitudes(result, view),
         *_privacy(result),
-        *_caveats(result, view),
-        _provenance(result),
+        *_caveats(result, [target_note(result, view.target), *refusal_notes(result, view), *_shrunken(result, view)]),
+        provenance(record_of(result), record_of(result).digest),
     ]
     return document(heading, content, private=result.private, version=record_of(result).version)
 
@@ -92,8 +106,8 @@ def _lead(result: Inference) -> str:
         return f"Estimated from {records}, with noise as for {result.spent}."
     inferred = record_of(result).classes_inferred
     whole = record_of(result).whole
-    spent = str(result.spent) if whole is None else f"{result.spent}, of {whole.budget} by {whole}"
-    estimated = f"Estimated from {records} under differential privacy, {spent}. "
+    together = "" if whole is None else f" One part of a release: {whole} spend {whole.budget} together."
+    estimated = f"Estimated from {records} under differential privacy, {result.spent}.{together} "
     if inferred:
         return estimated + (
             "The two class labels are not protected, because they were inferred from the data. Share this page only "
@@ -107,25 +121,51 @@ def _lead(result: Inference) -> str:
 
 def _numbers(result: Inference, view: View) -> list[Html]:
     if result.interval_refusal is not None:
-        shown = number_format(np.abs(result.params).max(), result.params)
-        rows = [[name, f"{value:{shown}}"] for name, value in zip(result.names, result.params, strict=True)]
+        table = estimates_data_table("Released parameters", *bare_table(result, view))
         note = tag("p", interval_note(result) or "", class_="note")
-        return [
-            section("numbers", "Parameters", data_table("Released parameters", ["parameter", "estimate"], rows), note)
-        ]
+        return [section("numbers", "Parameters", table, note)]
     kind = "Released parameters" if view.target == "regularised" else "Coefficients without the ridge"
-    table = _estimates(f"{kind}: {view.title(result)}", *estimate_table(result, view))
+    table = estimates_data_table(f"{kind}: {view.title(result)}", *estimate_table(result, view))
     intervals = given_rows(view.drawn(result))
     figure = [forest_figure(intervals)] if len(intervals) else []
     if figure and view.in_units(result):
-        figure = [tag("p", _RANGES, class_="note"), *figure]
+        figure = [tag("p", _RANGES), *figure]
     return [
         section("numbers", "Parameters", table, *figure),
+        *_odds(result, view),
         section("read", "How to read the numbers", bullets(_reading(result, view))),
     ]
 
 
-def _estimates(caption: str, header: list[str], rows: list[list[str]]) -> Html:
+def _odds(result: Inference, view: View) -> list[Html]:
+    """Return odds ratios with intervals, where a coefficient is a log odds ratio that has a unit."""
+    schema = result.schema
+    if schema is None or not view.in_units(result) or record_of(result).loss["name"] not in LOG_ODDS:
+        return []
+    found = result.odds_ratios(level=view.level, simultaneous=view.simultaneous, target=view.target)
+    columns = zip(found.names, schema.units, found.estimate, found.lower, found.upper, found.refusals, strict=True)
+    rows = [
+        [join([breakable(name), tag("small", unit)]), *(f"{number:{_digits(*bounds)}}" for number in (ratio, *bounds))]
+        for name, unit, ratio, *bounds, refusal in columns
+        if refusal is None and not unit.startswith("no unit")
+    ]
+    table = data_table(
+        f"{format_percent(view.level)} confidence intervals of odds ratios", ["", "odds ratio", "lower", "upper"], rows
+    )
+    note = (
+        "An odds ratio is e to the power of a coefficient: what one more unit, or the category in place of the "
+        "reference, does to the odds. 1 is no change."
+    )
+    return [section("odds", "Odds ratios", table, tag("p", note))] if rows else []
+
+
+def _digits(lower: float, upper: float) -> str:
+    """Return the format of a positive number of which only an interval is known."""
+    width = upper - lower
+    return number_format(width / 4.0, upper, digits=ERROR_DIGITS) if np.isfinite(width) else ".3g"
+
+
+def estimates_data_table(caption: str, header: list[str], rows: list[list[str]]) -> Html:
     """Return the table of estimates: intervals first, which a narrow screen shows, and units below the names."""
     places = {name: place for place, name in enumerate(header)}
     order = [name for name in _ORDER if name in places]
@@ -183,12 +223,11 @@ def _magnitudes(result: Inference, view: View) -> list[Html]:
     return [section("magnitudes", "How much the noise and the ridge do", bullets(items))]
 
 
-def _provenance(result: Inference) -> Html:
+def provenance(record: FitRecord, digest: str) -> Html:
     """Return what ties the page to a file, a ledger and a schema."""
-    record = record_of(result)
     paid = record.paid
     rows = [
-        ["hash of the model", record.digest],
+        ["hash of the model", digest],
         ["schema", "none: the rows came encoded" if record.table is None else record.table.digest],
         ["ledger", "none was named" if paid is None else f"entry {paid['entry']} of {paid['ledger']}"],
         ["date", "not recorded without a ledger" if paid is None else str(paid["time"])],
@@ -206,12 +245,21 @@ def _privacy(result: Inference) -> list[Html]:
     spent = section("budget", "The release and its budget", data_table("The release", ["what", "value"], rows))
     if not result.private:
         return [spent]
+    return [spent, _attacker(result)]
+
+
+def _attacker(result: Inference) -> Html:
     record = record_of(result)
     if record.whole is None:
-        return [spent, guarantee_section(result.guarantee, record.neighbors)]
-    together = tag("p", f"This holds for {record.whole} together, of which this page shows one part.", class_="note")
+        return guarantee_section(result.guarantee, record.neighbors)
+    together = tag("p", f"This is what {record.whole} reveal together.")
     attack = bullets(_attack(record.whole.neighbors, meaning_of_budget(record.whole.budget)))
-    return [spent, section("attacker", _ATTACKER, together, attack)]
+    return section("attacker", _ATTACKER, together, attack)
+
+
+def common_sections(part: Inference, target: str) -> list[Html]:
+    """Return the sections about all parts of a release, one of which is given, and about their target."""
+    return [*([_attacker(part)] if part.private else []), *_caveats(part, [target])]
 
 
 def guarantee_section(guarantee: Guarantee, neighbors: str) -> Html:
@@ -264,8 +312,12 @@ def _power(epsilon: float) -> str:
     return format_bound(math.exp(epsilon), 4) if epsilon < _GREAT else "more than 10⁷"
 
 
-def _caveats(result: Inference, view: View) -> list[Html]:
-    items: list[Content] = [target_note(result, view.target), *refusal_notes(result, view)]
+def _shrunken(result: Inference, view: View) -> list[str]:
+    return [_SHRUNKEN] if view.target == "regularised" and result.l2_strength > 0.0 else []
+
+
+def _caveats(result: Inference, targets: list[str]) -> list[Html]:
+    items: list[Content] = [*targets]
     if result.interval_refusal is None:
         matrices = "as well as" if record_of(result).projection == NOISE_AWARE else "but not"
         accounted = (

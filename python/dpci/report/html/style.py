@@ -25,7 +25,7 @@ caption { text-align: left; color: var(--soft); padding: .25rem 0; }
 caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2.5rem); }
 th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child { text-align: left; font-weight: 500; white-space: normal; overflow-wrap: anywhere; min-width: 8.5rem;
-  position: sticky; left: 0; background: var(--paper); }
+  position: sticky; left: 0; background: var(--paper); background-clip: padding-box; }
 thead th, thead th:first-child { color: var(--soft); font-weight: 600; }
 tbody tr:nth-child(even), tbody tr:nth-child(even) th { background: var(--stripe); }
 :is([aria-labelledby="budget"], [aria-labelledby="provenance"]) td { text-align: left; white-space: normal;

@@ -241,6 +241,17 @@ pub(super) fn checked_targets<'a>(
                 value: targets[row],
             }),
         },
+        Targets::Classes { count } => {
+            let is_class = |y: &f64| *y >= 0.0 && *y < count as f64 && y.fract() == 0.0;
+            match targets.iter().position(|y| !is_class(y)) {
+                None => Ok(Cow::Borrowed(targets)),
+                Some(row) => Err(Error::Target {
+                    rule: format!("a whole number from 0 to {}", count - 1),
+                    row,
+                    value: targets[row],
+                }),
+            }
+        }
         Targets::Interval { lower, upper } => {
             let inside = |y: &f64| *y >= lower && *y <= upper;
             match targets.iter().position(|y| !inside(y)) {

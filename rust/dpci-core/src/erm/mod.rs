@@ -68,7 +68,7 @@ fn minimize(
     options: &Options,
     unrounded: bool,
 ) -> Result<Unrounded> {
-    let dim = objective.records.n_params();
+    let dim = objective.n_params();
     if let Some(linear) = objective.linear_term {
         check_length("linear_term", dim, linear.len())?;
     }
@@ -130,11 +130,12 @@ const FALLBACK_MAX_DIM: usize = 2048;
 /// Up to this size a pass over rows that are read anew costs more for the reading than for the Hessian.
 const NEWTON_IN_PARTS_MAX_DIM: usize = 1024;
 
-/// Newton's method in place of an automatic choice where rows are in parts: it makes the fewest passes.
+/// Newton's method in place of an automatic choice where rows are in parts: it makes the fewest passes; and for losses of several linear
+/// predictors, whose Hessians are not sampled.
 fn method_for(objective: &Objective<'_>, options: &Options) -> Method {
-    let in_parts = objective.records.design().is_none();
-    let small = objective.records.n_params() <= NEWTON_IN_PARTS_MAX_DIM;
-    if options.method == Method::Auto && options.radius.is_none() && in_parts && small {
+    let newton = objective.records.design().is_none() || objective.loss.n_predictors() > 1;
+    let small = objective.n_params() <= NEWTON_IN_PARTS_MAX_DIM;
+    if options.method == Method::Auto && options.radius.is_none() && newton && small {
         Method::Newton
     } else {
         options.method

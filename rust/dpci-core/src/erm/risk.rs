@@ -55,7 +55,7 @@ impl<'a> Risk<'a> {
         let objective = self.objective;
         Extent {
             loss: objective.loss,
-            n_params: objective.records.n_params(),
+            n_params: objective.n_params(),
             n_rows: objective.records.n_rows(),
             mass: self.mass(),
             row_norm: self.row_norm,
@@ -82,7 +82,7 @@ impl<'a> Risk<'a> {
 
 impl Problem for Risk<'_> {
     fn dim(&self) -> usize {
-        self.objective.records.n_params()
+        self.objective.n_params()
     }
 
     fn strong_convexity(&self) -> f64 {

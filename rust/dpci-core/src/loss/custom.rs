@@ -137,6 +137,7 @@ impl Custom {
     fn target_grid(&self) -> Vec<f64> {
         match self.declared.targets {
             Targets::Signs => vec![-1.0, 1.0],
+            Targets::Classes { count } => (0..count).map(|class| class as f64).collect(),
             Targets::Interval { lower, upper } => (0..=16)
                 .map(|i| lower + (upper - lower) * f64::from(i) / 16.0)
                 .collect(),

@@ -77,7 +77,7 @@ mod tests {
     /// `|l'|` at the margin z: over both signs of the predictor and all targets, the slope that pushes against z.
     fn slope(loss: &dyn Loss, z: f64) -> f64 {
         let targets = match loss.targets() {
-            Targets::Signs => vec![-1.0, 1.0],
+            Targets::Signs | Targets::Classes { .. } => loss.targets().ends().to_vec(),
             Targets::Interval { lower, upper } => vec![lower, 0.5 * (lower + upper), upper],
         };
         let at = |u: f64, y: f64| {

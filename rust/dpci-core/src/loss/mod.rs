@@ -11,6 +11,7 @@ mod hinge;
 mod huber;
 mod huber_hinge;
 mod logistic;
+mod multinomial;
 mod negative_binomial;
 mod poisson;
 mod probit;
@@ -20,6 +21,7 @@ mod sigmoid_family;
 mod smooth_hinge;
 mod soft_logistic;
 mod squared;
+mod targets;
 
 pub use cloglog::CLogLog;
 pub(crate) use custom::PREDICTOR_ROOM;
@@ -28,6 +30,8 @@ pub use hinge::Hinge;
 pub use huber::Huber;
 pub use huber_hinge::HuberHinge;
 pub use logistic::Logistic;
+pub use multinomial::Multinomial;
+pub(crate) use multinomial::pairs;
 pub use negative_binomial::NegativeBinomial;
 pub use poisson::Poisson;
 pub use probit::Probit;
@@ -39,6 +43,7 @@ pub use rounding::{
 pub use smooth_hinge::SmoothHinge;
 pub use soft_logistic::SoftLogistic;
 pub use squared::Squared;
+pub use targets::Targets;
 
 use crate::Result;
 use crate::linalg::Doubled;
@@ -70,29 +75,6 @@ fn examples() -> Vec<Box<dyn Loss>> {
     ]
 }
 
-/// Which targets a loss accepts.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Targets {
-    /// Two classes, coded -1 and 1.
-    Signs,
-    /// Real targets in the closed public interval.
-    Interval {
-        /// Least target.
-        lower: f64,
-        /// Greatest target.
-        upper: f64,
-    },
-}
-
-impl std::fmt::Display for Targets {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Signs => f.write_str("two classes"),
-            Self::Interval { lower, upper } => write!(f, "[{lower}, {upper}]"),
-        }
-    }
-}
-
 /// Where a batch evaluation writes; a field that is `None` is not wanted.
 #[derive(Debug, Default)]
 pub struct Batch<'a> {
@@ -104,6 +86,19 @@ pub struct Batch<'a> {
     pub slope: Option<&'a mut [f64]>,
     /// `l''(u; y)` by row.
     pub curvature: Option<&'a mut [f64]>,
+}
+
+/// The same for a loss of several linear predictors: predictor k of row i stands at `k·n + i`, n the number of rows.
+#[derive(Debug)]
+pub struct SeveralBatch<'a> {
+    /// `Σ w·l(u; y)` over the rows.
+    pub total: &'a mut f64,
+    /// The weights `w` of the total; `None`: all 1.
+    pub weights: Option<&'a [f64]>,
+    /// The derivative of l in each predictor.
+    pub slopes: &'a mut [f64],
+    /// The second derivatives in predictors j ≤ k: (0, 0), (0, 1), ..., (1, 1), ....
+    pub curvatures: &'a mut Option<&'a mut [f64]>,
 }
 
 /// `Σ w·value`, with weights 1 where none are given.
@@ -173,6 +168,40 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// [`crate::Error::Loss`] when caller's code fails or gives values that are not finite, [`crate::Error::Unsupported`] beyond
     /// [`Loss::predictor_bound`].
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()>;
+
+    /// Linear predictors of a record, each with a block of parameters of its own. Where there are several, the slope is a vector and the
+    /// curvature a matrix; their bounds are then the Euclidean norm, and the greatest eigenvalue ([`Loss::curvature_bound`]) or the trace
+    /// (the suprema under pure DP) or the Frobenius norm ([`Loss::sup_joint_norm`]).
+    fn n_predictors(&self) -> usize {
+        1
+    }
+
+    /// Evaluates a batch of a loss of several predictors.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unsupported`] for a loss of one.
+    fn evaluate_several(&self, _u: &[f64], _y: &[f64], _out: SeveralBatch<'_>) -> Result<()> {
+        Err(crate::Error::Unsupported(format!(
+            "the {} loss has one linear predictor, got several",
+            self.name()
+        )))
+    }
+
+    /// The greatest loss at the origin over all targets, rounded up; infinite where it is not known.
+    fn value_at_zero(&self) -> f64 {
+        let value = |y: f64| {
+            let mut total = f64::INFINITY;
+            let out = Batch {
+                total: Some(&mut total),
+                ..Batch::default()
+            };
+            // A failure leaves infinity, the safe answer.
+            let _ = self.evaluate(&[0.0], &[y], out);
+            total * (1.0 + 1e-9)
+        };
+        let [lower, upper] = self.targets().ends();
+        value(lower).max(value(upper))
+    }
 
     /// Bound on the error of a computed slope at a given predictor of size at most the argument, wherever in a batch the row stands.
     ///
@@ -322,10 +351,7 @@ fn margin_range(loss: &dyn Loss, radius: f64) -> f64 {
 /// The losses at both ends of |u| ≤ `radius` and of the targets, past their rounding: the greatest among them is that of all, because losses
 /// are convex in both.
 fn at_ends(loss: &dyn Loss, radius: f64) -> [f64; 4] {
-    let [lower, upper] = match loss.targets() {
-        Targets::Signs => [-1.0, 1.0],
-        Targets::Interval { lower, upper } => [lower, upper],
-    };
+    let [lower, upper] = loss.targets().ends();
     let ends = [
         [radius, lower],
         [radius, upper],

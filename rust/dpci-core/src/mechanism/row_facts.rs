@@ -14,7 +14,7 @@ pub(crate) fn check_design(spec: &Spec, records: &dyn Records) -> Result<()> {
     check_rows(
         records,
         &RowFacts {
-            n_params: spec.n_params(),
+            n_params: spec.n_params() / choices.loss.n_predictors(),
             n_samples: choices.n_samples,
             neighbors: choices.neighbors,
             rows: choices.rows.clone(),

@@ -161,10 +161,8 @@ mod tests {
     #[test]
     fn the_bound_on_targets_is_that_of_the_targets_it_accepts() {
         for polynomial in [Polynomial::squared(3.0).unwrap(), Polynomial::Logistic] {
-            let greatest = match polynomial.targets() {
-                Targets::Signs => 1.0,
-                Targets::Interval { lower, upper } => upper.max(-lower),
-            };
+            let [lower, upper] = polynomial.targets().ends();
+            let greatest = upper.max(-lower);
             assert!((polynomial.target_bound() - greatest).abs() < f64::MIN_POSITIVE);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::several::Matrices;
 use super::{HessianRows, Request, Sums};
 use crate::design::{Design, Rows};
 use crate::error::check_length;
@@ -20,13 +21,13 @@ const SAMPLED_ROWS_PER_PARAMETER: usize = 200;
 pub(super) struct Pass<'a> {
     pub(super) design: &'a Design<'a>,
     pub(super) loss: &'a dyn Loss,
-    weights: Weights<'a>,
+    pub(super) weights: Weights<'a>,
     pub(super) exec: &'a Executor<'a>,
 }
 
 /// How much each row counts.
 #[derive(Clone, Copy)]
-enum Weights<'a> {
+pub(super) enum Weights<'a> {
     /// Once.
     One,
     /// As many records as it stands for.
@@ -49,7 +50,7 @@ impl<'a> Weights<'a> {
     }
 
     /// Those of a block of rows; `None`: one each.
-    fn of<'b>(self, range: &Range<usize>, buffer: &'b mut [f64]) -> Option<&'b [f64]>
+    pub(super) fn of<'b>(self, range: &Range<usize>, buffer: &'b mut [f64]) -> Option<&'b [f64]>
     where
         'a: 'b,
     {
@@ -69,7 +70,8 @@ pub(super) fn sums(
     weights: Option<&[u32]>,
     exec: &Executor<'_>,
 ) -> Result<Sums> {
-    let dim = design.n_params();
+    let n_predictors = loss.n_predictors();
+    let dim = n_predictors * design.n_params();
     check_length("params", dim, request.n_params().unwrap_or(dim))?;
     let pass = Pass {
         design,
@@ -86,8 +88,11 @@ pub(super) fn sums(
         }
         _ => design.chunks(),
     };
+    if n_predictors > 1 {
+        design.check_rows_are_records("a loss of several linear predictors")?;
+    }
     let limits = match request {
-        Request::Moments { params } => pass.suprema(params)?,
+        Request::Moments { params } if n_predictors == 1 => pass.suprema(params)?,
         _ => [0.0; 2],
     };
     match (request, design.persons()) {
@@ -103,11 +108,25 @@ pub(super) fn sums(
         let chunk = chunks[c].clone();
         let n_rows = chunk.len();
         let sums = match request {
+            Request::Lengths => pass.lengths(chunk),
+            Request::Risk { params, hessian } if n_predictors > 1 => {
+                let matrices = match hessian {
+                    HessianRows::None => Matrices::None,
+                    HessianRows::All | HessianRows::Sample => Matrices::Hessian,
+                };
+                pass.several(chunk, params, matrices)
+            }
+            Request::Moments { params } if n_predictors > 1 => {
+                pass.several(chunk, params, Matrices::Moments)
+            }
+            _ if n_predictors > 1 => Err(Error::Unsupported(format!(
+                "these sums are for losses of one linear predictor, got the {} loss",
+                loss.name()
+            ))),
             Request::Risk { params, hessian } => pass.risk(chunk, params, *hessian),
             Request::Moments { params } => pass.moments(chunk, params, limits),
             Request::CappedSlopes { params, cap } => pass.capped_slopes(chunk, params, *cap),
             Request::DoubledGradient { point } => pass.doubled_gradient(chunk, point),
-            Request::Lengths => pass.lengths(chunk),
         };
         sums.map(|sums| Sums { n_rows, ..sums })
     })?;

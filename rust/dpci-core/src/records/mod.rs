@@ -7,6 +7,7 @@ mod fingerprint;
 mod kernels;
 mod parts;
 mod person_moments;
+mod several;
 mod sums;
 
 use std::fmt::Debug;
@@ -21,6 +22,7 @@ use crate::{Error, Result};
 
 pub use fingerprint::FingerprintKey;
 pub use parts::{Parts, part_sums};
+pub(crate) use several::assembled;
 pub use sums::Sums;
 
 /// Which Hessian is summed with a risk.

@@ -112,7 +112,7 @@ impl Records for Parts<'_> {
     fn sums(
         &self,
         request: &Request,
-        _: &dyn Loss,
+        loss: &dyn Loss,
         weights: Option<&[u32]>,
         exec: &Executor<'_>,
     ) -> Result<Sums> {
@@ -120,6 +120,12 @@ impl Records for Parts<'_> {
             return Err(Error::Unsupported(
                 "resampling requires all rows in memory, got rows in parts".into(),
             ));
+        }
+        if loss.n_predictors() > 1 {
+            return Err(Error::Unsupported(format!(
+                "the {} loss requires all rows in memory, got rows in parts",
+                loss.name()
+            )));
         }
         exec.check()?;
         // Where rows are read anew, a sample of them costs what all of them do.

@@ -95,6 +95,12 @@ impl Choices {
             .map_or(self.n_samples as f64, Weighting::divisor)
     }
 
+    /// Number of parameters, the intercept included: a block for each linear predictor of the loss.
+    #[must_use]
+    pub fn n_params(&self) -> usize {
+        self.loss.n_predictors() * (self.n_columns + usize::from(self.intercept.is_some()))
+    }
+
     /// Whether the gradients are those of a likelihood of independent records: neither those of persons' rows, which are dependent, nor
     /// weighted ones are.
     #[must_use]
@@ -154,7 +160,7 @@ pub(super) fn check_scalars(c: &Choices) -> Result<()> {
             });
         }
     }
-    let params = c.n_columns + usize::from(c.intercept.is_some());
+    let params = c.n_params();
     if c.moments != Moments::None {
         check_matrix_dim(params)?;
     }
@@ -189,6 +195,7 @@ pub(super) fn apply_paper(c: &mut Choices) -> Result<()> {
 pub(super) fn check_combination(c: &Choices) -> Result<()> {
     let unsupported = |message: &str| Err(Error::Unsupported(message.into()));
     check_domain_choices(c)?;
+    check_several(c)?;
     check_unit(c)?;
     if c.moments == Moments::None && c.split.is_some() {
         return unsupported(
@@ -255,6 +262,32 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
         ),
         _ => Ok(()),
     }
+}
+
+/// Refuses a loss of several linear predictors where a proof is one of a single one (docs/proofs/multinomial.md).
+fn check_several(c: &Choices) -> Result<()> {
+    if c.loss.n_predictors() == 1 {
+        return Ok(());
+    }
+    let got = if c.perturbation == Perturbation::Objective {
+        "mechanism=\"objective\": use mechanism=\"output\""
+    } else if c.radius.is_some() {
+        "a radius: use radius=None"
+    } else if c.calibration == Calibration::Paper {
+        "calibration=\"paper\": use calibration=\"tight\""
+    } else if c.unit != Unit::Row {
+        "persons: use one row for each person"
+    } else if c.weighting.is_some() {
+        "weights"
+    } else if c.reserve > 0.0 {
+        "a report for each record"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Unsupported(format!(
+        "the {} loss is offered for output perturbation of single rows, got {got}",
+        c.loss.name()
+    )))
 }
 
 /// Refuses persons and weights where the proof is one of single rows that count once (docs/persons.md, "What is refused").

@@ -67,7 +67,7 @@ impl Spec {
             apply_paper(&mut choices)?;
         }
         check_combination(&choices)?;
-        let params = choices.n_columns + usize::from(choices.intercept.is_some());
+        let params = choices.n_params();
         let row_norm = row_norm_bound(choices.rows.norm(), choices.intercept);
         let bounds = DataBounds::new(
             choices.n_samples as f64,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::seal::lattice_below;
 use crate::exec::sum_depth;
-use crate::loss::{Batch, Loss, Targets};
+use crate::loss::{Batch, Loss};
 use crate::{Error, Result};
 
 /// Roundings of one loss from its linear predictor (an exponential, a logarithm, a few products), with room.
@@ -105,10 +105,7 @@ pub(crate) fn check_predictor(loss: &dyn Loss, predictor: f64) -> Result<()> {
 
 /// The greatest loss over predictors of at most this size: losses are convex in the predictor and in the target, so it is at a corner.
 fn greatest_value(loss: &dyn Loss, predictor: f64) -> Result<f64> {
-    let (lower, upper) = match loss.targets() {
-        Targets::Signs => (-1.0, 1.0),
-        Targets::Interval { lower, upper } => (lower, upper),
-    };
+    let [lower, upper] = loss.targets().ends();
     let mut greatest = 0.0;
     for u in [-predictor, predictor] {
         for y in [lower, upper] {

@@ -67,7 +67,7 @@ fn range(c: &Choices) -> [f64; 2] {
 }
 
 fn dim(c: &Choices) -> f64 {
-    (c.n_columns + usize::from(c.intercept.is_some())) as f64
+    c.n_params() as f64
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@ use super::distances::{greatest_mass, greatest_rows};
 use super::domain::{Bounded, Domain};
 use crate::linalg::{DOUBLED_EPSILON, MAX_MATRIX_DIM};
 use crate::loss::{
-    Batch, Extent, HINGE_MAX_DIM, Targets, always_converges, has_more_digits, hessian_rounding,
-    hinge_floor,
+    Extent, HINGE_MAX_DIM, always_converges, has_more_digits, hessian_rounding, hinge_floor,
 };
 use crate::noise::NoiseLaw;
 use crate::privacy::Perturbation;
@@ -109,21 +108,7 @@ impl<'a> Solvable<'a> {
         if loss.identity().is_none() {
             return f64::INFINITY;
         }
-        let targets = match loss.targets() {
-            Targets::Signs => [-1.0, 1.0],
-            Targets::Interval { lower, upper } => [lower, upper],
-        };
-        let value = |y: f64| {
-            let mut total = f64::INFINITY;
-            let out = Batch {
-                total: Some(&mut total),
-                ..Batch::default()
-            };
-            // A failure leaves infinity, the safe answer.
-            let _ = loss.evaluate(&[0.0], &[y], out);
-            total * (1.0 + 1e-9)
-        };
-        value(targets[0]).max(value(targets[1]))
+        loss.value_at_zero()
     }
 
     fn extent(&self) -> Extent<'a> {

@@ -94,7 +94,7 @@ impl TuningSpec {
         let greatest = radii
             .iter()
             .fold(0.0, |a: f64, b| if *b > a { *b } else { a });
-        let n_params = first.n_columns + usize::from(first.intercept.is_some());
+        let n_params = first.n_params();
         let score = Score::new(loss, row_norm, greatest, n_params)?;
         let n = first.n_samples;
         let allotted = match method {
@@ -295,7 +295,7 @@ fn asked(candidates: &[Choices], kind: NoiseKind) -> bool {
 /// Whether models get less noise from their ρ than from their ε, and all may.
 fn prefers_gaussian(candidates: &[Choices], epsilon: f64, rho: f64) -> bool {
     let c = &candidates[0];
-    let params = c.n_columns + usize::from(c.intercept.is_some());
+    let params = c.n_params();
     // Variance of a coordinate at sensitivity 1.
     let less = 1.0 / (2.0 * rho) < (params as f64 + 1.0) / (epsilon * epsilon);
     candidates

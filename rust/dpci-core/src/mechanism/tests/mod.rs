@@ -2,6 +2,7 @@
 
 mod baselines;
 mod domain;
+mod multinomial;
 mod releases;
 mod reports;
 mod runs;

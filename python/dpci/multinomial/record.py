@@ -1,0 +1,81 @@
+"""What a multinomial fit leaves behind: the record of a fit of all its parameters, the classes, and their JSON form."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from dpci.data.labels import Label, check_several_classes
+from dpci.errors import InvalidInput
+from dpci.multinomial.loss import check_declared
+from dpci.released.record import FitRecord
+from dpci.released.rules import read_saved, saved_text
+from dpci.released.saved import read_record
+
+SCHEMA = "dpci.MultinomialFit"
+SCHEMA_VERSION = 1
+_WHAT = "a saved multinomial fit"
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialRecord:
+    """The record of a fit, whose parameters are those of the classes but the reference one after another."""
+
+    fit: FitRecord
+    classes: tuple[Label, ...]
+    """The public classes, the reference first."""
+
+    @property
+    def width(self) -> int:
+        """Number of parameters of one class."""
+        return len(self.fit.names) // (len(self.classes) - 1)
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        """Names of the parameters of one class."""
+        prefix = f"{self.classes[1]}:"
+        return tuple(name.removeprefix(prefix) for name in self.fit.names[: self.width])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of the rows."""
+        return self.params if self.fit.intercept_scale is None else self.params[:-1]
+
+    def to_json(self) -> str:
+        """Return the record as JSON; floats survive exactly."""
+        values: dict[str, Any] = {"classes": list(self.classes), "fit": json.loads(self.fit.to_json())}
+        return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "MultinomialRecord":
+        """Rebuild a record from :meth:`to_json`.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not such a record, or of another schema version.
+        """
+        values = read_saved(text, what=_WHAT, schema=SCHEMA, version=SCHEMA_VERSION)
+        if set(values) != {"classes", "fit"}:
+            raise InvalidInput(f"{_WHAT} must have the fields 'classes' and 'fit' and no other, got {sorted(values)}")
+        classes = check_several_classes(values["classes"])
+        loss = {"loss": lambda _, value: check_declared(value, len(classes))}
+        record = cls(read_record(json.dumps(values["fit"]), rules=loss), classes)
+        fit = record.fit
+        for broken, rule, got in (
+            (fit.mechanism != "output", "mechanism must be 'output'", fit.mechanism),
+            (fit.radius is not None, "radius must be None", fit.radius),
+            (fit.calibration != "tight", "calibration must be 'tight'", fit.calibration),
+            (fit.blocks is not None, "rows must lie in a ball", fit.blocks),
+            (fit.persons is not None, "persons must be None", fit.persons),
+            (fit.weights is not None, "weights must be None", fit.weights),
+            (fit.table is not None, "table must be None", fit.table),
+            (block_names(classes, record.params) != fit.names, "names must be those of the classes", fit.names),
+        ):
+            if broken:
+                raise InvalidInput(f"{rule} in {_WHAT}, got {got!r}")
+        return record
+
+
+def block_names(classes: tuple[Label, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of all parameters, "class:name", from those of one class."""
+    return tuple(f"{label}:{name}" for label in classes[1:] for name in names)

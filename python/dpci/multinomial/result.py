@@ -1,0 +1,201 @@
+"""The result of a multinomial fit: coefficients of each class, intervals, probabilities, and what was spent."""
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from dpci.accounting.guarantee import Guarantee
+from dpci.budgets import Budget
+from dpci.data.arrays import Table, as_features, check_columns
+from dpci.data.labels import Label, label_array
+from dpci.inference.contrasts import Contrast
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.targets.estimates import Simultaneous
+from dpci.inference.wald import WaldTest
+from dpci.model.result import PrivateFit
+from dpci.multinomial.record import MultinomialRecord
+
+
+class MultinomialFit:
+    """A released multinomial model. Holds released and public values only; made by ``fit``, never changed.
+
+    Attributes are read-only; arrays are read-only too. K is the number of classes, d the number of parameters of one
+    class, the intercept included, and k = (K - 1) d that of all parameters, those of the first class but the reference
+    first.
+    """
+
+    __slots__ = ("_fit", "_record")
+
+    def __init__(self, record: MultinomialRecord) -> None:
+        self._record = record
+        # All inference is that of the parameters of one fit; its predictions are not those of classes.
+        self._fit = PrivateFit(record.fit)
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """The public classes, the reference first."""
+        return self._record.classes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters, "class:column" and "class:intercept"."""
+        return self._fit.names
+
+    @property
+    def params(self) -> NDArray[np.float64]:
+        """Released parameters, shape (k,)."""
+        return self._fit.params
+
+    @property
+    def coef(self) -> NDArray[np.float64]:
+        """Coefficients of each class but the reference, shape (K - 1, number of columns): log odds per unit."""
+        return self._blocks()[:, : len(self._record.columns)]
+
+    @property
+    def intercept(self) -> NDArray[np.float64]:
+        """The log odds of each class but the reference at the origin, shape (K - 1,); 0 without an intercept."""
+        scale = self._record.fit.intercept_scale
+        blocks = self._blocks()
+        return np.zeros(len(blocks)) if scale is None else scale * blocks[:, -1]
+
+    @property
+    def std_errors(self) -> NDArray[np.float64]:
+        """Standard deviation of the error of each parameter, sampling and noise together, shape (k,)."""
+        return self._fit.std_errors
+
+    @property
+    def cov(self) -> NDArray[np.float64]:
+        """Covariance of the error of the parameters, shape (k, k)."""
+        return self._fit.cov
+
+    @property
+    def pvalues(self) -> NDArray[np.float64]:
+        """Two-sided p-values of "the parameter of the regularised target is 0", shape (k,)."""
+        return self._fit.pvalues
+
+    @property
+    def hessian(self) -> NDArray[np.float64] | None:
+        """Released Hessian of the mean objective, shape (k, k), with its noise; None without moments."""
+        return self._fit.hessian
+
+    @property
+    def gradient_cov(self) -> NDArray[np.float64] | None:
+        """Released covariance of the gradient of one record, shape (k, k), with its noise; None without moments."""
+        return self._fit.gradient_cov
+
+    @property
+    def n_samples(self) -> int:
+        """The public number of samples: ``n_public`` under add/remove."""
+        return self._fit.n_samples
+
+    @property
+    def l2_strength(self) -> float:
+        """The regularisation λ, which is part of the definition of the target."""
+        return self._fit.l2_strength
+
+    @property
+    def budget(self) -> Budget:
+        """The budget that was asked for."""
+        return self._fit.budget
+
+    @property
+    def spent(self) -> Budget:
+        """What was spent."""
+        return self._fit.spent
+
+    @property
+    def private(self) -> bool:
+        """Whether noise from the operating system protects the data: False for seeded noise."""
+        return self._fit.private
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """Machine-readable record of the guarantee, as that of :class:`dpci.PrivateFit`, with the public classes."""
+        return {**self._fit.privacy, "classes": list(self.classes)}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The (epsilon, delta) profile and the Renyi curve of all steps together; void for a seeded fit."""
+        return self._fit.guarantee
+
+    def conf_int(
+        self,
+        *,
+        level: float = 0.95,
+        contrast: Contrast | None = None,
+        simultaneous: Simultaneous | None = None,
+    ) -> ConfidenceIntervals:
+        """Confidence intervals for parameters or contrasts of them, such as the difference between two classes.
+
+        The target is the minimiser of the population's regularised risk at this ``l2_strength``. Intervals account for
+        sampling, for the noise of the parameters and for that of the matrices.
+
+        Parameters
+        ----------
+        level, contrast, simultaneous
+            As for :meth:`dpci.PrivateFit.conf_int`; ``{"b:age": 1, "c:age": -1}`` compares two classes.
+        """
+        return self._fit.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
+
+    def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> WaldTest:
+        """Test that linear combinations of parameters have these values, as :meth:`dpci.PrivateFit.wald_test` does."""
+        return self._fit.wald_test(hypothesis, value)
+
+    def decision_function(self, X: Table) -> NDArray[np.float64]:
+        """Log odds of each class against the reference, shape (n, K); 0 for the reference."""
+        record = self._record
+        features = check_columns(as_features(X), record.columns, named=record.fit.named_columns)
+        # A copy of each block, because products take contiguous vectors.
+        products = [features.product(np.array(coef)) for coef in self.coef]
+        scores = np.column_stack([np.zeros(features.shape[0]), *products])
+        scores[:, 1:] += self.intercept
+        return scores
+
+    def predict_proba(self, X: Table) -> NDArray[np.float64]:
+        """Probability of each class, in the order of :attr:`classes`, shape (n, K)."""
+        return np.asarray(special.softmax(self.decision_function(X), axis=1))
+
+    def predict(self, X: Table) -> NDArray[Any]:
+        """Predict the most probable class of each row, in the caller's labels, shape (n,)."""
+        chosen = self.decision_function(X).argmax(axis=1)
+        return np.asarray(label_array(self.classes)[chosen])
+
+    def summary(self, *, level: float = 0.95, simultaneous: Simultaneous | None = None) -> str:
+        """Table of estimates and intervals, and the facts that a reader needs to judge them."""
+        classes = ", ".join(map(repr, self.classes[1:]))
+        heading = f"Multinomial logistic regression: log odds of {classes} against {self.classes[0]!r}"
+        return f"{heading}\n\n{self._fit.summary(level=level, simultaneous=simultaneous)}"
+
+    def to_json(self) -> str:
+        """Return the whole result as JSON, floats exactly."""
+        return self._record.to_json()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "MultinomialFit":
+        """Rebuild a result from :meth:`to_json`.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not a saved multinomial fit, or of another schema version.
+        """
+        return cls(MultinomialRecord.from_json(text))
+
+    @property
+    def digest(self) -> str:
+        """The hash of what the saved result says, which is its checksum; a ledger keeps it."""
+        return str(json.loads(self.to_json())["checksum"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MultinomialFit.from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
+        return f"<MultinomialFit: {len(self.classes)} classes, {len(self.names)} parameters, {self.spent}{seeded}>"
+
+    def _blocks(self) -> NDArray[np.float64]:
+        """Parameters by class, a view of those that are read-only."""
+        return self.params.reshape(-1, self._record.width)

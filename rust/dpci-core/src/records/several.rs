@@ -1,0 +1,136 @@
+//! Sums for losses of several linear predictors: each predictor has a block of parameters, each pair of predictors a block of a matrix.
+
+use std::ops::Range;
+
+use super::Sums;
+use super::kernels::Pass;
+use crate::exec::{BLOCK, blocks};
+use crate::linalg::{GramAccumulator, PackedBlock, vector};
+use crate::loss::{SeveralBatch, pairs};
+use crate::{Error, Result};
+
+/// What [`Pass::several`] sums beside value and gradient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Matrices {
+    None,
+    /// The Hessian.
+    Hessian,
+    /// The Hessian and the second moments of the gradients.
+    Moments,
+}
+
+impl Pass<'_> {
+    /// Value, gradient and matrices over a chunk. The gram of a pair of predictors sums `M_jk xxᵀ`, then come those of `r_j r_k xxᵀ`.
+    pub(super) fn several(
+        &self,
+        chunk: Range<usize>,
+        params: &[f64],
+        matrices: Matrices,
+    ) -> Result<Sums> {
+        let n_predictors = self.loss.n_predictors();
+        let width = self.design.n_params();
+        let n_pairs = pairs(n_predictors).count();
+        let n_grams = match matrices {
+            Matrices::None => 0,
+            Matrices::Hessian => n_pairs,
+            Matrices::Moments => 2 * n_pairs,
+        };
+        let mut sums = Sums::default();
+        let mut grams: Vec<[GramAccumulator; 1]> = (0..n_grams)
+            .map(|_| [GramAccumulator::new(width)])
+            .collect();
+        let mut packed = PackedBlock::new(width, if n_grams > 0 { BLOCK } else { 0 });
+        let [mut u, mut slopes] = [(); 2].map(|()| vec![0.0; n_predictors * BLOCK]);
+        let mut curvatures = vec![0.0; n_pairs * BLOCK];
+        let (mut buffer, mut weighted) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let mut block_sums = vec![0.0; params.len() + 1];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let n = range.len();
+            let (u, slopes) = (&mut u[..n_predictors * n], &mut slopes[..n_predictors * n]);
+            let curvatures = &mut curvatures[..n_pairs * n];
+            for (u, params) in u.chunks_exact_mut(n).zip(params.chunks_exact(width)) {
+                self.design.linear_predictor(range.clone(), params, u);
+            }
+            let counts = self.weights.of(&range, &mut buffer);
+            let mut value = 0.0;
+            let out = SeveralBatch {
+                total: &mut value,
+                weights: counts,
+                slopes,
+                curvatures: &mut (n_grams > 0).then_some(&mut *curvatures),
+            };
+            self.loss
+                .evaluate_several(u, self.design.targets(range.clone()), out)?;
+            let mut add = |weights: &[f64], gram: &mut [GramAccumulator; 1]| {
+                let weighted = &mut weighted[..n];
+                weighted.copy_from_slice(weights);
+                if let Some(counts) = counts {
+                    vector::multiply(weighted, counts);
+                }
+                self.design
+                    .add_grams(range.clone(), [weighted], gram, &mut packed);
+            };
+            let (hessian, squares) = grams.split_at_mut(n_pairs.min(n_grams));
+            for (gram, weights) in hessian.iter_mut().zip(curvatures.chunks_exact(n)) {
+                add(weights, gram);
+            }
+            let mut product = [0.0; BLOCK];
+            for (gram, (j, k)) in squares.iter_mut().zip(pairs(n_predictors)) {
+                let product = &mut product[..n];
+                product.copy_from_slice(&slopes[j * n..][..n]);
+                vector::multiply(product, &slopes[k * n..][..n]);
+                add(product, gram);
+            }
+            block_sums.fill(0.0);
+            block_sums[params.len()] = value;
+            let blocks_of_gradient = block_sums[..params.len()].chunks_exact_mut(width);
+            for (slope, gradient) in slopes.chunks_exact_mut(n).zip(blocks_of_gradient) {
+                if let Some(counts) = counts {
+                    vector::multiply(slope, counts);
+                }
+                self.design
+                    .add_weighted_rows(range.clone(), slope, gradient);
+            }
+            if matrices != Matrices::Moments {
+                sums.slopes.add(&block_sums);
+            }
+            if n_grams > 0 {
+                sums.gram_rows += n;
+            }
+        }
+        sums.grams = grams.into_iter().flatten().collect();
+        Ok(sums)
+    }
+}
+
+/// The matrix of the blocks that were summed for the pairs of predictors, divided by `divisor`, row-major.
+///
+/// # Errors
+/// [`Error::Length`] where there is not one block for each pair.
+pub(crate) fn assembled(
+    grams: Vec<GramAccumulator>,
+    n_predictors: usize,
+    divisor: f64,
+) -> Result<Vec<f64>> {
+    let expected = pairs(n_predictors).count();
+    if grams.len() != expected {
+        return Err(Error::Length {
+            name: "the blocks of a matrix",
+            expected,
+            got: grams.len(),
+        });
+    }
+    let width = grams.first().map_or(0, GramAccumulator::dim);
+    let dim = n_predictors * width;
+    let mut out = vec![0.0; dim * dim];
+    for (gram, (j, k)) in grams.into_iter().zip(pairs(n_predictors)) {
+        let block = gram.finish(divisor);
+        for (a, row) in block.chunks_exact(width).enumerate() {
+            for (at, b) in [(j, k), (k, j)] {
+                out[(at * width + a) * dim + b * width..][..width].copy_from_slice(row);
+            }
+        }
+    }
+    Ok(out)
+}
