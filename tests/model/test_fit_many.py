@@ -1,5 +1,6 @@
 """Many groups in one call: each as a fit of its own, whatever the threads, and paid for together."""
 
+import json
 import warnings
 
 import numpy as np
@@ -19,6 +20,11 @@ def table(n, width=3):
 GROUPS = {f"school {k}": table(400 + 50 * k, 3 + k % 2) for k in range(9)}
 
 
+def without_whole(fit):
+    """What the file of a fit says, but not what it is a part of."""
+    return {name: value for name, value in json.loads(fit.to_json()).items() if name not in {"whole", "checksum"}}
+
+
 def test_a_group_is_a_fit_whatever_the_threads():
     one, two, every = (dpci.fit_many(GROUPS, **KEYWORDS, seed=3, n_threads=n) for n in (1, 2, None))
     assert list(one) == list(GROUPS)
@@ -26,7 +32,8 @@ def test_a_group_is_a_fit_whatever_the_threads():
         for other in (two, every):
             assert other[key].to_json() == one[key].to_json()
     first = next(iter(GROUPS))
-    assert one[first].to_json() == dpci.fit(*GROUPS[first], **KEYWORDS, seed=3).to_json()
+    alone = dpci.fit(*GROUPS[first], **KEYWORDS, seed=3)
+    assert without_whole(one[first]) == without_whole(alone)
 
 
 def test_groups_have_noise_of_their_own():
