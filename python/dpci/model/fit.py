@@ -301,13 +301,9 @@ def fit(
     check_weighted(weights, weight_bound, weight_total)
     if rows is None and row_norm is None:
         settings = with_default_rows(settings)
+    is_of_persons = persons is not None
     payment = Payment.due(
-        "dpci.fit",
-        ledger,
-        budget=settings.budget,
-        neighbors=neighbors,
-        seed=settings.seed,
-        persons=persons is not None,
+        "dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed, persons=is_of_persons
     )
     source = Source(X, y, None) if settings.schema is None else described(X, y, settings.schema)
     check_unit_columns(settings.schema, source.X, persons=persons, weights=weights)
