@@ -32,7 +32,7 @@ LOGISTIC = PrivateLogisticRegression(epsilon=1e3, classes=(0, 1))
 # Weights of a bootstrap: how often a record was drawn.
 WEIGHTED = clone(LOGISTIC).set_params(weight_bound=3.0)
 RIDGE = PrivateRidge(epsilon=1e3, radius=2.0)
-SEARCH = PrivateGridSearch(LOGISTIC, {"l2_strength": [0.1, 0.2]}, validation_radius=4.0)
+SEARCH = PrivateGridSearch(WEIGHTED, {"l2_strength": [0.1, 0.2]}, validation_radius=4.0)
 
 
 def leaks_of(call):

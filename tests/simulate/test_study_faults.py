@@ -126,8 +126,9 @@ def test_data_of_other_bits_are_refused(rows, saved, written, change):
 
 
 def test_another_version_is_refused(rows, saved, written, monkeypatch):
+    version = dpci.__version__
     monkeypatch.setattr(_core, "__version__", "0.0.0")
-    with pytest.raises(InvalidInput, match=rf"differs in version: {dpci.__version__} there, 0.0.0 here"):
+    with pytest.raises(InvalidInput, match=rf"differs in version: {version} there, 0.0.0 here"):
         simulate.coverage(*rows, checkpoint=saved, **STUDY)
     assert saved.read_bytes() == written
 

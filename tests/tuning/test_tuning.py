@@ -248,7 +248,7 @@ def test_regression_is_tuned_over_radius_and_strength():
         ),
         ({"method": "public_rule", "candidates": None, "validation_radius": 1.0}, "validation_radius must keep"),
         ({"method": "public_rule", "candidates": None}, "radius must not be given with method='public_rule'"),
-        ({"selection_share": 1e-320, "budget": dpci.PureDP(1e-5)}, "selection_share must leave a part of"),
+        ({"selection_share": 1e-320, "budget": dpci.PureDP(1e-5)}, "selection_share must leave two parts of"),
         # Rounding of the scores would exceed what one record moves them by.
         ({"radius": 4e-16}, "100 times its rounding"),
         ({"radius": 4e-25, "method": "chunks"}, "100 times its rounding"),
