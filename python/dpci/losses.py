@@ -364,7 +364,8 @@ def check_loss(loss: object) -> Loss:
     if isinstance(loss, str) and loss in BUILT_IN:
         return BUILT_IN[loss]()
     names = ", ".join(map(repr, BUILT_IN))
-    raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={loss!r}")
+    several = " (use dpci.multinomial.fit)" if loss == "multinomial" else ""
+    raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={loss!r}{several}")
 
 
 def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:

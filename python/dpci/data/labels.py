@@ -273,7 +273,8 @@ def _read_off(labels: NDArray[Any]) -> Classes:
             f"y must hold two classes unless classes=(negative, positive) is given, got one class, {found[0]!r}"
         )
     if len(found) > 2:
-        raise InvalidInput(f"y must hold two classes, got {len(found)}: {', '.join(map(repr, found[:5]))}")
+        shown = ", ".join(map(repr, found[:5]))
+        raise InvalidInput(f"y must hold two classes, got {len(found)}: {shown} (dpci.multinomial.fit takes several)")
     return check_classes(found)
 
 

@@ -19,6 +19,8 @@ from dpci.errors import InvalidInput
 from dpci.schema.table import Schema
 
 _Record = TypeVar("_Record")
+# Characters of a foreign name that a message shows.
+_LONGEST = 60
 
 Rule = Callable[[str, Any], Any]
 """Takes the name and the value of a field; returns the value in one plain type, or raises ``InvalidInput``."""
@@ -55,7 +57,9 @@ def read_saved(
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} must be JSON, got {error}") from error
     if not isinstance(values, dict) or values.get("schema") != schema:
-        raise InvalidInput(f"{what} must be a JSON object with schema={schema!r}, got something else")
+        other = values.get("schema") if isinstance(values, dict) else None
+        got = f"schema={other[:_LONGEST]!r}" if isinstance(other, str) else "no schema"
+        raise InvalidInput(f"{what} must be a JSON object with schema={schema!r}, got {got}")
     found = values.get("schema_version")
     is_older = before is not None and found == version - 1
     if found != version and not is_older:
