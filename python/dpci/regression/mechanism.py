@@ -114,6 +114,12 @@ def release(
     >>> matrix.fit().names
     ('x0', 'x1', 'intercept')
     """
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) > 1 and shape[1] > 1:
+        raise InvalidInput(
+            f"y must be one column, got {shape[1]}: pass further targets as columns of X, because MomentMatrix.fit "
+            "takes any column as its target"
+        )
     choices = matrix_choices(
         budget=budget,
         bounds=bounds,
