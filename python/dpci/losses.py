@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
-from dpci.base.validation import (
-    check_flag,
-    check_not_negative,
-    check_positive,
-    check_reals,
-)
+from dpci.base.validation import check_flag, check_not_negative, check_positive, check_reals
 from dpci.errors import InvalidInput
 
 __all__ = [
@@ -364,8 +359,8 @@ def check_loss(loss: object) -> Loss:
     if isinstance(loss, str) and loss in BUILT_IN:
         return BUILT_IN[loss]()
     names = ", ".join(map(repr, BUILT_IN))
-    several = " (use dpci.multinomial.fit)" if loss == "multinomial" else ""
-    raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={loss!r}{several}")
+    hint = " (use dpci.multinomial.fit)" if loss == "multinomial" else ""
+    raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={loss!r}{hint}")
 
 
 def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:
