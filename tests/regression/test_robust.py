@@ -8,6 +8,7 @@ import pytest
 import dpci
 from dpci import regression
 from dpci.regression import Regression
+from dpci.released.rules import checksum
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 
@@ -180,11 +181,31 @@ def test_what_was_not_planned_is_refused_and_names_what_was():
     assert named.fit(features=["c"], covariance="robust").names == ("c", "intercept")
 
 
+def test_frames_in_parts_have_their_own_names():
+    pandas = pytest.importorskip("pandas")
+    # The first column has the name that an array would give the second.
+    frame = pandas.DataFrame(X, columns=["x1", "x0", "c"])
+    chunks = dpci.Chunks([(frame[:100], Y[:100]), (frame[100:], Y[100:])])
+    for planned in (Regression(features=["x0"]), Regression(target="c", features=["x1"])):
+        found = [fitted(released(*data, robust=[planned]), planned) for data in ((frame, Y), (chunks, None))]
+        np.testing.assert_allclose(found[1].std_errors, found[0].std_errors, rtol=1e-6)
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    with pytest.raises(dpci.InvalidInput, match="columns of X"):
+        released(chunks, None, dpci.ZCDP(0.4), robust=[Regression(features=["x2"])], ledger=ledger, seed=None)
+    assert ledger.spent["rho"] == 0
+
+
 def test_damaged_files_are_refused():
     matrix = released()
     assert regression.MomentMatrix.from_json(matrix.to_json()).to_json() == matrix.to_json()
     document = json.loads(matrix.to_json())
     document.pop("checksum")
+
+    def read(residuals):
+        changed = {**document, "residuals": residuals}
+        return regression.MomentMatrix.from_json(json.dumps({**changed, "checksum": checksum(changed)}))
+
+    assert read(document["residuals"]).to_json() == matrix.to_json()
     first = document["residuals"][0]
     for damage in (
         {},
@@ -197,7 +218,7 @@ def test_damaged_files_are_refused():
         [{**first, "target": 3}, *document["residuals"][1:]],
     ):
         with pytest.raises(dpci.InvalidInput):
-            regression.MomentMatrix.from_json(json.dumps({**document, "residuals": damage}))
+            read(damage)
 
 
 @pytest.mark.parametrize(

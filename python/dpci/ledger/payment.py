@@ -220,6 +220,7 @@ class Till(Generic[_Resolved]):
         sums: bool = True,
         persons: Any = None,  # noqa: ANN401  # whatever the caller has
         weights: Any = None,  # noqa: ANN401
+        by_name: Callable[[Rows], _Resolved] | None = None,
         stacklevel: int,
     ) -> tuple[Rows, _Resolved]:
         """Read the data and check them as the release will, then write the spend, unless it is written.
@@ -234,6 +235,8 @@ class Till(Generic[_Resolved]):
             Whose each row is, where the records are persons.
         weights : array-like, optional
             How much each row counts.
+        by_name : callable, optional
+            Calibrates again, before the spend is written, for choices that depend on names which only the rows have.
         stacklevel : int
             Where a warning about inferred classes points: 1 is this function, 2 its caller.
 
@@ -257,6 +260,8 @@ class Till(Generic[_Resolved]):
         above = None if choices.seed is not None else stacklevel + 1
         counts = {"persons": persons, "weights": weights}
         rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, **counts, stacklevel=above)
+        if by_name is not None:
+            resolved = by_name(rows)
         if self._payment.ledger is not None and not self._is_paid:
             if rows.parts is None:  # those in parts were checked when they were described
                 _core.check_rows(rows.for_core, rows.targets, weights=rows.weights, **choices.row_bounds())

@@ -221,16 +221,22 @@ def release_matrix(
         raise InvalidInput(SPARSE)
 
     names = known_names(X) if choices.robust else None
+    # Frames in parts have names that no one knows before they are read.
+    unnamed = bool(choices.robust) and names is None and isinstance(X, Partitions)
+    first = dataclasses.replace(choices, robust=()) if unnamed else choices
 
     def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
-        return choices.spec(n_samples, n_columns, payment.budget, names)
+        return first.spec(n_samples, n_columns, payment.budget, names)
+
+    def by_name(rows: Rows) -> _core.MomentMatrixSpec:
+        return choices.spec(*rows.shape, payment.budget, rows.names[:-1])
 
     with payment.release(X, y, choices, resolve, parts=choices.part_rules()) as till:
         if prepare is not None:
             X, y = prepare(X, y)
         X, y = _standardised(X, y, choices)
         try:
-            rows, spec = till.read(X, y, stacklevel=stacklevel + 1)
+            rows, spec = till.read(X, y, by_name=by_name if unnamed else None, stacklevel=stacklevel + 1)
             released = _released(rows, spec, choices)
         except RowNormViolation:
             choices.standardise().explain(X)
