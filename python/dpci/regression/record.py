@@ -37,7 +37,7 @@ from dpci.schema.table import Schema
 _F64 = NDArray[np.float64]
 
 SCHEMA = "dpci.MomentMatrix"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 INTERCEPT = "intercept"
 
