@@ -88,6 +88,19 @@ def test_what_agrees_and_what_cannot_be_checked():
     assert out.count("\nnot checked  ") == 5
 
 
+@pytest.mark.parametrize("kind", ["groups", "tuning"])
+def test_a_fit_that_claims_to_be_a_part_of_another_release(model, kind):
+    saved = json.loads(model.read_text())
+    saved.pop("checksum")
+    budget = {"notion": "pure", "budget": {"epsilon": 1.0}}
+    saved["whole"] = {"kind": kind, "parts": 1, "neighbors": "replace_one", **budget}
+    saved["params"][0] += 1.0
+    model.write_text(json.dumps({**saved, "checksum": checksum(saved)}))
+    failed, _ = findings("--ledger", "l.db")
+    assert len(failed) == 1
+    assert "must have the source of the model" in failed[0]
+
+
 def test_another_ledger_and_an_entry_of_another_model(model):
     dpci.Ledger(dpci.PureDP(3.0), path="other.db")
     failed, _ = findings("--ledger", "other.db")

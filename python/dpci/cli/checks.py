@@ -29,6 +29,13 @@ _WHOLES = {
     "dpci.fit_many": "many tables together, of which the file says nothing",
 }
 """Releases of which a fit can be a part, by the beginnings of the names of their entries."""
+_SOURCES = {
+    "strata": "dpci.fit_strata",
+    "groups": "dpci.fit_many",
+    "disjoint_groups": "dpci.fit_many",
+    "tuning": "dpci.tuning.tune",
+}
+"""The names of the entries of such releases, by what a part says that it is of."""
 _CHOSEN = "that the candidates were chosen without the data, and that the choice was made as the file says"
 _VALUES = "bounds that someone computed for records: they are not in the file, and are private"
 _OTHERS = "other regressions from the same matrix: they cost nothing, and nobody counts them"
@@ -207,8 +214,12 @@ def _against_ledger(held: Held, path: Path | None) -> Iterator[Finding]:
 
 def _against_entry(held: Held, entry: Entry, neighbors: str, where: str) -> Iterator[Finding]:
     record = held.record
-    paid = {"time": entry.time, "budget": entry.budget, "neighbours": neighbors}
+    paid = {"time": entry.time, "budget": entry.budget, "neighbours": neighbors, "unit of privacy": entry.unit}
     own = {"time": (record.paid or {})["time"], "budget": held.charged, "neighbours": held.neighbors}
+    own["unit of privacy"] = "person" if isinstance(record, FitRecord) and record.persons is not None else "row"
+    if isinstance(record, FitRecord) and record.whole is not None:
+        source = entry.source.split(",")[0]
+        paid["source"], own["source"] = source, _SOURCES[record.whole.kind]
     if other := next((name for name in paid if paid[name] != own[name]), None):
         yield Finding("FAILED", f"{where}, must have the {other} of the model, {own[other]}, got {paid[other]}")
     else:

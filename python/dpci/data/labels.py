@@ -78,7 +78,7 @@ def check_several_classes(classes: object) -> tuple[Label, ...]:
     Raises
     ------
     InvalidInput
-        For fewer than three, and for labels that are equal or are written alike.
+        For fewer than three, for labels that are equal or are written alike, and for a label with a colon.
     """
     rule = "classes must be at least three different booleans, finite numbers or strings, the reference first"
     if (
@@ -90,9 +90,11 @@ def check_several_classes(classes: object) -> tuple[Label, ...]:
         raise InvalidInput(f"{rule} (dpci.fit takes two), got classes={classes!r}")
     labels = tuple(check_label(rule, label) for label in classes)
     # Names of parameters have the class in them.
-    for name, others in ((str(label), labels[:at]) for at, label in enumerate(labels)):
-        if any(name == str(other) for other in others):
-            raise InvalidInput(f"{rule}, got {name!r} twice")
+    for at, label in enumerate(labels):
+        if any(label == other or str(label) == str(other) for other in labels[:at]):
+            raise InvalidInput(f"{rule}, got {label!r} twice")
+        if ":" in str(label):
+            raise InvalidInput(f"classes must not contain a colon, which names of parameters have, got {label!r}")
     return labels
 
 

@@ -323,7 +323,7 @@ def _has_units(connection: "sqlite3.Connection") -> bool:
 
 
 def _add_units(connection: "sqlite3.Connection") -> None:
-    """Add the column of units to a file that was made before there was one: all of its entries protect rows."""
+    """Add the column of units to a file that was made before there was one: its entries count as rows."""
     if not _has_units(connection):
         connection.execute("ALTER TABLE entries ADD COLUMN unit TEXT NOT NULL DEFAULT 'row'")
 
