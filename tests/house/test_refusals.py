@@ -15,7 +15,7 @@ BEGIN, END = "<!-- refusals: written by dpci.data.refusals.markdown -->\n", "\n<
 SITES = {
     "data/labels": {
         "SeveralClasses.encoded": (1, ("label",)),
-        "check_several_classes": (2, ()),
+        "check_several_classes": (3, ()),
         "check_label": (1, ()),
         "check_classes": (2, ()),
         "encode_labels": (1, ("label",)),
