@@ -52,6 +52,14 @@ def test_every_page_is_listed_once():
     assert sorted(logs - set(listed)) == []
 
 
+def test_the_list_of_pages_has_every_page():
+    docs = ROOT / "docs"
+    text = (docs / "README.md").read_text(encoding="utf-8")
+    pages = [*docs.glob("*.md"), *docs.glob("guides/*.md"), *docs.glob("proofs/*.md")]
+    names = {page.relative_to(docs).as_posix() for page in pages} - {"README.md", "guides/index.md"}
+    assert sorted(name for name in names if f"({name})" not in text) == []
+
+
 def clicks_from_the_front_page():
     """How many links of the text lead from the front page to each page."""
     link = re.compile(r"(?<!!)\[[^\]\[]*\]\((?!https?:|mailto:|#)([^)#\s]+\.md)")

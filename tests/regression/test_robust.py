@@ -140,9 +140,13 @@ def test_bad_plans_spend_nothing(name, errors, kind):
     if kind == "frame":
         x = pytest.importorskip("pandas").DataFrame(X, columns=["x0", "x1", "x2"])
     if kind == "chunks":
-        if errors == "private":
-            pytest.skip("the columns are known from the data alone")
         x, y = dpci.Chunks([(X, Y)]), None
+    # Then names of columns in parts are looked at after the payment, unless the plan is no plan at all.
+    if kind == "chunks" and errors == "private" and name != "no regression":
+        with pytest.raises(dpci.ReleaseFailed):
+            released(x, y, dpci.ZCDP(0.4), robust=planned, ledger=ledger, seed=None, on_violation="clip")
+        assert ledger.spent["rho"] > 0
+        return
     with pytest.raises(dpci.InvalidInput, match=message):
         released(x, y, dpci.ZCDP(0.4), robust=planned, ledger=ledger, seed=None, on_violation="clip")
     assert ledger.spent["rho"] == 0

@@ -59,6 +59,12 @@ def test_it_says_that_it_is_not_private_and_whether_a_fit_would_be_refused():
     assert many.findings[0].examples == ("'a'", "'b'", "'c'", "...")
 
 
+def test_a_table_without_rows_would_be_refused():
+    found = SCHEMA.check({name: [] for name in GOOD})
+    assert found.refused
+    assert repr(found).endswith("the table must have at least one row")
+
+
 def test_a_column_that_is_missing_from_many_is_named_with_the_closest():
     wide = {f"field {i}": [1] for i in range(60)} | {"sexe": ["F"], "age": [30], "ward": [1]}
     with pytest.raises(InvalidInput, match=r"must have the column 'sex', got 63 columns, .* closest are \['sexe', "):

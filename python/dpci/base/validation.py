@@ -80,8 +80,9 @@ def check_seed(value: object) -> int | None:
 
 def warn_of_seed(what: str, stacklevel: int) -> None:
     """Warn that ``what`` is not private because its noise was seeded, ``stacklevel`` frames up: 2 is the caller."""
+    verb = "are" if what.endswith("s") else "is"
     warnings.warn(
-        f"the {what} is NOT PRIVATE, because its noise comes from the caller's seed (pass seed=None for a private "
+        f"the {what} {verb} NOT PRIVATE, because the noise comes from the caller's seed (pass seed=None for a private "
         "release)",
         SeededNoiseWarning,
         stacklevel=stacklevel,

@@ -51,6 +51,16 @@ def _one_of(group: str, help_text: str, *words: str, names: tuple[str, ...] = ()
     return _option(group, help_text, *names, completed_by=completes(*words))
 
 
+Tables = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them, a quoted pattern, or - (CSV)."
+    ),
+]
+TableFiles = Annotated[
+    list[Path],
+    typer.Argument(metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them or a quoted pattern."),
+]
 SchemaText = Annotated[
     str,
     _option(INPUT, "File of public bounds (.toml, .json), or the name of a packaged schema.", completed_by=schemas),
@@ -110,7 +120,13 @@ LossText = Annotated[
     str | None,
     _one_of(MODEL, f"{LOSSES}.", *BUILT_IN),
 ]
-Radius = Annotated[float | None, _option(MODEL, "Bound on the norm of the parameters; required for the squared loss.")]
+Radius = Annotated[
+    float | None,
+    _option(
+        MODEL,
+        "Bound on the norm of the parameters; without it, fit takes a moment matrix for the squared loss.",
+    ),
+]
 Mechanism = Annotated[str | None, _one_of(MODEL, "objective or output.", "objective", "output")]
 OnViolation = Annotated[str | None, _one_of(MODEL, "Rows outside the bounds: error or clip.", "error", "clip")]
 Rows = Annotated[

@@ -30,7 +30,9 @@ _NAMED = 0.3
 
 def check_ridge(name: str, value: object) -> Ridge:
     """Return λ ≥ 0, or "private"."""
-    return PRIVATE if isinstance(value, str) and value == PRIVATE else check_not_negative(name, value)
+    if isinstance(value, str) and value != PRIVATE:
+        raise InvalidInput(f"{name} must be a number or {PRIVATE!r}, got {value!r}")
+    return PRIVATE if isinstance(value, str) else check_not_negative(name, value)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -175,7 +175,7 @@ def _budget(result: Inference) -> Iterator[str]:
     meaning = meaning_of(result.guarantee) if record.whole is None else meaning_of_budget(record.whole.budget)
     unit = unit_of(record)
     doubt = (
-        f"which of two equally likely {unit}s is in the data"
+        f"which of two equally likely versions of one {unit} is in the data"
         if relation(record) == "replace_one"
         else f"whether a {unit} is in the data, which is as likely as not"
     )
@@ -265,7 +265,7 @@ def _verified(result: Inference, findings: Sequence[tuple[str, str]]) -> Iterato
     yield from table(
         ("outcome", "what"),
         [
-            ("ok", "the file has the checksum that is written in it, and its fields agree with each other"),
+            ("ok", "the fields of the model agree with each other, and with its checksum if it was read from a file"),
             *((outcome, plain(what)) for outcome, what in findings),
             (
                 "by tests of dpci",

@@ -68,10 +68,12 @@ class SchemaCheck:
     @property
     def refused(self) -> bool:
         """Whether a fit would be refused."""
-        return any(finding.refused for finding in self.findings)
+        return self.n_rows == 0 or any(finding.refused for finding in self.findings)
 
     def __repr__(self) -> str:
         title = f"NOT PRIVATE: {self.n_rows:,} rows, for their holder alone"
+        if self.n_rows == 0:
+            return f"{title}\na fit would be refused: the table must have at least one row"
         if not self.findings:
             return f"{title}\nevery value is as the schema has it"
         rows = [

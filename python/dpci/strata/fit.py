@@ -261,6 +261,8 @@ def _public_numbers(n_public: object, categories: Sequence[str]) -> dict[str, in
                 f"n_public must have a number for each stratum and no other, got a difference in {other}"
             )
         return {name: check_count("n_public", n_public[name]) for name in categories}
+    if isinstance(n_public, str):
+        raise InvalidInput(f"n_public must be an integer, a mapping from strata or 'private', got {n_public!r}")
     return dict.fromkeys(categories, check_count("n_public", n_public))
 
 

@@ -1,8 +1,6 @@
 """The command ``check``: what a schema would do to a table, for the holder of the data before any budget is spent."""
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -19,12 +17,7 @@ dpci check people.csv --schema people.toml --json
 
 @app.command(cls=Command, epilog=_EXAMPLES)
 def check(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them, a quoted pattern, or - (CSV)."
-        ),
-    ],
+    files: options.Tables,
     *,
     schema: options.SchemaText,
     target: options.Target = None,

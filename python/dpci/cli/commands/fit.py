@@ -84,12 +84,7 @@ dpci demo --output figures
 @app.command(cls=Command, epilog=_FIT_EXAMPLES)
 @with_model
 def fit(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them, a quoted pattern, or - (CSV)."
-        ),
-    ],
+    files: options.Tables,
     *,
     schema: options.SchemaText,
     formula: options.Formula = None,

@@ -1,6 +1,5 @@
 """The command ``regress``: linear regression of a table from one released moment matrix."""
 
-from pathlib import Path
 from typing import Annotated, Literal, cast
 
 import typer
@@ -28,10 +27,7 @@ dpci regress people.csv --schema ages.toml --mu 0.5 --json
 
 @app.command(cls=Command, epilog=_EXAMPLES)
 def regress(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them or a quoted pattern."),
-    ],
+    files: options.TableFiles,
     *,
     schema: options.SchemaText,
     target: options.Target = None,

@@ -1,6 +1,5 @@
 """The command ``tune``: chooses one of several public candidates with differential privacy, and fits it."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -27,10 +26,7 @@ _TEXT = ("loss", "mechanism", "moments", "projection", "calibration")
 
 
 def tune(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them or a quoted pattern."),
-    ],
+    files: options.TableFiles,
     *,
     schema: options.SchemaText,
     formula: options.Formula = None,

@@ -82,6 +82,8 @@ def check_planned(value: object) -> tuple[Regression, ...]:
             if not isinstance(entry, Regression):
                 raise InvalidInput(f"robust must be a flag or a list of regression.Regression, got {entry!r} in it")
         return tuple(value)
+    if isinstance(value, Regression):
+        raise InvalidInput(f"robust must be a flag or a list of regression.Regression, got {value} alone")
     return (Regression(),) if check_flag("robust", value) else ()
 
 
