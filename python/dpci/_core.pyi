@@ -598,6 +598,7 @@ class MomentMatrixSpec:
         *,
         n_samples: int,
         n_columns: int,
+        further_targets: int = 0,
         row_norm: RowDomain | float,
         target_bound: float,
         residuals: list[tuple[list[int], list[float], list[float]]],
@@ -609,6 +610,8 @@ class MomentMatrixSpec:
 
     intercept: float
     """The constant behind each row."""
+    weights: _F64
+    """By which the columns of a row are multiplied: 1 but for further targets, which are the last."""
     target_weight: float
     """By which targets are multiplied."""
 

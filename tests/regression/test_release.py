@@ -42,12 +42,6 @@ def test_moments_are_those_of_the_columns():
     )
 
 
-def test_several_targets_are_columns_of_x():
-    X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
-    with pytest.raises(dpci.InvalidInput, match="y must be one column, got 2: pass further targets as columns of X"):
-        regression.release(X, X, budget=dpci.ZCDP(1.0), bounds=(-1, 1))
-
-
 @pytest.mark.parametrize("notion", BUDGETS)
 @pytest.mark.parametrize("robust", [False, True])
 def test_noise_has_the_stated_size(notion, robust):

@@ -153,3 +153,13 @@ def test_pipelines_frames_pickles_and_sparse_rows():
     dense = PrivateLinearRegression(epsilon=HUGE).fit(X, T)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-6)
     np.testing.assert_allclose(sparse.predict(scipy.sparse.csr_array(X)), sparse.predict(X), atol=1e-12)
+
+
+def test_an_estimator_has_one_target():
+    ledger = dpci.Ledger(dpci.PureDP(2.0))
+    several = np.column_stack([T, T])
+    for bound in ((-1.0, 1.0), [(-1.0, 1.0), (-1.0, 1.0)]):
+        model = PrivateLinearRegression(epsilon=1.0, bounds=(-0.5, 0.5), target_bound=bound, ledger=ledger)
+        with pytest.raises((dpci.InvalidInput, ValueError), match=r"target_bound must|1d array|one-dimensional"):
+            model.fit(X, several)
+    assert ledger.spent["epsilon"] == 0.0

@@ -142,7 +142,7 @@ def _indexes(X: object, values: object) -> tuple[Any, Any] | None:
         return None
     nw = _import_narwhals()
     frame, series = (nw.from_native(each, allow_series=True, pass_through=True) for each in (X, values))
-    if not (isinstance(frame, nw.DataFrame) and isinstance(series, nw.Series)):
+    if not (isinstance(frame, nw.DataFrame) and isinstance(series, nw.Series | nw.DataFrame)):
         return None
     index, other = nw.maybe_get_index(frame), nw.maybe_get_index(series)
     # Other numbers of rows have an error of their own.

@@ -189,6 +189,9 @@ class Columns:
         record = self._record
         if record.row_norm is not None:
             return record.row_norm
+        if at >= len(record.features):
+            lower, upper = record.target_bounds()[at - len(record.features)]
+            return 0.5 * (upper - lower)
         if record.blocks is not None and np.all(record.scale == 1.0):
             return float(record.blocks.block_bounds[record.blocks.members[at]])
         return float(record.scale[at])

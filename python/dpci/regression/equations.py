@@ -217,7 +217,7 @@ def planned_residuals(record: MomentRecord, model: Model) -> tuple[_F64, float]:
             "matrix without them"
         )
     found = None
-    if model.fit_intercept and model.l2_strength != PRIVATE and record.target not in model.features:
+    if model.fit_intercept and model.l2_strength != PRIVATE and not set(record.targets) & set(model.features):
         wanted = Regression(target=model.target, features=model.features, l2_strength=float(model.l2_strength))
         found = record.residuals_of(wanted)
     if found is None:

@@ -34,18 +34,23 @@ class MomentMatrix(ReleaseFacts):
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of X."""
-        return self._record.columns
+        return self._record.features
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What the targets are called."""
+        return self._record.targets
 
     @property
     def target(self) -> str:
-        """What the targets are called: "y", or "y_" if a column has that name."""
-        return self._record.target
+        """What the only target is called: "y", or "y_" if a column has that name; see :attr:`targets` for several."""
+        return _only_target(self._record)
 
     @property
     def moments(self) -> NDArray[np.float64]:
         """Noisy means of the products of the columns, of 1 and of y, in this order; shape (k + 2, k + 2).
 
-        In the caller's units. It need not be positive definite.
+        Of several targets each has a row. In the caller's units. It need not be positive definite.
         """
         record = self._record
         k = len(record.columns)
@@ -53,6 +58,9 @@ class MomentMatrix(ReleaseFacts):
         units[:k, k] = record.middle / record.constant
         units[k + 1, k] = record.target_middle / record.constant
         moments = units @ record.matrix @ units.T
+        features = len(record.features)
+        order = [*range(features), k, *range(features, k), k + 1]
+        moments = moments[np.ix_(order, order)]
         moments.flags.writeable = False
         return np.asarray(moments)
 
@@ -70,7 +78,7 @@ class MomentMatrix(ReleaseFacts):
         Parameters
         ----------
         target : str, optional
-            A column, or :attr:`target`. None: the target.
+            A column, or one of :attr:`targets`. None: the only target; of several one must be named.
         features : sequence of str, optional
             The regressors. None: all columns of X but the target. None of them: the mean of the target.
         fit_intercept : bool
@@ -122,7 +130,7 @@ class MomentMatrix(ReleaseFacts):
         Parameters
         ----------
         columns : sequence of str, optional
-            Of the columns of X and :attr:`target`. None: all of them.
+            Of the columns of X and :attr:`targets`. None: all of them.
         level : float
             Strictly between 0 and 1. Each interval holds by itself.
 
@@ -201,9 +209,9 @@ class MomentMatrix(ReleaseFacts):
     ) -> Model:
         record = self._record
         known = (*record.columns, record.target)
-        target = record.target if target is None else _column("target", target, known)
+        target = _only_target(record) if target is None else _column("target", target, known)
         if features is None:
-            chosen = tuple(name for name in record.columns if name != target)
+            chosen = tuple(name for name in record.features if name != target)
         else:
             chosen = _chosen("features", features, known)
         if len(set(chosen)) < len(chosen) or target in chosen:
@@ -252,7 +260,7 @@ class MomentMatrix(ReleaseFacts):
 
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<MomentMatrix: {len(self.columns)} columns and {self.target}, {self.spent}{seeded}>"
+        return f"<MomentMatrix: {len(self.columns)} columns and {', '.join(self.targets)}, {self.spent}{seeded}>"
 
 
 def whole_regression(
@@ -262,6 +270,12 @@ def whole_regression(
     record = matrix._record  # noqa: SLF001  # of this module's own class
     model = matrix._model(None, None, fit_intercept, l2_strength, covariance)  # noqa: SLF001  # as above
     return LinearFit(record, model, attempt(record, model))
+
+
+def _only_target(record: MomentRecord) -> str:
+    if record.further:
+        raise InvalidInput(f"target must be named where there are several ({', '.join(record.targets)}), got none")
+    return record.target
 
 
 def _chosen(name: str, values: object, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -18,11 +18,13 @@ from dpci.errors import InvalidInput, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Squared
-from dpci.regression.choices.bounds import SPARSE, Bounds, StandardisedParts, target_interval
-from dpci.regression.choices.matrix import MatrixChoices, target_name
+from dpci.regression.choices.bounds import SPARSE, Bounds, StandardisedParts
+from dpci.regression.choices.matrix import MatrixChoices
 from dpci.regression.choices.planned import Regression
+from dpci.regression.choices.targets import Targets
 from dpci.regression.matrix import MomentMatrix
-from dpci.regression.record import MomentRecord, ResidualMoments
+from dpci.regression.record import MomentRecord
+from dpci.regression.residuals import ResidualMoments
 from dpci.rows import Ball, Blocks, RowDomain, row_domain
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
@@ -36,7 +38,7 @@ def release(
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     row_norm: float | None = None,
     rows: RowDomain | None = None,
-    target_bound: float | tuple[float, float] = 1.0,
+    target_bound: float | tuple[float, float] | Sequence[tuple[float, float]] = 1.0,
     robust: bool | Sequence[Regression] = False,
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
@@ -55,8 +57,8 @@ def release(
     ----------
     X : array-like of shape (n_samples, n_features)
         Rows; arrays, frames, sparse matrices (with ``row_norm``), :class:`dpci.Chunks` or Dask collections.
-    y : array-like of shape (n_samples,)
-        Real targets; None if X holds them.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Real targets; None if X holds them. Several, an array or a frame, need bounds of the columns of X, or blocks.
     budget : PureDP, ZCDP, ApproxDP or GDP
         Under PureDP symmetric matrix Laplace noise, otherwise Gaussian noise, which is far less with many columns. A
         ledger counts :class:`dpci.GDP` as the zCDP that it implies.
@@ -66,12 +68,13 @@ def release(
         In place of ``bounds``: a public bound on the Euclidean norm of a row. None without bounds: 1.
     rows : Ball or Blocks of dpci.rows, optional
         In place of both: the public domain of the rows. Of :class:`dpci.rows.Blocks` each block is scaled by its bound.
-    target_bound : float or (lower, upper)
-        Public bound on the size of a target, or bounds of the targets.
+    target_bound : float, (lower, upper), or list of (lower, upper)
+        Public bound on the size of a target, or bounds of the targets; a list has those of each of several. Of rows in
+        parts its length is the number of targets.
     robust : bool or sequence of Regression
         Regressions that are to have intervals which do not assume equal variances of the errors, by
         ``fit(covariance="robust")``: the moments of their squared residuals are released too, with a tenth of the
-        budget in equal parts. True: y on all columns.
+        budget in equal parts. True: y on all columns of X, or each of several targets.
     on_violation : {"error", "clip"}
         What to do with numbers outside the bounds. Clipping changes what is estimated.
     neighbors : {"replace_one", "add_remove"}
@@ -114,13 +117,8 @@ def release(
     >>> matrix.fit().names
     ('x0', 'x1', 'intercept')
     """
-    shape: tuple[int, ...] = getattr(y, "shape", ())
-    if len(shape) > 1 and shape[1] > 1:
-        raise InvalidInput(
-            f"y must be one column, got {shape[1]}: pass further targets as columns of X, because MomentMatrix.fit "
-            "takes any column as its target"
-        )
     choices = matrix_choices(
+        y,
         budget=budget,
         bounds=bounds,
         row_norm=row_norm,
@@ -143,23 +141,24 @@ def release(
 
 
 def matrix_choices(
+    y: Any,  # noqa: ANN401  # whatever the caller has
     *,
     bounds: tuple[ArrayLike, ArrayLike] | None,
     row_norm: float | None,
     rows: RowDomain | None,
-    target_bound: float | tuple[float, float],
+    target_bound: object,
     **keywords: Any,  # noqa: ANN401  # of MatrixChoices
 ) -> MatrixChoices:
-    """Return the choices that the keywords of :func:`release` make.
+    """Return the choices that the keywords of :func:`release` make; of y the number and names of columns are used.
 
     Raises
     ------
     InvalidInput
         For values out of range or that contradict each other.
     """
-    middle, half = target_interval(target_bound)
-    placed, domain = _place(bounds, row_norm, rows)
-    return MatrixChoices(bounds=placed, domain=domain, target_middle=middle, target_half=half, **keywords)
+    targets = Targets.checked(y, target_bound)
+    placed, domain = _place(bounds, row_norm, rows, several=targets.further > 0)
+    return MatrixChoices(bounds=placed, domain=domain, targets=targets, **keywords)
 
 
 def choices_of_fit(
@@ -197,7 +196,7 @@ def choices_of_fit(
         if schema.target.scale == "unit":
             middle, half = 0.5, 0.5
     return MatrixChoices(
-        bounds=placed, domain=domain, target_middle=middle, target_half=half, robust=(), schema=schema, **keywords
+        bounds=placed, domain=domain, targets=Targets.one(middle, half), robust=(), schema=schema, **keywords
     )
 
 
@@ -224,9 +223,11 @@ def release_matrix(
     # Frames in parts have names that no one knows before they are read.
     unnamed = bool(choices.robust) and names is None and isinstance(X, Partitions)
     first = dataclasses.replace(choices, robust=()) if unnamed else choices
+    # Before they are read the rows lack further targets.
+    lacking = choices.targets.further
 
     def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
-        return first.spec(n_samples, n_columns, payment.budget, names)
+        return first.spec(n_samples, n_columns + lacking, payment.budget, names)
 
     def by_name(rows: Rows) -> _core.MomentMatrixSpec:
         return choices.spec(*rows.shape, payment.budget, rows.names[:-1])
@@ -235,6 +236,7 @@ def release_matrix(
         if prepare is not None:
             X, y = prepare(X, y)
         X, y = _standardised(X, y, choices)
+        lacking = 0
         try:
             rows, spec = till.read(X, y, by_name=by_name if unnamed else None, stacklevel=stacklevel + 1)
             released = _released(rows, spec, choices)
@@ -257,12 +259,21 @@ def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) 
 
 
 def _place(
-    bounds: tuple[ArrayLike, ArrayLike] | None, row_norm: float | None, rows: RowDomain | None
+    bounds: tuple[ArrayLike, ArrayLike] | None,
+    row_norm: float | None,
+    rows: RowDomain | None,
+    *,
+    several: bool = False,
 ) -> tuple[Bounds | None, RowDomain | None]:
     """Return by what columns are moved and scaled, and the domain of the rows; one of the three says which."""
     if bounds is None:
         domain = row_domain(row_norm, rows)
-        return (Bounds.of_blocks(domain) if isinstance(domain, Blocks) else None), domain
+        if several and not isinstance(domain, Blocks):
+            raise InvalidInput(
+                "several targets need bounds of the columns of X, or rows in blocks, got rows in a ball: pass "
+                "bounds=(lower, upper), or pass further targets as columns of X"
+            )
+        return (Bounds.of_blocks(domain, always=several) if isinstance(domain, Blocks) else None), domain
     for name, value in (("row_norm", row_norm), ("rows", rows)):
         if value is not None:
             raise InvalidInput(f"{name} must be None with bounds of the columns, got {name}={value!r}")
@@ -274,7 +285,8 @@ def _standardised(X: Any, y: Any, choices: MatrixChoices) -> tuple[Any, Any]:  #
     partitions = as_partitions(X, y)
     if partitions is not None:
         return StandardisedParts(partitions, standardise), None
-    return standardise.placed(X), standardise.targets(X, y)
+    X, y = standardise.joined(X, y)
+    return standardise.placed(X), standardise.last(X, y)
 
 
 def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> DescribedParts:
@@ -285,8 +297,8 @@ def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> Descri
 def _record(
     rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices, release: Mapping[str, Any]
 ) -> MomentRecord:
-    columns = rows.names[:-1]
     n_samples, n_columns = rows.shape
+    columns, targets = choices.names(rows.names[:-1] if rows.named_columns else None, n_columns)
     place = choices.place(n_columns)
     planned = choices.planned(columns, n_columns)
     return MomentRecord(
@@ -295,14 +307,15 @@ def _record(
             ResidualMoments(regression=regression, point=point, moments=moments)
             for regression, (point, moments) in zip(planned, release["residuals"], strict=True)
         ),
-        columns=columns,
-        target=target_name(columns),
+        columns=(*columns, *targets[:-1]),
+        target=targets[-1],
+        further=targets[:-1],
         named_columns=rows.named_columns,
         middle=place[0],
-        scale=place[1],
+        scale=place[1] / spec.weights,
         constant=spec.intercept,
-        target_middle=choices.target_middle,
-        target_half=choices.target_half,
+        target_middle=float(choices.targets.middle[-1]),
+        target_half=float(choices.targets.half[-1]),
         target_weight=spec.target_weight,
         row_norm=choices.domain.norm if isinstance(choices.domain, Ball) else None,
         blocks=choices.domain if isinstance(choices.domain, Blocks) else None,

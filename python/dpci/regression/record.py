@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from dpci.base.validation import check_count, check_flag, check_positive, check_
 from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, gaussian_budget_from
 from dpci.errors import InvalidInput
 from dpci.regression.choices.planned import Regression
+from dpci.regression.residuals import ResidualMoments, read_only
 from dpci.released.rules import (
     Rule,
     built,
@@ -47,57 +48,6 @@ _MATRIX, _RESIDUALS = "moment_matrix", "residual_moments"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ResidualMoments:
-    """Released moments of the residuals of one regression. Arrays are read-only; k columns."""
-
-    regression: Regression
-    """With the names of its target and of its features, in the order of the columns."""
-    point: _F64
-    """Coefficients of (scaled row, constant) at which residuals were taken, shape (k + 1,)."""
-    moments: _F64
-    """Mean of r²xx', x = (scaled features, constant)."""
-
-    def __post_init__(self) -> None:
-        for name in ("point", "moments"):
-            object.__setattr__(self, name, _read_only(getattr(self, name)))
-
-    def check(self, columns: tuple[str, ...], target: str) -> None:
-        """Check that they are of a matrix of these columns.
-
-        Raises
-        ------
-        InvalidInput
-            For names that are not there, and arrays of another shape.
-        """
-        if self.regression.among(columns, target) != self.regression:
-            raise InvalidInput(f"a planned regression must name its columns in their order, got {self.regression}")
-        size = len(self.regression.features or ()) + 1
-        if self.point.shape != (len(columns) + 1,) or self.moments.shape != (size, size):
-            raise InvalidInput(f"the moments of residuals must have shape {(size, size)}, got {self.moments.shape}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON can hold them."""
-        return {
-            **asdict(self.regression),
-            "point": self.point.tolist(),
-            "moments": self.moments.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, value: object) -> "ResidualMoments":
-        """Rebuild it from :meth:`to_dict`."""
-        if not isinstance(value, dict) or set(value) != {"target", "features", "l2_strength", "point", "moments"}:
-            raise InvalidInput(f"the moments of residuals must have the fields of their schema, got {value!r:.80}")
-        regression = Regression(
-            target=check_text("target", value["target"]),
-            features=check_names("features", value["features"]),
-            l2_strength=value["l2_strength"],
-        )
-        arrays = {name: check_array(name, value[name]) for name in ("point", "moments")}
-        return cls(regression=regression, **arrays)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class MomentRecord:
     """Everything that a :class:`~dpci.regression.MomentMatrix` knows. Arrays are read-only; k columns."""
 
@@ -106,8 +56,9 @@ class MomentRecord:
     residuals: "tuple[ResidualMoments, ...]"
     """Of the residuals of planned regressions."""
     columns: tuple[str, ...]
+    """Of X, and behind them all targets but the last."""
     target: str
-    """What the targets are called: "y", with underscores where a column has that name."""
+    """What the last target is called: "y" if it is the only one, with underscores where a column has that name."""
     named_columns: bool
     """Whether the names came with the caller's table."""
     middle: _F64
@@ -136,12 +87,14 @@ class MomentRecord:
     seals: tuple[Seal, ...]
     private: bool
     version: str
+    further: tuple[str, ...] = ()
+    """All targets but the last."""
     paid: dict[str, Any] | None = None
     """The ledger's id, the number and the time of the entry that paid; None without a ledger."""
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
-            object.__setattr__(self, name, _read_only(getattr(self, name)))
+            object.__setattr__(self, name, read_only(getattr(self, name)))
         k = len(self.columns)
         shapes = {
             "matrix": (k + 2, k + 2),
@@ -154,8 +107,10 @@ class MomentRecord:
                 raise InvalidInput(f"{name} must have shape {shape}, got {array.shape}")
         if not np.all(self.scale > 0.0):
             raise InvalidInput(f"scale must be positive, got {self.scale.min()}")
+        if self.further != self.columns[k - len(self.further) :] or len(self.further) >= k:
+            raise InvalidInput(f"further targets must be the last of the columns {self.columns}, got {self.further}")
         for residual in self.residuals:
-            residual.check(self.columns, self.target)
+            residual.check(self.features, self.targets)
         expected = (_MATRIX, *(_RESIDUALS for _ in self.residuals))
         found = {tuple(step.step for step in self.steps), tuple(seal.release for seal in self.seals)}
         if found != {expected}:
@@ -165,6 +120,23 @@ class MomentRecord:
         if self.table is not None and self.table.names != self.columns:
             raise InvalidInput(f"the schema must name the columns {self.columns}, got {self.table.names}")
         self.total_budget()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns of X."""
+        return self.columns[: len(self.columns) - len(self.further)]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """All targets."""
+        return (*self.further, self.target)
+
+    def target_bounds(self) -> list[list[float]]:
+        """Return the bounds of each target."""
+        # The last is multiplied by ``target_weight``, all to the same size.
+        size, k = self.target_weight * self.target_half, len(self.features)
+        places = [*zip(self.middle[k:], size * self.scale[k:], strict=True), (self.target_middle, self.target_half)]
+        return [[float(middle - half), float(middle + half)] for middle, half in places]
 
     def total_budget(self) -> GaussianBudget:
         """Return the budget as an object."""
@@ -179,7 +151,7 @@ class MomentRecord:
 
         They are those of (scaled row, constant), shape (k + 1, k + 1), with zeros for columns that are no regressors.
         """
-        wanted = model.among(self.columns, self.target)
+        wanted = model.among(self.features, self.targets)
         for at, residual in enumerate(self.residuals, start=1):
             if residual.regression == wanted:
                 k = len(self.columns)
@@ -210,8 +182,9 @@ class MomentRecord:
             values[name] = [part.to_dict() for part in values[name]]
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
         values["table"] = saved_table(self.table)
-        if self.paid is None:
-            del values["paid"]  # which the first files of this version lack: their hashes stay
+        for name in ("paid", "further"):
+            if not values[name]:
+                del values[name]  # which the first files of this version lack: their hashes stay
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
@@ -225,6 +198,7 @@ class MomentRecord:
         """
         values = read_saved(text, what="a saved moment matrix", schema=SCHEMA, version=SCHEMA_VERSION)
         values.setdefault("paid", None)
+        values.setdefault("further", [])
         return built(cls, values, _RULES, what="a saved moment matrix")
 
     @property
@@ -294,12 +268,9 @@ class ReleaseFacts:
                 "n_public": record.n_samples,
                 "row_norm": record.row_norm,
                 "blocks": None if record.blocks is None else record.blocks.to_dict(),
-                "middle": record.middle.tolist(),
-                "scale": record.scale.tolist(),
-                "target_bounds": [
-                    record.target_middle - record.target_half,
-                    record.target_middle + record.target_half,
-                ],
+                "middle": record.middle[: len(record.features)].tolist(),
+                "scale": record.scale[: len(record.features)].tolist(),
+                "target_bounds": record.target_bounds() if record.further else record.target_bounds()[0],
                 "on_violation": record.on_violation,
             },
             "conditions": conditions(record),
@@ -321,8 +292,8 @@ class ReleaseFacts:
 def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
     """Return what was released and what it cost, a fact a line."""
     return [
-        ("released", f"second moments of {len(record.columns)} columns, a constant and {record.target}"),
-        ("columns", ", ".join(record.columns)),
+        ("released", f"second moments of {len(record.features)} columns, a constant and {', '.join(record.targets)}"),
+        ("columns", ", ".join(record.features)),
         ("budget spent", str(record.total_budget())),
         *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
         ("  rounding seal", describe_seals(record.seals)),
@@ -348,12 +319,6 @@ def _check_residuals(name: str, value: object) -> tuple[ResidualMoments, ...]:
     if not isinstance(value, list):
         raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
     return tuple(map(ResidualMoments.from_dict, value))
-
-
-def _read_only(values: _F64) -> _F64:
-    values = np.array(values, dtype=np.float64)
-    values.flags.writeable = False
-    return values
 
 
 def _check_finite(name: str, value: object) -> float:
@@ -394,5 +359,6 @@ _RULES: dict[str, Rule] = {
     "seals": check_seals,
     "private": check_flag,
     "version": check_text,
+    "further": lambda name, value: check_names(name, value) if value else (),
     "paid": optional(check_paid),
 }

@@ -226,7 +226,12 @@ class PrivateLinearRegression(MomentEstimator):
         keywords.pop("ledger")
         intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
         budget = _gaussian_budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho", "mu")))
-        choices = matrix_choices(budget=budget, **keywords)
+        choices = matrix_choices(None, budget=budget, **keywords)
+        if choices.targets.further:
+            raise InvalidInput(
+                "target_bound must be a number or one pair (lower, upper), because an estimator has one target, got "
+                f"{len(choices.targets.middle)} pairs (dpci.regression.release takes several targets)"
+            )
         if choices.robust and not intercept:
             raise InvalidInput("robust must be False without an intercept, got robust=True and fit_intercept=False")
         covariance = "robust" if choices.robust else "classical"

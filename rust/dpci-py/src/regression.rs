@@ -33,10 +33,11 @@ impl MomentMatrixSpec {
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
     )]
-    #[pyo3(signature = (*, n_samples, n_columns, row_norm, target_bound, residuals, residual_share, budget = None, mu = None, neighbors))]
+    #[pyo3(signature = (*, n_samples, n_columns, further_targets = 0, row_norm, target_bound, residuals, residual_share, budget = None, mu = None, neighbors))]
     fn new(
         n_samples: usize,
         n_columns: usize,
+        further_targets: usize,
         row_norm: Rows<'_>,
         target_bound: f64,
         residuals: Vec<(Vec<usize>, Vec<f64>, Vec<f64>)>,
@@ -53,6 +54,7 @@ impl MomentMatrixSpec {
         let inner = spec::MomentMatrixSpec::new(MomentMatrixChoices {
             n_samples,
             n_columns,
+            further_targets,
             rows: row_norm.domain(),
             target_bound,
             residuals: residuals.into_iter().map(plan).collect(),
@@ -69,6 +71,12 @@ impl MomentMatrixSpec {
     #[getter]
     fn intercept(&self) -> f64 {
         self.inner.intercept()
+    }
+
+    /// By which the columns of a row are multiplied: 1 but for further targets.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.inner.weights()[..self.inner.choices().n_columns])
     }
 
     /// By which targets are multiplied.

@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_positive, check_real
-from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_vector, check_finite
-from dpci.data.frames import check_same_index
+from dpci.base.validation import check_real
+from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector, check_finite
+from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import Mergeable, Partitions
 from dpci.errors import InvalidInput
+from dpci.regression.choices.targets import Targets
 from dpci.rows import Ball, Blocks, RowDomain
 from dpci.schema.table import Schema
 
@@ -37,9 +38,9 @@ class Bounds:
     """Whether they follow from blocks, of which the core checks each as a whole."""
 
     @classmethod
-    def of_blocks(cls, rows: Blocks) -> "Bounds | None":
-        """Return what makes all blocks equally long; None where they are."""
-        if len(set(rows.block_bounds)) == 1:
+    def of_blocks(cls, rows: Blocks, *, always: bool = False) -> "Bounds | None":
+        """Return what makes all blocks equally long; None where they are, unless it is always wanted."""
+        if len(set(rows.block_bounds)) == 1 and not always:
             return None
         upper = np.array([rows.block_bounds[block] for block in rows.members])
         return cls(-upper, upper, in_core=True)
@@ -103,32 +104,45 @@ def _numbers(name: str, value: object) -> _F64:
     return np.array(number)
 
 
-def target_interval(value: object) -> tuple[float, float]:
-    """Return the middle of the targets' bounds and half their width, from a bound on their size or (lower, upper).
-
-    Raises
-    ------
-    InvalidInput
-        For anything else, and bounds that do not increase.
-    """
-    if not isinstance(value, tuple | list):
-        return 0.0, check_positive("target_bound", value)
-    if len(value) != 2:
-        raise InvalidInput(f"target_bound must be a number or a pair (lower, upper), got target_bound={value!r}")
-    lower, upper = (check_real(f"target_bound[{i}]", part) for i, part in enumerate(value))
-    if not (lower < upper and np.isfinite(upper - lower)):
-        raise InvalidInput(f"target_bound must be finite and increasing, got target_bound={value!r}")
-    middle = lower + 0.5 * (upper - lower)
-    return middle, max(upper - middle, middle - lower)
-
-
 @dataclass(frozen=True, eq=False)
 class Standardise:
     """Moves rows and targets to the middle of their bounds, and scales rows to ±1; picklable."""
 
     bounds: Bounds | None
-    target_middle: float
+    targets: Targets
     clip: bool
+
+    def place(self, n_columns: int) -> tuple[_F64, _F64]:
+        """Return the middle and half the width of each of so many columns, the last of which are further targets."""
+        n_features = n_columns - self.targets.further
+        middle, half = plain_bounds(n_features) if self.bounds is None else self.bounds.placed(n_features)
+        return np.append(middle, self.targets.middle[:-1]), np.append(half, self.targets.half[:-1])
+
+    def joined(self, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401  # whatever the caller has
+        """Return a table with all targets but the last behind the columns of X, and the last; one target as it is.
+
+        Raises
+        ------
+        InvalidInput
+            For sparse rows, another number of targets or of rows, and targets outside their bounds unless clipped.
+        """
+        shape: Any = getattr(y, "shape", ())
+        if not self.targets.further and not (len(shape) == 2 and shape[1] == 1):
+            return X, y
+        check_same_index(X, y)
+        values = as_matrix(y).values if is_frame(y) else as_numbers("y", y).astype(np.float64)
+        if not self.targets.further:
+            return X, values[:, 0]
+        features = as_features(X)
+        if isinstance(features.values, tuple):
+            raise InvalidInput(SPARSE)
+        further, last = self.targets.split(values, clip=self.clip)
+        if len(last) != features.shape[0]:
+            raise InvalidInput(f"y must have one row for each of the {features.shape[0]} rows of X, got {len(last)}")
+        rows = np.column_stack([features.values, further])
+        if features.names is None:
+            return rows, last
+        return NamedRows(rows, (*features.names, *self.targets.names(features.names)[:-1])), last
 
     def rows(self, X: Any) -> Any:  # noqa: ANN401  # whatever the caller has
         """Return a table in which every bounded column lies within ±1.
@@ -144,7 +158,7 @@ class Standardise:
         values = features.values
         if isinstance(values, tuple):
             raise InvalidInput(SPARSE)
-        middle, half = self.bounds.placed(values.shape[1])
+        middle, half = self.place(values.shape[1])
         out = np.empty(values.shape)
         height = max(1, _BLOCK // max(1, values.shape[1]))
         for start in range(0, len(values), height):
@@ -165,7 +179,7 @@ class Standardise:
         features = as_features(X)
         if isinstance(features.values, tuple):
             raise InvalidInput(SPARSE)
-        return PlacedRows(features.values, features.names, self.bounds.placed(features.shape[1]))
+        return PlacedRows(features.values, features.names, self.place(features.shape[1]))
 
     def explain(self, X: Any) -> None:  # noqa: ANN401  # whatever the caller has
         """Name the column and its bounds, as the caller gave them, where a number of placed rows is beyond them."""
@@ -190,10 +204,11 @@ class Standardise:
             raise InvalidInput(f"X must be {rule} ({shown} in column {j}), got {value} at index {(start + i, j)}")
         np.clip(out, -1.0, 1.0, out=out)
 
-    def targets(self, X: Any, y: Any) -> Any:  # noqa: ANN401  # whatever the caller has
-        """Return targets around 0; the core checks their bound."""
+    def last(self, X: Any, y: Any) -> Any:  # noqa: ANN401  # whatever the caller has
+        """Return the targets around 0 of which the core checks the bound."""
         check_same_index(X, y)
-        return y if self.target_middle == 0.0 else as_vector("y", y) - self.target_middle
+        middle = float(self.targets.middle[-1])
+        return y if middle == 0.0 else as_vector("y", y) - middle
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +220,8 @@ class OnStandardised:
 
     def __call__(self, X: Any, y: Any) -> Any:  # noqa: ANN401  # whatever a source gives
         """Return what the work makes of one part."""
-        return self.work(self.standardise.rows(X), self.standardise.targets(X, y))
+        X, y = self.standardise.joined(X, y)
+        return self.work(self.standardise.rows(X), self.standardise.last(X, y))
 
 
 class StandardisedParts:
@@ -219,7 +235,8 @@ class StandardisedParts:
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of the columns, where the source knows them."""
-        return self._parts.names
+        names = self._parts.names
+        return names if names is None else (*names, *self._standardise.targets.names(names)[:-1])
 
     def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
         """Apply ``work`` to every part, and merge in their order."""
@@ -231,11 +248,14 @@ def plain_bounds(n_columns: int) -> tuple[_F64, _F64]:
     return np.zeros(n_columns), np.ones(n_columns)
 
 
-def domain_of(bounds: Bounds | None, rows: RowDomain | None, n_columns: int) -> RowDomain:
-    """Return the domain of rows as the core sees them: blocks of length 1 where they were scaled."""
+def domain_of(bounds: Bounds | None, rows: RowDomain | None, n_columns: int, further: int = 0) -> RowDomain:
+    """Return the domain of rows as the core sees them: blocks of length 1 where they were scaled.
+
+    The last of the columns are further targets.
+    """
     if rows is None:
         return Blocks([1.0] * n_columns) if n_columns else Ball()
-    rows.check_columns(n_columns)
+    rows.check_columns(n_columns - further)
     if bounds is None or isinstance(rows, Ball):
         return rows
-    return Blocks([1.0] * len(rows.bounds), [(columns, 1.0) for columns, _ in rows.groups])
+    return Blocks([1.0] * (len(rows.bounds) + further), [(columns, 1.0) for columns, _ in rows.groups])

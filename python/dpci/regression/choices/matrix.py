@@ -21,8 +21,9 @@ from dpci.budgets import (
 from dpci.data.arrays import OnViolation
 from dpci.data.parts import PartRules
 from dpci.losses import Squared
-from dpci.regression.choices.bounds import Bounds, Standardise, domain_of, plain_bounds
+from dpci.regression.choices.bounds import Bounds, Standardise, domain_of
 from dpci.regression.choices.planned import Plan, Regression, check_planned, named_regressions, plan_of
+from dpci.regression.choices.targets import Targets
 from dpci.regression.record import charge_of
 from dpci.rows import Ball, Blocks, RowDomain, core_rows
 from dpci.schema.table import Schema
@@ -40,8 +41,7 @@ class MatrixChoices:
     """Of the columns, by which they are moved and scaled; None: they are used as they are."""
     domain: RowDomain | None
     """Of the rows before that; None: the columns have bounds alone."""
-    target_middle: float
-    target_half: float
+    targets: Targets
     robust: tuple[Regression, ...]
     """The regressions that are to have a robust covariance."""
     on_violation: OnViolation
@@ -74,21 +74,22 @@ class MatrixChoices:
     def rows(self) -> RowDomain:
         """The domain that the rows are checked against before their number of columns is known."""
         if isinstance(self.domain, Blocks):
-            return domain_of(self.bounds, self.domain, self.domain.n_columns)
+            further = self.targets.further
+            return domain_of(self.bounds, self.domain, self.domain.n_columns + further, further)
         return self.domain or Ball(sys.float_info.max)
 
     @property
     def loss(self) -> Squared:
         """The loss whose sums are the moments."""
-        return Squared(self.target_half)
+        return Squared(float(self.targets.half[-1]))
 
     def standardise(self) -> Standardise:
         """Return what is done with rows and targets before the core sees them."""
-        return Standardise(self.bounds, self.target_middle, self.clip)
+        return Standardise(self.bounds, self.targets, self.clip)
 
     def core_domain(self, n_columns: int) -> RowDomain:
-        """Return the domain of rows of so many columns, as the core sees them."""
-        return domain_of(self.bounds, self.domain, n_columns)
+        """Return the domain of rows of so many columns, further targets included, as the core sees them."""
+        return domain_of(self.bounds, self.domain, n_columns, self.targets.further)
 
     @property
     def charge(self) -> Budget:
@@ -96,8 +97,17 @@ class MatrixChoices:
         return charge_of(self.budget)
 
     def place(self, n_columns: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the middle and the scale of each of so many columns."""
-        return plain_bounds(n_columns) if self.bounds is None else self.bounds.placed(n_columns)
+        """Return the middle and the scale of each of so many columns, further targets included."""
+        return self.standardise().place(n_columns)
+
+    def names(self, names: tuple[str, ...] | None, n_columns: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the names of the columns of X and of the targets.
+
+        ``names`` may have those of X alone, or further targets behind them, as ``n_columns`` counts; None: x0, x1, ...
+        """
+        features = n_columns - self.targets.further
+        columns = tuple(f"x{i}" for i in range(features)) if names is None else names[:features]
+        return columns, self.targets.names(columns)
 
     def planned(self, names: tuple[str, ...] | None, n_columns: int) -> tuple[Regression, ...]:
         """Return the regressions that are to have a robust covariance, with the names of their columns.
@@ -107,13 +117,12 @@ class MatrixChoices:
         InvalidInput
             For names that are not there, and a regression that is planned twice.
         """
-        columns = tuple(f"x{i}" for i in range(n_columns)) if names is None else names
-        return named_regressions(self.robust, columns, target_name(columns))
+        return named_regressions(self.robust, *self.names(names, n_columns))
 
     def spec(
         self, n_samples: int, n_columns: int, budget: Budget, names: tuple[str, ...] | None = None
     ) -> _core.MomentMatrixSpec:
-        """Return the calibrated specification for columns of these names; None: x0, x1, ..."""
+        """Return the calibrated specification for so many columns, further targets included; names as of ``names``."""
         place = self.place(n_columns)
 
         def made(residuals: list[Plan]) -> _core.MomentMatrixSpec:
@@ -121,7 +130,8 @@ class MatrixChoices:
                 n_samples=n_samples if self.n_public is None else self.n_public,
                 n_columns=n_columns,
                 row_norm=core_rows(self.core_domain(n_columns)),
-                target_bound=self.target_half,
+                further_targets=self.targets.further,
+                target_bound=self.loss.target_bound,
                 residuals=residuals,
                 residual_share=RESIDUAL_SHARE,
                 budget=None if isinstance(self.budget, GDP) else core_budget(budget),
@@ -132,9 +142,10 @@ class MatrixChoices:
         spec = made([])
         if not self.robust:
             return spec
-        columns = tuple(f"x{i}" for i in range(n_columns)) if names is None else names
+        columns, targets = self.names(names, n_columns)
+        columns, middle = (*columns, *targets[:-1]), float(self.targets.middle[-1])
         planned = self.planned(names, n_columns)
-        return made([plan_of(regression, columns, place, spec.intercept, self.target_middle) for regression in planned])
+        return made([plan_of(regression, columns, place, spec.intercept, middle) for regression in planned])
 
     def row_bounds(self) -> dict[str, Any]:
         """Return the bounds that the rows are checked against, as the core takes them, before the release does."""
@@ -156,11 +167,3 @@ class MatrixChoices:
             clip=self.clip,
             n_threads=self.n_threads,
         )
-
-
-def target_name(columns: tuple[str, ...]) -> str:
-    """Return what targets are called: "y", with underscores where a column has that name."""
-    target = "y"
-    while target in columns:
-        target += "_"
-    return target

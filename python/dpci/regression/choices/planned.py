@@ -1,7 +1,7 @@
 """``Regression``: what is to have a robust covariance, which needs a release of the moments of its residuals."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class Regression:
     Attributes
     ----------
     target : str or None
-        A column, or None: y.
+        A column, or None: the target, or each of several.
     features : sequence of str or None
         Columns of X. None: all of them but the target.
     l2_strength : float
@@ -44,18 +44,18 @@ class Regression:
             object.__setattr__(self, "features", features)
         object.__setattr__(self, "l2_strength", check_not_negative("l2_strength", self.l2_strength))
 
-    def among(self, columns: tuple[str, ...], target: str) -> "Regression":
-        """Return the same with its names, for a matrix of these columns.
+    def among(self, columns: tuple[str, ...], targets: tuple[str, ...]) -> "Regression":
+        """Return the same with its names, for a matrix of these columns of X and targets.
 
         Raises
         ------
         InvalidInput
-            For names that are not there, and y among the regressors.
+            For names that are not there, and targets among the regressors.
         """
-        response = target if self.target is None else self.target
-        if response not in {*columns, target}:
+        response = targets[0] if self.target is None and len(targets) == 1 else self.target
+        if response is None or response not in {*columns, *targets}:
             raise InvalidInput(
-                f"the target of a planned regression must be of the columns {', '.join((*columns, target))}, got "
+                f"the target of a planned regression must be of the columns {', '.join((*columns, *targets))}, got "
                 f"{response!r}"
             )
         given = tuple(name for name in columns if name != response) if self.features is None else self.features
@@ -87,15 +87,21 @@ def check_planned(value: object) -> tuple[Regression, ...]:
     return (Regression(),) if check_flag("robust", value) else ()
 
 
-def named_regressions(planned: tuple[Regression, ...], columns: tuple[str, ...], target: str) -> tuple[Regression, ...]:
-    """Return planned regressions with their names.
+def named_regressions(
+    planned: tuple[Regression, ...], columns: tuple[str, ...], targets: tuple[str, ...]
+) -> tuple[Regression, ...]:
+    """Return planned regressions with their names: of each of several targets where none is named.
 
     Raises
     ------
     InvalidInput
         For names that are not there, and a regression that is planned twice.
     """
-    found = tuple(regression.among(columns, target) for regression in planned)
+    found = tuple(
+        replace(regression, target=target).among(columns, targets)
+        for regression in planned
+        for target in (targets if regression.target is None else (regression.target,))
+    )
     for i, regression in enumerate(found):
         if regression in found[:i]:
             raise InvalidInput(f"robust must name every regression once, got {regression} twice")
@@ -111,7 +117,7 @@ def plan_of(
 ) -> Plan:
     """Return a named regression as the core takes it.
 
-    ``place`` has the middle and the scale of each column, ``middle`` is that of the targets.
+    ``place`` has the middle and the scale of each column, ``middle`` is that of the last target.
     """
     features = regression.features or ()
     k = len(columns)

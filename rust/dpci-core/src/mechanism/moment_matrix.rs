@@ -54,7 +54,7 @@ impl MomentMatrixRelease {
 /// Releases the mean of `zzᵀ` over the records, then, for each planned regression, `(1/n) Σ r² xxᵀ` at the coefficients that it gives.
 ///
 /// # Privacy
-/// Spends the whole budget of `spec`, for its relation and bounds. Every record obeys `‖z‖ ≤ R`, so two records' terms differ by at most
+/// Spends the whole budget of `spec`, for its relation and bounds. Every record, its targets weighted, obeys `‖z‖ ≤ R`, so two records' terms differ by at most
 /// `√2·R²` in Frobenius and `2R²` in nuclear norm: Gaussian noise on isometric coordinates is ρ-zCDP or (ε, δ)-DP, the symmetric matrix
 /// Laplace law ε-DP. Given the released matrix each other release is one of terms `r² xxᵀ` whose residuals the released coefficients
 /// bound; they compose adaptively.
@@ -184,7 +184,19 @@ fn moment_sums(
         matrix[params * dim + j] = product;
     }
     matrix[dim * dim - 1] = weight * weight * (slopes[params] / n);
+    // Further targets; all other weights are 1.
+    for (i, row) in matrix.chunks_exact_mut(dim).enumerate() {
+        let own = weight_of(spec, i);
+        for (j, value) in row.iter_mut().enumerate() {
+            *value *= own * weight_of(spec, j);
+        }
+    }
     Ok(matrix)
+}
+
+/// By which column j of the record is multiplied; y is already.
+fn weight_of(spec: &MomentMatrixSpec, j: usize) -> f64 {
+    spec.weights().get(j).copied().unwrap_or(1.0)
 }
 
 /// The coefficients of a regression, of those directions of the released regressors that are clear of the noise, zeros for other columns,
@@ -199,6 +211,8 @@ fn residual_point(
     // The response, and then the residual, as a combination of the columns of the matrix.
     let mut residual = plan.response.clone();
     residual[params] /= spec.target_weight();
+    let columns = residual.iter_mut().zip(spec.weights());
+    columns.for_each(|(value, weight)| *value /= weight);
     let products: Vec<f64> = rows().map(|row| vector::dot(row, &residual)).collect();
     let (chosen, k) = (&plan.regressors, plan.regressors.len());
     let mut gram = principal(matrix.values(), dim, chosen);

@@ -72,6 +72,7 @@ mod tests {
         MomentMatrixChoices {
             n_samples: 40,
             n_columns: 3,
+            further_targets: 0,
             rows: RowDomain::Ball(2.0),
             target_bound: 5.0,
             residuals: vec![ResidualPlan::all(3); n_plans],

@@ -20,8 +20,12 @@ const MAX_COLUMNS: usize = 4096;
 /// Each is a pass over the records.
 const MAX_PLANS: u32 = 1000;
 
-/// What the target's share `c²` of the squared norm of a record leaves for the row is `(1 - c²)`; this is `c²/(1 - c²)` at `c² = 1/3`.
-const TARGET_RATIO: f64 = 0.5;
+/// The square of each of m weighted targets over the squared norm of a row with its constant: the positive root of `2mr² + mr = 1`,
+/// which is 1/2 for one.
+fn target_ratio(n_targets: f64) -> f64 {
+    // Without the difference of 1 and a root near it.
+    2.0 / (n_targets * (1.0 + (1.0 + 8.0 / n_targets).sqrt()))
+}
 
 /// The constant is this part of the greatest norm of a row that its columns, or its blocks, share evenly.
 const INTERCEPT_RATIO: f64 = 0.5;
@@ -33,6 +37,8 @@ pub struct MomentMatrixChoices {
     pub n_samples: usize,
     /// Columns of the rows, without the constant.
     pub n_columns: usize,
+    /// The last of the columns that are targets besides y, each a block of its own.
+    pub further_targets: usize,
     /// Public set that the rows lie in, without the constant.
     pub rows: RowDomain,
     /// Bound on the size of a target.
@@ -49,13 +55,16 @@ pub struct MomentMatrixChoices {
 
 /// Validated choices, calibrated. Holds no data.
 ///
-/// A record is `z = (x, s, t·y)`: the row, a constant and the weighted target, with `‖z‖ ≤ R`.
+/// A record is `z = (x, s, t·y)`: the row, of which further targets are weighted like y, a constant and the weighted target, with `‖z‖ ≤ R`.
 #[derive(Debug, Clone)]
 pub struct MomentMatrixSpec {
     choices: MomentMatrixChoices,
     loss: Arc<dyn Loss>,
     intercept: f64,
     target_weight: f64,
+    /// Of each column of a row with its constant.
+    weights: Vec<f64>,
+    row_norm: f64,
     noise: MatrixNoise,
     step: Step,
     seal: Seal,
@@ -95,14 +104,24 @@ impl MomentMatrixSpec {
             return out_of_range(name, "at most 4096", c.n_columns as f64);
         }
         for plan in &c.residuals {
-            plan.check(c.n_columns)?;
+            plan.check(c.n_columns, c.further_targets)?;
         }
-        let parts = c.rows.shape().map_or(c.n_columns, |b| b.bounds().len());
-        let intercept = INTERCEPT_RATIO * length / (parts as f64).sqrt();
-        let row_norm = row_norm_bound(length, Some(intercept));
-        let target_weight = TARGET_RATIO.sqrt() * row_norm / c.target_bound;
-        // Products and roots above are rounded: the weighted target may exceed its share by a few units in the last place.
-        let weighted_target = target_weight * c.target_bound * (1.0 + 4.0 * f64::EPSILON);
+        let features = Features::of(c)?;
+        let intercept = INTERCEPT_RATIO * features.norm / (features.parts as f64).sqrt();
+        let feature_norm = row_norm_bound(features.norm, Some(intercept));
+        let n_targets = 1.0 + c.further_targets as f64;
+        let target_size = target_ratio(n_targets).sqrt() * feature_norm;
+        let target_weight = target_size / c.target_bound;
+        let mut weights = vec![1.0; c.n_columns + 1];
+        let first = c.n_columns - c.further_targets;
+        for (weight, bound) in weights[first..c.n_columns]
+            .iter_mut()
+            .zip(&features.targets)
+        {
+            *weight = target_size / bound;
+        }
+        // Products and roots above are rounded: weighted targets may exceed their share by a few units in the last place.
+        let weighted_targets = n_targets.sqrt() * target_size * (1.0 + 8.0 * f64::EPSILON);
         let n_plans = u32::try_from(c.residuals.len()).unwrap_or(u32::MAX);
         if n_plans > MAX_PLANS {
             let name = "the number of regressions whose residuals' moments are released";
@@ -119,11 +138,12 @@ impl MomentMatrixSpec {
         };
         let bounds = DataBounds::new(
             c.n_samples as f64,
-            row_norm_bound(row_norm, Some(weighted_target)),
+            row_norm_bound(feature_norm, Some(weighted_targets)),
             c.neighbors,
             c.n_columns + 2,
         )?;
-        if !(bounds.row_norm.powi(2).is_normal() && target_weight.is_normal()) {
+        let normal = weights.iter().all(|w| w.is_normal()) && target_weight.is_normal();
+        if !(bounds.row_norm.powi(2).is_normal() && normal) {
             let rule = "such that products of columns have a scale in double precision";
             return out_of_range("row_norm", rule, length);
         }
@@ -136,6 +156,8 @@ impl MomentMatrixSpec {
             loss,
             intercept,
             target_weight,
+            row_norm: row_norm_bound(length, Some(intercept)),
+            weights,
             noise,
             step,
             // Replaced below.
@@ -145,15 +167,17 @@ impl MomentMatrixSpec {
         };
         let dim = spec.dim();
         // Each block of the matrix is below R² in its norm, so the whole errs by less than three times the worst of them; weighting the
-        // target takes four roundings more.
+        // targets takes four roundings more, and multiplies what the sums of the rows err by.
         let relative = mean_rounding(hessian_rounding, n, neighbors).max(mean_rounding(
             gradient_rounding,
             n,
             neighbors,
         )) + 4.0 * f64::EPSILON * greatest_excess(neighbors);
+        let greatest = spec.weights.iter().fold(1.0, |a: f64, w| a.max(*w));
+        let reach = bounds.row_norm.max(greatest * spec.row_norm);
         spec.seal = spec.seal_at(
             Part::MomentMatrix,
-            3.0 * relative * bounds.row_norm.powi(2),
+            3.0 * relative * reach.powi(2),
             noise,
             dim,
         )?;
@@ -200,6 +224,12 @@ impl MomentMatrixSpec {
         self.target_weight
     }
 
+    /// By which the columns of a row with its constant are multiplied: 1 but for further targets.
+    #[must_use]
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
     /// Columns of a row with its constant.
     #[must_use]
     pub fn n_params(&self) -> usize {
@@ -212,10 +242,10 @@ impl MomentMatrixSpec {
         self.choices.n_columns + 2
     }
 
-    /// Bound on the norm of a row with its constant.
+    /// Bound on the norm of a row with its constant, before columns are weighted.
     #[must_use]
     pub fn row_norm(&self) -> f64 {
-        row_norm_bound(self.choices.rows.norm(), Some(self.intercept))
+        self.row_norm
     }
 
     /// The noise of the matrix.
@@ -234,6 +264,50 @@ impl MomentMatrixSpec {
     #[must_use]
     pub fn seal(&self) -> &Seal {
         &self.seal
+    }
+}
+
+/// What the columns that are no targets are bounded by, and those that are.
+struct Features {
+    norm: f64,
+    /// Columns of a ball, or blocks.
+    parts: usize,
+    targets: Vec<f64>,
+}
+
+impl Features {
+    fn of(c: &MomentMatrixChoices) -> Result<Self> {
+        let further = c.further_targets;
+        if further >= c.n_columns {
+            let name = "the number of columns of a moment matrix";
+            return out_of_range(name, "more than its further targets", c.n_columns as f64);
+        }
+        let Some(blocks) = c.rows.shape().filter(|_| further > 0) else {
+            if further > 0 {
+                return Err(Error::Unsupported(format!(
+                    "several targets need bounds of the columns, or blocks, got rows in a ball of norm {} (pass bounds=(lower, upper))",
+                    c.rows.norm()
+                )));
+            }
+            return Ok(Self {
+                norm: c.rows.norm(),
+                parts: c.rows.shape().map_or(c.n_columns, |b| b.bounds().len()),
+                targets: Vec::new(),
+            });
+        };
+        let own = &blocks.members()[c.n_columns - further..];
+        if own.iter().any(|&b| blocks.sizes()[b] != 1) {
+            let rule =
+                "each of several targets must be a block of its own, got one with other columns";
+            return Err(Error::Unsupported(rule.into()));
+        }
+        let bounds = blocks.bounds().iter().enumerate();
+        let rest = bounds.filter(|(b, _)| !own.contains(b));
+        Ok(Self {
+            norm: rest.fold(0.0, |sum, (_, a)| row_norm_bound(sum, Some(*a))),
+            parts: blocks.bounds().len() - further,
+            targets: own.iter().map(|&b| blocks.bounds()[b]).collect(),
+        })
     }
 }
 
@@ -268,117 +342,4 @@ pub(super) fn step_of(query: Query, cost: Cost, noise: MatrixNoise) -> Step {
 
 fn out_of_range<T>(name: &'static str, rule: &'static str, value: f64) -> Result<T> {
     Err(Error::OutOfRange { name, rule, value })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::matrix_budget::cost_of;
-    use super::*;
-    use crate::privacy::Budget;
-    use crate::row_domain::Blocks;
-
-    pub(super) fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
-        MomentMatrixChoices {
-            n_samples: 40,
-            n_columns: 3,
-            rows: RowDomain::Ball(2.0),
-            target_bound: 5.0,
-            residuals: vec![ResidualPlan::all(3)],
-            residual_share: 0.1,
-            budget: MatrixBudget::Of(budget),
-            neighbors,
-        }
-    }
-
-    #[test]
-    fn a_third_of_the_squared_norm_is_the_target() {
-        let spec =
-            MomentMatrixSpec::new(choices(Budget::zcdp(0.5).unwrap(), Neighbors::ReplaceOne))
-                .unwrap();
-        let target = (spec.target_weight() * 5.0).powi(2);
-        let row = spec.row_norm().powi(2);
-        assert!((target / (target + row) - 1.0 / 3.0).abs() < 1e-12);
-        assert!((row - 4.0 - 0.25 * 4.0 / 3.0).abs() < 1e-12);
-        let expected = 2.0_f64.sqrt() * (target + row) / 40.0;
-        assert!((spec.step().sensitivity / expected - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn blocks_share_the_norm_evenly() {
-        let blocks = Blocks::new(vec![1.0; 2], vec![0, 1, 1]).unwrap();
-        let spec = MomentMatrixSpec::new(MomentMatrixChoices {
-            rows: RowDomain::Blocks(Arc::new(blocks)),
-            ..choices(Budget::zcdp(0.5).unwrap(), Neighbors::ReplaceOne)
-        })
-        .unwrap();
-        // Of two blocks of length 1 and three columns.
-        assert!((spec.intercept() - 0.5).abs() < 1e-12);
-        assert!((spec.row_norm().powi(2) - 2.25).abs() < 1e-12);
-    }
-
-    #[test]
-    fn costs_add_up_to_the_budget() {
-        for budget in [
-            Budget::pure(1.0).unwrap(),
-            Budget::zcdp(0.5).unwrap(),
-            Budget::approx(1.0, 1e-6).unwrap(),
-        ] {
-            let spec = MomentMatrixSpec::new(choices(budget, Neighbors::AddRemove)).unwrap();
-            let residual = spec.residual_noise(&ResidualPlan::all(3), 3.0).unwrap();
-            let (rest, seal) = budget.split_off_seal();
-            let spent = spec.step().cost.value() + residual.step.cost.value();
-            let whole = cost_of(rest).unwrap().value();
-            assert!(
-                spent <= whole && spent > whole * (1.0 - 1e-12),
-                "{budget:?}"
-            );
-            let sealed = spec.seal().cost().value() + residual.seal.cost().value();
-            assert!(sealed <= Cost::of(seal).value());
-        }
-    }
-
-    #[test]
-    fn bad_choices_are_refused() {
-        let good = choices(Budget::pure(1.0).unwrap(), Neighbors::ReplaceOne);
-        for bad in [
-            MomentMatrixChoices {
-                rows: RowDomain::Ball(0.0),
-                ..good.clone()
-            },
-            MomentMatrixChoices {
-                rows: RowDomain::Ball(1e-200),
-                ..good.clone()
-            },
-            MomentMatrixChoices {
-                rows: RowDomain::Ball(f64::NAN),
-                ..good.clone()
-            },
-            MomentMatrixChoices {
-                target_bound: 0.0,
-                ..good.clone()
-            },
-            MomentMatrixChoices {
-                n_samples: 0,
-                ..good.clone()
-            },
-            MomentMatrixChoices {
-                n_columns: 0,
-                ..good.clone()
-            },
-            MomentMatrixChoices {
-                n_columns: 5000,
-                ..good.clone()
-            },
-            MomentMatrixChoices {
-                residual_share: 1.0,
-                ..good.clone()
-            },
-            MomentMatrixChoices {
-                budget: MatrixBudget::Of(Budget::Pure { epsilon: 1e-300 }),
-                ..good.clone()
-            },
-        ] {
-            assert!(MomentMatrixSpec::new(bad.clone()).is_err(), "{bad:?}");
-        }
-    }
 }

@@ -46,12 +46,14 @@ impl ResidualPlan {
         self.response.last() == Some(&1.0)
     }
 
-    pub(super) fn check(&self, n_columns: usize) -> Result<()> {
+    pub(super) fn check(&self, n_columns: usize, further_targets: usize) -> Result<()> {
         let k = self.regressors.len();
+        let targets = n_columns.saturating_sub(further_targets)..n_columns;
         let increasing = self.regressors.is_sorted_by(|a, b| a < b);
         let numbers = [&self.ridge, &self.response];
         let fits = increasing
             && self.regressors.last() == Some(&n_columns)
+            && !self.regressors.iter().any(|j| targets.contains(j))
             && self.ridge.len() == k * k
             && self.response.len() == n_columns + 2
             && [0.0, 1.0].contains(&self.response[n_columns + 1])
@@ -60,8 +62,8 @@ impl ResidualPlan {
             return Ok(());
         }
         Err(Error::Unsupported(format!(
-            "a regression whose residuals' moments are released must have increasing columns of {n_columns} and the constant, and \
-             finite numbers, got {self:?}"
+            "a regression whose residuals' moments are released must have increasing columns of {n_columns} that are no targets and \
+             the constant, and finite numbers, got {self:?}"
         )))
     }
 
@@ -173,7 +175,8 @@ mod tests {
 
     #[test]
     fn bad_plans_are_refused() {
-        assert!(ResidualPlan::all(2).check(2).is_ok());
+        assert!(ResidualPlan::all(2).check(2, 0).is_ok());
+        assert!(ResidualPlan::all(2).check(2, 1).is_err());
         let good = ResidualPlan::all(2);
         for bad in [
             ResidualPlan {
@@ -205,7 +208,7 @@ mod tests {
                 ..good.clone()
             },
         ] {
-            assert!(bad.check(2).is_err(), "{bad:?}");
+            assert!(bad.check(2, 0).is_err(), "{bad:?}");
         }
     }
 }

@@ -4,6 +4,7 @@ mod baselines;
 mod calibration;
 mod choices;
 mod domain;
+mod moment_matrix;
 mod moments;
 mod plans;
 mod reports;

@@ -1,0 +1,122 @@
+"""The targets of a moment matrix, one or several: what they are called, and their public bounds."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.validation import check_positive, check_real
+from dpci.data.frames import column_labels
+from dpci.errors import InvalidInput
+
+_F64 = NDArray[np.float64]
+
+_INTERCEPT = "intercept"
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """The targets, one or several, by the middle of their bounds and half the width."""
+
+    middle: _F64
+    half: _F64
+    given: tuple[str, ...] | None = None
+    """Names that came with the caller's frame of targets."""
+
+    @classmethod
+    def one(cls, middle: float, half: float) -> "Targets":
+        """Return a single target."""
+        return cls(np.array([middle]), np.array([half]))
+
+    @classmethod
+    def checked(cls, y: object, bound: object) -> "Targets":
+        """Return the targets: the columns of y; of rows in parts, which hold them, one for each pair of bounds.
+
+        Raises
+        ------
+        InvalidInput
+            For bounds of another number of targets, and names that are equal or reserved.
+        """
+        listed = isinstance(bound, list | tuple) and len(bound) > 0 and all(isinstance(b, list | tuple) for b in bound)
+        bounds = [_interval(part) for part in bound] if listed else [_interval(bound)]  # type: ignore[attr-defined]
+        shape: Any = getattr(y, "shape", ())
+        several = isinstance(shape, tuple) and len(shape) == 2
+        count = len(bounds) if y is None else int(shape[1]) if several else 1
+        if count == 0:
+            raise InvalidInput("y must have at least one column, got none")
+        if len(bounds) not in {1, count}:
+            raise InvalidInput(
+                f"target_bound must be one pair (lower, upper), or a list of one for each of the {count} columns of y, "
+                f"got {len(bounds)}"
+            )
+        middle, half = np.array(bounds * (count if len(bounds) == 1 else 1)).T
+        given = column_labels(y) if several and count > 1 else None
+        if given is not None and (len(set(given)) < len(given) or _INTERCEPT in given):
+            raise InvalidInput(f"columns of y must have different names, and none be {_INTERCEPT!r}, got {given}")
+        return cls(middle, half, given)
+
+    @property
+    def further(self) -> int:
+        """How many there are besides the last, which the core takes for y; they are its last columns of X."""
+        return len(self.middle) - 1
+
+    def names(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what targets are called beside columns of these names: as in their frame, or "y", or y0, y1, ...
+
+        Names of the second kind have underscores where a column has the same.
+
+        Raises
+        ------
+        InvalidInput
+            For a target of a frame that is called like a column.
+        """
+        if self.given is not None:
+            both = sorted(set(self.given) & set(columns))
+            if both:
+                raise InvalidInput(f"columns of y must not be called like columns of X, got {both[0]!r} in both")
+            return self.given
+        plain = [f"y{i}" for i in range(len(self.middle))] if self.further else ["y"]
+        for i in range(len(plain)):
+            while plain[i] in columns:
+                plain[i] += "_"
+        return tuple(plain)
+
+    def split(self, values: _F64, *, clip: bool) -> tuple[_F64, _F64]:
+        """Return the further targets as columns, and the last target.
+
+        Raises
+        ------
+        InvalidInput
+            For another number of columns, and numbers outside their bounds unless they are clipped.
+        """
+        count = len(self.middle)
+        if values.ndim != 2 or values.shape[1] != count:
+            raise InvalidInput(
+                f"y must have the {count} columns that target_bound is for, got an array of shape {values.shape}"
+            )
+        first = values[:, :-1]
+        middle, half = self.middle[:-1], self.half[:-1]
+        if clip:
+            return np.clip(first, middle - half, middle + half), values[:, -1]
+        outside = ~(np.abs(first - middle) <= half)
+        if outside.any():
+            i, j = map(int, np.argwhere(outside)[0])
+            shown = f"{middle[j] - half[j]:g} to {middle[j] + half[j]:g}"
+            raise InvalidInput(
+                f"y must be finite and within target_bound ({shown} in column {j}), got {first[i, j]} at index {(i, j)}"
+            )
+        return first, values[:, -1]
+
+
+def _interval(value: Any) -> tuple[float, float]:  # noqa: ANN401  # whatever the caller has
+    """Return the middle of the targets' bounds and half their width, from a bound on their size or (lower, upper)."""
+    if not isinstance(value, tuple | list):
+        return 0.0, check_positive("target_bound", value)
+    if len(value) != 2:
+        raise InvalidInput(f"target_bound must be a number or a pair (lower, upper), got target_bound={value!r}")
+    lower, upper = (check_real(f"target_bound[{i}]", part) for i, part in enumerate(value))
+    if not (lower < upper and np.isfinite(upper - lower)):
+        raise InvalidInput(f"target_bound must be finite and increasing, got target_bound={value!r}")
+    middle = lower + 0.5 * (upper - lower)
+    return middle, max(upper - middle, middle - lower)
