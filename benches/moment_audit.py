@@ -1,12 +1,11 @@
 """Audits moment matrices of linear regression by the privacy losses of releases.
 
-Arguments are the number of runs and, to audit one notion alone, its name.
-
-One record is replaced by another at right angles, or taken away; both are at their bounds. Rows lie in a ball, or in
-blocks whose bounds differ. With residuals .9 of the budget is for the moments of residuals, of a regression on one of
-the two columns. Losses of two Laplace matrices together are too far from their greatest value to be seen, so that under
-pure DP the part is .99; in a ball both columns are regressors, whose products are then at right angles. Half the noise is the same releases with their noise divided by two. Prints
-docs/evidence/moment_audit.md.
+Arguments are the number of runs and, to audit one notion alone, its name. One record is replaced by another at right
+angles, or taken away; both are at their bounds. Rows lie in a ball, or in blocks whose bounds differ. With residuals .9
+of the budget is for the moments of residuals, of a regression on one of the two columns. Losses of two Laplace matrices
+together are too far from their greatest value to be seen, so that under pure DP the part is .99; in a ball both columns
+are regressors, whose products are then at right angles. Half the noise is the same releases with their noise divided by
+two. Prints docs/evidence/moment_audit.md.
 """
 
 from __future__ import annotations
