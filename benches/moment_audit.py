@@ -162,13 +162,12 @@ def main() -> None:
     n_runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     notions = sys.argv[2:] or [*CLAIMS]
     print("# Audits of moment matrices\n")
-    print(
-        f"`python benches/moment_audit.py {' '.join([str(n_runs), *sys.argv[2:]])}`, commit {commit()}, {now()}, seeds 0 and 1.\n"
-    )
+    called = " ".join([str(n_runs), *sys.argv[2:]])
+    print(f"`python benches/moment_audit.py {called}`, commit {commit()}, {now()}, seeds 0 and 1.\n")
     print(
         f"{n_runs:,} releases from each of two neighbouring data sets of {N} records with two columns. Lower bounds\n"
-        "at confidence 1 - 1e-6 by a threshold on the privacy loss of a release. With residuals .9 of the budget, under\n"
-        "pure DP .99, is for the moments of residuals. Claims are ε = 4, μ = 1 (Gaussian DP) and δ = .05 at ε = 1.\n"
+        "at confidence 1 - 1e-6 by a threshold on the privacy loss of a release. With residuals .9 of the budget,\n"
+        "under pure DP .99, is for the moments of residuals. Claims are ε = 4, μ = 1 (Gaussian DP) and δ = .05 at ε = 1.\n"
     )
     print("| notion | neighbours | rows | residuals | claim | at least | with half the noise at least |")
     print("|---|---|---|---|---|---|---|")
