@@ -167,7 +167,8 @@ def main() -> None:
     print(
         f"{n_runs:,} releases from each of two neighbouring data sets of {N} records with two columns. Lower bounds\n"
         "at confidence 1 - 1e-6 by a threshold on the privacy loss of a release. With residuals .9 of the budget,\n"
-        "under pure DP .99, is for the moments of residuals. Claims are ε = 4, μ = 1 (Gaussian DP) and δ = .05 at ε = 1.\n"
+        "under pure DP .99, is for the moments of residuals. Claims are ε = 4, μ = 1 (Gaussian DP) and δ = .05\n"
+        "at ε = 1.\n"
     )
     print("| notion | neighbours | rows | residuals | claim | at least | with half the noise at least |")
     print("|---|---|---|---|---|---|---|")
