@@ -605,6 +605,10 @@ class MomentMatrixSpec:
         budget: Budget | None = None,
         mu: float | None = None,
         neighbors: str,
+        persons: bool = False,
+        max_rows: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
     ) -> MomentMatrixSpec: ...
 
     intercept: float
@@ -623,9 +627,17 @@ class MomentMatrixDict(TypedDict):
     private: bool
 
 def release_moment_matrix(
-    spec: MomentMatrixSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
+    spec: MomentMatrixSpec,
+    x: _Features,
+    y: _F64,
+    *,
+    clip: bool,
+    n_threads: int | None,
+    seed: int | None,
+    persons: NDArray[np.int64] | None = None,
+    weights: _F64 | None = None,
 ) -> MomentMatrixDict:
-    """y holds the targets. seed=None: operating-system entropy."""
+    """y holds the targets, persons the number of each row's person. seed=None: operating-system entropy."""
 
 def release_moment_matrix_parts(
     spec: MomentMatrixSpec,

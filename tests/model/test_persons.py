@@ -192,6 +192,31 @@ def test_ids_of_two_types_are_refused():
         numbered(np.ma.array([3, 3], mask=[True, False]), 2)
 
 
+def test_an_index_that_disagrees_with_a_table_is_refused():
+    """Also where the table is encoded first: another index would give rows to other persons."""
+    pandas = pytest.importorskip("pandas")
+    X, y, ids = panel(n=40)
+    described = schema.Schema(
+        columns=tuple(schema.NumericColumn(name=name, lower=-1, upper=1) for name in "ab"),
+        target=schema.ClassTarget(column="y", negative=(-1,), positive=(1,)),
+    )
+    frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y, "who": ids})
+    other = pandas.Series(ids, index=np.arange(len(ids))[::-1])
+    ledger = dpci.Ledger(dpci.PureDP(10.0))
+    common = {"schema": described, "budget": dpci.PureDP(1.0), "ledger": ledger}
+    for given in ({"persons": other}, {"weights": other * 0.0, "weight_bound": 1.0}):
+        with pytest.raises(InvalidInput, match=f"the index of {next(iter(given))} must be that of X"):
+            dpci.fit(frame, **given, l2_strength=1.0, **common)
+        with pytest.raises(InvalidInput, match="the index"):
+            dpci.tuning.tune(frame, candidates=[{"l2_strength": 1.0}, {"l2_strength": 2.0}], **given, **common)
+        stratum = {"by": "who", "strata": tuple(map(str, range(40))), "n_public": 5}
+        with pytest.raises(InvalidInput, match="the index"):
+            dpci.fit_strata(frame, **stratum, **given, l2_strength=1.0, **{**common, "ledger": None})
+    assert ledger.spent["epsilon"] == 0
+    same = pandas.Series(ids, index=frame.index)
+    assert dpci.fit(frame, persons=same, l2_strength=1.0, **common).n_samples == 40
+
+
 def test_an_index_that_disagrees_is_refused():
     pandas = pytest.importorskip("pandas")
     X, y, ids = panel()

@@ -216,7 +216,7 @@ def _against_entry(held: Held, entry: Entry, neighbors: str, where: str) -> Iter
     record = held.record
     paid = {"time": entry.time, "budget": entry.budget, "neighbours": neighbors, "unit of privacy": entry.unit}
     own = {"time": (record.paid or {})["time"], "budget": held.charged, "neighbours": held.neighbors}
-    own["unit of privacy"] = "person" if isinstance(record, FitRecord) and record.persons is not None else "row"
+    own["unit of privacy"] = "row" if record.persons is None else "person"
     if isinstance(record, FitRecord) and record.whole is not None:
         source = entry.source.split(",")[0]
         paid["source"], own["source"] = source, _SOURCES[record.whole.kind]

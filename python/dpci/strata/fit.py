@@ -12,7 +12,7 @@ from dpci.budgets import Budget, Calibration, Neighbors, check_budget
 from dpci.data.arrays import NamedRows, OnViolation
 from dpci.data.interchange import named_columns
 from dpci.data.labels import CodedLabels
-from dpci.data.persons import numbered
+from dpci.data.persons import numbered, person_rule
 from dpci.data.weights import check_weighted, weight_values
 from dpci.errors import InvalidInput
 from dpci.ledger.composition import rounded_down
@@ -23,7 +23,7 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.fit_many import Group, announce, release_groups
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
-from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table, person_rule
+from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table
 from dpci.released.whole import Whole
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
