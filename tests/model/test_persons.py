@@ -361,3 +361,24 @@ def test_parts_whose_schema_names_persons_are_refused(tmp_path):
     ):
         with pytest.raises(InvalidInput, match="names a column of persons"):
             release()
+
+
+def test_a_plan_with_a_schema_of_persons_is_that_of_the_fit():
+    X, y, ids = panel(n=200)
+    named = schema.Schema(
+        columns=tuple(schema.NumericColumn(name=name, lower=-1, upper=1) for name in "ab"),
+        target=schema.ClassTarget(column="y", negative=(-1,), positive=(1,)),
+        persons="who",
+    )
+    table = {"a": X[:, 0], "b": X[:, 1], "y": y, "who": ids}
+    given = {"schema": named, "budget": dpci.PureDP(4.0), "l2_strength": 0.2}
+    for rule in ({}, {"contribution": "mean"}, {"max_rows": 2}):
+        plan = dpci.plan(n_samples=200, **rule, **given)
+        fit = dpci.fit(table, persons="who", **rule, **given)
+        assert plan.steps[0].to_dict() == fit.privacy["steps"][0]
+        assert "n=200 persons, lambda=0.2" in plan.title
+        assert str(plan.persons) in plan.summary()
+        assert fit.summary().count(str(plan.persons)) == 1
+    with pytest.raises(InvalidInput, match="contribution must be None with max_rows"):
+        dpci.plan(n_samples=200, contribution="mean", max_rows=2, **given)
+    assert "persons" not in dpci.plan(n_samples=200, n_features=2, budget=dpci.PureDP(1.0), l2_strength=0.2).summary()

@@ -21,6 +21,7 @@ from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.rows import Counts, Passes, TableRows, find_tables
 from dpci.cli.saved import read_model
 from dpci.data.arrays import NamedRows
+from dpci.data.persons import person_rule
 from dpci.datasets.loaders import load_adult_sample, load_schema
 from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
@@ -168,7 +169,9 @@ def fit(
 @with_model
 def plan(
     *,
-    n_samples: Annotated[int, typer.Option(help="Public number of records.", rich_help_panel=options.INPUT)],
+    n_samples: Annotated[
+        int, typer.Option(help="Public number of records, or of persons.", rich_help_panel=options.INPUT)
+    ],
     schema: Annotated[
         str | None,
         typer.Option(
@@ -194,10 +197,17 @@ def plan(
     ] = None,
     model: options.ModelOptions,
     neighbors: options.Neighbors = None,
+    persons: options.PlannedPersons = None,
+    max_rows: options.MaxRows = None,
+    weight_bound: options.WeightBound = None,
+    weight_total: options.WeightTotal = None,
     target: options.OfTarget = "regularised",
     json: options.Json = False,
 ) -> None:
-    """Print the cost and the precision of a fit in advance. Reads no data."""
+    """Print the cost and the precision of a fit in advance. Reads no data.
+
+    With a schema that names a column of persons the plan is for persons, with or without --persons.
+    """
     if (schema is None) == (n_features is None):
         given = "none" if schema is None else "both"
         msg = f"exactly one of --schema and --n-features must be given, got {given}"
@@ -218,10 +228,21 @@ def plan(
     keywords = model.keywords(domain, neighbors=neighbors)
     if description is not None:
         keywords.pop("classes", None)
+    named = None if description is None else description.persons
+    rule = person_rule(persons or named or None, None, max_rows)
     earlier = None if like is None else read_model(like)
     of = check_choice("target", target, TARGETS)
     found = planning.plan(
-        n_samples=n_samples, n_features=n_columns, schema=description, like=earlier, target=of, **keywords
+        n_samples=n_samples,
+        n_features=n_columns,
+        schema=description,
+        like=earlier,
+        target=of,
+        **keywords,
+        contribution=rule,
+        max_rows=max_rows,
+        weight_bound=weight_bound,
+        weight_total=weight_total,
     )
     if json:
         show_json(plan_document(found))
