@@ -31,6 +31,7 @@ _WHOLES = {
 """Releases of which a fit can be a part, by the beginnings of the names of their entries."""
 _SOURCES = {
     "strata": "dpci.fit_strata",
+    "counted_strata": "dpci.fit_strata",
     "groups": "dpci.fit_many",
     "disjoint_groups": "dpci.fit_many",
     "tuning": "dpci.tuning.tune",
