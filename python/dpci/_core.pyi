@@ -1018,6 +1018,20 @@ class Testing:
     """What only tests ask for; the package names none of it."""
 
     @staticmethod
+    def sums(
+        spec: Spec,
+        x: _Features,
+        y: _F64,
+        params: Sequence[float],
+        *,
+        persons: NDArray[np.int64] | None = None,
+        weights: _F64 | None = None,
+    ) -> list[_F64]:
+        """Sums of gradients, of Hessians and of squared gradients over the records, which releases add noise to.
+
+        The latter two are (dim**2,). Not private.
+        """
+    @staticmethod
     def release_bits(n: int) -> NDArray[np.uint64]:
         """n words of the release generator, to test its independence across forks and threads."""
     @staticmethod
