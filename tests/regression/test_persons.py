@@ -371,3 +371,19 @@ def test_the_command(tmp_path, capsys):
     expected = dpci.fit(TABLE, persons="who", max_rows=4, weights="count", weight_bound=3.0, **given)
     found = regression.LinearFit.from_json((tmp_path / "model.json").read_text())
     np.testing.assert_allclose(found.params, expected.params, atol=0.01)
+
+
+def test_private_errors_hide_what_the_ids_say():
+    def attempt(**keywords):
+        ledger = dpci.Ledger(dpci.ZCDP(3.0), errors="private")
+        try:
+            found = released(dpci.ZCDP(1.0), ledger=ledger, seed=None, on_violation="clip", **keywords)
+        except dpci.ReleaseFailed:
+            found = None
+        assert [entry.unit for entry in ledger.history] == ["person"]
+        return found
+
+    assert attempt().n_samples == P
+    assert attempt(weights=WEIGHTS, weight_bound=3.0).n_samples == P
+    for keywords in ({"persons": IDS[1:]}, {"persons": np.where(IDS == 0, np.nan, IDS)}):
+        assert attempt(**keywords) is None

@@ -35,6 +35,11 @@ _UNUSED: dict[str, object] = {
     "intercept_scale": 1.0,
 }
 
+# Those that say whose the rows are and how much they count.
+_COUNTS: dict[str, object] = dict.fromkeys(
+    ("persons", "contribution", "max_rows", "weights", "weight_bound", "weight_total")
+)
+
 
 def fit_moments(
     X: Any,  # noqa: ANN401  # whatever the caller has
@@ -146,22 +151,24 @@ def _check_references(schema: Schema, *, fit_intercept: bool) -> None:
         )
 
 
-def used_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
+def used_keywords(keywords: dict[str, Any], *, of_estimator: bool = False) -> dict[str, Any]:
     """Return keywords of :func:`dpci.fit` without those that only other mechanisms use.
+
+    ``of_estimator``: also without persons and weights, which estimators do not pass on to moment matrices.
 
     Raises
     ------
     InvalidInput
         If one of these is given.
     """
-    for name, default in _UNUSED.items():
+    unused = {**_UNUSED, **(_COUNTS if of_estimator else {})}
+    for name, default in unused.items():
         value = keywords.get(name, default)
         if not (value is default or (isinstance(value, str | int | float) and value == default)):
             # Arrays are records, which no message shows.
             shown = (
                 f"{name}={value!r}" if isinstance(value, str | int | float) else f"an object of {type(value).__name__}"
             )
-            raise InvalidInput(
-                f"{name} must be {default!r} with mechanism='moments', which does not use it, got {shown}"
-            )
-    return {name: value for name, value in keywords.items() if name not in _UNUSED}
+            why = " in an estimator (dpci.fit takes it)" if name in _COUNTS else ", which does not use it"
+            raise InvalidInput(f"{name} must be {default!r} with mechanism='moments'{why}, got {shown}")
+    return {name: value for name, value in keywords.items() if name not in unused}
