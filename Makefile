@@ -72,6 +72,11 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/flat_losses.py | tee docs/evidence/flat_losses.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/published_tables.py
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/statsmodels_limit.py | tee docs/evidence/statsmodels.md
+	# The crate as other crates get it: it builds from what is packaged, and keeps the interface of the last version.
+	cargo package --quiet --package dpci-core
+	@if ! cargo semver-checks --version > /dev/null 2>&1; then echo "cargo-semver-checks is not installed: the crate's interface is not compared"; \
+		elif ! git describe --tags --abbrev=0 > /dev/null 2>&1; then echo "no version has been tagged: the crate's interface is not compared"; \
+		else cargo semver-checks --package dpci-core --default-features --baseline-rev "$$(git describe --tags --abbrev=0)"; fi
 	$(MAKE) dist
 	$(BIN)/python benches/check_dist.py dist --python $(PYTHONS) | tee docs/evidence/dist.md
 
@@ -104,6 +109,8 @@ lint: build ## Check format, lints and types; a warning is an error.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy -p dpci-core --all-targets --features seeded-bugs --quiet -- -D warnings
+	# As other crates see it, with private modules.
+	cargo clippy -p dpci-core --quiet --lib --examples -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -120,6 +127,8 @@ bench: build ## Run the benchmarks, Rust then Python (use an idle machine).
 
 docs: build ## Build the site of the documentation (site/) and the reference of the Rust core; a broken link is an error.
 	$(BIN)/mkdocs build --strict
+	# Once with all modules, for maintainers, and once as other crates see it.
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package dpci-core --features internals
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package dpci-core
 
 $(TOOLS)/bin/auditwheel:

@@ -219,9 +219,8 @@ def noisy(runs: int) -> Iterator[str]:
     yield from markdown(_header(), [cell.row() for cell in cells])
     yield "\n## The Hessian is all but λ in every direction\n"
     yield "Rows on the sphere, balanced classes that do not depend on them, no intercept: next to no row"
-    yield "reaches the curved part, which no public bound excludes. What misses here is due to the noise in the"
-    yield "Hessian, of which the floor of the projection keeps the positive part alone. The intervals do not"
-    yield "account for it; a room below 0 shows it.\n"
+    yield "reaches the curved part, which no public bound excludes. The default intervals count the noise in"
+    yield "the Hessian. The room is 0 where the noise hides all curvature.\n"
     cells = [
         Setting(sphere(10, strength), HuberHinge(h), 30_000, runs // 2, spent)
         for spent in (budget, dpci.PureDP(4.0))

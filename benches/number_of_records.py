@@ -21,6 +21,7 @@ BUDGETS = (dpci.PureDP(1e4), dpci.PureDP(4.0))
 MECHANISMS = ("objective", "output")
 LEVEL = 0.95
 NOTES = """- seed 3 of the samples, 0, 1, ... of the noise; standard error of a coverage of .95 for 300 samples: .013
+- projection="floor", so that both intervals come from the same two matrices
 - target: the population's minimiser at λ·n_public/N, for a Poisson number at its mean
 
 The first three coverages are those of the released intervals: mean over the parameters, the worst parameter, the
@@ -121,7 +122,7 @@ def study(population: Population, mechanism: str, budget: dpci.PureDP, number: N
         result = dpci.fit(
             population.X[rows], population.y[rows], budget=budget, l2_strength=population.l2_strength,
             mechanism=mechanism, classes=(-1, 1), neighbors="add_remove", n_public=population.n_public, seed=seed,
-            n_threads=1,
+            projection="floor", n_threads=1,
         )  # fmt: skip
         intervals = result.conf_int(level=LEVEL)
         cell.hits.append((intervals.lower <= target) & (target <= intervals.upper))

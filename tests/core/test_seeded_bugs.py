@@ -47,7 +47,7 @@ def test_the_extension_has_no_trace():
 
 def test_nothing_but_its_test_asks_for_the_feature():
     core = tomllib.loads((CORE / "Cargo.toml").read_text(encoding="utf-8"))
-    assert core["features"] == {"seeded-bugs": []}
+    assert core["features"] == {"internals": [], "seeded-bugs": ["internals"]}
     assert core["test"] == [{"name": "seeded_bugs", "required-features": ["seeded-bugs"]}]
     for manifest in (ROOT / "Cargo.toml", ROOT / "rust" / "dpci-py" / "Cargo.toml", ROOT / "pyproject.toml"):
         text = manifest.read_text(encoding="utf-8")

@@ -104,8 +104,9 @@ def test_numbers_are_predicted_in_the_unit_of_the_target(tmp_path):
         fitted = dpci.fit(table, schema=schema, loss="squared", budget=dpci.PureDP(1e8), seed=1, **keywords)
         predicted = fitted.predict(tmp_path / "people.csv")
         np.testing.assert_allclose(predicted, table.score, atol=0.1)
-        intervals = fitted.predict_conf_int(tmp_path / "people.csv")
-        np.testing.assert_allclose(intervals.estimate, predicted, rtol=1e-9)
+        # Every row has intervals of its own to compute.
+        intervals = fitted.predict_conf_int(table[:100])
+        np.testing.assert_allclose(intervals.estimate, predicted[:100], rtol=1e-9)
         assert (intervals.length > 0).all()
         assert intervals.length.max() < 1.0
     again = dpci.fit(table, schema=schema, loss="squared", budget=dpci.PureDP(1e8), seed=2)

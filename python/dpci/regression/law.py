@@ -18,8 +18,10 @@ _F64 = NDArray[np.float64]
 _NODES, _NODES_OF_TWO = 12, 7
 # Standard deviations below 0 from which the expansions are exact to seven digits.
 _FAR = 40.0
-# Halvings that leave no digit of a quantile open.
-_HALVINGS = 60
+# Steps towards a quantile; halvings alone would leave no digit open after as many.
+_STEPS = 60
+# Where the steps stop, relative to the quantile.
+_CLOSE = 1e-14
 
 
 def positive_part(mean: _F64, std_dev: _F64) -> tuple[_F64, _F64]:
@@ -92,16 +94,27 @@ class ErrorParts:
         """Return the size that errors stay below with this probability."""
         df = _finite(self.df)
         spread, weights = self._mixture()
-        below = 0.5 + 0.5 * level
-        unit = special.stdtrit(df, below)
+        beyond = 0.5 - 0.5 * level
+        unit = -special.stdtrit(df, beyond)
         if len(weights) == 1:
             return np.asarray(unit * spread[:, 0])
+        # Newton's method within brackets, from the law of the same variance, for the contrasts that are still open.
         low, high = unit * spread.min(axis=1), unit * spread.max(axis=1)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            short = special.stdtr(df[:, None], middle[:, None] / spread) @ weights < below
-            low, high = np.where(short, middle, low), np.where(short, high, middle)
-        return np.asarray(high)
+        found = np.clip(unit * np.sqrt(self.variance), low, high)
+        at = np.flatnonzero(high > low)
+        for _ in range(_STEPS):
+            standard, freedom = found[at, None] / spread[at], df[at, None]
+            excess = special.stdtr(freedom, -standard) @ weights - beyond
+            slope = (_density(standard, freedom) / spread[at]) @ weights
+            low[at], high[at] = np.where(excess > 0.0, found[at], low[at]), np.where(excess > 0.0, high[at], found[at])
+            step = found[at] + excess / slope
+            step = np.where((step > low[at]) & (step < high[at]), step, 0.5 * (low[at] + high[at]))
+            open_still = np.abs(step - found[at]) > _CLOSE * step
+            found[at] = step
+            at = at[open_still]
+            if not len(at):
+                break
+        return np.asarray(found)
 
     def _mixture(self) -> tuple[_F64, _F64]:
         """Return standard deviations, shape (m, nodes), and the weights of the nodes."""
@@ -122,6 +135,12 @@ def _gamma_rule(degrees: float, n_nodes: int) -> tuple[_F64, _F64]:
         return np.ones(1), np.ones(1)
     nodes, weights = special.roots_genlaguerre(n_nodes, degrees - 1.0)
     return nodes / degrees, weights / weights.sum()
+
+
+def _density(t: _F64, df: _F64) -> _F64:
+    """Return the density of Student's law; to a few digits where there are many degrees of freedom."""
+    constant = np.exp(special.gammaln(0.5 * (df + 1.0)) - special.gammaln(0.5 * df)) / np.sqrt(np.pi * df)
+    return np.asarray(constant * np.exp(-0.5 * (df + 1.0) * np.log1p(t * t / df)))
 
 
 def _finite(df: _F64) -> _F64:

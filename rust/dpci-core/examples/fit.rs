@@ -5,17 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use dpci_core::Result;
-use dpci_core::design::{Design, OnViolation, RowBounds, Rows};
-use dpci_core::exec::Executor;
-use dpci_core::interval::{ErrorLaw, ErrorShape, half_width};
-use dpci_core::loss::{Logistic, Loss};
-use dpci_core::mechanism::{Values, release_fit};
-use dpci_core::noise::ReleaseGenerator;
-use dpci_core::privacy::{Budget, Calibration, Neighbors, Perturbation};
-use dpci_core::row_domain::RowDomain;
-use dpci_core::spec::{Choices, Moments, Projection, Spec, Variant};
-use dpci_core::unit::Unit;
+use dpci_core::{
+    Budget, Calibration, Choices, Design, ErrorLaw, ErrorShape, Executor, Logistic, Loss, Moments,
+    Neighbors, OnViolation, Perturbation, Projection, ReleaseGenerator, Result, RowBounds,
+    RowDomain, Rows, Spec, Unit, Values, Variant, half_width, release_fit,
+};
 
 const N: usize = 20_000;
 const COLUMNS: usize = 2;

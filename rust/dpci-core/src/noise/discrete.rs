@@ -34,7 +34,7 @@ impl DiscreteLaplace {
 
     /// One draw, by Algorithm 2 of Canonne, Kamath & Steinke 2020: `|k| = u + scale·v` with independent
     /// `P(u) ∝ exp(-u/scale)` below the scale and geometric v, and a sign; zero keeps one sign only.
-    pub fn sample(&self, generator: &mut impl NoiseGenerator) -> i128 {
+    pub fn sample(self, generator: &mut impl NoiseGenerator) -> i128 {
         loop {
             let (u, v) = self.magnitude(generator);
             let negative = uniform_below(2, generator) == 1;
