@@ -72,6 +72,17 @@ wide_loop! {
 }
 
 wide_loop! {
+    /// `values[i][l] *= factors[i]`.
+    pub fn lanes_scale(factors: &'a [f64], values: &'a mut [Lane]) {
+        for (values, factor) in values.iter_mut().zip(factors) {
+            for value in values {
+                *value *= factor;
+            }
+        }
+    }
+}
+
+wide_loop! {
     /// `out[i][l] = values[i][l] · counts[i][l]`.
     pub fn lanes_product(values: &'a [Lane], counts: &'a [LaneCounts], out: &'a mut [Lane]) {
         for ((out, values), counts) in out.iter_mut().zip(values).zip(counts) {

@@ -31,7 +31,7 @@ pub use doubled_rows::{doubled_accumulate, doubled_predict};
 pub use gram::{GRAM_ROUNDINGS, GramAccumulator, weighted_gram};
 pub use lanes::{
     LANES, Lane, LaneCounts, LaneRows, SparseRow, lanes_accumulate, lanes_outer, lanes_predict,
-    lanes_product, lanes_spread, lanes_weigh_moments,
+    lanes_product, lanes_scale, lanes_spread, lanes_weigh_moments,
 };
 pub use multi_gram::MultiGram;
 pub use packed::PackedBlock;

@@ -9,12 +9,12 @@ use super::Sums;
 use super::kernels::Pass;
 use crate::Result;
 use crate::design::{Design, Persons};
-use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
+use crate::exec::{BLOCK, blocks, matrix_chunks};
 use crate::linalg::{CompensatedSum, GramAccumulator, PackedBlock, vector};
 use crate::loss::Batch;
 
 impl Pass<'_> {
-    /// `Σ ω l'' x xᵀ` over the rows and `Σ ḡḡᵀ` over the persons, `ḡ = Σ ω l' x` the mean gradient of one.
+    /// `Σ ω l'' x xᵀ` over the rows and `Σ ḡḡᵀ` over the persons, `ḡ = Σ ω l' x` the mean gradient of one; each as often as it is drawn.
     pub(super) fn moments_of_persons(
         &self,
         chunks: &[Range<usize>],
@@ -31,7 +31,7 @@ impl Pass<'_> {
             curvature.merge(&gram);
             slopes.extend(part);
         }
-        let covariance = gradient_squares(self.design, persons, &slopes, self.exec)?;
+        let covariance = self.gradient_squares(persons, &slopes)?;
         Ok(Sums {
             n_rows: self.design.n_rows(),
             grams: vec![curvature, covariance],
@@ -70,47 +70,47 @@ impl Pass<'_> {
             vector::clamp(curvature, 0.0, most_curved);
             vector::clamp(slope, -steepest, steepest);
             vector::multiply(slope, &shares[range.clone()]);
-            vector::multiply(curvature, &shares[range.clone()]);
+            self.weights.multiply(&range, curvature);
             self.design
                 .add_grams(range, [curvature], &mut gram, &mut packed);
         }
         let [gram] = gram;
         Ok((gram, slopes))
     }
-}
 
-/// `Σ ḡḡᵀ` over the persons, from how much of its slope each row adds.
-fn gradient_squares(
-    design: &Design<'_>,
-    persons: &Persons,
-    slopes: &[f64],
-    exec: &Executor<'_>,
-) -> Result<GramAccumulator> {
-    let dim = design.n_params();
-    let chunks = matrix_chunks(persons.len(), dim);
-    let parts = exec.map(chunks.len(), |c| {
-        let mut gram = GramAccumulator::new(dim);
-        let mut packed = PackedBlock::new(dim, BLOCK);
-        let mut gradients = vec![0.0; BLOCK * dim];
-        let ones = [1.0; BLOCK];
-        for range in blocks(chunks[c].clone()) {
-            exec.check()?;
-            let n = range.len();
-            let gradients = &mut gradients[..n * dim];
-            gradients.fill(0.0);
-            for (person, gradient) in range.zip(gradients.chunks_exact_mut(dim)) {
-                add_gradient(design, persons.rows_of(person), slopes, gradient);
+    /// `Σ ḡḡᵀ` over the persons, from how much of its slope each row adds.
+    fn gradient_squares(&self, persons: &Persons, slopes: &[f64]) -> Result<GramAccumulator> {
+        let (design, exec) = (self.design, self.exec);
+        let dim = design.n_params();
+        let chunks = matrix_chunks(persons.len(), dim);
+        let parts = exec.map(chunks.len(), |c| {
+            let mut gram = GramAccumulator::new(dim);
+            let mut packed = PackedBlock::new(dim, BLOCK);
+            let mut gradients = vec![0.0; BLOCK * dim];
+            let mut drawn = [1.0; BLOCK];
+            for range in blocks(chunks[c].clone()) {
+                exec.check()?;
+                let n = range.len();
+                let gradients = &mut gradients[..n * dim];
+                gradients.fill(0.0);
+                for (k, person) in range.enumerate() {
+                    let rows = persons.rows_of(person);
+                    add_gradient(design, rows, slopes, &mut gradients[k * dim..][..dim]);
+                    if let Some(counts) = self.weights.counts {
+                        drawn[k] = f64::from(counts[rows[0]]);
+                    }
+                }
+                packed.fill(n, gradients, None, None);
+                gram.add(&packed, &drawn[..n]);
             }
-            packed.fill(n, gradients, None, None);
-            gram.add(&packed, &ones[..n]);
+            Ok(gram)
+        })?;
+        let mut total = GramAccumulator::new(dim);
+        for part in parts {
+            total.merge(&part);
         }
-        Ok(gram)
-    })?;
-    let mut total = GramAccumulator::new(dim);
-    for part in parts {
-        total.merge(&part);
+        Ok(total)
     }
-    Ok(total)
 }
 
 /// Adds `Σ sᵢxᵢ` over a person's rows, in blocks whose sums are added with compensation.

@@ -22,3 +22,6 @@ pub use weights::Resampler;
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod counted_tests;

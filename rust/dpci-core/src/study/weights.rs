@@ -25,6 +25,8 @@ pub struct Resampler {
     large: Vec<(usize, u32)>,
     /// Every record of the other rows, by the number of its row.
     small: Vec<u32>,
+    /// For each row the first one of its person, by which it is drawn; empty where rows are records of their own.
+    firsts: Vec<u32>,
 }
 
 impl Resampler {
@@ -35,9 +37,21 @@ impl Resampler {
     pub fn new(design: &Design<'_>) -> Result<Self> {
         let n_rows = u32::try_from(design.n_rows())
             .map_err(|_| Error::Resource("more than 2^32 rows".into()))?;
-        Ok(Self::from_multiplicities((0..n_rows).map(|row| {
-            design.multiplicities().map_or(1, |m| m[row as usize])
-        })))
+        let Some(persons) = design.persons() else {
+            return Ok(Self::from_multiplicities((0..n_rows).map(|row| {
+                design.multiplicities().map_or(1, |m| m[row as usize])
+            })));
+        };
+        let mut firsts: Vec<u32> = (0..n_rows).collect();
+        for rows in (0..persons.len()).map(|person| persons.rows_of(person)) {
+            let first = firsts[rows[0]];
+            for &row in rows {
+                firsts[row] = first;
+            }
+        }
+        let drawn = (0..n_rows).zip(&firsts);
+        let units = Self::from_multiplicities(drawn.map(|(row, first)| u32::from(row == *first)));
+        Ok(Self { firsts, ..units })
     }
 
     fn from_multiplicities(multiplicities: impl Iterator<Item = u32>) -> Self {
@@ -54,10 +68,11 @@ impl Resampler {
             n_records,
             large,
             small,
+            firsts: Vec::new(),
         }
     }
 
-    /// Adds Multinomial(n, mᵢ/n) counts to one lane for each generator: a binomial for each large row and each block of small
+    /// Adds Multinomial(n, mᵢ/n) counts, those of a person to each of the rows, to one lane for each generator: a binomial for each large row and each block of small
     /// ones, given what the earlier ones took, then an index for each record of a block. A lane depends on its generator alone.
     ///
     /// # Errors
@@ -99,6 +114,9 @@ impl Resampler {
                     count[lane] += drawn;
                 }
             }
+        }
+        for (row, &first) in self.firsts.iter().enumerate() {
+            counts[row] = counts[first as usize];
         }
         Ok(())
     }
