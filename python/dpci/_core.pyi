@@ -842,8 +842,18 @@ class RecordBounds:
 class Study:
     """A data set with the configurations that are repeated on bootstrap samples of it."""
 
-    def __new__(cls, specs: list[Spec], x: _Features, y: _F64, *, clip: bool, n_threads: int | None) -> Study:
-        """Merges duplicate records and solves on the full data; the specs share row bounds and intercept."""
+    def __new__(
+        cls,
+        specs: list[Spec],
+        x: _Features,
+        y: _F64,
+        *,
+        clip: bool,
+        n_threads: int | None,
+        persons: NDArray[np.int64] | None = None,
+        weights: _F64 | None = None,
+    ) -> Study:
+        """Merges duplicate records and solves on the full data; specs share what rows and weights are checked by."""
 
     n_distinct: int
     def targets(self) -> list[_F64]:

@@ -250,11 +250,11 @@ def test_refusals(keywords, message):
         dpci.fit(X, y, **{**defaults, **keywords})
 
 
-def test_functions_that_do_not_take_persons_say_so():
+def test_a_study_takes_no_rule_without_persons():
     X, y, _ = panel()
     rule = {"contribution": "mean", "budget": dpci.ApproxDP(1.0, 1e-6), "l2_strength": 0.05, "classes": (-1, 1)}
     for function in (dpci.simulate.coverage, dpci.simulate.variability):
-        with pytest.raises(TypeError, match="unexpected keyword argument 'contribution'"):
+        with pytest.raises(InvalidInput, match="persons must be given with contribution or max_rows"):
             function(X, y, **rule)
 
 

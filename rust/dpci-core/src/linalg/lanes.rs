@@ -76,6 +76,15 @@ wide_loop! {
     }
 }
 
+/// `values[i][l] *= factors[i]`.
+pub fn lanes_scale(factors: &[f64], values: &mut [Lane]) {
+    for (values, factor) in values.iter_mut().zip(factors) {
+        for value in values {
+            *value *= factor;
+        }
+    }
+}
+
 wide_loop! {
     /// `out[i][l] = values[i][l] · counts[i][l]`.
     pub fn lanes_product(values: &'a [Lane], counts: &'a [Lane], out: &'a mut [Lane]) {

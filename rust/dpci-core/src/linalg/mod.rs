@@ -33,7 +33,7 @@ pub use gram::{GRAM_ROUNDINGS, GramAccumulator, weighted_gram};
 pub use lane_series::lanes_series;
 pub use lanes::{
     LANES, Lane, LaneRows, SparseRow, lanes_accumulate, lanes_of_bytes, lanes_outer, lanes_predict,
-    lanes_product, lanes_spread, lanes_weigh_moments,
+    lanes_product, lanes_scale, lanes_spread, lanes_weigh_moments,
 };
 pub use multi_gram::MultiGram;
 pub use packed::PackedBlock;

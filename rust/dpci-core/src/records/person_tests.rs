@@ -188,11 +188,19 @@ fn check_sums(
         gap <= person_rounding(n) * CAP * CAP * greatest,
         "residuals {gap:e}"
     );
-    assert!(
-        design
-            .sums(&Request::Lengths, loss, Some(&vec![1; n]), exec)
-            .is_err()
+    // Every person drawn twice.
+    let twice = design.sums(
+        &Request::Risk {
+            params: PARAMS.to_vec(),
+            hessian: HessianRows::All,
+        },
+        loss,
+        Some(&vec![2; n]),
+        exec,
     );
+    let twice = twice.unwrap();
+    let gaps = twice.slopes.values().zip(risk.slopes.values());
+    assert!(gaps.map(|(t, r)| (t - 2.0 * r).abs()).fold(0.0, f64::max) <= 1e-12 * mass);
 }
 
 #[test]

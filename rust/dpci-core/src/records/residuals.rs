@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Sums;
-use super::kernels::{Pass, Weights};
+use super::kernels::Pass;
 use super::person_moments::gradient_squares;
 use crate::Result;
 use crate::design::Persons;
@@ -28,16 +28,14 @@ impl Pass<'_> {
             let [slope, multiplicity] = &mut buffers;
             let slope = &mut slope[..range.len()];
             self.held_slopes(&range, params, held, slope)?;
-            let weights = self.weights.of(&range, multiplicity);
             // Equal records add up; the residual of a weighted one is squared with its weight.
-            let squares = matches!(self.weights, Weights::Shares(_));
-            if let Some(shares) = weights.filter(|_| squares) {
+            if let Some(shares) = self.weights.shares_of(&range) {
                 vector::multiply(slope, shares);
             }
             for s in slope.iter_mut() {
                 *s *= *s;
             }
-            if let Some(counts) = weights.filter(|_| !squares) {
+            if let Some(counts) = self.weights.counts_of(&range, multiplicity) {
                 vector::multiply(slope, counts);
             }
             self.design
@@ -93,7 +91,7 @@ impl Pass<'_> {
             }
             Ok(slopes)
         })?;
-        let squares = gradient_squares(self.design, persons, &parts.concat(), self.exec)?;
+        let squares = gradient_squares(self.design, persons, &parts.concat(), None, self.exec)?;
         Ok(Sums {
             n_rows: self.design.n_rows(),
             grams: vec![squares],

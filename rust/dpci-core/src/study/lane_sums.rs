@@ -8,10 +8,10 @@ use crate::design::{Design, Rows};
 use crate::exec::Executor;
 use crate::linalg::{
     LANES, Lane, LaneRows, MultiGram, SparseRow, lanes_accumulate, lanes_outer, lanes_predict,
-    lanes_product, lanes_series, lanes_spread, lanes_weigh_moments,
+    lanes_product, lanes_scale, lanes_series, lanes_spread, lanes_weigh_moments,
 };
 use crate::loss::{Batch, SERIES_REACH, SERIES_ROWS, SERIES_TERMS, Series};
-use crate::moments::DataMoments;
+use crate::moments::{DataMoments, sample_moments};
 use crate::solver::LockstepProblem;
 use crate::spec::Spec;
 use crate::study::counts::Counts;
@@ -134,7 +134,10 @@ pub(super) fn shared_slope_sums(
         let weighted = &mut weighted[..range.len()];
         let held = &mut held[..range.len()];
         counts.load(range.clone(), held);
-        lanes_outer(&slopes[range], held, weighted);
+        lanes_outer(&slopes[range.clone()], held, weighted);
+        if let Some(shares) = design.shares() {
+            lanes_scale(&shares[range], weighted);
+        }
         add_rows(rows, weighted, design.intercept(), &mut sums);
         Ok(())
     })?;
@@ -199,6 +202,10 @@ impl WeightedLanes<'_> {
                 let wanted = with_curvature.then_some(&mut *curvature);
                 self.losses(range.clone(), rows, points, numbers, (slope, wanted))?;
             }
+            if let Some(shares) = self.design.shares() {
+                lanes_scale(&shares[range.clone()], slope);
+                lanes_scale(&shares[range.clone()], curvature);
+            }
             let counts = &mut buffers.counts[..n];
             self.counts.load(range, counts);
             work(Block {
@@ -258,7 +265,7 @@ impl WeightedLanes<'_> {
     /// `∇J` of each sample at its point, from the sums of its weighted slopes.
     pub(super) fn finish_gradients(&self, mut sums: Vec<Lane>, points: &[Lane]) -> Vec<Lane> {
         let (n, l2_strength) = (
-            self.spec.choices().n_samples as f64,
+            self.spec.choices().divisor(),
             self.spec.choices().l2_strength,
         );
         for (j, (sum, point)) in sums.iter_mut().zip(points).enumerate() {
@@ -286,6 +293,9 @@ impl WeightedLanes<'_> {
 
     /// The moments' data sums of each sample at its own point.
     pub(super) fn moments(&self, points: &[&[f64]]) -> Result<Vec<DataMoments>> {
+        if self.design.persons().is_some() {
+            return self.moments_of_persons(points);
+        }
         let dim = self.design.n_params();
         let mut interleaved = vec![[0.0; LANES]; dim];
         for (lane, point) in points.iter().enumerate() {
@@ -303,13 +313,31 @@ impl WeightedLanes<'_> {
                 gram
             }
         };
-        let n_samples = self.spec.choices().n_samples as f64;
+        let n_samples = self.spec.choices().divisor();
         Ok((0..points.len())
             .map(|lane| DataMoments {
                 curvature: gram.finish(0, lane, n_samples),
                 squared_slope: gram.finish(1, lane, n_samples),
             })
             .collect())
+    }
+
+    /// The same one sample after the other: gradients of persons have no products that samples could share.
+    fn moments_of_persons(&self, points: &[&[f64]]) -> Result<Vec<DataMoments>> {
+        let choices = self.spec.choices();
+        let (loss, n_samples) = (&*choices.loss, choices.divisor());
+        let of_sample = |(lane, point): (usize, &&[f64])| {
+            let counts = self.counts.of(lane);
+            sample_moments(
+                self.design,
+                Some(&counts),
+                loss,
+                point,
+                n_samples,
+                self.exec,
+            )
+        };
+        points.iter().enumerate().map(of_sample).collect()
     }
 }
 
@@ -324,7 +352,8 @@ impl LockstepProblem for WeightedLanes<'_> {
 
     fn gradients(&self, points: &[Lane], last: bool) -> Result<Vec<Lane>> {
         let mut sums = vec![[0.0; LANES]; points.len()];
-        let mut gram = (last && self.moments_at_minima).then(|| MultiGram::new(points.len()));
+        let with_moments = last && self.moments_at_minima && self.design.persons().is_none();
+        let mut gram = with_moments.then(|| MultiGram::new(points.len()));
         let mut weighted = [[0.0; LANES]; BLOCK];
         self.evaluate(points, gram.is_some(), |mut block| {
             let weighted = &mut weighted[..block.counts.len()];

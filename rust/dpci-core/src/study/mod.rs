@@ -22,3 +22,6 @@ pub use utility::{Anchor, Center, Metric, Smoothed, Utility};
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod counted_tests;

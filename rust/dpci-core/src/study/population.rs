@@ -92,7 +92,7 @@ pub(super) fn risk<'a>(
         l2_strength: spec.choices().l2_strength,
         extra_convexity: spec.strong_convexity() - spec.choices().l2_strength,
         linear_term,
-        n_samples: spec.choices().n_samples as f64,
+        n_samples: spec.choices().divisor(),
         exec,
     }
 }

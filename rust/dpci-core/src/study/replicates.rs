@@ -152,10 +152,10 @@ impl Study {
             .map(|c| &self.populations[c.population].target[..])
     }
 
-    /// Number of distinct records.
+    /// Number of distinct records, among which persons and weighted rows all count.
     #[must_use]
     pub fn n_distinct(&self) -> usize {
-        self.design.n_rows()
+        self.design.n_rows().min(self.design.n_records())
     }
 
     /// Runs the replicates of a range: for each, the outcome of every configuration. With a level, moments are released and

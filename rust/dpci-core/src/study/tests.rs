@@ -18,11 +18,11 @@ use crate::row_domain::RowDomain;
 use crate::spec::{Choices, Moments, Projection, Spec, Variant};
 use crate::unit::Unit;
 
-const N: usize = 1500;
-const WIDTH: usize = 5;
+pub(super) const N: usize = 1500;
+pub(super) const WIDTH: usize = 5;
 
 /// Records of which many repeat, some zeros.
-fn records() -> (Vec<f64>, Vec<f64>) {
+pub(super) fn records() -> (Vec<f64>, Vec<f64>) {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for i in 0..N {
         let k = if i % 3 == 0 { i % 7 } else { i };
@@ -38,7 +38,7 @@ fn records() -> (Vec<f64>, Vec<f64>) {
     (x, y)
 }
 
-fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec {
+pub(super) fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec {
     Spec::new(Choices {
         n_samples: N,
         n_columns: WIDTH,
@@ -65,7 +65,7 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec
 }
 
 /// Budgets so large, and so noise so small, that certificates are below the 1e-8 of the comparisons.
-fn specs() -> Vec<Spec> {
+pub(super) fn specs() -> Vec<Spec> {
     let huber = HuberHinge::new(0.5).unwrap();
     vec![
         spec(
@@ -91,7 +91,7 @@ fn specs() -> Vec<Spec> {
     ]
 }
 
-const BOUNDS: RowBounds = RowBounds {
+pub(super) const BOUNDS: RowBounds = RowBounds {
     rows: RowDomain::Ball(1.0),
     targets: crate::loss::Targets::Signs,
     on_violation: OnViolation::Clip,

@@ -27,6 +27,8 @@ pub(super) struct Resampler {
     large: Vec<(usize, u32)>,
     /// Every record of the other rows, by the number of its row.
     small: Vec<u32>,
+    /// For each row the first one of its person, by which it is drawn; empty where rows are records of their own.
+    firsts: Vec<u32>,
 }
 
 impl Resampler {
@@ -37,9 +39,21 @@ impl Resampler {
     pub(super) fn new(design: &Design<'_>) -> Result<Self> {
         let n_rows = u32::try_from(design.n_rows())
             .map_err(|_| Error::Resource("more than 2^32 rows".into()))?;
-        Ok(Self::from_multiplicities((0..n_rows).map(|row| {
-            design.multiplicities().map_or(1, |m| m[row as usize])
-        })))
+        let Some(persons) = design.persons() else {
+            return Ok(Self::from_multiplicities((0..n_rows).map(|row| {
+                design.multiplicities().map_or(1, |m| m[row as usize])
+            })));
+        };
+        let mut firsts: Vec<u32> = (0..n_rows).collect();
+        for rows in (0..persons.len()).map(|person| persons.rows_of(person)) {
+            let first = firsts[rows[0]];
+            for &row in rows {
+                firsts[row] = first;
+            }
+        }
+        let drawn = (0..n_rows).zip(&firsts);
+        let units = Self::from_multiplicities(drawn.map(|(row, first)| u32::from(row == *first)));
+        Ok(Self { firsts, ..units })
     }
 
     fn from_multiplicities(multiplicities: impl Iterator<Item = u32>) -> Self {
@@ -58,6 +72,7 @@ impl Resampler {
             n_rows,
             large,
             small,
+            firsts: Vec::new(),
         }
     }
 
@@ -66,7 +81,7 @@ impl Resampler {
         Counts::new(self.n_rows, self.large.iter().map(|(row, _)| *row))
     }
 
-    /// Adds Multinomial(n, mᵢ/n) counts to one lane for each generator: a binomial for each large row and each block of small
+    /// Adds Multinomial(n, mᵢ/n) counts, those of a person to each of the rows, to one lane for each generator: a binomial for each large row and each block of small
     /// ones, given what the earlier ones took, then an index for each record of a block. A lane depends on its generator alone.
     ///
     /// # Errors
@@ -109,6 +124,10 @@ impl Resampler {
                     count[lane] = u8::try_from(held).map_err(|e| Error::Resource(e.to_string()))?;
                 }
             }
+        }
+        for (row, &first) in self.firsts.iter().enumerate() {
+            // Each person stands for one record, so that none of the rows is one of many records.
+            counts.small[row] = counts.small[first as usize];
         }
         Ok(())
     }
