@@ -605,6 +605,10 @@ class MomentMatrixSpec:
         budget: Budget | None = None,
         mu: float | None = None,
         neighbors: str,
+        persons: bool = False,
+        max_rows: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
     ) -> MomentMatrixSpec: ...
 
     intercept: float
@@ -623,9 +627,17 @@ class MomentMatrixDict(TypedDict):
     private: bool
 
 def release_moment_matrix(
-    spec: MomentMatrixSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
+    spec: MomentMatrixSpec,
+    x: _Features,
+    y: _F64,
+    *,
+    clip: bool,
+    n_threads: int | None,
+    seed: int | None,
+    persons: NDArray[np.int64] | None = None,
+    weights: _F64 | None = None,
 ) -> MomentMatrixDict:
-    """y holds the targets. seed=None: operating-system entropy."""
+    """y holds the targets, persons the number of each row's person. seed=None: operating-system entropy."""
 
 def release_moment_matrix_parts(
     spec: MomentMatrixSpec,
@@ -1005,6 +1017,20 @@ class RunCount:
 class Testing:
     """What only tests ask for; the package names none of it."""
 
+    @staticmethod
+    def sums(
+        spec: Spec,
+        x: _Features,
+        y: _F64,
+        params: Sequence[float],
+        *,
+        persons: NDArray[np.int64] | None = None,
+        weights: _F64 | None = None,
+    ) -> list[_F64]:
+        """Sums of gradients, of Hessians and of squared gradients over the records, which releases add noise to.
+
+        The latter two are (dim**2,). Not private.
+        """
     @staticmethod
     def release_bits(n: int) -> NDArray[np.uint64]:
         """n words of the release generator, to test its independence across forks and threads."""

@@ -210,7 +210,6 @@ def test_a_schema_names_the_column():
         ({"weights": np.full(N, 4.5)}, "at most weight_bound=4, got 4.5 in row 0"),
         ({"weights": -np.ones(N), "on_violation": "clip"}, "at least 0"),
         ({"weights": np.full(N, np.nan), "on_violation": "clip"}, "got NaN in row 0"),
-        ({"mechanism": "moments", "loss": "squared"}, "weights must be None"),
     ],
 )
 def test_refusals(keywords, message):

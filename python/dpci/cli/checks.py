@@ -31,6 +31,7 @@ _WHOLES = {
 """Releases of which a fit can be a part, by the beginnings of the names of their entries."""
 _SOURCES = {
     "strata": "dpci.fit_strata",
+    "counted_strata": "dpci.fit_strata",
     "groups": "dpci.fit_many",
     "disjoint_groups": "dpci.fit_many",
     "tuning": "dpci.tuning.tune",
@@ -216,7 +217,7 @@ def _against_entry(held: Held, entry: Entry, neighbors: str, where: str) -> Iter
     record = held.record
     paid = {"time": entry.time, "budget": entry.budget, "neighbours": neighbors, "unit of privacy": entry.unit}
     own = {"time": (record.paid or {})["time"], "budget": held.charged, "neighbours": held.neighbors}
-    own["unit of privacy"] = "person" if isinstance(record, FitRecord) and record.persons is not None else "row"
+    own["unit of privacy"] = "row" if record.persons is None else "person"
     if isinstance(record, FitRecord) and record.whole is not None:
         source = entry.source.split(",")[0]
         paid["source"], own["source"] = source, _SOURCES[record.whole.kind]

@@ -129,6 +129,9 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     has_moments = len(plan.steps) > 1
     return {
         "title": plan.title,
+        "unit": "row" if plan.persons is None else "person",
+        "persons": None if plan.persons is None else plan.persons.to_dict(),
+        "weights": None if plan.weights is None else plan.weights.to_dict(),
         "n_params": plan.n_params,
         "row_norm": plan.row_norm,
         "blocks": plan.rows.to_dict() if isinstance(plan.rows, Blocks) else None,

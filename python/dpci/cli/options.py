@@ -100,6 +100,9 @@ Persons = Annotated[
     str | None,
     _option(BUDGET, "Column of ids: protect persons, who may have several rows. The table is held in memory."),
 ]
+PlannedPersons = Annotated[
+    str | None, _option(BUDGET, "Column of ids as for fit: the records are persons. The plan does not read it.")
+]
 MaxRows = Annotated[
     int | None, _option(BUDGET, "With --persons: only this many first rows of each person count, instead of all.")
 ]

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,11 @@ from dpci.accounting.seals import Seal, describe_seals, seal_facts
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_count, check_flag, check_positive, check_real
 from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, gaussian_budget_from
+from dpci.data.persons import Persons
+from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.regression.choices.planned import Regression
+from dpci.regression.residuals import ResidualMoments, check_residuals, read_only
 from dpci.released.rules import (
     Rule,
     built,
@@ -42,59 +45,10 @@ SCHEMA_VERSION = 2
 INTERCEPT = "intercept"
 
 _ARRAYS = ("matrix", "middle", "scale")
-_RELATIONS = {"replace_one": "replace one record", "add_remove": "add or remove one record"}
+_RELATIONS = {"replace_one": "replace one", "add_remove": "add or remove one"}
+# Which the first files of this version lack: their hashes stay.
+_LATER = ("paid", "persons", "weights")
 _MATRIX, _RESIDUALS = "moment_matrix", "residual_moments"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ResidualMoments:
-    """Released moments of the residuals of one regression. Arrays are read-only; k columns."""
-
-    regression: Regression
-    """With the names of its target and of its features, in the order of the columns."""
-    point: _F64
-    """Coefficients of (scaled row, constant) at which residuals were taken, shape (k + 1,)."""
-    moments: _F64
-    """Mean of r²xx', x = (scaled features, constant)."""
-
-    def __post_init__(self) -> None:
-        for name in ("point", "moments"):
-            object.__setattr__(self, name, _read_only(getattr(self, name)))
-
-    def check(self, columns: tuple[str, ...], target: str) -> None:
-        """Check that they are of a matrix of these columns.
-
-        Raises
-        ------
-        InvalidInput
-            For names that are not there, and arrays of another shape.
-        """
-        if self.regression.among(columns, target) != self.regression:
-            raise InvalidInput(f"a planned regression must name its columns in their order, got {self.regression}")
-        size = len(self.regression.features or ()) + 1
-        if self.point.shape != (len(columns) + 1,) or self.moments.shape != (size, size):
-            raise InvalidInput(f"the moments of residuals must have shape {(size, size)}, got {self.moments.shape}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON can hold them."""
-        return {
-            **asdict(self.regression),
-            "point": self.point.tolist(),
-            "moments": self.moments.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, value: object) -> "ResidualMoments":
-        """Rebuild it from :meth:`to_dict`."""
-        if not isinstance(value, dict) or set(value) != {"target", "features", "l2_strength", "point", "moments"}:
-            raise InvalidInput(f"the moments of residuals must have the fields of their schema, got {value!r:.80}")
-        regression = Regression(
-            target=check_text("target", value["target"]),
-            features=check_names("features", value["features"]),
-            l2_strength=value["l2_strength"],
-        )
-        arrays = {name: check_array(name, value[name]) for name in ("point", "moments")}
-        return cls(regression=regression, **arrays)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,7 +57,7 @@ class MomentRecord:
 
     matrix: _F64
     """Mean of zz', z = (scaled row, constant, weighted target), shape (k + 2, k + 2)."""
-    residuals: "tuple[ResidualMoments, ...]"
+    residuals: tuple[ResidualMoments, ...]
     """Of the residuals of planned regressions."""
     columns: tuple[str, ...]
     target: str
@@ -138,10 +92,14 @@ class MomentRecord:
     version: str
     paid: dict[str, Any] | None = None
     """The ledger's id, the number and the time of the entry that paid; None without a ledger."""
+    persons: Persons | None = None
+    """How much the rows of a person count, where the records are persons; None where they are rows."""
+    weights: Weights | None = None
+    """What is public of the weights of records; None where each counts once."""
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
-            object.__setattr__(self, name, _read_only(getattr(self, name)))
+            object.__setattr__(self, name, read_only(getattr(self, name)))
         k = len(self.columns)
         shapes = {
             "matrix": (k + 2, k + 2),
@@ -165,6 +123,34 @@ class MomentRecord:
         if self.table is not None and self.table.names != self.columns:
             raise InvalidInput(f"the schema must name the columns {self.columns}, got {self.table.names}")
         self.total_budget()
+        if not 1.0 <= self.divisor < math.inf:
+            raise InvalidInput(f"the total of the weights must be at least their bound, got {self.weights}")
+
+    @property
+    def unit(self) -> str:
+        """Whose privacy the release protects: "row" or "person"."""
+        return "row" if self.persons is None else "person"
+
+    @property
+    def divisor(self) -> float:
+        """What divides the sums over the records."""
+        return self.n_samples if self.weights is None else self.weights.divisor(self.n_samples)
+
+    @property
+    def counted_is_public(self) -> bool:
+        """Whether it is public what the records count together: each counts 1, and their number is public."""
+        counts_one = self.weights is None and (self.persons is None or self.persons.max_rows is None)
+        return counts_one and self.neighbors != "add_remove"
+
+    @property
+    def counted(self) -> float:
+        """What the records count together, over the divisor; where it is not public, as the noisy matrix shows it."""
+        return 1.0 if self.counted_is_public else float(self.matrix[-2, -2]) / self.constant**2
+
+    @property
+    def needs_robust(self) -> bool:
+        """Whether residuals of rows are not independent ones of one variance: those of persons, and weighted ones."""
+        return self.persons is not None or self.weights is not None
 
     def total_budget(self) -> GaussianBudget:
         """Return the budget as an object."""
@@ -210,8 +196,11 @@ class MomentRecord:
             values[name] = [part.to_dict() for part in values[name]]
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
         values["table"] = saved_table(self.table)
-        if self.paid is None:
-            del values["paid"]  # which the first files of this version lack: their hashes stay
+        for name in ("persons", "weights"):
+            values[name] = None if values[name] is None else values[name].to_dict()
+        for name in _LATER:
+            if values[name] is None:
+                del values[name]
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
@@ -224,7 +213,8 @@ class MomentRecord:
             If the text is not such a record, or of another schema version.
         """
         values = read_saved(text, what="a saved moment matrix", schema=SCHEMA, version=SCHEMA_VERSION)
-        values.setdefault("paid", None)
+        for name in _LATER:
+            values.setdefault(name, None)
         return built(cls, values, _RULES, what="a saved moment matrix")
 
     @property
@@ -283,6 +273,7 @@ class ReleaseFacts:
         return {
             "private": record.private,
             "relation": record.neighbors,
+            "unit": record.unit,
             "notion": record.notion,
             "budget": dict(record.budget),
             "spent": dict(record.budget),
@@ -301,6 +292,8 @@ class ReleaseFacts:
                     record.target_middle + record.target_half,
                 ],
                 "on_violation": record.on_violation,
+                "persons": None if record.persons is None else record.persons.to_dict(),
+                "weights": None if record.weights is None else record.weights.to_dict(),
             },
             "conditions": conditions(record),
             "version": record.version,
@@ -326,7 +319,9 @@ def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
         ("budget spent", str(record.total_budget())),
         *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
         ("  rounding seal", describe_seals(record.seals)),
-        ("neighbours", _RELATIONS[record.neighbors]),
+        ("neighbours", f"{_RELATIONS[record.neighbors]} {'record' if record.persons is None else 'person'}"),
+        *([] if record.persons is None else [("persons", str(record.persons))]),
+        *([] if record.weights is None else [("weights", str(record.weights))]),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
     ]
 
@@ -342,18 +337,6 @@ def conditions(record: MomentRecord) -> list[str]:
         rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
     rests_on.append("elementary functions err by no more than docs/noise.md assumes")
     return rests_on
-
-
-def _check_residuals(name: str, value: object) -> tuple[ResidualMoments, ...]:
-    if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
-    return tuple(map(ResidualMoments.from_dict, value))
-
-
-def _read_only(values: _F64) -> _F64:
-    values = np.array(values, dtype=np.float64)
-    values.flags.writeable = False
-    return values
 
 
 def _check_finite(name: str, value: object) -> float:
@@ -373,7 +356,7 @@ _STEP_RULES: dict[str, Rule] = {
 # What a saved record has to obey, field by field: a file can hold anything.
 _RULES: dict[str, Rule] = {
     "matrix": check_array,
-    "residuals": _check_residuals,
+    "residuals": check_residuals,
     "columns": check_names,
     "target": check_text,
     "named_columns": check_flag,
@@ -395,4 +378,6 @@ _RULES: dict[str, Rule] = {
     "private": check_flag,
     "version": check_text,
     "paid": optional(check_paid),
+    "persons": optional(lambda _, value: Persons.from_dict(value)),
+    "weights": optional(lambda _, value: Weights.from_dict(value)),
 }

@@ -140,7 +140,7 @@ def _part_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     less = set(own) != set(together) or any(together[name] < own[name] * (1.0 - _ROUNDING) for name in own)
     yield less, f"the budget of {whole} must be at least that of the fit, {own}", str(whole.budget)
     # A record that is replaced may leave one stratum and enter another; each fit is for one that comes or goes.
-    relation = "add_remove" if whole.kind == "strata" else whole.neighbors
+    relation = "add_remove" if whole.of_strata else whole.neighbors
     yield record.neighbors != relation, f"neighbors of a part of {whole} must be {relation!r}", record.neighbors
 
 

@@ -101,6 +101,11 @@ class FitRecord:
         return Ball(self.row_norm) if self.blocks is None else self.blocks
 
     @property
+    def n_is_released(self) -> bool:
+        """Whether the number of records in place of the private one was released with noise, which cost budget."""
+        return self.whole is not None and self.whole.counts
+
+    @property
     def divisor(self) -> float:
         """What divides sums over records that weigh at most 1: their number, or the total weight over the greatest."""
         return self.n_samples if self.weights is None else self.weights.divisor(self.n_samples)

@@ -9,6 +9,7 @@ from dpci.errors import InvalidInput
 
 _NAMES = {
     "strata": "all {parts} strata of the table",
+    "counted_strata": "all {parts} strata of the table with the counts of their records",
     "groups": "all {parts} groups",
     "disjoint_groups": "all {parts} disjoint groups",
     "tuning": "the choice among {parts} candidates and the fit",
@@ -26,13 +27,23 @@ class Whole:
     """What is public of a release that is more than one fit: the parts share one payment."""
 
     kind: str
-    """"strata", "groups", "disjoint_groups" or "tuning"."""
+    """"strata", "counted_strata", "groups", "disjoint_groups" or "tuning"."""
     parts: int
     """Strata, groups or candidates."""
     neighbors: str
     """The relation by which all parts together were charged."""
     budget: Budget
     """What all parts together were charged."""
+
+    @property
+    def of_strata(self) -> bool:
+        """Whether the parts are strata, of which a record may leave one for another."""
+        return self.kind in {"strata", "counted_strata"}
+
+    @property
+    def counts(self) -> bool:
+        """Whether the numbers of records were released as well."""
+        return self.kind == "counted_strata"
 
     def __str__(self) -> str:
         names = {**_NAMES, **_ONLY} if self.parts == 1 else _NAMES

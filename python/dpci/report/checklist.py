@@ -101,6 +101,8 @@ def checklist(result: Inference) -> Iterator[str]:
         yield f"- [ ] Every person has one id in the column of persons, and rows count as agreed: {record.persons}"
     if record.neighbors == "replace_one":
         yield f"- [ ] The number of {unit}s, {record.n_samples:,}, is public"
+    elif record.n_is_released:
+        yield f"- [ ] The total includes the release of the count, {record.n_samples:,}"
     else:
         yield f"- [ ] n_public = {record.n_samples:,} was chosen without counting"
     spent = charged(result) if result.private else "no private release"

@@ -113,7 +113,7 @@ def _refusals(result: Inference) -> Iterator[str]:
 def _protected(result: Inference) -> Iterator[str]:
     record = record_of(result)
     unit = unit_of(record)
-    if record.whole is not None and record.whole.kind == "strata":
+    if record.whole is not None and record.whole.of_strata:
         change = (
             f"One {unit} is {'added or removed' if relation(record) == 'add_remove' else 'replaced by another one'}"
             f"{', possibly of another stratum' * (relation(record) == 'replace_one')}. The number of {unit}s in each "
@@ -288,5 +288,6 @@ def _intervals(result: Inference) -> str:
 
 def _records(record: FitRecord) -> str:
     if record.neighbors == "add_remove":
-        return f"private; {record.n_samples:,} is a public number in its place"
+        what = "a released count, with noise," if record.n_is_released else "a public number"
+        return f"private; {record.n_samples:,} is {what} in its place"
     return f"{record.n_samples:,} {unit_of(record)}s"

@@ -124,7 +124,8 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
     ]
     unit_of_privacy = "record" if record.persons is None else "person"
     change = {"replace_one": "replace one", "add_remove": "add or remove one"}[record.neighbors]
-    n_name = "n (public)" if record.neighbors == "add_remove" else "n"
+    public = "n (released)" if record.n_is_released else "n (public)"
+    n_name = public if record.neighbors == "add_remove" else "n"
     return [
         ("mechanism", _mechanism(record)),
         ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),

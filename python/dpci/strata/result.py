@@ -286,11 +286,8 @@ class StrataFit(Mapping[str, PrivateFit]):
             same = fit.names == self._first.names and fit.privacy["relation"] == "add_remove"
             budget, counted, whole = self.budget, self.counted, record_of(fit).whole
             if whole is not None:
-                same = same and (whole.budget, whole.neighbors, whole.parts) == (
-                    self.charged,
-                    self.neighbors,
-                    len(self),
-                )
+                own = (whole.budget, whole.neighbors, whole.parts, whole.counts)
+                same = same and own == (self.charged, self.neighbors, len(self), counted is not None)
             right = fit.budget == budget if counted is None else is_rest(fit.budget, budget, counted.budget)
             if not (same and right):
                 raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")

@@ -3,7 +3,7 @@
 import math
 import warnings
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import numpy as np
 import typer
@@ -18,10 +18,10 @@ from dpci.cli.delivery import deliver, draw, show
 from dpci.cli.documents import plan_document
 from dpci.cli.options import find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_all_new, ledger_files
-from dpci.cli.rows import Passes, TableRows, find_tables
+from dpci.cli.rows import Counts, Passes, TableRows, find_tables
 from dpci.cli.saved import read_model
 from dpci.data.arrays import NamedRows
-from dpci.data.weights import check_weighted
+from dpci.data.persons import person_rule
 from dpci.datasets.loaders import load_adult_sample, load_schema
 from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
@@ -146,33 +146,15 @@ def fit(
             "--progress must not be given with a ledger that has errors='private', because it shows the number of rows"
         )
         raise InvalidInput(msg)
-    _check_persons(persons, max_rows, description)
-    check_weighted(weights, weight_bound, weight_total)
-    beside = persons is not None or weights is not None
-    if beside and (is_private or chunk_rows is not None):
-        msg = (
-            f"--{'weights' if persons is None else 'persons'} holds the table in memory and reads it before the budget "
-            "is spent, got it with --chunk-rows or a ledger with errors='private'"
-        )
-        raise InvalidInput(msg)
+    counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
+    counts.check(description, in_parts=is_private or chunk_rows is not None)
     shown = not is_private and wants_progress(progress, quiet=quiet)
     most_bytes = math.inf if stream is not None else _MOST_BYTES
     # With private errors nothing is read before the budget is spent.
-    held = None if chunk_rows is not None or is_private or beside else rows.held(most_bytes, progress=shown)
-    if beside:
-        found, (ids, cells) = rows.beside((persons, weights))
-        result = fitting.fit(
-            *found,
-            persons=ids,
-            max_rows=max_rows,
-            weights=None if cells is None else _numbers(cells),
-            weight_bound=weight_bound,
-            weight_total=weight_total,
-            schema=description,
-            ledger=paying,
-            n_threads=threads,
-            **keywords,
-        )
+    held = None if chunk_rows is not None or is_private or counts.beside else rows.held(most_bytes, progress=shown)
+    if counts.beside:
+        found, beside = counts.read(rows)
+        result = fitting.fit(*found, schema=description, ledger=paying, n_threads=threads, **beside, **keywords)
     elif held is None:
         source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
         result = fitting.fit(source, schema=description, ledger=paying, n_threads=threads, **keywords)
@@ -183,30 +165,13 @@ def fit(
     deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
 
 
-def _check_persons(persons: str | None, max_rows: int | None, schema: Schema) -> None:
-    """Refuse what the options of persons rule out, before anything is read."""
-    if persons is None and schema.persons:
-        msg = f"--persons {schema.persons} must be given with this schema, which names the column of persons, got none"
-        raise InvalidInput(msg)
-    if persons is None and max_rows is not None:
-        msg = f"--max-rows must go with --persons, got --max-rows {max_rows} alone"
-        raise InvalidInput(msg)
-
-
-def _numbers(cells: list[Any]) -> list[float]:
-    """Return the weights that cells of a file say."""
-    try:
-        return [float(cell) for cell in cells]
-    except (TypeError, ValueError):
-        msg = "the column of --weights must have a number in every row, got another cell"
-        raise InvalidInput(msg) from None
-
-
 @app.command(cls=Command, epilog=_PLAN_EXAMPLES)
 @with_model
 def plan(
     *,
-    n_samples: Annotated[int, typer.Option(help="Public number of records.", rich_help_panel=options.INPUT)],
+    n_samples: Annotated[
+        int, typer.Option(help="Public number of records, or of persons.", rich_help_panel=options.INPUT)
+    ],
     schema: Annotated[
         str | None,
         typer.Option(
@@ -232,10 +197,17 @@ def plan(
     ] = None,
     model: options.ModelOptions,
     neighbors: options.Neighbors = None,
+    persons: options.PlannedPersons = None,
+    max_rows: options.MaxRows = None,
+    weight_bound: options.WeightBound = None,
+    weight_total: options.WeightTotal = None,
     target: options.OfTarget = "regularised",
     json: options.Json = False,
 ) -> None:
-    """Print the cost and the precision of a fit in advance. Reads no data."""
+    """Print the cost and the precision of a fit in advance. Reads no data.
+
+    With a schema that names a column of persons the plan is for persons, with or without --persons.
+    """
     if (schema is None) == (n_features is None):
         given = "none" if schema is None else "both"
         msg = f"exactly one of --schema and --n-features must be given, got {given}"
@@ -256,10 +228,21 @@ def plan(
     keywords = model.keywords(domain, neighbors=neighbors)
     if description is not None:
         keywords.pop("classes", None)
+    named = None if description is None else description.persons
+    rule = person_rule(persons or named or None, None, max_rows)
     earlier = None if like is None else read_model(like)
     of = check_choice("target", target, TARGETS)
     found = planning.plan(
-        n_samples=n_samples, n_features=n_columns, schema=description, like=earlier, target=of, **keywords
+        n_samples=n_samples,
+        n_features=n_columns,
+        schema=description,
+        like=earlier,
+        target=of,
+        **keywords,
+        contribution=rule,
+        max_rows=max_rows,
+        weight_bound=weight_bound,
+        weight_total=weight_total,
     )
     if json:
         show_json(plan_document(found))

@@ -99,9 +99,14 @@ pub(super) fn sums(
         (Request::Moments { params }, Some(persons)) => {
             return pass.moments_of_persons(&chunks, params, limits, persons);
         }
-        (Request::CappedSlopes { .. }, _) => {
-            design.check_rows_are_records("a second moment of residuals")?;
-        }
+        (
+            Request::CappedSlopes {
+                params,
+                cap,
+                targets,
+            },
+            Some(persons),
+        ) => return pass.capped_slopes_of_persons(&chunks, params, (*cap, *targets), persons),
         _ => {}
     }
     let partials = exec.map(chunks.len(), |c| {
@@ -129,7 +134,7 @@ pub(super) fn sums(
                 params,
                 cap,
                 targets,
-            } => pass.capped_slopes(chunk, params, *cap, *targets),
+            } => pass.capped_slopes(chunk, params, (*cap, *targets)),
             Request::DoubledGradient { point } => pass.doubled_gradient(chunk, point),
         };
         sums.map(|sums| Sums { n_rows, ..sums })
@@ -272,50 +277,6 @@ impl Pass<'_> {
         }
         Ok(Sums {
             grams: grams.into(),
-            ..Sums::default()
-        })
-    }
-
-    /// Second moments of slopes that are held to a cap, over a chunk.
-    fn capped_slopes(
-        &self,
-        chunk: Range<usize>,
-        params: &[f64],
-        cap: f64,
-        with_targets: bool,
-    ) -> Result<Sums> {
-        let dim = params.len();
-        let mut gram = [GramAccumulator::new(dim)];
-        let mut packed = PackedBlock::new(dim, BLOCK);
-        let mut buffers = [[0.0; BLOCK]; 3];
-        for range in blocks(chunk) {
-            self.exec.check()?;
-            let n = range.len();
-            let [u, slope, multiplicity] = &mut buffers;
-            let (u, slope) = (&mut u[..n], &mut slope[..n]);
-            self.design.linear_predictor(range.clone(), params, u);
-            let out = Batch {
-                slope: Some(&mut *slope),
-                ..Batch::default()
-            };
-            let targets = if with_targets {
-                self.design.targets(range.clone())
-            } else {
-                &[0.0; BLOCK][..n]
-            };
-            self.loss.evaluate(u, targets, out)?;
-            vector::clamp(slope, -cap, cap);
-            for s in slope.iter_mut() {
-                *s *= *s;
-            }
-            if let Some(multiplicity) = self.weights.of(&range, multiplicity) {
-                vector::multiply(slope, multiplicity);
-            }
-            self.design
-                .add_grams(range, [slope], &mut gram, &mut packed);
-        }
-        Ok(Sums {
-            grams: gram.into(),
             ..Sums::default()
         })
     }

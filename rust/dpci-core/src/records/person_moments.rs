@@ -80,7 +80,7 @@ impl Pass<'_> {
 }
 
 /// `Σ ḡḡᵀ` over the persons, from how much of its slope each row adds.
-fn gradient_squares(
+pub(super) fn gradient_squares(
     design: &Design<'_>,
     persons: &Persons,
     slopes: &[f64],

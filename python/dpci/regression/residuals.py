@@ -1,0 +1,78 @@
+"""Released moments of the residuals of a planned regression, and their JSON form."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.errors import InvalidInput
+from dpci.regression.choices.planned import Regression
+from dpci.released.rules import check_array, check_names, check_text
+
+_F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ResidualMoments:
+    """Released moments of the residuals of one regression. Arrays are read-only; k columns."""
+
+    regression: Regression
+    """With the names of its target and of its features, in the order of the columns."""
+    point: _F64
+    """Coefficients of (scaled row, constant) at which residuals were taken, shape (k + 1,)."""
+    moments: _F64
+    """Mean of r²xx', x = (scaled features, constant); of persons of gg', g their sum of ωrx, with weights ω in r."""
+
+    def __post_init__(self) -> None:
+        for name in ("point", "moments"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def check(self, columns: tuple[str, ...], target: str) -> None:
+        """Check that they are of a matrix of these columns.
+
+        Raises
+        ------
+        InvalidInput
+            For names that are not there, and arrays of another shape.
+        """
+        if self.regression.among(columns, target) != self.regression:
+            raise InvalidInput(f"a planned regression must name its columns in their order, got {self.regression}")
+        size = len(self.regression.features or ()) + 1
+        if self.point.shape != (len(columns) + 1,) or self.moments.shape != (size, size):
+            raise InvalidInput(f"the moments of residuals must have shape {(size, size)}, got {self.moments.shape}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON can hold them."""
+        return {
+            **asdict(self.regression),
+            "point": self.point.tolist(),
+            "moments": self.moments.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, value: object) -> "ResidualMoments":
+        """Rebuild it from :meth:`to_dict`."""
+        if not isinstance(value, dict) or set(value) != {"target", "features", "l2_strength", "point", "moments"}:
+            raise InvalidInput(f"the moments of residuals must have the fields of their schema, got {value!r:.80}")
+        regression = Regression(
+            target=check_text("target", value["target"]),
+            features=check_names("features", value["features"]),
+            l2_strength=value["l2_strength"],
+        )
+        arrays = {name: check_array(name, value[name]) for name in ("point", "moments")}
+        return cls(regression=regression, **arrays)
+
+
+def check_residuals(name: str, value: object) -> tuple[ResidualMoments, ...]:
+    """Return the residuals that a saved record has."""
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
+    return tuple(map(ResidualMoments.from_dict, value))
+
+
+def read_only(values: _F64) -> _F64:
+    """Return a copy that cannot be changed."""
+    values = np.array(values, dtype=np.float64)
+    values.flags.writeable = False
+    return values
