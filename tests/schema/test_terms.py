@@ -206,7 +206,7 @@ def test_the_target_of_a_formula() -> None:
         ("y ~ log(age)", "a call must be one of C, I, poly, bs, not 'log'"),
         ("y ~ __import__('os')", "a call must be one of"),
         ("y ~ age sex", "joined by"),
-        ("y ~ hours-per-week", "names must be those"),
+        ("y ~ hour-per-week", r"not 'hour' \(a name that contains - must be in backticks\)"),
         ("y ~ age + 2", "must be 0 or 1"),
         ("y ~ 1:age", "an intercept must not be multiplied"),
         ("y ~ age:age", "a term must name a column once"),
@@ -240,6 +240,8 @@ def test_names_in_backticks_and_duplicates() -> None:
     base = Schema(columns=(*BASE.columns, column), target=BASE.target)
     schema = Schema.from_formula("y ~ age + `hours-per week` + age", base)
     assert schema.names == ("age", "hours-per week")
+    with pytest.raises(InvalidInput, match=r"not 'per' \(write `hours-per week` in backticks\)"):
+        Schema.from_formula("y ~ age + hours-per week", base)
     assert Schema.from_formula("I(`hours-per week`^2)", base).names == ("hours-per week^2",)
 
 

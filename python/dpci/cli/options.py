@@ -284,7 +284,13 @@ def given(**values: object) -> dict[str, Any]:
 
 def find_schema(schema: str, target: str | None, formula: str | None = None) -> Schema:
     """Return a packaged schema by its name, or that of a file; with another column to be predicted, or a formula."""
-    description = load_schema(schema) if schema in schema_names() else Schema.from_file(schema)
+    packaged = schema in schema_names()
+    if not packaged and not Path(schema).suffix:
+        names = ", ".join(schema_names())
+        raise InvalidInput(
+            f"a schema must be a file .toml or .json, or one of the packaged schemas ({names}), got {schema!r}"
+        )
+    description = load_schema(schema) if packaged else Schema.from_file(schema)
     if target is not None:
         description = dataclasses.replace(description, target=dataclasses.replace(description.target, column=target))
     return description if formula is None else Schema.from_formula(formula, description)

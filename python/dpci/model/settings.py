@@ -71,6 +71,8 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     "classes": _optional(check_classes),
 }
 
+# What the target of a schema is, whether it is a number; what a loss must take then, and the usual one.
+_TARGETS = (("has two classes", "two classes", "logistic"), ("is a number", "real targets", "squared"))
 _WITHOUT_MOMENTS: dict[str, Any] = {
     "hessian": None,
     "gradient_cov": None,
@@ -254,8 +256,11 @@ class Settings(DerivedFacts):
         """Take the classes of a schema, and refuse what contradicts it."""
         classes = schema_classes(schema)
         if (classes is None) == self.two_classes:
-            kind, wanted = ("is a number", "real targets") if classes is None else ("has two classes", "two classes")
-            raise InvalidInput(f"loss must take {wanted} where the schema's target {kind}, got loss={self.loss!r}")
+            kind, wanted, name = _TARGETS[classes is None]
+            raise InvalidInput(
+                f"loss must take {wanted} where the schema's target {kind}: pass loss={name!r} "
+                f"(dpci fit --loss {name}), got loss={self.loss!r}"
+            )
         if self.classes not in {None, classes}:
             raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
         check_counts(self.loss.name, schema)

@@ -13,6 +13,7 @@ from dpci.data.arrays import Table, as_features, check_columns
 from dpci.data.labels import Label, label_array
 from dpci.inference.contrasts import Contrast
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.methods import wald_test_within
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.wald import WaldTest
 from dpci.model.result import PrivateFit
@@ -142,7 +143,7 @@ class MultinomialFit:
 
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> WaldTest:
         """Test that linear combinations of parameters have these values, as :meth:`dpci.PrivateFit.wald_test` does."""
-        return self._fit.wald_test(hypothesis, value)
+        return wald_test_within(self._fit, hypothesis, value)
 
     def decision_function(self, X: Table) -> NDArray[np.float64]:
         """Log odds of each class against the reference, shape (n, K); 0 for the reference."""

@@ -14,6 +14,11 @@ _NAMES = {
     "disjoint_groups": "all {parts} disjoint groups",
     "tuning": "the choice among {parts} candidates and the fit",
 }
+_ONLY = {
+    "strata": "the only stratum of the table",
+    "groups": "the only group",
+    "disjoint_groups": "the only group",
+}
 _FIELDS = {"kind", "parts", "neighbors", "notion", "budget"}
 
 
@@ -41,7 +46,8 @@ class Whole:
         return self.kind == "counted_strata"
 
     def __str__(self) -> str:
-        return _NAMES[self.kind].format(parts=self.parts)
+        names = {**_NAMES, **_ONLY} if self.parts == 1 else _NAMES
+        return names[self.kind].format(parts=self.parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a record keeps them."""

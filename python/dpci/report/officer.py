@@ -69,7 +69,7 @@ def _head(result: Inference) -> Iterator[str]:
 
 def _spent(result: Inference) -> str:
     whole = record_of(result).whole
-    return str(result.spent) if whole is None else f"{whole.budget} by {whole} together, {result.spent} by this fit"
+    return str(result.spent) if whole is None else f"{whole.budget} in total by {whole}, {result.spent} by this fit"
 
 
 def _refusals(result: Inference) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _protected(result: Inference) -> Iterator[str]:
     whose = (
         "One record, that is one row. A person is protected like a record only if no person has more than one row."
         if record.persons is None
-        else f"One person with all of that person's rows. Counted are {record.persons}."
+        else f"One person with all of that person's rows. What counts: {record.persons}."
     )
     yield "## Who is protected"
     yield ""

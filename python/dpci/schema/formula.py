@@ -30,6 +30,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_PLAIN = re.compile(r"[^\W\d][\w.]*")
 
 
 class Model(NamedTuple):
@@ -258,8 +259,16 @@ class _Reader:
         if name not in self._columns:
             raise self._error(
                 f"names must be those of columns of the schema ({', '.join(self._columns)}), not {name!r}"
+                f"{self._backticks()}"
             )
         return self._columns[name]
+
+    def _backticks(self) -> str:
+        """Return what to do where the name of a column was perhaps read as a sum of several."""
+        meant = [name for name in self._columns if not _PLAIN.fullmatch(name) and name in self._text]
+        if meant:
+            return f" (write `{meant[0]}` in backticks)"
+        return " (a name that contains - must be in backticks)" if self._peek() == ("sign", "-") else ""
 
     def _peek(self) -> tuple[str, str] | None:
         return self._tokens[self._place] if self._place < len(self._tokens) else None

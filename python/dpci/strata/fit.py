@@ -33,7 +33,7 @@ from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.strata.cost import charged_for
 from dpci.strata.counts import count_noise, release_counts, split_off_counts
-from dpci.strata.result import StrataFit
+from dpci.strata.result import StrataFit, counted_strata
 
 __all__ = ["fit_strata"]
 
@@ -200,7 +200,7 @@ def fit_strata(
         _check_for_any_count(common, len(model_schema.names))
     settings = {name: dataclasses.replace(common, n_public=n) for name, n in public.items()}
     payment = Payment.due(
-        f"dpci.fit_strata, {len(public)} strata of {by!r}",
+        f"dpci.fit_strata, {counted_strata(len(public))} of {by!r}",
         ledger,
         budget=charged_for(check_budget(budget), neighbors),
         neighbors=neighbors,

@@ -106,7 +106,7 @@ def _lead(result: Inference) -> str:
         return f"Estimated from {records}, with noise as for {result.spent}."
     inferred = record_of(result).classes_inferred
     whole = record_of(result).whole
-    together = "" if whole is None else f" One part of a release: {whole} spend {whole.budget} together."
+    together = "" if whole is None else f" One part of a release that spends {whole.budget} in total: {whole}."
     estimated = f"Estimated from {records} under differential privacy, {result.spent}.{together} "
     if inferred:
         return estimated + (
