@@ -32,7 +32,7 @@ from dpci.regression.result import LinearFit
 from dpci.report.officer import officer_report
 from dpci.report.view import View
 from dpci.rows import Blocks
-from dpci.schema.columns import ClassTarget, class_labels
+from dpci.schema.columns import NumericTarget, class_labels
 from dpci.schema.table import Schema, same_columns
 from dpci.sources.files import open_text
 from dpci.strata.result import StrataFit
@@ -314,7 +314,7 @@ def _in_table_terms(fitted: PrivateFit | LinearFit, schema: Schema, rows: NamedR
     target = schema.target
     if isinstance(fitted, LinearFit):
         return list(fitted.predict(rows).tolist())
-    if isinstance(target, ClassTarget):
+    if not isinstance(target, NumericTarget):
         predicted = fitted.predict(rows).tolist()
         if fitted.classes != (-1, 1):
             return list(predicted)
