@@ -124,9 +124,8 @@ def fit(
     >>> result.names
     ('b:x0', 'b:intercept', 'c:x0', 'c:intercept')
     """
-    known = _classes(classes, schema)
-    if schema is not None and row_norm is not None:
-        raise InvalidInput(f"row_norm must be None with a schema, whose rows have norm at most 1, got {row_norm!r}")
+    known = public_classes(classes, schema)
+    check_norm(row_norm, schema)
     settings = multinomial_settings(
         len(known),
         schema=schema,
@@ -151,12 +150,13 @@ def fit(
 
     if source.y is None and source.prepare is None:
         raise InvalidInput("y must be given with rows in memory, got y=None")
-    found, labels = source.X, SeveralClasses(source.y, known)
-    with payment.release(found, labels, settings, resolve) as till:
+    found, labels = source.X, source.y
+    # A schema codes its classes 0, 1, 2, ...
+    coded = known if schema is None else tuple(range(len(known)))
+    with payment.release(found, SeveralClasses(labels, coded), settings, resolve) as till:
         if source.prepare is not None:
-            found, codes = source.prepare(source.X, source.y)
-            labels = SeveralClasses(codes, tuple(range(len(known))))
-        rows, spec = till.read(found, labels, stacklevel=3)
+            found, labels = source.prepare(found, labels)
+        rows, spec = till.read(found, SeveralClasses(labels, coded), stacklevel=3)
         named = dataclasses.replace(rows, names=block_names(known, rows.names))
         fitted = fit_rows(named, spec, settings, paid=till.receipt())
         result = MultinomialFit(MultinomialRecord(record_of(fitted.result), known))
@@ -191,8 +191,20 @@ def multinomial_settings(n_classes: int, *, schema: Schema | None = None, **keyw
     return dataclasses.replace(settings, loss=loss, schema=schema, rows=schema.domain)
 
 
-def _classes(classes: object, schema: Schema | None) -> tuple[Label, ...]:
-    """Return the public classes, as they are given or as the schema has them."""
+def check_norm(row_norm: float | None, schema: Schema | None) -> None:
+    """Refuse a bound on rows that a schema bounds."""
+    if schema is not None and row_norm is not None:
+        raise InvalidInput(f"row_norm must be None with a schema, whose rows have norm at most 1, got {row_norm!r}")
+
+
+def public_classes(classes: object, schema: Schema | None) -> tuple[Label, ...]:
+    """Return the public classes, as they are given or as the schema has them.
+
+    Raises
+    ------
+    InvalidInput
+        For fewer than three, and a schema whose target has none or others.
+    """
     if schema is None:
         return check_several_classes(classes)
     target = check_schema(schema).target

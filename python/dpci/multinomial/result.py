@@ -310,3 +310,8 @@ class MultinomialFit:
     def _blocks(self) -> NDArray[np.float64]:
         """Parameters by class, a view of those that are read-only."""
         return self.params.reshape(-1, self._record.width)
+
+
+def fit_of(result: MultinomialFit) -> PrivateFit:
+    """Return the fit of all parameters, for the rooms that show it; its predictions are not those of classes."""
+    return result._fit  # noqa: SLF001  # of this module's own class
