@@ -121,6 +121,7 @@ SITES = {
         "NumericColumn.numbers": (1, ("schema_value",)),
         "CategoricalColumn.__post_init__": (4, ()),
         "ClassTarget.__post_init__": (1, ()),
+        "CategoricalTarget.__post_init__": (2, ()),
         "_check_name": (1, ()),
         "_take_bounds": (3, ()),
         "_check_choice": (1, ()),

@@ -13,6 +13,7 @@ import statsmodels.formula.api as smf
 from dpci.errors import InvalidInput
 from dpci.schema import (
     CategoricalColumn,
+    CategoricalTarget,
     ClassTarget,
     Levels,
     NumericColumn,
@@ -189,7 +190,9 @@ def test_the_target_of_a_formula() -> None:
     )
     found = Schema.from_formula("sex ~ age", BASE).target
     assert found == ClassTarget(column="sex", negative=("F",), positive=("M",))
-    for wrong, why in (("edu ~ age", "two categories"), ("weight ~ age", "got 'weight'"), ("age ~ age", "once")):
+    found = Schema.from_formula("edu ~ age", BASE).target
+    assert found == CategoricalTarget(column="edu", classes=("b", "a", "c"))
+    for wrong, why in (("weight ~ age", "got 'weight'"), ("age ~ age", "once")):
         with pytest.raises(InvalidInput, match=why):
             Schema.from_formula(wrong, BASE)
 

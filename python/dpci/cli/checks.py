@@ -11,6 +11,7 @@ from dpci.cli.saved import Saved
 from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
 from dpci.model.result import PrivateFit
+from dpci.multinomial.result import MultinomialFit, fit_of
 from dpci.per_instance.record import ReportRecord
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
@@ -84,11 +85,11 @@ class Held:
                 first, digest = record_of(next(iter(saved.values()))), saved.digest
                 kind = f"the models of {len(saved)} strata"
                 return cls(kind, digest, first, saved.charged, saved.neighbors, digest, saved.private, (_STRATA,))
-            case TuneResult():
-                record, digest = record_of(saved.result), saved.digest
-                return cls(
-                    "a tuning", digest, record, saved.budget, record.neighbors, digest, saved.private, (_CHOSEN,)
-                )
+            case TuneResult() | MultinomialFit():
+                tuned, digest = isinstance(saved, TuneResult), saved.digest
+                record = record_of(saved.result if isinstance(saved, TuneResult) else fit_of(saved))
+                kind, never = ("a tuning", (_CHOSEN,)) if tuned else ("a multinomial fit", ())
+                return cls(kind, digest, record, saved.budget, record.neighbors, digest, saved.private, never)
             case ReportRecord():
                 record, digest = saved.fit, str(to_values(saved.to_json())["checksum"])
                 kind, budget = "a per-instance report", record.total_budget()

@@ -231,6 +231,19 @@ def plan(
     recommended = _recommended(settings, n_samples, n_features, target, required=by_rule)
     if by_rule and recommended is not None:
         settings = replace(settings, l2_strength=recommended)
+    return planned(settings, n_samples, n_features, target=target, recommended=recommended, like=like)
+
+
+def planned(
+    settings: Settings,
+    n_samples: int,
+    n_features: int,
+    *,
+    target: Target = "regularised",
+    recommended: float | None = None,
+    like: PrivateFit | None = None,
+) -> Plan:
+    """Return the plan of a fit with validated keywords and as many samples and columns; see :func:`plan`."""
     spec = settings.spec(n_samples, n_features)
     core = spec.plan()
     record = settings.public_record(spec)

@@ -214,7 +214,7 @@ def choices_of_fit(
         placed, domain = _place(None, row_norm, rows)
     else:
         if not isinstance(schema.target, NumericTarget):
-            raise InvalidInput("the target of the schema must be a number for the squared loss, got two classes")
+            raise InvalidInput("the target of the schema must be a number for the squared loss, got classes")
         given = None if rows is None and row_norm is None else row_domain(row_norm, rows)
         if given not in (None, Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {given!r}")

@@ -12,13 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.base.validation import check_choice, check_flag, check_seed, check_threads
 from dpci.data.arrays import Table, read_only
+from dpci.data.persons import person_rule
 from dpci.data.rows import read
 from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.losses import declaration
 from dpci.model.keywords import MODEL_KEYWORDS, UNIT_KEYWORDS, check_keywords
 from dpci.model.settings import FitKeywords, Settings
-from dpci.model.tables import check_unit_columns, person_rule
+from dpci.model.tables import check_unit_columns
 from dpci.simulate.checkpoint import Checkpoint, Outcomes, array_hash
 from dpci.simulate.replicates import Phase, Problem, run_phases
 
